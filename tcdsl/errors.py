@@ -1,0 +1,122 @@
+"""The one exception family, and the one way in which a fault is shown to the user.
+
+A `Diagnostic` is a fact with a place in the user's source. It is rendered once, here, with the source line and a caret::
+
+    conv.py:3: the index `k` occurs only in a condition
+        O[n] += I[n], k < 3
+                      ^
+    write an access or a generator that uses `k`, or drop the condition
+
+Exceptions carry their diagnostics, pickle, and combine: `raise_diagnostics` reports all faults of a function together.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcdsl.ir.span import Span
+
+__all__ = [
+    "ConfigurationError",
+    "DataIndexError",
+    "Diagnostic",
+    "DifferentiationError",
+    "DslSyntaxError",
+    "DtypeError",
+    "ShapeError",
+    "TcdslError",
+    "raise_diagnostics",
+]
+
+
+class TcdslError(Exception):
+    """The base of every error that tcdsl raises on purpose. ``diagnostics`` holds its faults."""
+
+    def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.diagnostics = diagnostics
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.message, self.diagnostics))
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class DslSyntaxError(TcdslError, SyntaxError):
+    """What was written is not a tensor program: an undefined name, a missing reduction, source not available."""
+
+
+class ShapeError(TcdslError, ValueError):
+    """Ranks, extents or ranges do not fit."""
+
+
+class DtypeError(TcdslError, TypeError):
+    """Element types do not fit, or a value is of a type that tcdsl does not handle."""
+
+
+class ConfigurationError(TcdslError, TypeError):
+    """A keyword argument, option or environment variable cannot be used."""
+
+
+class DifferentiationError(TcdslError, TypeError):
+    """A derivative was asked for that does not exist."""
+
+
+class DataIndexError(TcdslError, IndexError):
+    """An index that was read from data is out of range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One fault: the fact, where it is, and what to write instead.
+
+    ``kind`` is the exception class; ``notes`` are further lines (shapes, ranges); ``hint`` says what to write instead.
+    """
+
+    kind: type[TcdslError]
+    fact: str
+    span: Span | None = None
+    notes: tuple[str, ...] = ()
+    hint: str = ""
+
+    def render(self) -> str:
+        """The message as the user sees it, with the source line and a caret if the place is known."""
+        lines = []
+        span = self.span
+        if span is None:
+            lines.append(self.fact)
+        else:
+            lines.append(f"{span.filename}:{span.line}: {self.fact}")
+            source = linecache.getline(span.filename, span.line).rstrip("\n")
+            if source.strip():
+                indent = len(source) - len(source.lstrip())
+                end = span.end_column if span.end_line == span.line else len(source)
+                width = max(1, min(end, len(source)) - span.column)
+                lines.append("    " + source.lstrip())
+                lines.append("    " + " " * max(0, span.column - indent) + "^" * width)
+        lines.extend(f"    {note}" for note in self.notes)
+        if self.hint:
+            lines.append(self.hint)
+        return "\n".join(lines)
+
+    def error(self) -> TcdslError:
+        """The exception for this fault alone."""
+        return self.kind(self.render(), (self,))
+
+
+def raise_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
+    """Raise one exception for all ``diagnostics``; do nothing if there are none.
+
+    Its class is that of the first fault, so that ``except ShapeError`` works as expected.
+    """
+    if not diagnostics:
+        return
+    faults = tuple(dict.fromkeys(diagnostics))
+    if len(faults) == 1:
+        raise faults[0].error()
+    parts = [f"{len(faults)} faults", *(fault.render() for fault in faults)]
+    raise faults[0].kind("\n\n".join(parts), faults)

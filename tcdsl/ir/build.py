@@ -1,0 +1,173 @@
+"""Typed construction of expressions, with the simplifications that cost nothing.
+
+``apply("add", a, b)`` checks the types against the primitive's row and computes the result's type; neutral operands and
+constant integer arithmetic disappear. Everything that builds expressions after the front end uses these functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from tcdsl.ir.dtypes import is_boolean, is_floating, is_integer
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.span import Span
+
+__all__ = ["apply", "cast", "constant", "index", "integer", "result_dtype", "size", "truth"]
+
+
+def constant(value: bool | int | float, dtype: str, span: Span | None = None) -> Constant:
+    """``value`` as a constant of ``dtype``, converted to Python's type of that kind. NaN is always ``math.nan``."""
+    if is_boolean(dtype):
+        return Constant(bool(value), dtype, span)
+    if is_floating(dtype):
+        number = float(value)
+        return Constant(math.nan if math.isnan(number) else number, dtype, span)
+    return Constant(int(value), dtype, span)
+
+
+def integer(value: int) -> Constant:
+    """An int64 constant, as in indices and sizes."""
+    return Constant(int(value), "int64")
+
+
+def truth(value: bool) -> Constant:
+    """A bool constant."""
+    return Constant(bool(value), "bool")
+
+
+def index(name: str) -> IndexValue:
+    """The index variable ``name``."""
+    return IndexValue(name)
+
+
+def size(name: str) -> SizeValue:
+    """The size ``name``."""
+    return SizeValue(name)
+
+
+def cast(operand: Expr, dtype: str, span: Span | None = None) -> Expr:
+    """``operand`` as ``dtype``; nothing if it has that type, folded if it is a constant and the value survives."""
+    if operand.dtype == dtype:
+        return operand
+    if isinstance(operand, Constant):
+        if is_floating(dtype) and not is_floating(operand.dtype):
+            return constant(operand.value, dtype, operand.span)
+        if is_floating(dtype) and is_floating(operand.dtype):
+            return constant(operand.value, dtype, operand.span)
+        if is_integer(dtype) and not is_floating(operand.dtype):
+            return constant(operand.value, dtype, operand.span)
+    return Cast(operand, dtype, span)
+
+
+_KIND_CHECKS = {
+    "real": is_floating,
+    "number": lambda dtype: not is_boolean(dtype),
+    "any": lambda dtype: True,
+    "compare": lambda dtype: True,
+    "logical": is_boolean,
+    "bits": lambda dtype: not is_floating(dtype),
+    "integer": is_integer,
+    "select": lambda dtype: True,
+}
+
+
+def result_dtype(primitive: str, dtypes: Iterable[str]) -> str:
+    """The type of a primitive's result. ``TypeError`` if the row does not take such arguments (a fault of tcdsl)."""
+    row = PRIMITIVES[primitive]
+    given = tuple(dtypes)
+    if len(given) != row.arity:
+        raise TypeError(f"{primitive} takes {row.arity} arguments, not {len(given)}")
+    operands = given[1:] if row.kind == "select" else given
+    if row.kind == "select" and given[0] != "bool":
+        raise TypeError(f"the first argument of {primitive} is {given[0]}, not bool")
+    if len(set(operands)) != 1 or not _KIND_CHECKS[row.kind](operands[0]):
+        raise TypeError(f"{primitive} ({row.kind}) does not take {', '.join(given)}")
+    return "bool" if row.kind in ("compare", "logical") else operands[0]
+
+
+_FOLDED = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floor_div": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "max": max,
+    "min": min,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "neg": lambda a: -a,
+}
+
+
+def _is(expr: Expr, value: float) -> bool:
+    # A constant equal to value; -0.0 is not 0 here, because x + (-0.0) and x + 0.0 differ for x = -0.0.
+    return isinstance(expr, Constant) and expr.value == value and not (value == 0 and math.copysign(1, expr.value) < 0)
+
+
+def _simplified(primitive: str, arguments: tuple[Expr, ...]) -> Expr | None:
+    # Only rules that keep NaN, inf and signed zeros as they are; the simplifier of tcdsl.autodiff knows more.
+    first = arguments[0]
+    exact = not is_floating(first.dtype)
+    match primitive:
+        case "add":
+            if exact and _is(first, 0):
+                return arguments[1]
+            if exact and _is(arguments[1], 0):
+                return first
+        case "sub":
+            if _is(arguments[1], 0):
+                return first
+            if exact and first == arguments[1]:
+                return constant(0, first.dtype)
+        case "mul":
+            if _is(first, 1):
+                return arguments[1]
+            if _is(arguments[1], 1):
+                return first
+            if exact and (_is(first, 0) or _is(arguments[1], 0)):
+                return constant(0, first.dtype)
+        case "div" | "floor_div" if _is(arguments[1], 1) and (exact or primitive == "div"):
+            return first
+        case "mod" if exact and _is(arguments[1], 1):
+            return constant(0, first.dtype)
+        case "max" | "min" if first == arguments[1]:
+            return first
+        case "neg" if isinstance(first, Apply) and first.primitive == "neg":
+            return first.arguments[0]
+        case "not_" if isinstance(first, Constant):
+            return truth(not first.value)
+        case "and_":
+            if isinstance(first, Constant):
+                return arguments[1] if first.value else first
+            if _is(arguments[1], 1):
+                return first
+        case "or_":
+            if isinstance(first, Constant):
+                return first if first.value else arguments[1]
+            if _is(arguments[1], 0):
+                return first
+        case "where":
+            if isinstance(first, Constant):
+                return arguments[1] if first.value else arguments[2]
+            if arguments[1] == arguments[2]:
+                return arguments[1]
+    return None
+
+
+def apply(primitive: str, *arguments: Expr, span: Span | None = None) -> Expr:
+    """``apply("mul", a, b)``: the primitive on arguments of fitting types, simplified where that is free."""
+    dtype = result_dtype(primitive, (argument.dtype for argument in arguments))
+    if all(isinstance(a, Constant) and a.dtype == "int64" for a in arguments) and primitive in _FOLDED:
+        values = [a.value for a in arguments if isinstance(a, Constant)]
+        if not (primitive in ("floor_div", "mod") and values[1] == 0):
+            folded = _FOLDED[primitive](*values)
+            if dtype == "bool" or -(2**63) <= folded < 2**63:
+                return constant(folded, dtype, span)
+    simplified = _simplified(primitive, arguments)
+    return Apply(primitive, arguments, dtype, span) if simplified is None else simplified

@@ -1,0 +1,246 @@
+"""The scalar expressions of a statement: seven kinds of node, all immutable, all typed.
+
+Every expression has a ``dtype`` and a ``span``. Types are explicit: the operands of an arithmetic primitive have one type,
+and whoever builds an expression inserts the casts (`tcdsl.frontend` applies NumPy's promotion). Spans take no part in
+equality, so a program that was printed and parsed again equals the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.span import Span
+
+__all__ = [
+    "Apply",
+    "Boundary",
+    "Cast",
+    "Constant",
+    "Expr",
+    "IndexValue",
+    "Let",
+    "Local",
+    "Read",
+    "SizeValue",
+    "children",
+    "index_variables",
+    "is_affine_index",
+    "locals_read",
+    "reads",
+    "rebuild",
+    "size_names",
+    "substitute",
+    "transform",
+    "walk",
+]
+
+
+class Boundary(Enum):
+    """What a read does, along one axis, where its index is out of range.
+
+    ``SKIP`` promises that it is not: range inference has put the condition into the statement's domain or condition,
+    or the read stands in a branch that is not taken there. ``CHECK`` is for data indices: the program raises
+    ``IndexError``. ``FILL`` gives the read's fill value. The others move the index into range
+    (``language.md`` boundaries): ``CLAMP`` to the nearest end, ``WRAP`` with period N, ``REFLECT`` with period 2(N-1),
+    ``SYMMETRIC`` with period 2N.
+    """
+
+    SKIP = "skip"
+    CHECK = "check"
+    FILL = "fill"
+    CLAMP = "clamp"
+    WRAP = "wrap"
+    REFLECT = "reflect"
+    SYMMETRIC = "symmetric"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal number or truth value of type ``dtype``."""
+
+    value: bool | int | float
+    dtype: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeValue:
+    """A size of the program, by name; an int64."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def dtype(self) -> str:
+        return "int64"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexValue:
+    """The value of one of the statement's index variables; an int64."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def dtype(self) -> str:
+        return "int64"
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The value that an enclosing `Let` gives to ``name``."""
+
+    name: str
+    dtype: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One cell of a tensor: ``A[i, k]``.
+
+    ``indices`` are int64 expressions, one per axis; ``boundaries`` says per axis what happens out of range. ``fill`` has
+    the read's own type and is evaluated only where a ``FILL`` axis is out of range. ``dtype`` is the type of the tensor; a
+    float16 tensor is read as float32.
+    """
+
+    tensor: str
+    indices: tuple[Expr, ...]
+    boundaries: tuple[Boundary, ...]
+    dtype: str
+    fill: Expr | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A primitive of the table `tcdsl.ir.primitives.PRIMITIVES` applied to arguments.
+
+    ``where(c, a, b)``, ``and_`` and ``or_`` evaluate lazily, from left to right: what stands in a branch that is not taken
+    is not evaluated.
+    """
+
+    primitive: str
+    arguments: tuple[Expr, ...]
+    dtype: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """``operand`` converted to ``dtype`` as ``ndarray.astype`` does."""
+
+    operand: Expr
+    dtype: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """``body`` with ``Local(name)`` standing for ``value``, which is computed at most once per point, when needed."""
+
+    name: str
+    value: Expr
+    body: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def dtype(self) -> str:
+        return self.body.dtype
+
+
+Expr = Constant | SizeValue | IndexValue | Local | Read | Apply | Cast | Let
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions of ``expr``, in evaluation order."""
+    match expr:
+        case Read(indices=indices, fill=fill):
+            return indices if fill is None else (*indices, fill)
+        case Apply(arguments=arguments):
+            return arguments
+        case Cast(operand=operand):
+            return (operand,)
+        case Let(value=value, body=body):
+            return (value, body)
+        case _:
+            return ()
+
+
+def rebuild(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+    """``expr`` with its direct sub-expressions replaced by ``parts`` (same number, same order)."""
+    match expr:
+        case Read(indices=indices):
+            return replace(expr, indices=parts[: len(indices)], fill=None if expr.fill is None else parts[-1])
+        case Apply():
+            return replace(expr, arguments=parts)
+        case Cast():
+            return replace(expr, operand=parts[0])
+        case Let():
+            return replace(expr, value=parts[0], body=parts[1])
+        case _:
+            return expr
+
+
+def transform(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
+    """Apply ``rule`` to every node, innermost first; ``rule`` returns its argument to leave a node as it is."""
+    parts = children(expr)
+    if parts:
+        new = tuple(transform(part, rule) for part in parts)
+        if any(a is not b for a, b in zip(parts, new, strict=True)):
+            expr = rebuild(expr, new)
+    return rule(expr)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Every node of ``expr``, outermost first."""
+    yield expr
+    for part in children(expr):
+        yield from walk(part)
+
+
+def reads(expr: Expr) -> Iterator[Read]:
+    """Every `Read` in ``expr``, nested ones included."""
+    return (node for node in walk(expr) if isinstance(node, Read))
+
+
+def index_variables(expr: Expr) -> frozenset[str]:
+    """The names of the index variables in ``expr``."""
+    return frozenset(node.name for node in walk(expr) if isinstance(node, IndexValue))
+
+
+def size_names(expr: Expr) -> frozenset[str]:
+    """The names of the sizes in ``expr``."""
+    return frozenset(node.name for node in walk(expr) if isinstance(node, SizeValue))
+
+
+def locals_read(expr: Expr) -> frozenset[str]:
+    """The names that ``expr`` reads from `Let`s around it."""
+    match expr:
+        case Local(name=name):
+            return frozenset((name,))
+        case Let(name=name, value=value, body=body):
+            return locals_read(value) | (locals_read(body) - {name})
+        case _:
+            return frozenset().union(*map(locals_read, children(expr)))
+
+
+def substitute(expr: Expr, replacements: dict[Expr, Expr]) -> Expr:
+    """Replace leaves: ``substitute(e, {IndexValue("i"): IndexValue("z")})``. Keys are leaves, values any expression."""
+    return transform(expr, lambda node: replacements.get(node, node)) if replacements else expr
+
+
+def is_affine_index(expr: Expr) -> bool:
+    """Whether ``expr`` depends on index variables and sizes only, so that the domain can speak of it.
+
+    Such an index may still hold products of an index variable and a size; see `tcdsl.shapes`.
+    """
+    return all(
+        isinstance(node, Constant | SizeValue | IndexValue)
+        or (isinstance(node, Apply) and PRIMITIVES[node.primitive].index)
+        for node in walk(expr)
+    )

@@ -1,0 +1,219 @@
+"""The table of primitives: one row says everything that the system knows about one scalar function.
+
+To add a primitive, add a row: the language recognizes its name, the interpreter evaluates ``evaluate``, generated code uses
+``code``, differentiation uses ``derivatives``, and the tests that the row needs are generated from it.
+
+A derivative is text in the language itself. ``a``, ``b``, ``c`` are the arguments, ``y`` is the result and ``g`` the derivative
+of the loss by the result; the row for the k-th argument gives what is added to the derivative by that argument. A number
+takes the type of what stands beside it. ``"0"`` means that the derivative is zero wherever it exists (rounding,
+comparison). ``None`` in place of the tuple means that there is no rule.
+
+Sources: the primitives of OCANNL's tables (`relu_gate`, `sat01_gate`, `fst`, `snd`, `recip`, ...), derivatives from any table
+of derivatives; ties of `max` and `min` share equally; `abs`, `relu` and `sat01` have derivative 0 at their kinks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+__all__ = ["PRIMITIVES", "Primitive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """One row of the table.
+
+    ``kind`` says which types it takes and gives:
+
+    ============  ==========================================  =============================
+    kind          arguments                                   result
+    ============  ==========================================  =============================
+    ``real``      one floating type (integers are converted)  the same
+    ``number``    one type, not bool                          the same
+    ``any``       one type                                    the same
+    ``compare``   one type                                    bool
+    ``logical``   bool                                        bool
+    ``bits``      one integer type, or bool                   the same
+    ``integer``   one integer type                            the same
+    ``select``    bool, then one type twice                   that type
+    ============  ==========================================  =============================
+
+    ``evaluate`` takes NumPy scalars. ``code`` is the Python expression of the generated code, with ``{0}``, ``{1}``, ``{2}`` for
+    the arguments, each already in parentheses where needed. ``operator`` is the Python operator, if the language writes it
+    as one. ``index`` marks what may stand in an affine index. ``interval`` is where tests may sample arguments.
+    """
+
+    name: str
+    arity: int
+    kind: str
+    evaluate: Callable[..., Any]
+    code: str
+    derivatives: tuple[str, ...] | None
+    operator: str = ""
+    index: bool = False
+    interval: tuple[float, float] = (-2.0, 2.0)
+
+
+def _python_mod(a: Any, b: Any) -> Any:
+    return np.remainder(a, b)
+
+
+def _power(a: Any, b: Any) -> Any:
+    # NumPy refuses integers to negative integer powers; generated code must agree, and gives 0 (1 or -1 for units).
+    if np.issubdtype(np.asarray(a).dtype, np.integer) and b < 0:
+        if abs(int(a)) == 1:
+            return type(a)(int(a) ** (int(-b) % 2 + 2))
+        return type(a)(0)
+    return np.power(a, b)
+
+
+def _sigmoid(a: Any) -> Any:
+    return 1 / (1 + np.exp(-a))
+
+
+def _softplus(a: Any) -> Any:
+    return np.logaddexp(a, 0)
+
+
+def _erf(a: Any) -> Any:
+    return np.float64(math.erf(a))
+
+
+def _gelu(a: Any) -> Any:
+    return 0.5 * a * (1 + math.erf(a / math.sqrt(2)))
+
+
+def _sat01(a: Any) -> Any:
+    return np.minimum(np.maximum(a, 0), 1)
+
+
+def _floor_div(a: Any, b: Any) -> Any:
+    return np.floor_divide(a, b)
+
+
+_ROWS = (
+    # unary, any type
+    Primitive("id", 1, "any", lambda a: a, "{0}", ("g",)),
+    Primitive("neg", 1, "number", np.negative, "-{0}", ("-g",), operator="-", index=True),
+    Primitive("abs", 1, "number", np.abs, "abs({0})", ("g * sign(a)",)),
+    Primitive("square", 1, "number", np.square, "square({0})", ("2 * g * a",)),
+    Primitive("relu", 1, "number", lambda a: np.maximum(a, 0), "relu({0})", ("relu_gate(a, g)",)),
+    Primitive("sat01", 1, "number", _sat01, "sat01({0})", ("sat01_gate(a, g)",)),
+    Primitive("sign", 1, "number", np.sign, "sign({0})", ("0",)),
+    # unary, real
+    Primitive("floor", 1, "real", np.floor, "math.floor({0})", ("0",)),
+    Primitive("ceil", 1, "real", np.ceil, "math.ceil({0})", ("0",)),
+    Primitive("round", 1, "real", np.rint, "round({0})", ("0",)),
+    Primitive("exp", 1, "real", np.exp, "math.exp({0})", ("g * y",)),
+    Primitive("exp2", 1, "real", np.exp2, "exp2({0})", ("g * y * log(2)",)),
+    Primitive("expm1", 1, "real", np.expm1, "math.expm1({0})", ("g * (y + 1)",)),
+    Primitive("log", 1, "real", np.log, "math.log({0})", ("g / a",), interval=(0.1, 3.0)),
+    Primitive("log2", 1, "real", np.log2, "log2({0})", ("g / (a * log(2))",), interval=(0.1, 3.0)),
+    Primitive("log1p", 1, "real", np.log1p, "math.log1p({0})", ("g / (1 + a)",), interval=(-0.8, 3.0)),
+    Primitive("sin", 1, "real", np.sin, "math.sin({0})", ("g * cos(a)",)),
+    Primitive("cos", 1, "real", np.cos, "math.cos({0})", ("-(g * sin(a))",)),
+    Primitive("tan", 1, "real", np.tan, "math.tan({0})", ("g * (1 + y * y)",), interval=(-1.2, 1.2)),
+    Primitive("asin", 1, "real", np.arcsin, "math.asin({0})", ("g * recip_sqrt(1 - a * a)",), interval=(-0.9, 0.9)),
+    Primitive("acos", 1, "real", np.arccos, "math.acos({0})", ("-(g * recip_sqrt(1 - a * a))",), interval=(-0.9, 0.9)),
+    Primitive("atan", 1, "real", np.arctan, "math.atan({0})", ("g / (1 + a * a)",)),
+    Primitive("sinh", 1, "real", np.sinh, "math.sinh({0})", ("g * cosh(a)",)),
+    Primitive("cosh", 1, "real", np.cosh, "math.cosh({0})", ("g * sinh(a)",)),
+    Primitive("tanh", 1, "real", np.tanh, "math.tanh({0})", ("g * (1 - y * y)",)),
+    Primitive("asinh", 1, "real", np.arcsinh, "math.asinh({0})", ("g * recip_sqrt(a * a + 1)",)),
+    Primitive("acosh", 1, "real", np.arccosh, "math.acosh({0})", ("g * recip_sqrt(a * a - 1)",), interval=(1.2, 3.0)),
+    Primitive("atanh", 1, "real", np.arctanh, "math.atanh({0})", ("g / (1 - a * a)",), interval=(-0.8, 0.8)),
+    Primitive("sqrt", 1, "real", np.sqrt, "math.sqrt({0})", ("g / (2 * y)",), interval=(0.1, 3.0)),
+    Primitive("recip", 1, "real", np.reciprocal, "1 / {0}", ("-(g * y * y)",), interval=(0.2, 2.0)),
+    Primitive(
+        "recip_sqrt", 1, "real", lambda a: 1 / np.sqrt(a), "1 / math.sqrt({0})", ("g * y / (-2 * a)",), interval=(0.2, 2.0)
+    ),
+    Primitive("sigmoid", 1, "real", _sigmoid, "sigmoid({0})", ("g * y * (1 - y)",)),
+    Primitive("softplus", 1, "real", _softplus, "softplus({0})", ("g * sigmoid(a)",)),
+    Primitive("erf", 1, "real", _erf, "math.erf({0})", ("g * exp(-(a * a)) * (2 / sqrt(pi))",)),
+    Primitive(
+        "gelu",
+        1,
+        "real",
+        _gelu,
+        "gelu({0})",
+        ("g * (0.5 * (1 + erf(a / sqrt(2))) + a * exp(-0.5 * a * a) / sqrt(2 * pi))",),
+    ),
+    Primitive("silu", 1, "real", lambda a: a * _sigmoid(a), "silu({0})", ("g * (sigmoid(a) * (1 + a * (1 - sigmoid(a))))",)),
+    # logic and comparison
+    Primitive("not_", 1, "logical", np.logical_not, "not {0}", None, operator="not"),
+    Primitive("and_", 2, "logical", np.logical_and, "{0} and {1}", None, operator="and"),
+    Primitive("or_", 2, "logical", np.logical_or, "{0} or {1}", None, operator="or"),
+    Primitive("lt", 2, "compare", np.less, "{0} < {1}", ("0", "0"), operator="<"),
+    Primitive("le", 2, "compare", np.less_equal, "{0} <= {1}", ("0", "0"), operator="<="),
+    Primitive("gt", 2, "compare", np.greater, "{0} > {1}", ("0", "0"), operator=">"),
+    Primitive("ge", 2, "compare", np.greater_equal, "{0} >= {1}", ("0", "0"), operator=">="),
+    Primitive("eq", 2, "compare", np.equal, "{0} == {1}", ("0", "0"), operator="=="),
+    Primitive("ne", 2, "compare", np.not_equal, "{0} != {1}", ("0", "0"), operator="!="),
+    # binary arithmetic
+    Primitive("fst", 2, "any", lambda a, b: a, "fst({0}, {1})", ("g", "0")),
+    Primitive("snd", 2, "any", lambda a, b: b, "snd({0}, {1})", ("0", "g")),
+    Primitive("add", 2, "number", np.add, "{0} + {1}", ("g", "g"), operator="+", index=True),
+    Primitive("sub", 2, "number", np.subtract, "{0} - {1}", ("g", "-g"), operator="-", index=True),
+    Primitive("mul", 2, "number", np.multiply, "{0} * {1}", ("g * b", "g * a"), operator="*", index=True),
+    Primitive("div", 2, "real", np.divide, "{0} / {1}", ("g / b", "-(g * y / b)"), operator="/", interval=(0.2, 2.0)),
+    Primitive("floor_div", 2, "number", _floor_div, "floor_div({0}, {1})", ("0", "0"), operator="//", index=True),
+    Primitive("mod", 2, "number", _python_mod, "mod({0}, {1})", ("g", "-(g * floor(a / b))"), operator="%", index=True),
+    Primitive(
+        "pow",
+        2,
+        "number",
+        _power,
+        "power({0}, {1})",
+        ("g * b * pow(a, b - 1) if b != 0 else 0", "g * y * log(a) if a > 0 else 0"),
+        operator="**",
+        interval=(0.2, 2.0),
+    ),
+    Primitive("relu_gate", 2, "number", lambda a, b: np.where(a > 0, b, 0), "relu_gate({0}, {1})", ("0", "relu_gate(a, g)")),
+    Primitive(
+        "sat01_gate",
+        2,
+        "number",
+        lambda a, b: np.where((a > 0) & (a < 1), b, 0),
+        "sat01_gate({0}, {1})",
+        ("0", "sat01_gate(a, g)"),
+    ),
+    Primitive(
+        "max",
+        2,
+        "number",
+        np.maximum,
+        "maximum({0}, {1})",
+        ("g if a > b else 0.5 * g if a == b else 0", "g if b > a else 0.5 * g if a == b else 0"),
+        index=True,
+    ),
+    Primitive(
+        "min",
+        2,
+        "number",
+        np.minimum,
+        "minimum({0}, {1})",
+        ("g if a < b else 0.5 * g if a == b else 0", "g if b < a else 0.5 * g if a == b else 0"),
+        index=True,
+    ),
+    Primitive(
+        "atan2", 2, "real", np.arctan2, "math.atan2({0}, {1})", ("g * b / (a * a + b * b)", "-(g * a / (a * a + b * b))")
+    ),
+    # bits
+    Primitive("bit_and", 2, "bits", np.bitwise_and, "{0} & {1}", None, operator="&"),
+    Primitive("bit_or", 2, "bits", np.bitwise_or, "{0} | {1}", None, operator="|"),
+    Primitive("bit_xor", 2, "bits", np.bitwise_xor, "{0} ^ {1}", None, operator="^"),
+    Primitive("bit_not", 1, "bits", np.invert, "bit_not({0})", None, operator="~"),
+    Primitive("shift_left", 2, "integer", np.left_shift, "{0} << {1}", None, operator="<<"),
+    Primitive("shift_right", 2, "integer", np.right_shift, "{0} >> {1}", None, operator=">>"),
+    # ternary
+    Primitive("where", 3, "select", lambda c, a, b: a if c else b, "{1} if {0} else {2}", ("0", "g if a else 0", "0 if a else g")),
+    Primitive("fma", 3, "number", lambda a, b, c: a * b + c, "{0} * {1} + {2}", ("g * b", "g * a", "g")),
+)
+
+PRIMITIVES: Mapping[str, Primitive] = MappingProxyType({row.name: row for row in _ROWS})

@@ -1,0 +1,163 @@
+"""Programs and statements: with the expressions, the whole intermediate representation.
+
+::
+
+    Program    inputs, sizes, tensors, statements, outputs, updates, assertions
+    Statement  target: Access; accumulate; start: Neutral | Keep | Fill; value: Expr; domain: Domain; condition: Expr | None
+    Access     tensor; index expressions (affine or data)
+    Domain     the integer set of the statement's index variables, parametric in sizes
+
+A program is in single-assignment form: each statement makes one new tensor, every tensor is made by one statement or is
+an input. ``Y[i] += e`` on an existing ``Y`` makes ``Y_2``, which starts from the cells of ``Y`` (``Keep("Y")``). Code that
+changes memory in place (`@cd`) is the same thing with ``updates``: after the last statement, the input ``p`` receives the
+cells of ``p_2``. Which tensors share memory is decided by lowering, never here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.span import Span
+
+__all__ = [
+    "Access",
+    "Assertion",
+    "AxisExtent",
+    "Fill",
+    "Keep",
+    "Neutral",
+    "Program",
+    "Size",
+    "Start",
+    "Statement",
+    "Tensor",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A declaration: ``Tensor("C", "float32", (SizeValue("N"), SizeValue("M")))``.
+
+    Extents are int64 expressions in sizes. A rank-0 tensor has the empty shape. ``label`` is what users call it, where
+    that differs from the unique ``name`` (``Y`` for ``Y_2``).
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[Expr, ...]
+    label: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AxisExtent:
+    """Where a size comes from: the extent of one axis of an input."""
+
+    tensor: str
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A named size: the extent of an input's axis, or an expression of the sizes before it (``N * M``, ``N // K``).
+
+    Opaque to the domains, which are parametric in size names only.
+    """
+
+    name: str
+    source: AxisExtent | Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """A condition on sizes that must hold at the call, and what to tell the user if it does not (a `ShapeError`).
+
+    ``message`` may name sizes in braces, ``"A has {N} rows"``, to be filled in with their values.
+    """
+
+    condition: Expr
+    message: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A place: a tensor and one int64 index expression per axis."""
+
+    tensor: str
+    indices: tuple[Expr, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Neutral:
+    """Every cell starts from the accumulator's neutral element (0 for ``assign``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Every cell starts from the same cell of ``tensor``, which has the same shape and type."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Every cell starts from ``value``, an expression of sizes, constants and rank-0 reads, in the compute type."""
+
+    value: Expr
+
+
+Start = Neutral | Keep | Fill
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """For every point of ``domain`` where ``condition`` holds: ``target <accumulate>= value``.
+
+    The target is a tensor that no earlier statement or input has made; it starts as ``start`` says. Values are computed
+    in ``compute_dtype`` of the target's type, to which ``value`` has been cast. The domain holds every affine
+    condition, in-range conditions of the accesses included; ``condition`` holds what depends on data and is evaluated
+    first. ``assign`` and the ordered accumulators take points in row-major order of ``domain.variables``.
+
+    A data index of the target out of range raises ``IndexError`` (``oob="check"``), leaves the point out (``"skip"``) or
+    moves to the nearest end (``"clamp"``). ``unique`` asks for a run-time check that no two points write one cell.
+    """
+
+    target: Access
+    accumulate: str
+    start: Start
+    value: Expr
+    domain: Domain
+    condition: Expr | None = None
+    oob: str = "check"
+    unique: bool = False
+    label: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A staged function, a derivative, or any other sequence of statements.
+
+    ``tensors`` declares every tensor that a statement makes, ``outputs`` are returned, in this order, and ``updates``
+    pairs inputs that change with the tensor whose cells they receive. ``assertions`` hold at every call.
+    """
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    sizes: tuple[Size, ...]
+    tensors: tuple[Tensor, ...]
+    statements: tuple[Statement, ...]
+    outputs: tuple[str, ...]
+    updates: tuple[tuple[str, str], ...] = ()
+    assertions: tuple[Assertion, ...] = ()
+
+    def tensor(self, name: str) -> Tensor:
+        """The declaration of an input or a statement's tensor. ``KeyError`` if there is none."""
+        for tensor in (*self.inputs, *self.tensors):
+            if tensor.name == name:
+                return tensor
+        raise KeyError(name)

@@ -1,0 +1,102 @@
+"""What a front end hands to range inference: a statement whose ranges, extents and nested reductions are still open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import islpy as isl
+
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.program import Access, Assertion, Size, Start, Statement, Tensor
+from tcdsl.ir.span import Span
+
+__all__ = ["ExplicitRange", "Reduction", "Resolved", "Scope", "Sketch"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplicitRange:
+    """A generator's range: ``low <= variable < high``, both expressions of sizes and of outer generator variables."""
+
+    variable: str
+    low: Expr
+    high: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A reduction inside a value: ``sum(E[i, l])``, with the variables it binds. Stands in sketches only.
+
+    ``accumulate`` is ``add multiply max min or and``, or ``mean``, ``argmax``, ``argmin`` (one variable; int64). ``conditions`` are
+    a generator's ``if``s, and the statement's trailing conditions that speak of ``variables``. A point whose reads are
+    out of range drops out of this reduction only. ``dtype`` is the result's, in which ``value`` is computed (for ``argmax`` and
+    ``argmin`` ``value`` keeps its own).
+    """
+
+    accumulate: str
+    variables: tuple[str, ...]
+    ranges: tuple[ExplicitRange, ...]
+    conditions: tuple[Expr, ...]
+    value: Expr
+    dtype: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """A statement before range inference.
+
+    ``target.tensor`` is the new tensor's name. ``extents`` has one entry per axis, ``None`` where the extent is to be inferred.
+    ``mode`` is ``fresh`` (rule 2), ``declared`` or ``existing`` (rule 3). ``conditions`` are bool expressions, in order; range
+    inference decides which of them are explicit ranges, filters, or tests on data. ``value`` is cast to the compute
+    type of ``dtype`` and may hold `Reduction` nodes; ``Read`` boundaries are as the user wrote them, ``SKIP`` by default, with
+    ``CHECK`` on data indices. ``variables`` lists the index variables in the order of first occurrence.
+    """
+
+    target: Access
+    dtype: str
+    extents: tuple[Expr | None, ...]
+    mode: str
+    accumulate: str
+    start: Start
+    value: Expr
+    variables: tuple[str, ...]
+    ranges: tuple[ExplicitRange, ...] = ()
+    conditions: tuple[Expr, ...] = ()
+    unique: bool = False
+    oob: str = "check"
+    label: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What range inference makes of a sketch.
+
+    ``statements`` in order, the last one writing the sketch's target; the others compute nested reductions into temporary
+    tensors. ``tensors`` declares what the statements make, in the same order. ``assertions`` hold at the call.
+    """
+
+    statements: tuple[Statement, ...]
+    tensors: tuple[Tensor, ...]
+    assertions: tuple[Assertion, ...]
+
+
+class Scope(Protocol):
+    """What range inference asks of the program under construction."""
+
+    def tensor(self, name: str) -> Tensor:
+        """The declaration of an input or a tensor made so far."""
+
+    def fresh_name(self, hint: str) -> str:
+        """A tensor name not used so far, ``hint`` itself if it is free."""
+
+    def opaque_size(self, expr: Expr) -> Expr:
+        """A named size for ``expr`` (``N * M``, ``N // K``); the same one for the same expression."""
+
+    def size(self, name: str) -> Size:
+        """The definition of a size."""
+
+    def context(self) -> isl.Set:
+        """What is known about sizes: a set of parameters. Extents are non-negative, assertions hold."""

@@ -1,0 +1,75 @@
+"""``python -m tcdsl``: the demonstration, and the cache of compiled programs."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from tcdsl.errors import TcdslError
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the process's exit status."""
+    options = _parser().parse_args(arguments)
+    console = Console()
+    try:
+        status: int = options.run(console, options)
+    except TcdslError as error:
+        Console(stderr=True).print(str(error), markup=False, highlight=False)
+        return 1
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tcdsl", description="Index notation on NumPy arrays.")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="command")
+
+    demo = commands.add_parser("demo", help="train a classifier of handwritten digits and report")
+    demo.add_argument("--epochs", type=_positive, help="times to go through the images (default 20)")
+    demo.add_argument("--short", action="store_true", help="a few epochs only, for a quick check")
+    demo.add_argument("--output", type=Path, default=Path("demo-output"), metavar="DIR", help="folder for the picture")
+    demo.add_argument("--seed", type=int, default=0, help="of the split, the first weights and the minibatches")
+    demo.add_argument("--threads", type=int, default=0, help="most threads to use (default: all cores)")
+    demo.set_defaults(run=_demo)
+
+    cache = commands.add_parser("cache", help="compiled programs on disk")
+    cache.add_argument("action", choices=("info", "clear"), help="say what is there, or remove it")
+    cache.set_defaults(run=_cache)
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive count")
+    return value
+
+
+def _demo(console: Console, options: argparse.Namespace) -> int:
+    missing = [name for name in ("sklearn", "matplotlib") if importlib.util.find_spec(name) is None]
+    if missing:
+        console.print(f"the demo needs {' and '.join(missing)}: pip install 'tcdsl[demo]'", markup=False)
+        return 2
+    from tcdsl.tools.demo.main import demonstrate
+
+    epochs = options.epochs or (3 if options.short else 20)
+    rounds = 3 if options.short else 9
+    demonstrate(console, epochs, rounds, options.seed, options.output, options.threads)
+    return 0
+
+
+def _cache(console: Console, options: argparse.Namespace) -> int:
+    from tcdsl.tools.cache import clear, describe
+
+    if options.action == "clear":
+        removed = clear()
+        console.print(f"removed {removed} files")
+    else:
+        console.print(describe())
+    return 0

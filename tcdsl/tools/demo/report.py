@@ -1,0 +1,36 @@
+"""What the demonstration prints after training."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table
+
+from tcdsl.tools.demo.training import Timing
+
+__all__ = ["show_program", "show_times"]
+
+
+def show_program(console: Console, title: str, text: str) -> None:
+    """A program as index notation, in a frame."""
+    console.print(
+        Panel(Syntax(text, "python", background_color="default", word_wrap=True), title=title, title_align="left")
+    )
+
+
+def show_times(console: Console, names: list[str], timings: list[Timing], note: str) -> None:
+    """Time per epoch of each network, and how it compares with the last one's."""
+    table = Table(title="One epoch of training", title_justify="left", caption=note, caption_justify="left")
+    table.add_column("network")
+    table.add_column("median", justify="right")
+    table.add_column("fastest", justify="right")
+    table.add_column(f"{names[-1]} / this", justify="right")
+    for name, timing in zip(names, timings, strict=True):
+        table.add_row(
+            name,
+            f"{1000 * timing.median:.1f} ms",
+            f"{1000 * timing.minimum:.1f} ms",
+            f"{timings[-1].median / timing.median:.2f}",
+        )
+    console.print(table)

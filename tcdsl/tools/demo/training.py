@@ -1,0 +1,87 @@
+"""The training loop, and a fair race between two networks."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tcdsl.tools.demo.data import Digits, minibatches
+from tcdsl.tools.demo.networks import Network
+
+__all__ = ["BATCH", "LEARNING_RATE", "History", "Timing", "race", "train"]
+
+BATCH = 32
+LEARNING_RATE = 0.1
+
+
+@dataclass(slots=True)
+class History:
+    """What happened in each epoch: the mean loss, and the accuracy on the held-out images."""
+
+    losses: list[float] = field(default_factory=list)
+    accuracies: list[float] = field(default_factory=list)
+
+
+def learning_rate_at(done: float) -> float:
+    """Half a cosine from `LEARNING_RATE` to 0, when a part ``done`` of the training is over (Loshchilov, Hutter, 2017)."""
+    return LEARNING_RATE * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def accuracy(network: Network, digits: Digits) -> float:
+    """The part of the held-out images that ``network`` names right."""
+    return float(np.mean(network.predict(digits.test_images) == digits.test_labels))
+
+
+def train(
+    network: Network,
+    digits: Digits,
+    epochs: int,
+    seed: int,
+    progress: Callable[[float, float, float], None] = lambda done, loss, right: None,
+) -> History:
+    """Train ``network`` and return what happened.
+
+    After each minibatch ``progress`` is called with the part done, the loss, and the latest accuracy (NaN until there is
+    one).
+    """
+    generator = np.random.default_rng(seed)
+    history = History()
+    batches = math.ceil(len(digits.train_labels) / BATCH)
+    latest = math.nan
+    for epoch in range(epochs):
+        losses = []
+        for number, batch in enumerate(minibatches(digits.train_images, digits.train_labels, BATCH, generator)):
+            done = (epoch + number / batches) / epochs
+            losses.append(network.step(*batch, learning_rate_at(done)))
+            progress((epoch + (number + 1) / batches) / epochs, losses[-1], latest)
+        latest = accuracy(network, digits)
+        history.losses.append(float(np.mean(losses)))
+        history.accuracies.append(latest)
+        progress((epoch + 1) / epochs, history.losses[-1], latest)
+    return history
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds per epoch."""
+
+    median: float
+    minimum: float
+
+
+def race(networks: Sequence[Network], digits: Digits, rounds: int, seed: int) -> list[Timing]:
+    """Time one epoch of each network in turn, ``rounds`` times after a first that does not count, on equal minibatches."""
+    seconds: list[list[float]] = [[] for _ in networks]
+    for number in range(rounds + 1):
+        for network, times in zip(networks, seconds, strict=True):
+            generator = np.random.default_rng(seed + number)
+            begin = time.perf_counter()
+            for batch in minibatches(digits.train_images, digits.train_labels, BATCH, generator):
+                network.step(*batch, LEARNING_RATE / 100)
+            if number > 0:
+                times.append(time.perf_counter() - begin)
+    return [Timing(float(np.median(times)), min(times)) for times in seconds]

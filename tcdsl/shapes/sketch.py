@@ -30,8 +30,9 @@ class Reduction:
 
     ``accumulate`` is ``add multiply max min or and``, or ``mean``, ``argmax``, ``argmin`` (one variable; int64). ``conditions`` are
     a generator's ``if``s, and the statement's trailing conditions that speak of ``variables``. A point whose reads are
-    out of range drops out of this reduction only. ``dtype`` is the result's, in which ``value`` is computed (for ``argmax`` and
-    ``argmin`` ``value`` keeps its own).
+    out of range drops out of this reduction only. ``filters`` are conditions that came from brackets (``sum(x[k] * (k < 3))``):
+    tested like ``conditions``, after them, but never an explicit range. ``dtype`` is the result's, in which ``value`` is computed
+    (for ``argmax`` and ``argmin`` ``value`` keeps its own).
     """
 
     accumulate: str
@@ -40,6 +41,7 @@ class Reduction:
     conditions: tuple[Expr, ...]
     value: Expr
     dtype: str
+    filters: tuple[Expr, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -49,7 +51,9 @@ class Sketch:
 
     ``target.tensor`` is the new tensor's name. ``extents`` has one entry per axis, ``None`` where the extent is to be inferred.
     ``mode`` is ``fresh`` (rule 2), ``declared`` or ``existing`` (rule 3). ``conditions`` are bool expressions, in order; range
-    inference decides which of them are explicit ranges, filters, or tests on data. ``value`` is cast to the compute
+    inference decides which of them are explicit ranges, filters, or tests on data. ``filters`` are conditions that came from
+    brackets (``O[i] += x[i] * (i < 3)``): tested after ``conditions``, never an explicit range; their reads are accesses like
+    those of ``value``. ``value`` is cast to the compute
     type of ``dtype`` and may hold `Reduction` nodes; ``Read`` boundaries are as the user wrote them, ``SKIP`` by default, with
     ``CHECK`` on data indices. ``variables`` lists the index variables in the order of first occurrence.
     """
@@ -64,6 +68,7 @@ class Sketch:
     variables: tuple[str, ...]
     ranges: tuple[ExplicitRange, ...] = ()
     conditions: tuple[Expr, ...] = ()
+    filters: tuple[Expr, ...] = ()
     unique: bool = False
     oob: str = "check"
     label: str = ""

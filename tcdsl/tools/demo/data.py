@@ -17,7 +17,7 @@ FloatArray = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """Images are float32 rows of 64 pixels, scaled so that the training set has mean 0 and deviation 1; labels are int64."""
+    """Images are float32 rows of 64 pixels, with mean 0 and deviation 1 over the training set; labels are int64."""
 
     train_images: FloatArray
     train_labels: IntArray

@@ -53,12 +53,10 @@ def _report(console: Console, network: CompiledNetwork, digits: Digits, rounds: 
     arguments: list[Any] = [*network.parameters, digits.train_images[:BATCH], digits.train_labels[:BATCH]]
     show_program(console, "The network and its loss", str(cross_entropy.explain("ir", *arguments)))
     show_program(console, "Its gradient, as generated", str(network.gradient.explain("ir", *arguments)))
-    racers = [CompiledNetwork(network.parameters), NumpyNetwork(network.parameters)]
-    timings = race(racers, digits, rounds, seed)
-    difference = max(
-        float(np.max(np.abs(ours - theirs)))
-        for ours, theirs in zip(racers[0].parameters, racers[1].parameters, strict=True)
-    )
+    compiled, plain = CompiledNetwork(network.parameters), NumpyNetwork(network.parameters)
+    timings = race([compiled, plain], digits, rounds, seed)
+    pairs = zip(compiled.parameters, plain.parameters, strict=True)
+    difference = max(float(np.max(np.abs(ours - theirs))) for ours, theirs in pairs)
     note = (
         f"{rounds} epochs each, in turn, on {os.cpu_count()} cores; "
         f"afterwards the parameters of the two differ by at most {difference:.1e}"

@@ -27,7 +27,7 @@ def logits(W1: Any, b1: Any, W2: Any, b2: Any, images: Any) -> Any:
 
 @op
 def cross_entropy(W1: Any, b1: Any, W2: Any, b2: Any, images: Any, labels: Any) -> Any:
-    """The mean over images of ``-log softmax(Z)[label]``; taking out each row's maximum keeps ``exp`` from overflowing."""
+    """The mean over images of ``-log softmax(Z)[label]``; without each row's maximum, ``exp`` cannot overflow."""
     Z = logits(W1, b1, W2, b2, images)
     N, _ = Z.shape
     top, mass, loss = output(), output(), output()

@@ -27,7 +27,7 @@ class History:
 
 
 def learning_rate_at(done: float) -> float:
-    """Half a cosine from `LEARNING_RATE` to 0, when a part ``done`` of the training is over (Loshchilov, Hutter, 2017)."""
+    """Half a cosine from `LEARNING_RATE` to 0, ``done`` being the part behind us (Loshchilov, Hutter, 2017)."""
     return LEARNING_RATE * 0.5 * (1 + math.cos(math.pi * done))
 
 
@@ -45,8 +45,7 @@ def train(
 ) -> History:
     """Train ``network`` and return what happened.
 
-    After each minibatch ``progress`` is called with the part done, the loss, and the latest accuracy (NaN until there is
-    one).
+    After each minibatch ``progress`` gets the part done, the loss, and the latest accuracy (NaN until there is one).
     """
     generator = np.random.default_rng(seed)
     history = History()
@@ -74,7 +73,7 @@ class Timing:
 
 
 def race(networks: Sequence[Network], digits: Digits, rounds: int, seed: int) -> list[Timing]:
-    """Time one epoch of each network in turn, ``rounds`` times after a first that does not count, on equal minibatches."""
+    """Time one epoch of each network in turn, ``rounds`` times after one that does not count, on equal minibatches."""
     seconds: list[list[float]] = [[] for _ in networks]
     for number in range(rounds + 1):
         for network, times in zip(networks, seconds, strict=True):

@@ -1,0 +1,97 @@
+"""The list of benchmarks: one row says what runs, on what, and what bounds its speed. To add a case, add a row.
+
+``operations`` counts floating-point operations (an ``exp`` as one), ``moved`` the array elements that must be read or
+written at least once: inputs and outputs, no temporaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import tcdsl as tc
+from benchmarks import numpy_peer, programs
+
+__all__ = ["CASES", "Case"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One computation: ``function`` is tcdsl's, ``numpy`` the reference; other peers look it up by ``computation``."""
+
+    computation: str
+    shapes: tuple[tuple[int, ...], ...]
+    function: Callable[..., Any]
+    numpy: Callable[..., Any]
+    operations: int
+    moved: int
+    limit: str
+
+    @property
+    def name(self) -> str:
+        """Unique: the computation and the first input's shape."""
+        return f"{self.computation} {'x'.join(map(str, self.shapes[0]))}"
+
+
+M = 512  # matrix product
+R, C = 4096, 1000  # softmax
+S = 2048  # stencil
+INNER = (S - 2, S - 2)
+
+CASES = (
+    Case(
+        "matmul",
+        ((M, M), (M, M)),
+        programs.matmul,
+        numpy_peer.matmul,
+        operations=2 * M**3,
+        moved=3 * M**2,
+        limit="operations",
+    ),
+    Case(
+        "matmul gradient",
+        ((M, M), (M, M), (M, M)),
+        tc.grad(programs.weighted_matmul, argnums=(0, 1)),
+        numpy_peer.matmul_gradient,
+        operations=4 * M**3,
+        moved=5 * M**2,
+        limit="operations",
+    ),
+    Case(
+        "softmax",
+        ((R, C),),
+        programs.softmax,
+        numpy_peer.softmax,
+        operations=5 * R * C,
+        moved=2 * R * C,
+        limit="bytes",
+    ),
+    Case(
+        "softmax gradient",
+        ((R, C), (R, C)),
+        tc.grad(programs.weighted_softmax),
+        numpy_peer.softmax_gradient,
+        operations=9 * R * C,
+        moved=3 * R * C,
+        limit="bytes",
+    ),
+    Case(
+        "stencil",
+        ((S, S),),
+        programs.stencil,
+        numpy_peer.stencil,
+        operations=5 * (S - 2) ** 2,
+        moved=S**2 + (S - 2) ** 2,
+        limit="bytes",
+    ),
+    Case(
+        "stencil gradient",
+        ((S, S), INNER),
+        tc.grad(programs.weighted_stencil),
+        numpy_peer.stencil_gradient,
+        operations=5 * (S - 2) ** 2,
+        moved=S**2 + (S - 2) ** 2,
+        limit="bytes",
+    ),
+)

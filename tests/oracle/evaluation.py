@@ -1,0 +1,238 @@
+"""One statement applied to arrays, and a function of several statements, by the rules alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tests.oracle.accesses import AxisAccess, reading_accesses
+from tests.oracle.kinds import concrete, fresh_kind, is_bool
+from tests.oracle.nodes import Cell, Fold, Node, Number, Operation, Variable, variables_of, walk
+from tests.oracle.outcome import DataIndexFaultError, DtypeFaultError, FaultError, ShapeFaultError, UnspecifiedError
+from tests.oracle.ranges import INTEGERS, candidates, check_bare_extents, explicit_ranges, half_bounded, solve
+from tests.oracle.reader import Statement
+from tests.oracle.values import OutOfRangeError, Values, combine, neutral
+
+__all__ = ["Result", "Target", "apply_statement"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is known of a target before the statement.
+
+    ``array`` if it exists; else ``shape`` if it was declared. ``declared`` stays true after the first write.
+    """
+
+    array: np.ndarray | None = None
+    shape: tuple[int, ...] | None = None
+    declared: bool = False
+    dtype: np.dtype | None = None
+
+
+@dataclass
+class Result:
+    """The new target, and the largest number of values that met in one cell.
+
+    ``doubtful`` says why tcdsl may also refuse the statement at staging: it would be wrong for other sizes.
+    """
+
+    array: np.ndarray
+    terms: int = 1
+    doubtful: str = ""
+    counts: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+
+def _data(index: Node) -> bool:
+    return any(isinstance(part, Cell) for part in walk(index))
+
+
+def _folds(statement: Statement) -> list[Fold]:
+    return [node for node in walk(statement.value) if isinstance(node, Fold)]
+
+
+def _variables(statement: Statement) -> list[str]:
+    inner = {name for fold in _folds(statement) for name in fold.variables}
+    found: set[str] = {name for name, _, _ in statement.ranges}
+    for part in (*statement.indices, statement.value, *statement.conditions):
+        found |= variables_of(part)
+    return sorted(found - inner)
+
+
+def _target_accesses(statement: Statement, shape: tuple[int, ...]) -> list[AxisAccess]:
+    if len(shape) != len(statement.indices):
+        raise ShapeFaultError("the target's rank")
+    pairs = zip(statement.indices, shape, strict=True)
+    return [AxisAccess(index, extent, False, None) for index, extent in pairs if not _data(index)]
+
+
+def _inferred_shape(statement: Statement, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, ...]:
+    extents = []
+    plain = Values({}, {})
+    for index in statement.indices:
+        if _data(index):
+            raise FaultError("the extent along an axis with a data index cannot be inferred")
+        names = sorted(variables_of(index))
+        boxes = [range(*ranges[name]) for name in names]
+        if len(names) > 1 and any(len(box) == 0 for box in boxes):
+            raise UnspecifiedError("the extent of an axis whose variables have no values")
+        places = [plain.at(index, dict(zip(names, place, strict=True))) for place in itertools.product(*boxes)]
+        if places and min(places) < 0:
+            raise ShapeFaultError("a negative index on a fresh target")
+        extents.append(1 + max(places) if places else 0)
+    return tuple(extents)
+
+
+def _check_in_range(access: AxisAccess, values: Values, point: Mapping[str, int]) -> bool:
+    index = values.at(access.index, point)
+    if isinstance(access.index, Number) and index < 0:
+        index += access.extent
+    return bool(0 <= index < access.extent)
+
+
+def _points(names: list[str], box: Mapping[str, range], required: list[AxisAccess]) -> Iterator[dict[str, int]]:
+    """All points of ``box`` where ``required`` accesses are in range, in row-major order."""
+    plain = Values({}, {})
+    for place in itertools.product(*(box[name] for name in names)):
+        point = dict(zip(names, place, strict=True))
+        if all(_check_in_range(access, plain, point) for access in required):
+            yield point
+
+
+def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, np.ndarray], *, lenient: bool) -> Result:
+    """The target after ``statement``.
+
+    ``lenient`` chooses between two readings of conditional reads (behind a bracket, in a branch): whether they bound a
+    variable that an unconditional access or an explicit range bounds already. Callers compare both.
+    """
+    accesses = reading_accesses(statement, arrays)
+    explicit = explicit_ranges(statement)
+    sure = {name for access in accesses if not access.conditional for name in access.variables} | explicit.keys()
+    fresh = target.array is None and target.shape is None
+    outer = _variables(statement)
+    inner = [name for fold in _folds(statement) for name in fold.variables]
+    if target.array is not None and not target.declared:
+        bare_target = _target_accesses(statement, target.array.shape)
+    else:
+        bare_target = []
+    check_bare_extents([access for access in accesses if not (lenient and access.conditional)], bare_target)
+    if fresh:
+        bounding = [a for a in accesses if not (lenient and a.conditional and a.variables <= sure)]
+        try:
+            ranges = solve([*outer, *inner], explicit, bounding)
+            shape = _inferred_shape(statement, ranges)
+        except FaultError:
+            if half_bounded(statement, explicit):
+                raise UnspecifiedError("a condition that bounds on one side, or to one value, as a range") from None
+            raise
+        if half_bounded(statement, explicit) and any(_equation(condition) for condition in statement.conditions):
+            raise UnspecifiedError("an equation as a range")
+    else:
+        ranges = explicit
+        shape = target.array.shape if target.array is not None else target.shape
+        assert shape is not None
+    writing = _target_accesses(statement, shape)
+    sure |= {name for access in writing for name in access.variables}
+    required = [a for a in accesses if a.fold is None and (not a.conditional or not a.variables <= sure)] + writing
+    unconditional = [a for a in accesses if not a.conditional or not a.variables <= sure]
+    box = candidates([*outer, *inner], ranges, unconditional + writing)
+    for name in inner:
+        _check_bounded_inside(name, box, ranges)
+    doubt = _doubt(statement, fresh, outer, box)
+    result = _accumulated(statement, target, arrays, shape, (outer, box, required))
+    result.doubtful = doubt
+    return result
+
+
+def _equation(condition: Node) -> bool:
+    return isinstance(condition, Operation) and condition.name == "=="
+
+
+def _check_bounded_inside(name: str, box: Mapping[str, range], ranges: Mapping[str, tuple[int, int]]) -> None:
+    if name not in ranges and len(box[name]) > len(INTEGERS) // 2:
+        raise UnspecifiedError("a reduction variable that only accesses with other variables bound")
+
+
+def _new_cells(statement: Statement, target: Target, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    wide = np.dtype("float64") if dtype.kind == "f" else dtype
+    if target.array is not None and not statement.reset:
+        return target.array.astype(wide)
+    return np.full(shape, neutral(statement.accumulate, dtype), wide)
+
+
+def _accumulated(
+    statement: Statement,
+    target: Target,
+    arrays: Mapping[str, np.ndarray],
+    shape: tuple[int, ...],
+    space: tuple[list[str], dict[str, range], list[AxisAccess]],
+) -> Result:
+    names, box, required = space
+    values = Values(arrays, box)
+    kind = values.kind(statement.value)
+    if target.array is not None:
+        dtype = target.array.dtype
+        _check_same_kind(kind, dtype)
+    else:
+        dtype = target.dtype or fresh_kind(statement.accumulate, kind)
+    if is_bool(dtype) and statement.accumulate not in ("=", "|", "&"):
+        raise UnspecifiedError("arithmetic on cells of type bool")
+    result = Result(_new_cells(statement, target, shape, dtype))
+    for point in _points(names, box, required):
+        try:
+            if not all(values.at(condition, point) for condition in statement.conditions):
+                continue
+            place = _place(statement, shape, values, point)
+            value = values.at(statement.value, point)
+        except OutOfRangeError:
+            continue
+        if any(name in box and len(box[name]) and point[name] in (INTEGERS[0], INTEGERS[-1]) for name in names):
+            raise FaultError("nothing bounds an index variable: write a range")
+        _store(statement, result, place, values.cast(value, dtype), dtype)
+    result.array = result.array.astype(dtype)
+    result.terms = max(result.counts.values(), default=1)
+    return result
+
+
+def _check_same_kind(kind: object, dtype: np.dtype) -> None:
+    if kind is float and dtype.kind != "f":
+        raise DtypeFaultError("a weak float into integers")
+    if isinstance(kind, np.dtype) and not np.can_cast(concrete(kind), dtype, "same_kind"):
+        raise DtypeFaultError(f"{kind} into {dtype}")
+
+
+def _store(statement: Statement, result: Result, place: tuple[int, ...], value: object, dtype: np.dtype) -> None:
+    met = result.counts[place] = result.counts.get(place, 0) + 1
+    if statement.accumulate == "=" and met > 1:
+        raise FaultError("a plain store writes a cell twice")
+    result.array[place] = combine(statement.accumulate, dtype, result.array[place], value)
+
+
+def _place(statement: Statement, shape: tuple[int, ...], values: Values, point: Mapping[str, int]) -> tuple[int, ...]:
+    place = []
+    for index, extent in zip(statement.indices, shape, strict=True):
+        found = int(values.at(index, point))
+        if isinstance(index, Number) and found < 0:
+            found += extent
+        if not 0 <= found < extent:
+            raise DataIndexFaultError(f"the target has no index {found}")
+        place.append(found)
+    return tuple(place)
+
+
+def _doubt(statement: Statement, fresh: bool, names: list[str], box: Mapping[str, range]) -> str:
+    """Why the statement may be refused whatever the sizes are."""
+    bare = [index.name for index in statement.indices if isinstance(index, Variable)]
+    if statement.accumulate == "=":
+        written = set().union(*(variables_of(index) for index in statement.indices))
+        if not set(names) <= written:
+            raise FaultError("a plain store needs every index variable on its target")
+        if not set(names) <= set(bare):
+            return "the target's map may not be one-to-one"
+    if fresh and len(bare) < len(statement.indices):
+        return "a target index may be negative"
+    if any(len(box[name]) == len(INTEGERS) for name in names):
+        return "a variable may be unbounded"
+    return ""

@@ -1,0 +1,122 @@
+"""A whole function: the text of a decorated function and its arguments give an `Outcome`.
+
+Understood are sizes (``N, K = A.shape``, ``A.bind_dims(N, K)``, ``M = N // 2``), declarations (``O = output(N)``,
+``O: real[N, M]``), tensor statements, local definitions and ``return``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+import numpy as np
+
+from tests.oracle.evaluation import Result, Target, apply_statement
+from tests.oracle.kinds import is_float, kind_of
+from tests.oracle.outcome import FaultError, Outcome, ShapeFaultError, UnspecifiedError
+from tests.oracle.reader import Reader, free_names
+
+__all__ = ["expected"]
+
+
+def expected(source: str, arguments: Mapping[str, np.ndarray]) -> Outcome:
+    """What the function in ``source`` does with ``arguments``, by the rules of the language alone."""
+    outcomes = [_outcome(source, arguments, lenient) for lenient in (False, True)]
+    first, second = outcomes
+    if first.unspecified or second.unspecified:
+        return Outcome(unspecified=first.unspecified or second.unspecified)
+    if first.fault is not None or second.fault is not None:
+        if type(first.fault) is not type(second.fault):
+            return Outcome(unspecified="readings of conditional reads differ")
+        return first
+    for one, other in zip(first.arrays, second.arrays, strict=True):
+        if one.shape != other.shape or not np.array_equal(one, other, equal_nan=one.dtype.kind == "f"):
+            return Outcome(unspecified="readings of conditional reads differ")
+    return first
+
+
+def _outcome(source: str, arguments: Mapping[str, np.ndarray], lenient: bool) -> Outcome:
+    try:
+        return _Function(arguments, lenient).run(source)
+    except UnspecifiedError as reason:
+        return Outcome(unspecified=str(reason))
+    except FaultError as fault:
+        return Outcome(fault=fault)
+
+
+class _Function:
+    def __init__(self, arguments: Mapping[str, np.ndarray], lenient: bool) -> None:
+        self.tensors = {name: np.asarray(value) for name, value in arguments.items()}
+        self.sizes: dict[str, int] = {}
+        self.declared: dict[str, Target] = {}
+        self.local: dict[str, ast.expr] = {}
+        self.lenient = lenient
+        self.terms = 1
+        self.doubts: list[str] = []
+
+    def run(self, source: str) -> Outcome:
+        functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+        for node in functions[0].body:
+            if isinstance(node, ast.Return):
+                names = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+                arrays = tuple(self.tensors[name.id] for name in names)
+                return Outcome(arrays, terms=self.terms, doubtful="; ".join(self.doubts))
+            self._line(node)
+        raise NotImplementedError("a function without return")
+
+    def _line(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=tensor), attr="bind_dims"), args=names)):
+                self._bind([name.id for name in names], self.tensors[tensor].shape)
+            case ast.Expr(value=ast.Constant()):
+                pass
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Attribute(value=ast.Name(id=tensor))):
+                self._bind([name.id for name in names], self.tensors[tensor].shape)
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="output"), args=extents)):
+                self._declare(name, extents or None, None)
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Subscript(ast.Name(id=kind), extents)):
+                parts = extents.elts if isinstance(extents, ast.Tuple) else [extents]
+                self._declare(name, parts, None if kind == "real" else np.dtype(kind))
+                self.real = kind == "real"
+            case ast.Assign(targets=[ast.Subscript()]) | ast.AugAssign(target=ast.Subscript()):
+                self._statement(node)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                bound = {**self.sizes, **self.tensors, **self.local}
+                if free_names(value, bound) or any(isinstance(part, ast.Subscript) for part in ast.walk(value)):
+                    self.local[name] = value
+                else:
+                    self.sizes[name] = Reader(self.sizes, self.tensors, self.local).constant(value)
+            case _:
+                raise NotImplementedError(ast.unparse(node))
+
+    def _bind(self, names: list[str], shape: tuple[int, ...]) -> None:
+        if len(names) != len(shape):
+            raise ShapeFaultError("rank")
+        for name, extent in zip(names, shape, strict=True):
+            if self.sizes.setdefault(name, extent) != extent:
+                raise ShapeFaultError(f"{name} is {self.sizes[name]} and {extent}")
+
+    def _declare(self, name: str, extents: list[ast.expr] | None, dtype: np.dtype | None) -> None:
+        if extents is None:
+            self.declared[name] = Target()
+            return
+        reader = Reader(self.sizes, self.tensors, self.local)
+        shape = tuple(reader.constant(extent) for extent in extents)
+        if any(extent < 0 for extent in shape):
+            raise ShapeFaultError(f"negative extents {shape}")
+        self.declared[name] = Target(shape=shape, declared=True, dtype=dtype)
+
+    def _statement(self, node: ast.Assign | ast.AugAssign) -> None:
+        bound = {**self.tensors, **dict.fromkeys(self.declared)}
+        statement = Reader(self.sizes, bound, self.local).statement(node)
+        known = self.declared.get(statement.target, Target())
+        array = self.tensors.get(statement.target)
+        target = Target(array, known.shape, known.declared, known.dtype)
+        result: Result = apply_statement(statement, target, self.tensors, lenient=self.lenient)
+        if array is None and known.declared and getattr(self, "real", False):
+            kind = kind_of(statement.value, {name: tensor.dtype for name, tensor in self.tensors.items()})
+            result.array = result.array.astype(kind if isinstance(kind, np.dtype) and is_float(kind) else np.float64)
+        self.tensors[statement.target] = result.array
+        self.terms = max(self.terms, result.terms)
+        if result.doubtful:
+            self.doubts.append(result.doubtful)

@@ -1,0 +1,91 @@
+"""The expressions of the oracle: what one tensor statement says once sizes are numbers.
+
+The oracle is a second implementation of the language's rules for single functions. It imports nothing from tcdsl, so a
+fault in the front end or in range inference cannot hide behind the same fault here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = ["Axis", "Cell", "Fold", "Node", "Number", "Operation", "Variable", "variables_of", "walk"]
+
+
+@dataclass(frozen=True, eq=False)
+class Number:
+    """A Python number: a literal, or a size, which is known here."""
+
+    value: bool | int | float
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """An index variable. Names are unique in a statement: variables of different reductions have been renamed."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One axis of a read: ``mode`` is ``direct``, ``data``, ``clamp``, ``wrap``, ``reflect`` or ``symmetric``."""
+
+    mode: str
+    index: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A read of one cell, ``A[i, k]``; ``fill`` is the second argument of a ``get`` around it."""
+
+    tensor: str
+    axes: tuple[Axis, ...]
+    fill: Node | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """``+ - / // % ** neg``, ``product`` (all its factors), comparisons, ``and or not if where``, functions."""
+
+    name: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A reduction inside a value: ``sum(E[i, l])`` has ``kind`` ``sum`` and ``variables`` ``("l",)``.
+
+    ``ranges`` holds ``(variable, low, high)`` of a generator; ``conditions`` its ``if``s.
+    """
+
+    kind: str
+    variables: tuple[str, ...]
+    ranges: tuple[tuple[str, int, int], ...]
+    conditions: tuple[Node, ...]
+    body: Node
+
+
+Node = Number | Variable | Cell | Operation | Fold
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """``node`` and everything below it."""
+    yield node
+    match node:
+        case Cell(axes=axes, fill=fill):
+            for axis in axes:
+                yield from walk(axis.index)
+            if fill is not None:
+                yield from walk(fill)
+        case Operation(arguments=arguments):
+            for argument in arguments:
+                yield from walk(argument)
+        case Fold(conditions=conditions, body=body):
+            for condition in conditions:
+                yield from walk(condition)
+            yield from walk(body)
+
+
+def variables_of(node: Node) -> frozenset[str]:
+    """The names of the index variables below ``node``."""
+    return frozenset(part.name for part in walk(node) if isinstance(part, Variable))

@@ -1,0 +1,242 @@
+"""From the text of one tensor statement to the oracle's nodes, with sizes replaced by their numbers.
+
+Names follow section "Names" of the language: what the function has bound is that value, any other lower-case name in a
+subscript is an index variable. Variables of reductions inside the value get names of their own (``k@1``), so that
+reductions side by side never share one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, Variable
+from tests.oracle.outcome import FaultError
+
+__all__ = ["REDUCTIONS", "Reader", "Statement", "free_names"]
+
+REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin")
+BOUNDARIES = ("clamp", "wrap", "reflect", "symmetric")
+_BINARY = {ast.Add: "+", ast.Sub: "-", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**"}
+_COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+_WHOLE = {"sum": "+", "prod": "*", "max": ">>", "min": "<<", "any": "|", "all": "&"}
+_AUGMENTED = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.Pow: "**",
+    ast.RShift: ">>",
+    ast.LShift: "<<",
+    ast.BitOr: "|",
+    ast.BitAnd: "&",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """A tensor statement: ``accumulate`` is ``=`` or the accumulator's sign; ``reset`` for ``C[i] = sum(...)``."""
+
+    target: str
+    indices: tuple[Node, ...]
+    accumulate: str
+    reset: bool
+    value: Node
+    conditions: tuple[Node, ...]
+    ranges: tuple[tuple[str, int, int], ...]
+
+
+def is_reduction(node: ast.AST) -> bool:
+    """Whether ``node`` is a reduction call; ``max`` and ``min`` of several arguments are elementwise."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in REDUCTIONS
+        and len(node.args) == 1
+    )
+
+
+def free_names(node: ast.AST, bound: Mapping[str, object]) -> set[str]:
+    """Index variables below ``node``: names that are not bound, not called and not subscripted."""
+    called = {id(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}
+    called |= {id(part.value) for part in ast.walk(node) if isinstance(part, ast.Subscript)}
+    return {
+        part.id
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name) and id(part) not in called and part.id not in bound and part.id.islower()
+    }
+
+
+def _outside_reductions(node: ast.AST, bound: Mapping[str, object]) -> set[str]:
+    # Index variables of node that stand outside every reduction below it (node itself may be one).
+    if is_reduction(node):
+        return set()
+    if isinstance(node, ast.Name):
+        return free_names(node, bound)
+    skipped = node.func if isinstance(node, ast.Call) else node.value if isinstance(node, ast.Subscript) else None
+    names: set[str] = set()
+    for child in ast.iter_child_nodes(node):
+        if child is not skipped:
+            names |= _outside_reductions(child, bound)
+    return names
+
+
+class Reader:
+    """Reads statements where ``sizes`` and ``tensors`` are bound and ``local`` holds local definitions."""
+
+    def __init__(self, sizes: Mapping[str, int], tensors: Mapping[str, object], local: Mapping[str, ast.expr]) -> None:
+        self.sizes = sizes
+        self.bound: dict[str, object] = {**sizes, **tensors, **local}
+        self.local = local
+        self.serial = 0
+
+    def statement(self, node: ast.Assign | ast.AugAssign) -> Statement:
+        """Read ``T[index, ...] op= value, condition, ...``."""
+        target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+        assert isinstance(target, ast.Subscript)
+        assert isinstance(target.value, ast.Name)
+        parts = self._expand(node.value)
+        value, *conditions = parts.elts if isinstance(parts, ast.Tuple) else [parts]
+        indices = _elements(target.slice)
+        accumulate = _AUGMENTED[type(node.op)] if isinstance(node, ast.AugAssign) else "="
+        ranges: tuple[tuple[str, int, int], ...] = ()
+        reset = accumulate == "=" and is_reduction(value) and value.func.id in _WHOLE
+        if reset:
+            accumulate = _WHOLE[value.func.id]
+            value = value.args[0]
+            if isinstance(value, ast.GeneratorExp):
+                ranges, filters = self._generator(value, {})
+                conditions += filters
+                value = value.elt
+        outer: set[str] = {name for name, _, _ in ranges}
+        for part in (*indices, value):
+            outer |= _outside_reductions(part, self.bound)
+        if reset and not outer - set().union(*(free_names(part, self.bound) for part in indices)):
+            raise FaultError("a reduction that binds nothing")
+        names = {name: name for name in outer}
+        filters_inside = [condition for condition in conditions if not free_names(condition, self.bound) <= outer]
+        filters = [self.node(condition, names) for condition in conditions if condition not in filters_inside]
+        return Statement(
+            target.value.id,
+            tuple(self.node(index, names) for index in indices),
+            accumulate,
+            reset,
+            self.node(value, names, filters_inside),
+            tuple(filters),
+            ranges,
+        )
+
+    def _expand(self, node: ast.expr) -> ast.expr:
+        local = self.local
+
+        class Expansion(ast.NodeTransformer):
+            def visit_Name(self, name: ast.Name) -> ast.expr:
+                return self.visit(local[name.id]) if name.id in local else name
+
+        return Expansion().visit(ast.parse(ast.unparse(node), mode="eval").body)
+
+    def _generator(
+        self, node: ast.GeneratorExp, names: dict[str, str]
+    ) -> tuple[tuple[tuple[str, int, int], ...], list[ast.expr]]:
+        ranges, filters = [], []
+        for clause in node.generators:
+            assert isinstance(clause.target, ast.Name)
+            assert isinstance(clause.iter, ast.Call)
+            ends = [self.constant(argument) for argument in clause.iter.args]
+            low, high = (0, *ends) if len(ends) == 1 else ends
+            ranges.append((names.get(clause.target.id, clause.target.id), low, high))
+            filters += clause.ifs
+        return tuple(ranges), filters
+
+    def constant(self, node: ast.expr) -> int:
+        """The value of a size expression."""
+        return eval(ast.unparse(node), {"min": min, "max": max}, dict(self.sizes))  # noqa: S307
+
+    def node(self, node: ast.expr, names: Mapping[str, str], filters: list[ast.expr] = []) -> Node:  # noqa: B006
+        """``node`` with ``names`` in scope; ``filters`` are conditions for the reductions that bind their names."""
+        again = lambda part: self.node(part, names, filters)  # noqa: E731
+        match node:
+            case ast.Constant(value=value):
+                return Number(value)
+            case ast.Name(id="inf"):
+                return Number(float("inf"))
+            case ast.Name(id=name) if name in names:
+                return Variable(names[name])
+            case ast.Name(id=name) if name in self.sizes:
+                return Number(self.sizes[name])
+            case ast.Name(id=name) if name in self.bound:
+                return Cell(name, ())
+            case ast.Name(id=name):
+                raise FaultError(f"{name} belongs to no reduction and is not in the statement")
+            case ast.Subscript(value=ast.Attribute()):
+                return Number(self.constant(node))
+            case ast.Subscript(value=ast.Name(id=tensor)):
+                return Cell(tensor, tuple(self._axis(index, names, filters) for index in _elements(node.slice)))
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=value)):
+                return Number(-value)
+            case ast.UnaryOp(op=operator):
+                return Operation("not" if isinstance(operator, ast.Not) else "neg", (again(node.operand),))
+            case ast.BinOp(op=ast.Mult()):
+                return Operation("product", tuple(again(factor) for factor in _factors(node)))
+            case ast.BinOp(left=left, op=operator, right=right):
+                return Operation(_BINARY[type(operator)], (again(left), again(right)))
+            case ast.Compare(left=left, ops=operators, comparators=others):
+                pairs = zip([left, *others], operators, others, strict=False)
+                tests = tuple(Operation(_COMPARE[type(op)], (again(a), again(b))) for a, op, b in pairs)
+                return tests[0] if len(tests) == 1 else Operation("and", tests)
+            case ast.BoolOp(op=operator, values=values):
+                return Operation("and" if isinstance(operator, ast.And) else "or", tuple(map(again, values)))
+            case ast.IfExp(test=test, body=body, orelse=other):
+                return Operation("if", (again(test), again(body), again(other)))
+            case ast.Call() if is_reduction(node):
+                return self._fold(node, names, filters)
+            case ast.Call(func=ast.Name(id="get"), args=[read, fill]):
+                cell = again(read)
+                assert isinstance(cell, Cell)
+                return Cell(cell.tensor, cell.axes, again(fill))
+            case ast.Call(func=ast.Name(id=name), args=arguments):
+                return Operation(name, tuple(map(again, arguments)))
+        raise NotImplementedError(ast.dump(node))
+
+    def _axis(self, node: ast.expr, names: Mapping[str, str], filters: list[ast.expr]) -> Axis:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BOUNDARIES:
+            return Axis(node.func.id, self.node(node.args[0], names, filters))
+        data = any(isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name) for part in ast.walk(node))
+        return Axis("data" if data else "direct", self.node(node, names, filters))
+
+    def _fold(self, node: ast.Call, names: Mapping[str, str], filters: list[ast.expr]) -> Fold:
+        body = node.args[0]
+        self.serial += 1
+        if isinstance(body, ast.GeneratorExp):
+            own = {clause.target.id for clause in body.generators}
+            inner = {**names, **{name: f"{name}@{self.serial}" for name in own}}
+            ranges, conditions = self._generator(body, inner)
+            body = body.elt
+        else:
+            own = _outside_reductions(body, self.bound) - set(names)
+            inner = {**names, **{name: f"{name}@{self.serial}" for name in own}}
+            ranges, conditions = (), []
+        if not own:
+            raise FaultError("a reduction that binds nothing")
+        mine = [f for f in filters if free_names(f, self.bound) & own]
+        conditions = [*conditions, *mine]
+        others = [f for f in filters if f not in mine]
+        assert isinstance(node.func, ast.Name)
+        return Fold(
+            node.func.id,
+            tuple(inner[name] for name in sorted(own)),
+            ranges,
+            tuple(self.node(condition, inner) for condition in conditions),
+            self.node(body, inner, others),
+        )
+
+
+def _elements(index: ast.expr) -> list[ast.expr]:
+    return list(index.elts) if isinstance(index, ast.Tuple) else [index]
+
+
+def _factors(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [*_factors(node.left), *_factors(node.right)]
+    return [node]

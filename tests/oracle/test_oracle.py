@@ -1,0 +1,159 @@
+"""The oracle itself, against values worked out by hand or by NumPy for the examples of the language."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.oracle.functions import expected
+from tests.oracle.outcome import DataIndexFaultError, DtypeFaultError, FaultError, Outcome, ShapeFaultError
+
+X = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+A = np.arange(12.0).reshape(3, 4) ** 2
+B = np.arange(20.0).reshape(4, 5) - 7
+
+
+def outcome_of(body: str, arguments: dict[str, np.ndarray]) -> Outcome:
+    lines = [f"def f({', '.join(arguments)}):", *(f"    {line}" for line in body.split("\n"))]
+    return expected("\n".join(lines), arguments)
+
+
+def value(body: str, **arguments: np.ndarray) -> np.ndarray:
+    outcome = outcome_of(body, arguments)
+    assert not outcome.unspecified, outcome.unspecified
+    assert outcome.fault is None, outcome.fault
+    (array,) = outcome.arrays
+    return array
+
+
+def fault(body: str, **arguments: np.ndarray) -> FaultError | None:
+    return outcome_of(body, arguments).fault
+
+
+def check(body: str, wanted: object, **arguments: np.ndarray) -> None:
+    found = value(body, **arguments)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    assert found.shape == np.shape(wanted)
+
+
+def test_products_and_sums() -> None:
+    check("C[i, j] += A[i, k] * B[k, j]\nreturn C", A @ B, A=A, B=B)
+    check("C[i, j] = sum(A[i, k] * B[k, j])\nreturn C", A @ B, A=A, B=B)
+    check("t[()] += A[i, k]\nreturn t", A.sum(), A=A)
+    check("d[i] = M[i, i]\nreturn d", np.diag(A[:, :3]), M=A[:, :3].copy())
+    check("O[i] -= A[i, k]\nreturn O", -A.sum(1), A=A)
+    check("O[i] *= A[i, k] + 1\nreturn O", (A + 1).prod(1), A=A)
+    check("O[k] >>= A[i, k]\nreturn O", A.max(0), A=A)
+    check("O[k] <<= A[i, k]\nreturn O", A.min(0), A=A)
+    check("O[i] |= A[i, k] > 100\nreturn O", (A > 100).any(1), A=A)
+
+
+def test_ranges_of_fresh_targets() -> None:
+    check("O[x] += I[x + k] * K[k]\nreturn O", np.convolve(X, [3.0, 2, 1], "valid"), I=X, K=np.array([1.0, 2, 3]))
+    check("O[i + k] += I[i] * K[k]\nreturn O", np.convolve(X, [1.0, 2, 3]), I=X, K=np.array([1.0, 2, 3]))
+    check("O[i] += I[k], k <= i, i < 5\nreturn O", np.cumsum(X), I=X)
+    check("O[i] = max(I[2*i + j] for j in range(2))\nreturn O", [2.0, 8.0], I=X)
+    pool = "N, = I.shape\nO = output((N + 1) // 2)\nO[i] = max(I[2*i + j] for j in range(2))\nreturn O"
+    check(pool, [2.0, 8, 16], I=X)
+    check("O[i] = x[i], i < 7\nreturn O", [1.0, 2, 4, 8, 16, 0, 0], x=X)
+    check("O[2*i] = x[i]\nreturn O", [1.0, 0, 2, 0, 4, 0, 8, 0, 16], x=X)
+    check("O[i] = x[i // 2]\nreturn O", np.repeat(X, 2), x=X)
+    check("O[i] >>= x[j] * K[i], i < j\nreturn O", [16.0, 32.0], x=X, K=np.array([1.0, 2.0]))
+    check("O[i] = x[4 - i]\nreturn O", X[::-1], x=X)
+
+
+def test_negative_indices_and_unbounded_variables() -> None:
+    assert isinstance(fault("O[i] += x[i + 2]\nreturn O", x=X), ShapeFaultError)
+    assert isinstance(fault("O[i - 1] = x[i]\nreturn O", x=X), ShapeFaultError)
+    assert type(fault("O[i] += x[i + j]\nreturn O", x=X)) is FaultError
+    assert type(fault("O[i] = A[i, k]\nreturn O", A=A)) is FaultError
+    assert isinstance(fault("O[i] = x[i] * A[i, k]\nreturn O", A=A, x=X), ShapeFaultError)
+    assert type(fault("O[i // 2] = x[i]\nreturn O", x=X)) is FaultError
+    assert isinstance(fault("Y[i] += 0.5 * x[i]\nreturn Y", Y=np.arange(5), x=X), DtypeFaultError)
+
+
+def test_rule_3_skips_and_pads() -> None:
+    conv = "N, = x.shape\nf: real[N]\nf[i] += x[i - j] * c[j]\nreturn f"
+    check(conv, [1.0, 4, 10, 16, 22, 28], x=np.arange(1.0, 7), c=np.array([1.0, 2, 3]))
+    check("N, M = I.shape\nO = output(N)\nO[2*i] += I[2*i, j]\nreturn O", A.sum(1) * [1, 0, 1], I=A)
+    check("O = output(7)\nO[i] = x[i]\nreturn O", [1.0, 2, 4, 8, 16, 0, 0], x=X)
+    check("O = output(3)\nO[i] >>= x[i]\nreturn O", [1.0, 2, 4], x=X)
+    check("O = output(6)\nO[i] >>= x[i]\nreturn O", [1.0, 2, 4, 8, 16, -np.inf], x=X)
+    check("Y[i] += x[i + 1]\nreturn Y", X + np.array([2.0, 4, 8, 16, 0]), Y=X, x=X)
+    check("Y[i] = Y[i + 1]\nreturn Y", [2.0, 4, 8, 16, 16], Y=X)
+    check("Y[i] = sum(A[i, k])\nreturn Y", [*A.sum(1)], Y=np.ones(3), A=A)
+    check("O = output(4)\nO[i] = x[i - 1] if i > 0 else 7.0\nreturn O", [7.0, 1, 2, 4], x=X)
+
+
+def test_boundaries() -> None:
+    for name, wanted in {
+        "clamp": [1.0, 1, 1, 2, 4],
+        "wrap": [8.0, 16, 1, 2, 4],
+        "reflect": [4.0, 2, 1, 2, 4],
+        "symmetric": [2.0, 1, 1, 2, 4],
+    }.items():
+        check(f"O[i] = x[{name}(i - 2)], i < 5\nreturn O", wanted, x=X)
+    check("O[i] = get(x[i - 2], -1.0), i < 5\nreturn O", [-1.0, -1, 1, 2, 4], x=X)
+    check("O[i] = x[reflect(i - 2)], i < 3\nreturn O", [5.0, 5, 5], x=np.array([5.0]))
+
+
+def test_brackets_and_conditions_differ_for_max() -> None:
+    x = np.array([-3.0, -1.0, -2.0])
+    check("O[i] >>= x[k] * (k <= i) + 0 * x[i]\nreturn O", [0.0, 0.0, -1.0], x=x)
+    check("O[i] >>= x[k] + 0 * x[i], k <= i\nreturn O", [-3.0, -1, -1], x=x)
+    check("O[i] = (x[i] > 0) * y[i]\nreturn O", [0.0, 2.0], x=np.array([-1.0, 1.0]), y=np.array([np.nan, 2.0]))
+
+
+def test_reductions_inside_values() -> None:
+    check("Y[i, j] = A[i, j] / sum(A[i, l])\nreturn Y", A / A.sum(1, keepdims=True), A=A)
+    check("O[i] = sum(w[k] * A[i, k]) / sum(w[k])\nreturn O", A @ B[:, 1] / B[:, 1].sum(), A=A, w=B[:, 1])
+    check("O[i] = mean(A[i, k])\nreturn O", A.mean(1), A=A)
+    check("O[i] = argmax(A[i, k])\nreturn O", A.argmax(1), A=A)
+    check("O[i] = 2 * sum(A[i, k]), k < 2\nreturn O", 2 * A[:, :2].sum(1), A=A)
+    check("O[i] = 1 + sum(A[i, k] for k in range(1, 3) if k > 1)\nreturn O", 1 + A[:, 2], A=A)
+    check("O = output(3)\nO[i] = 1 + sum(x[2*i + j] for j in range(2))\nreturn O", [4.0, 13, 17], x=X)
+    assert type(fault("O[i] = A[i, k] * sum(A[i, k])\nreturn O", A=A)) is FaultError
+
+
+def test_data_indices() -> None:
+    table, ids = B, np.array([3, 0, 3])
+    check("E[i, d] = T[ids[i], d]\nreturn E", table[ids], T=table, ids=ids)
+    check("H = output(4)\nH[b[i]] += w[i]\nreturn H", [2.0, 0, 0, 5], b=ids, w=np.array([1.0, 2, 4]))
+    check("O[i] = get(x[n[i]], 0.5)\nreturn O", [0.5, 2.0], x=X, n=np.array([-1, 1]))
+    assert isinstance(fault("O[i] = x[n[i]]\nreturn O", x=X, n=np.array([0, 5])), DataIndexFaultError)
+    assert isinstance(fault("O[i] = x[n[i]]\nreturn O", x=X, n=np.array([0, -1])), DataIndexFaultError)
+    check("O[i] = (m[i] > 0) * x[n[i]]\nreturn O", [1.0, 0.0], x=X, n=np.array([0, 5]), m=np.array([1, 0]))
+
+
+def test_snapshot_and_local_definitions() -> None:
+    check("z = x[i] * x[i]\nO[i] = z + 1 / z\nreturn O", X**2 + 1 / X**2, x=X)
+    check("Y[i] += Y[k]\nreturn Y", X + X.sum(), Y=X)
+
+
+@pytest.mark.parametrize(
+    ("body", "dtype", "wanted"),
+    [
+        ("O[i] = x[i]", "int8", "int8"),
+        ("O[()] += x[i]", "int8", "int64"),
+        ("O[()] += x[i]", "bool", "int64"),
+        ("O[()] *= x[i]", "uint8", "uint64"),
+        ("O[()] >>= x[i]", "int16", "int16"),
+        ("O[i] = 2 * x[i]", "int8", "int8"),
+        ("O[i] = 0.5 * x[i]", "float32", "float32"),
+        ("O[i] = 0.5 * x[i]", "int8", "float64"),
+        ("O[i] = x[i] / 2", "int32", "float64"),
+        ("O[i] = x[i] > 0", "float32", "bool"),
+        ("O[i] = i * (x[i] > 0)", "float32", "int64"),
+        ("O[i] = mean(x[i] + x[k])", "float32", "float32"),
+        ("O[i] = sum(x[k] * (k <= i)) + 0 * x[i]", "int8", "int64"),
+    ],
+)
+def test_element_types(body: str, dtype: str, wanted: str) -> None:
+    assert value(body + "\nreturn O", x=np.ones(3, dtype)).dtype == wanted
+
+
+def test_zero_extents() -> None:
+    check("C[i, j] += A[i, k] * B[k, j]\nreturn C", np.zeros((3, 2)), A=np.ones((3, 0)), B=np.ones((0, 2)))
+    check("O[i] >>= A[i, k]\nreturn O", np.full(3, -np.inf), A=np.ones((3, 0)))
+    check("O[i, k] = A[i, k]\nreturn O", np.ones((0, 3)), A=np.ones((0, 3)))
+    check("O[2*i] = x[i]\nreturn O", np.zeros(0), x=np.zeros(0))

@@ -1,0 +1,132 @@
+"""Which Python objects mean a primitive, a reduction, a cast or a boundary of the language.
+
+``np.exp``, ``math.exp`` and tcdsl's own ``exp`` are the primitive ``exp``; the builtin ``sum`` and ``np.sum`` are the
+reduction ``sum``; ``float`` and ``np.float64`` are the cast ``float64``. Functions of the language carry their name in
+the attribute ``__tcdsl_name__``, which is how tcdsl's own exports are told from a user's function called ``relu``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from tcdsl.ir.dtypes import DTYPES
+from tcdsl.ir.primitives import PRIMITIVES
+
+__all__ = ["BOUNDARIES", "CASTS", "CONSTANTS", "REDUCTIONS", "language_name", "recognize"]
+
+REDUCTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "sum": "add",
+        "prod": "multiply",
+        "max": "max",
+        "min": "min",
+        "any": "or",
+        "all": "and",
+        "mean": "mean",
+        "argmax": "argmax",
+        "argmin": "argmin",
+    }
+)
+BOUNDARIES = ("clamp", "wrap", "reflect", "symmetric")
+CASTS: Mapping[str, str] = MappingProxyType({**{name: name for name in DTYPES}, "float": "float64", "int": "int64"})
+CONSTANTS: Mapping[str, float] = MappingProxyType({"pi": math.pi, "inf": math.inf})
+
+_NUMPY_NAMES = {
+    "negative": "neg",
+    "absolute": "abs",
+    "fabs": "abs",
+    "rint": "round",
+    "reciprocal": "recip",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "arctan2": "atan2",
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "floor_divide": "floor_div",
+    "remainder": "mod",
+    "power": "pow",
+    "float_power": "pow",
+    "maximum": "max",
+    "minimum": "min",
+    "amax": "max",
+    "amin": "min",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "equal": "eq",
+    "not_equal": "ne",
+    "logical_and": "and_",
+    "logical_or": "or_",
+    "logical_not": "not_",
+    "bitwise_and": "bit_and",
+    "bitwise_or": "bit_or",
+    "bitwise_xor": "bit_xor",
+    "invert": "bit_not",
+    "left_shift": "shift_left",
+    "right_shift": "shift_right",
+}
+_SAME_IN_NUMPY = (
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt", "floor", "ceil",
+    "round", "sign", "square", "where", *REDUCTIONS,
+)  # fmt: skip
+_MATH_NAMES = {"fabs": "abs", "fsum": "sum"}
+_SAME_IN_MATH = (
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
+    "asinh", "acosh", "atanh", "atan2", "sqrt", "erf", "floor", "ceil", "pow", "prod",
+)  # fmt: skip
+_SAME_IN_BUILTINS = ("abs", "round", "pow", "id", "sum", "max", "min", "any", "all", "bool")
+
+
+def _table() -> dict[int, tuple[object, str]]:
+    found: dict[int, tuple[object, str]] = {}
+
+    def enter(module: object, name: str, meaning: str) -> None:
+        function = getattr(module, name, None)
+        if function is not None:
+            # The object is kept beside its id, so that the id stays its own.
+            found[id(function)] = (function, meaning)
+
+    for name, meaning in {**{name: name for name in _SAME_IN_NUMPY}, **_NUMPY_NAMES}.items():
+        enter(np, name, meaning)
+    for name, meaning in {**{name: name for name in _SAME_IN_MATH}, **_MATH_NAMES}.items():
+        enter(math, name, meaning)
+    for name in _SAME_IN_BUILTINS:
+        enter(builtins, name, name)
+    for dtype in DTYPES:
+        enter(np, dtype, dtype)
+    enter(np, "bool_", "bool")
+    enter(builtins, "float", "float64")
+    enter(builtins, "int", "int64")
+    return found
+
+
+_RECOGNIZED = _table()
+_NAMES = frozenset((*PRIMITIVES, *REDUCTIONS, *BOUNDARIES, "get"))
+
+
+def recognize(function: object) -> str | None:
+    """The name in the language of a Python function: ``recognize(np.maximum)`` is ``"max"``; ``None`` if none."""
+    entry = _RECOGNIZED.get(id(function))
+    if entry is not None:
+        return entry[1]
+    name = getattr(function, "__tcdsl_name__", None) if not isinstance(function, type) else None
+    return name if isinstance(name, str) else None
+
+
+def language_name(name: str) -> str | None:
+    """What a name means that Python itself does not define: ``language_name("relu")`` is ``"relu"``."""
+    if name in _NAMES:
+        return name
+    return CASTS.get(name)

@@ -1,0 +1,373 @@
+"""Typed scalar values and the one place where NumPy 2's promotion is applied: primitives on `Value`s.
+
+::
+
+    x = Value(Read("x", ...), None, "float32")
+    apply_primitive("mul", (Value.of(2), x))        float32: a Python number is weak, it takes the type of what it meets
+    apply_primitive("div", (n, n))                  float64 for integers n
+
+Casts become explicit here, so that the expressions obey the IR's rule of one operand type. float16 is storage only:
+such a value is computed as float32 while ``logical`` remembers the type that the user sees. Nothing here knows about
+syntax trees; index notation and whole-array arithmetic share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
+from tcdsl.frontend.folding import fold
+from tcdsl.frontend.recognition import recognize
+from tcdsl.ir.build import apply, cast, constant, result_dtype
+from tcdsl.ir.dtypes import DTYPES, accumulation_dtype, compute_dtype, is_boolean, is_floating, is_integer, same_kind
+from tcdsl.ir.expressions import Apply, Constant, Expr, Let, Local, Read, walk
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.span import Span
+
+__all__ = [
+    "Value",
+    "apply_primitive",
+    "as_truth",
+    "call_function",
+    "cast_value",
+    "common_dtype",
+    "convert",
+    "recognize",
+    "store_value",
+    "stored_dtype",
+    "sum_dtype",
+]
+
+_WEAK_DTYPES = {"bool": "bool", "int": "int64", "float": "float64"}
+_WEAK_SAMPLES: dict[str, Any] = {"bool": False, "int": 0, "float": 0.0}
+# Beyond this, exponents are left to the pow primitive; a power of two of this size takes 16 multiplications.
+_LARGEST_EXPONENT = 2**16
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A scalar at a point: its expression, and the type that it has for the user.
+
+    ``weak`` is ``bool``, ``int`` or ``float`` for Python scalars, sizes, index variables and what is computed from them
+    alone: they take the type of what they meet. ``logical`` is the NumPy type; ``expr.dtype`` is its compute type.
+    """
+
+    expr: Expr
+    weak: str | None
+    logical: str
+
+    @staticmethod
+    def of(number: bool | int | float | np.generic, span: Span | None = None) -> Value:
+        """A number as a value: Python's are weak, NumPy's have their type. `DtypeError` for other element types."""
+        if isinstance(number, np.generic):
+            dtype = str(number.dtype)
+            if dtype not in DTYPES:
+                raise _fault(f"numbers of type {dtype} are not handled", span, f"convert to one of {', '.join(DTYPES)}")
+            return Value(constant(number.item(), compute_dtype(dtype), span), None, dtype)
+        if isinstance(number, bool):
+            return Value(Constant(number, "bool", span), "bool", "bool")
+        if isinstance(number, int):
+            return Value(Constant(number, "int64", span), "int", "int64")
+        return Value(constant(number, "float64", span), "float", "float64")
+
+    @property
+    def number(self) -> bool | int | float | None:
+        """The Python number that this is, if it is one that staging knows and that is weak."""
+        return self.expr.value if self.weak is not None and isinstance(self.expr, Constant) else None
+
+    def with_expr(self, expr: Expr) -> Value:
+        """The same type, another expression of that type."""
+        return replace(self, expr=expr)
+
+
+def _fault(fact: str, span: Span | None, hint: str = "", kind: type[TcdslError] = DtypeError) -> TcdslError:
+    return Diagnostic(kind, fact, span, hint=hint).error()
+
+
+# -- types ----------------------------------------------------------------------------------------------------
+
+
+def common_dtype(values: Sequence[Value]) -> tuple[str, str | None]:
+    """The type in which ``values`` meet, and its weakness if all of them are weak."""
+    strong = [np.dtype(value.logical) for value in values if value.weak is None]
+    kinds = [value.weak for value in values if value.weak is not None]
+    if not strong:
+        weak = max(kinds, key=list(_WEAK_DTYPES).index)
+        return _WEAK_DTYPES[weak], weak
+    return str(np.result_type(*strong, *(_WEAK_SAMPLES[kind] for kind in kinds))), None
+
+
+def convert(value: Value, dtype: str, span: Span | None = None) -> Expr:
+    """``value`` in the compute type of ``dtype``, as NumPy converts operands. `DtypeError` if an int does not fit."""
+    number = value.number
+    if isinstance(number, int) and not isinstance(number, bool) and is_integer(dtype):
+        ends = np.iinfo(dtype)
+        if not ends.min <= number <= ends.max:
+            raise _fault(
+                f"the integer {number} does not fit in {dtype}",
+                span or value.expr.span,
+                f"{dtype} holds {ends.min} to {ends.max}; convert the other operand to a wider type, as in int64(x)",
+            )
+    if isinstance(value.expr, Constant) and value.weak is None and is_integer(dtype) and is_integer(value.logical):
+        return constant(np.array(value.expr.value, value.logical).astype(dtype).item(), dtype, value.expr.span)
+    return cast(value.expr, compute_dtype(dtype), span or value.expr.span)
+
+
+def cast_value(value: Value, dtype: str, span: Span | None = None) -> Value:
+    """``float32(x)``: what ``ndarray.astype`` gives. The result has this type whatever it meets later."""
+    if is_boolean(dtype):
+        return Value(as_truth(value, span).expr, None, "bool")
+    return Value(convert(value, dtype, span), None, dtype)
+
+
+def stored_dtype(value: Value) -> str:
+    """The element type of a new tensor that holds ``value``: weak numbers become bool, int64 or float64."""
+    return value.logical if value.weak is None else _WEAK_DTYPES[value.weak]
+
+
+def sum_dtype(value: Value) -> str:
+    """The element type of a new sum or product of ``value``: 64-bit for bool and small integers, as in ``np.sum``."""
+    return accumulation_dtype(stored_dtype(value))
+
+
+def store_value(value: Value, dtype: str, span: Span | None = None) -> Expr:
+    """``value`` in the compute type of a target of type ``dtype``. `DtypeError`: NumPy's same-kind rule."""
+    if value.weak in (None, "bool"):
+        allowed = same_kind(value.logical, dtype)
+    else:
+        allowed = is_floating(dtype) or (is_integer(dtype) and value.weak == "int")
+    if not allowed:
+        given = value.logical if value.weak is None else f"{value.weak} numbers"
+        raise _fault(
+            f"a tensor of {dtype} cannot hold {given}{' values' if value.weak is None else ''}",
+            span or value.expr.span,
+            f"write `{dtype}(...)` around the value to convert it",
+        )
+    return convert(value, dtype, span)
+
+
+def as_truth(value: Value, span: Span | None = None) -> Value:
+    """``value`` as a truth value: numbers are true unless they are 0, as in Python and NumPy."""
+    if is_boolean(value.logical):
+        return value
+    zero = constant(0, value.expr.dtype)
+    return Value(_make("ne", (value.expr, zero), span), None, "bool")
+
+
+# -- primitives -----------------------------------------------------------------------------------------------
+
+
+def apply_primitive(name: str, values: Sequence[Value], span: Span | None = None) -> Value:
+    """The primitive ``name`` of the table on ``values``, after promotion. `DtypeError`; `DslSyntaxError` (counts)."""
+    row = PRIMITIVES[name]
+    if len(values) != row.arity:
+        raise _fault(
+            f"`{name}` takes {row.arity} argument{'s' * (row.arity != 1)}, not {len(values)}", span, kind=DslSyntaxError
+        )
+    folded = fold(name, [value.number for value in values])
+    if folded is not None:
+        return Value.of(folded, span)
+    if name == "mul" and any(is_boolean(value.logical) for value in values):
+        return _bracket(values[0], values[1], span)
+    if name == "pow":
+        return _power(values[0], values[1], span)
+    return _KINDS[row.kind](name, values, span)
+
+
+def _make(primitive: str, arguments: tuple[Expr, ...], span: Span | None) -> Expr:
+    # Simplified where that keeps every access: the range of `x[i] * 0` still comes from x.
+    result = apply(primitive, *arguments, span=span)
+    if isinstance(result, Apply) and result.primitive == primitive:
+        return result
+    if _accesses(arguments) <= _accesses((result,)):
+        return result
+    return Apply(primitive, arguments, result_dtype(primitive, (argument.dtype for argument in arguments)), span)
+
+
+_LEAVES = (Read, Local)
+
+
+def _accesses(expressions: Sequence[Expr]) -> set[Expr]:
+    # Reductions in sketches are leaves of the walk; whatever the IR does not list counts as an access.
+    found: set[Expr] = set()
+    for expr in expressions:
+        found |= {node for node in walk(expr) if isinstance(node, _LEAVES) or type(node).__module__ != Apply.__module__}
+    return found
+
+
+def _numeric(name: str, values: Sequence[Value], span: Span | None) -> Value:
+    dtype, weak = common_dtype(values)
+    if is_boolean(dtype):
+        if name in ("max", "min"):
+            return _logical("or_" if name == "max" else "and_", values, span)
+        # bool counts as an integer in arithmetic.
+        dtype = "int64"
+        weak = None
+    expr = _make(name, tuple(convert(value, dtype, span) for value in values), span)
+    return Value(expr, weak, dtype)
+
+
+def _real(name: str, values: Sequence[Value], span: Span | None) -> Value:
+    dtype, weak = common_dtype(values)
+    if not is_floating(dtype):
+        if name in ("floor", "ceil", "round") and is_integer(dtype):
+            return values[0]
+        dtype, weak = "float64", "float" if weak else None
+    expr = _make(name, tuple(convert(value, dtype, span) for value in values), span)
+    return Value(expr, weak, dtype)
+
+
+def _any(name: str, values: Sequence[Value], span: Span | None) -> Value:
+    # id, fst, snd: the type is that of the argument that they give; the others are converted to it.
+    kept = values[1] if name == "snd" else values[0]
+    expr = _make(name, tuple(cast(value.expr, kept.expr.dtype) for value in values), span)
+    return Value(expr, kept.weak, kept.logical)
+
+
+def _compare(name: str, values: Sequence[Value], span: Span | None) -> Value:
+    left, right = (_widened(value, other) for value, other in (values, (values[1], values[0])))
+    dtype, _ = common_dtype((left, right))
+    if is_floating(dtype) and is_integer(left.logical) and is_integer(right.logical):
+        return Value(_compare_mixed_signs(name, left, right, span), None, "bool")
+    expr = _make(name, (convert(left, dtype, span), convert(right, dtype, span)), span)
+    return Value(expr, None, "bool")
+
+
+def _widened(value: Value, other: Value) -> Value:
+    # A Python int out of range of the other's integer type is compared as the number that it is, as NumPy 2 does.
+    number = other.number
+    if isinstance(number, int) and not isinstance(number, bool) and is_integer(value.logical) and value.weak is None:
+        ends = np.iinfo(value.logical)
+        if not ends.min <= number <= ends.max:
+            return value if value.logical == "uint64" else cast_value(value, "int64")
+    number = value.number
+    if isinstance(number, int) and not isinstance(number, bool) and is_integer(other.logical) and other.weak is None:
+        ends = np.iinfo(other.logical)
+        if not ends.min <= number <= ends.max:
+            return Value.of(_exact(number), value.expr.span)
+    return value
+
+
+def _exact(number: int) -> np.generic:
+    if -(2**63) <= number < 2**64:
+        return np.int64(number) if number < 2**63 else np.uint64(number)
+    return np.float64(number)
+
+
+def _compare_mixed_signs(name: str, left: Value, right: Value, span: Span | None) -> Expr:
+    # int64 against uint64: float64 would lose digits, so the sign decides first.
+    swapped = left.logical == "uint64"
+    signed, unsigned = (right, left) if swapped else (left, right)
+    negative = _make("lt", (signed.expr, constant(0, signed.expr.dtype)), span)
+    positive_part = convert(replace(signed, weak=None), "uint64")
+    pair = (unsigned.expr, positive_part) if swapped else (positive_part, unsigned.expr)
+    compared = _make(name, pair, span)
+    if name in ({"gt", "ge"} if swapped else {"lt", "le"}) or name == "ne":
+        return _make("or_", (negative, compared), span)
+    return _make("and_", (_make("not_", (negative,), span), compared), span)
+
+
+def _logical(name: str, values: Sequence[Value], span: Span | None) -> Value:
+    return Value(_make(name, tuple(as_truth(value, span).expr for value in values), span), None, "bool")
+
+
+_ON_TRUTH = {"bit_and": "and_", "bit_or": "or_", "bit_not": "not_", "bit_xor": "ne"}
+
+
+def _bits(name: str, values: Sequence[Value], span: Span | None) -> Value:
+    dtype, weak = common_dtype(values)
+    if is_boolean(dtype):
+        if name in _ON_TRUTH:
+            return Value(_make(_ON_TRUTH[name], tuple(value.expr for value in values), span), None, "bool")
+        dtype, weak = "int64", None
+    if is_floating(dtype):
+        raise _fault(
+            f"`{PRIMITIVES[name].operator}` takes integers or truth values, not {dtype}",
+            span,
+            "compare first, or write `and`, `or`, `not`",
+        )
+    return Value(_make(name, tuple(convert(value, dtype, span) for value in values), span), weak, dtype)
+
+
+def _select(name: str, values: Sequence[Value], span: Span | None) -> Value:
+    condition, *branches = values
+    dtype, weak = common_dtype(branches)
+    arguments = (as_truth(condition, span).expr, *(convert(value, dtype, span) for value in branches))
+    return Value(_make(name, arguments, span), weak, dtype)
+
+
+_KINDS = {
+    "real": _real,
+    "number": _numeric,
+    "any": _any,
+    "compare": _compare,
+    "logical": _logical,
+    "bits": _bits,
+    "integer": _bits,
+    "select": _select,
+}
+
+
+def _bracket(left: Value, right: Value, span: Span | None) -> Value:
+    # Iverson's bracket: where the factor is false the product is 0 and nothing behind it is evaluated.
+    if is_boolean(left.logical) and is_boolean(right.logical):
+        return _logical("and_", (left, right), span)
+    condition, other = (left, right) if is_boolean(left.logical) else (right, left)
+    zero = constant(0, other.expr.dtype)
+    return other.with_expr(_make("where", (condition.expr, other.expr, zero), span))
+
+
+def _power(base: Value, exponent: Value, span: Span | None) -> Value:
+    number = exponent.expr.value if isinstance(exponent.expr, Constant) else None
+    if number is None or isinstance(number, bool) or abs(number) > _LARGEST_EXPONENT or number != int(number):
+        return _numeric("pow", (base, exponent), span)
+    dtype, weak = common_dtype((base, exponent))
+    dtype = "int64" if is_boolean(dtype) else dtype
+    if number < 0 and not is_floating(dtype):
+        raise _fault(
+            "integers have no negative integer powers", span, f"convert the base: `float64(x) ** {int(number)}`"
+        )
+    value = Value(_repeated(convert(base, dtype, span), abs(int(number)), span), weak, dtype)
+    return _real("recip", (value,), span) if number < 0 else value
+
+
+def _repeated(base: Expr, exponent: int, span: Span | None) -> Expr:
+    # Binary powering; the base is shared by a Let where it is needed more than once.
+    if exponent == 0:
+        return _make("snd", (base, constant(1, base.dtype)), span)
+    if exponent & (exponent - 1) == 0:
+        return _squared(base, exponent, base, span)
+    if isinstance(base, Constant | Local):
+        return _squared(base, exponent, base, span)
+    taken = {node.name for node in walk(base) if isinstance(node, Let | Local)}
+    name = next(name for name in ("base", *(f"base_{k}" for k in range(2, len(taken) + 3))) if name not in taken)
+    local = Local(name, base.dtype, span)
+    return Let(name, base, _squared(local, exponent, local, span), span)
+
+
+def _squared(base: Expr, exponent: int, factor: Expr, span: Span | None) -> Expr:
+    if exponent == 1:
+        return base
+    half = _make("square", (_squared(base, exponent // 2, factor, span),), span)
+    return _make("mul", (half, factor), span) if exponent % 2 else half
+
+
+# -- functions ------------------------------------------------------------------------------------------------
+
+
+def call_function(name: str, values: Sequence[Value], span: Span | None = None) -> Value:
+    """A recognized function on scalars: a primitive, a cast, ``max`` and ``min`` of several, ``log`` with a base."""
+    if name in DTYPES:
+        if len(values) != 1:
+            raise _fault(f"`{name}` takes 1 argument, not {len(values)}", span, kind=DslSyntaxError)
+        return cast_value(values[0], name, span)
+    if name in ("max", "min", "and_", "or_") and len(values) > 2:
+        return apply_primitive(name, (call_function(name, values[:-1], span), values[-1]), span)
+    if name == "log" and len(values) == 2:
+        logarithms = [apply_primitive("log", (value,), span) for value in values]
+        return apply_primitive("div", logarithms, span)
+    return apply_primitive(name, values, span)

@@ -12,9 +12,9 @@ from tests.oracle.accesses import AxisAccess, reading_accesses
 from tests.oracle.kinds import concrete, fresh_kind, is_bool
 from tests.oracle.nodes import Cell, Fold, Node, Number, Operation, Variable, variables_of, walk
 from tests.oracle.outcome import DataIndexFaultError, DtypeFaultError, FaultError, ShapeFaultError, UnspecifiedError
-from tests.oracle.ranges import INTEGERS, candidates, check_bare_extents, explicit_ranges, half_bounded, solve
+from tests.oracle.ranges import candidates, check_bare_extents, explicit_ranges, half_bounded, solve
 from tests.oracle.reader import Statement
-from tests.oracle.values import OutOfRangeError, Values, combine, neutral
+from tests.oracle.values import INTEGERS, OutOfRangeError, Values, combine, neutral
 
 __all__ = ["Result", "Target", "apply_statement"]
 
@@ -138,21 +138,21 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     required = [a for a in accesses if a.fold is None and (not a.conditional or not a.variables <= sure)] + writing
     unconditional = [a for a in accesses if not a.conditional or not a.variables <= sure]
     box = candidates([*outer, *inner], ranges, unconditional + writing)
-    for name in inner:
-        _check_bounded_inside(name, box, ranges)
     doubt = _doubt(statement, fresh, outer, box)
-    result = _accumulated(statement, target, arrays, shape, (outer, box, required))
+    sure_inside = [a for a in accesses if a.fold is not None and not a.conditional]
+    plain = Values({}, {})
+    values = Values(
+        arrays,
+        box,
+        lambda fold, point: all(_check_in_range(a, plain, point) for a in sure_inside if a.fold is fold),
+    )
+    result = _accumulated(statement, target, values, shape, (outer, box, required))
     result.doubtful = doubt
     return result
 
 
 def _equation(condition: Node) -> bool:
     return isinstance(condition, Operation) and condition.name == "=="
-
-
-def _check_bounded_inside(name: str, box: Mapping[str, range], ranges: Mapping[str, tuple[int, int]]) -> None:
-    if name not in ranges and len(box[name]) > len(INTEGERS) // 2:
-        raise UnspecifiedError("a reduction variable that only accesses with other variables bound")
 
 
 def _new_cells(statement: Statement, target: Target, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -165,12 +165,11 @@ def _new_cells(statement: Statement, target: Target, shape: tuple[int, ...], dty
 def _accumulated(
     statement: Statement,
     target: Target,
-    arrays: Mapping[str, np.ndarray],
+    values: Values,
     shape: tuple[int, ...],
     space: tuple[list[str], dict[str, range], list[AxisAccess]],
 ) -> Result:
     names, box, required = space
-    values = Values(arrays, box)
     kind = values.kind(statement.value)
     if target.array is not None:
         dtype = target.array.dtype
@@ -233,6 +232,6 @@ def _doubt(statement: Statement, fresh: bool, names: list[str], box: Mapping[str
             return "the target's map may not be one-to-one"
     if fresh and len(bare) < len(statement.indices):
         return "a target index may be negative"
-    if any(len(box[name]) == len(INTEGERS) for name in names):
+    if any(len(values) == len(INTEGERS) for values in box.values()):
         return "a variable may be unbounded"
     return ""

@@ -15,9 +15,13 @@ import numpy as np
 
 from tests.oracle.kinds import COMPARISONS, concrete, is_bool, is_float, is_whole, kind_of, promoted
 from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, Variable
-from tests.oracle.outcome import DataIndexFaultError, UnspecifiedError
+from tests.oracle.outcome import DataIndexFaultError, FaultError, UnspecifiedError
 
-__all__ = ["OutOfRangeError", "Values", "combine", "neutral"]
+__all__ = ["INTEGERS", "OutOfRangeError", "Values", "combine", "neutral"]
+
+
+# Stands for all integers: extents are tiny, so whatever reaches an end of it is unbounded.
+INTEGERS = range(-45, 62)
 
 
 class OutOfRangeError(Exception):
@@ -104,10 +108,20 @@ def _stored(value: Any, dtype: Any) -> Any:
 
 
 class Values:
-    """Evaluates nodes; ``candidates`` gives the integers to try for a variable of a reduction."""
+    """Evaluates nodes.
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], candidates: Mapping[str, range]) -> None:
+    ``candidates`` gives the integers to try for a variable of a reduction, ``required(fold, point)`` whether the accesses
+    that a reduction surely evaluates are in range.
+    """
+
+    def __init__(
+        self,
+        arrays: Mapping[str, np.ndarray],
+        candidates: Mapping[str, range],
+        required: Callable[[Fold, Mapping[str, int]], bool] = lambda fold, point: True,
+    ) -> None:
         self.arrays = arrays
+        self.required = required
         self.candidates = candidates
         self.dtypes = {name: array.dtype for name, array in arrays.items()}
         self._kinds: dict[int, Any] = {}
@@ -213,11 +227,16 @@ class Values:
             inner = {**point, **dict(zip(node.variables, place, strict=True))}
             if any(not low <= inner[name] < high for name, (low, high) in limits.items()):
                 continue
+            if not self.required(node, inner):
+                continue
             try:
-                if all(self.at(condition, inner) for condition in node.conditions):
-                    found.append((place, self.at(node.body, inner)))
+                if not all(self.at(condition, inner) for condition in node.conditions):
+                    continue
+                found.append((place, self.at(node.body, inner)))
             except OutOfRangeError:
                 continue
+            if INTEGERS[0] in place or INTEGERS[-1] in place:
+                raise FaultError("nothing bounds a reduction's variable: write a range")
         if node.kind in ("argmax", "argmin"):
             return self._winner(node, found)
         dtype = concrete(self.kind(node))

@@ -1,0 +1,176 @@
+"""Random tensor statements: which form, which variables, which value."""
+
+from __future__ import annotations
+
+from tests.oracle.generation import LETTERS, Draft
+
+__all__ = ["write_statement"]
+
+_PLAIN = ("+=", "+=", "+=", "=", "=", ">>=", "<<=", "*=", "-=", "|=", "&=")
+_WHOLE = ("sum", "sum", "max", "min", "prod")
+_FOLDS = ("sum", "sum", "max", "min", "prod", "mean", "argmax")
+
+
+def write_statement(draft: Draft) -> str:
+    """Append one statement (and what it needs before it) to ``draft``; returns the target's name."""
+    kept = list(LETTERS[: draft.number(0, 2)]) if draft.chance(90) else list(LETTERS[:3])
+    reduced = [letter for letter in LETTERS if letter not in kept][: draft.number(0, 2 if len(kept) < 2 else 1)]
+    form = draft.choose("plain", "plain", "plain", "reset", "fold")
+    if form == "fold" and reduced:
+        value, accumulate, whole = _folded(draft, kept, reduced), draft.choose("=", "="), ""
+    elif form == "reset" and reduced:
+        value, accumulate, whole = _value(draft, kept, reduced), "=", draft.choose(*_WHOLE)
+    else:
+        accumulate, whole = draft.choose(*_PLAIN), ""
+        if accumulate == "=":
+            reduced = []
+        if accumulate in ("|=", "&="):
+            value = _truth(draft, kept, reduced)
+        else:
+            value = _value(draft, kept, reduced)
+    inside = form == "fold"
+    conditions = _conditions(draft, kept if inside else [*kept, *reduced])
+    if whole:
+        value = f"{whole}({value})"
+    target, indices, before = _target(draft, kept, accumulate)
+    draft.lines += before
+    subscript = ", ".join(indices) if indices else "()"
+    draft.lines.append(", ".join([f"{target}[{subscript}] {accumulate} {value}", *conditions]))
+    return target
+
+
+def _split(draft: Draft, names: list[str]) -> list[list[str]]:
+    # Which variables each read mentions: together all of them, most of them more than once.
+    groups: list[list[str]] = []
+    left = list(names)
+    while left:
+        count = draft.number(1, min(2, len(left)))
+        groups.append(left[:count])
+        left = left[count:]
+    if names and draft.chance(50):
+        groups.append([draft.choose(*names) for _ in range(draft.number(1, 2))])
+    if len(groups) > 1 and draft.chance(60):
+        groups[0] = [*groups[0], groups[1][0]] if groups[1][0] not in groups[0] else groups[0]
+    return groups or [[]]
+
+
+def _reads(draft: Draft, kept: list[str], reduced: list[str]) -> list[str]:
+    names = [*kept, *reduced]
+    return [draft.read(group, names) for group in _split(draft, names)]
+
+
+def _real(draft: Draft) -> bool:
+    return draft.dtypes[0].startswith("float")
+
+
+def _dressed(draft: Draft, read: str, names: list[str]) -> str:
+    # One operand: as it is, or under a function, or beside a number.
+    form = draft.number(0, 15)
+    if form < 10 or not names:
+        return read
+    if form == 10:
+        return f"abs({read})"
+    if form == 11:
+        return f"({read} + {draft.choose('1', '2', '0.5') if _real(draft) else draft.choose('1', '2')})"
+    if form == 12:
+        return f"({read} * {draft.choose(*names)})"
+    if form == 13 and _real(draft):
+        return f"{draft.choose('exp', 'tanh', 'sin')}({read})"
+    if form == 14:
+        return f"max({read}, {draft.choose('0', '1')})"
+    return f"(-{read})" if form == 15 and draft.dtypes[0] != "uint8" else read
+
+
+def _joined(draft: Draft, parts: list[str], names: list[str]) -> str:
+    result = parts[0]
+    for part in parts[1:]:
+        form = draft.number(0, 9)
+        if form < 5:
+            result = f"{result} * {part}"
+        elif form < 7:
+            result = f"({result} + {part})"
+        elif form == 7:
+            result = f"({result} - {part})"
+        elif form == 8:
+            result = f"{draft.choose('max', 'min')}({result}, {part})"
+        elif names:
+            test = draft.condition(names)
+            result = f"({result} if {test} else {part})" if draft.chance(60) else f"where({test}, {result}, {part})"
+        else:
+            result = f"({result} + {part})"
+    return result
+
+
+def _value(draft: Draft, kept: list[str], reduced: list[str]) -> str:
+    names = [*kept, *reduced]
+    parts = [_dressed(draft, read, names) for read in _reads(draft, kept, reduced)]
+    value = _joined(draft, parts, names)
+    if names and draft.chance(15):
+        value = f"{value} * ({draft.condition(names)})"
+    return value
+
+
+def _truth(draft: Draft, kept: list[str], reduced: list[str]) -> str:
+    comparisons = [f"{read} > {draft.number(-1, 1)}" for read in _reads(draft, kept, reduced)]
+    if len(comparisons) == 1:
+        return comparisons[0]
+    return draft.choose(" and ", " or ").join(f"({comparison})" for comparison in comparisons)
+
+
+def _folded(draft: Draft, kept: list[str], reduced: list[str]) -> str:
+    """``A[i] * sum(B[i, k])``, with a generator now and then."""
+    own = reduced[:1]
+    kind = draft.choose(*_FOLDS)
+    if kind == "argmax" and draft.extent(own[0]) == 0:
+        kind = "sum"
+    if draft.chance(40):
+        stop = draft.number(1, 3)
+        draft.extents[own[0]] = stop
+        inner = _value(draft, kept, own)
+        tail = f" if {draft.condition([*own, *kept])}" if draft.chance(20) else ""
+        fold = f"{kind}({inner} for {own[0]} in range({stop}){tail})"
+    else:
+        fold = f"{kind}({_value(draft, kept, own)})"
+    outside = [draft.read([name], kept) for name in kept] if kept and draft.chance(70) else []
+    if not outside:
+        return f"{draft.choose('2', '1')} * {fold}"
+    return f"{' * '.join(outside)} {draft.choose('*', '+', '-')} {fold}"
+
+
+def _conditions(draft: Draft, names: list[str]) -> list[str]:
+    if not names or draft.chance(60):
+        return []
+    return [draft.condition(names) for _ in range(draft.number(1, 2))]
+
+
+def _target(draft: Draft, kept: list[str], accumulate: str) -> tuple[str, list[str], list[str]]:
+    """The target's name, its indices, and the lines that declare it."""
+    form = draft.choose("fresh", "fresh", "declared", "existing")
+    indices, shape = [], []
+    for name in kept:
+        draw = draft.number(0, 9)
+        if form != "fresh" and draw == 9 and accumulate != "=" and draft.extent(name):
+            rows = draft.number(1, 4)
+            ids = draft.array("int64", (draft.extent(name),))
+            draft.arrays[ids] = draft.random.integers(0, rows, draft.extent(name))
+            index, extent = f"{ids}[{name}]", rows
+        elif draw < 7:
+            index, extent = name, draft.extent(name)
+        else:
+            index, extent = draft.index(name, kept)
+        indices.append(index)
+        shape.append(extent)
+    if draft.chance(6):
+        indices.append("0")
+        shape.append(2)
+    known = [name for name, array in draft.made.items() if array.shape == tuple(shape)]
+    if form == "existing" and known and draft.chance(70):
+        return draft.choose(*known), indices, []
+    if form == "existing":
+        return draft.array("int64" if accumulate in ("|=", "&=") else draft.dtypes[0], tuple(shape)), indices, []
+    draft.targets += 1
+    target = f"T{draft.targets}"
+    if form == "fresh":
+        return target, indices, []
+    extents = ", ".join(str(max(0, extent + draft.choose(0, 0, 1, -1))) for extent in shape)
+    return target, indices, [f"{target} = output({extents})"] if shape else []

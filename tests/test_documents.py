@@ -1,0 +1,90 @@
+"""Every example in the README and the other pages runs, and prints what the page shows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import tcdsl as tc
+from tests.documents import examples, run_example, with_outputs
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
+    page = path.read_text(encoding="utf-8")
+    module = ModuleType("example")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.chdir(tmp_path)
+    outputs = []
+    for number, example in enumerate(examples(page)):
+        try:
+            output = run_example(example, module, tmp_path / str(number))
+        except Exception as error:
+            raise AssertionError(f"{path.name}, line {example.line}: {error}") from error
+        outputs.append((example, output))
+    if pytestconfig.getoption("--update-golden"):
+        path.write_text(with_outputs(page, outputs), encoding="utf-8")
+        return
+    for example, output in outputs:
+        if example.shown is not None:
+            assert output == example.shown, f"{path.name}: what line {example.line}'s example prints has changed"
+
+
+def test_the_readme_has_examples() -> None:
+    assert len(examples((ROOT / "README.md").read_text(encoding="utf-8"))) >= 5
+
+
+PAGE = """\
+```python
+x = 1
+print("one")
+```
+
+```text
+two
+```
+
+```python raises
+import tcdsl
+raise tcdsl.TcdslError("no")
+```
+
+```text
+TcdslError: no
+```
+
+```bash
+false
+```
+"""
+
+
+def test_blocks_are_found_with_what_they_show() -> None:
+    first, second = examples(PAGE)
+    assert (first.line, first.raises, first.shown) == (2, False, "two\n")
+    assert (second.line, second.raises, second.shown) == (11, True, "TcdslError: no\n")
+
+
+def test_outputs_are_put_into_the_page(tmp_path: Path) -> None:
+    module = ModuleType("example")
+    ran = [(e, run_example(e, module, tmp_path / str(n))) for n, e in enumerate(examples(PAGE))]
+    assert [output for _, output in ran] == ["one\n", "TcdslError: no\n"]
+    assert with_outputs(PAGE, ran) == PAGE.replace("two", "one")
+
+
+def test_an_example_that_should_raise_must(tmp_path: Path) -> None:
+    (example,) = examples("```python raises\nx = 1\n```\n")
+    with pytest.raises(AssertionError, match="does not"):
+        run_example(example, ModuleType("example"), tmp_path / "0")
+
+
+def test_an_unexpected_error_comes_out(tmp_path: Path) -> None:
+    (example,) = examples("```python\nimport tcdsl\nraise tcdsl.ShapeError('no')\n```\n")
+    with pytest.raises(tc.ShapeError):
+        run_example(example, ModuleType("example"), tmp_path / "0")

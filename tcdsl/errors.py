@@ -15,8 +15,11 @@ from __future__ import annotations
 import linecache
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tcdsl.ir.span import Span
+if TYPE_CHECKING:
+    # At run time this import would be circular: the package tcdsl.ir raises these errors.
+    from tcdsl.ir.span import Span
 
 __all__ = [
     "ConfigurationError",

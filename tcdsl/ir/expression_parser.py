@@ -1,4 +1,4 @@
-"""Text to expressions: the notation that `tcdsl.ir.printer` writes, and the rows of derivatives in the table of primitives.
+"""Text to expressions: the notation that `tcdsl.ir.printer` writes.
 
 The notation is that of Python expressions, so Python's own ``ast`` does the parsing::
 
@@ -15,25 +15,43 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import NoReturn
 
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.ir import build
 from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_boolean, is_floating, is_integer
-from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, Let, Local, Read, SizeValue
-from tcdsl.ir.expressions import is_affine_index
+from tcdsl.ir.expressions import (
+    Apply,
+    Boundary,
+    Cast,
+    Constant,
+    Expr,
+    IndexValue,
+    Let,
+    Local,
+    Read,
+    SizeValue,
+    is_affine_index,
+)
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Tensor
 from tcdsl.ir.span import Span
 
-__all__ = ["BOUNDARY_NAMES", "NUMBER_NAMES", "ExpressionParser", "parse_expr", "parse_rule", "syntax_fault"]
+__all__ = [
+    "BINARY_OPERATORS",
+    "BOUNDARY_NAMES",
+    "NUMBER_NAMES",
+    "ExpressionParser",
+    "index_list",
+    "parse_expr",
+    "syntax_fault",
+]
 
 NUMBER_NAMES: Mapping[str, float] = {"inf": math.inf, "nan": math.nan}
 BOUNDARY_NAMES: Mapping[str, Boundary] = {boundary.value: boundary for boundary in Boundary}
 
-_BINARY: Mapping[type[ast.operator], str] = {
+BINARY_OPERATORS: Mapping[type[ast.operator], str] = {
     ast.Add: "add",
     ast.Sub: "sub",
     ast.Mult: "mul",
@@ -106,21 +124,23 @@ class ExpressionParser:
         self._natural.clear()
         return self._expr(self._tree, dtype)
 
-    def fault(self, node: ast.AST, fact: str, hint: str = "") -> NoReturn:
-        """Raise a `DslSyntaxError` that points at ``node``."""
+    def fault(self, node: ast.AST, fact: str, hint: str = "") -> TcdslError:
+        """A `DslSyntaxError` that points at ``node``."""
         row, offset = getattr(node, "lineno", 1), getattr(node, "col_offset", 1)
         line = self._origin[0] + row - 1
         column = offset - 1 + self._origin[1] if row == 1 else offset
         same = getattr(node, "end_lineno", row) == row
         width = getattr(node, "end_col_offset", offset + 1) - offset if same else 1
-        raise syntax_fault(fact, self.text, line, max(0, column), width, hint)
+        return syntax_fault(fact, self.text, line, max(0, column), width, hint)
 
     def make(self, node: ast.expr, primitive: str, arguments: Sequence[Expr]) -> Expr:
         """The node for a primitive on arguments."""
         try:
             dtype = build.result_dtype(primitive, [argument.dtype for argument in arguments])
         except TypeError as error:
-            self.fault(node, str(error), "the operands of a primitive have one type; write casts, as in float32(e)")
+            raise self.fault(
+                node, str(error), "the operands of a primitive have one type; write casts, as in float32(e)"
+            )
         return Apply(primitive, tuple(arguments), dtype)
 
     # Types that need no context. None stands for numbers, which take a type from elsewhere.
@@ -197,7 +217,7 @@ class ExpressionParser:
         try:
             for definition in definitions:
                 if not isinstance(definition, ast.NamedExpr):
-                    self.fault(definition, "a definition in let(...) is written name := value")
+                    raise self.fault(definition, "a definition in let(...) is written name := value")
                 name = definition.target.id
                 dtype = self.natural(definition.value) or self.default(definition.value)
                 self.names[name] = Local(name, dtype)
@@ -226,8 +246,8 @@ class ExpressionParser:
                 return self._name(node, name)
             case ast.UnaryOp(op=op, operand=operand):
                 return self._unary(node, op, operand, dtype)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-                return self.make(node, _BINARY[type(op)], self._group(node, (left, right), dtype))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY_OPERATORS:
+                return self.make(node, BINARY_OPERATORS[type(op)], self._group(node, (left, right), dtype))
             case ast.BoolOp(op=op, values=values):
                 return self._fold(node, "and_" if isinstance(op, ast.And) else "or_", values)
             case ast.Compare(left=left, ops=ops, comparators=comparators):
@@ -238,7 +258,7 @@ class ExpressionParser:
                 return self._read(node, None)
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
                 return self._call(node, name, arguments, dtype)
-        self.fault(node, "this notation is not part of the language")
+        raise self.fault(node, "this notation is not part of the language")
 
     def _constant(self, node: ast.expr, value: int | float, dtype: str) -> Constant:
         try:
@@ -249,7 +269,7 @@ class ExpressionParser:
                 return build.constant(value, dtype)
         except OverflowError:
             pass
-        self.fault(node, f"{ast.unparse(node)} is not a number of type {dtype}")
+        raise self.fault(node, f"{ast.unparse(node)} is not a number of type {dtype}")
 
     def _name(self, node: ast.expr, name: str) -> Expr:
         bound = self.lookup(name)
@@ -257,8 +277,8 @@ class ExpressionParser:
             return bound
         if name in self.tensors:
             rank = len(self.tensors[name].shape)
-            self.fault(node, f"{name} has {rank} axes and no index", f"write {name}[{', '.join(['...'] * rank)}]")
-        self.fault(node, f"the name {name} is not defined")
+            raise self.fault(node, f"{name} has {rank} axes and no index", f"write {name}[{', '.join(['...'] * rank)}]")
+        raise self.fault(node, f"the name {name} is not defined")
 
     def _unary(self, node: ast.expr, op: ast.unaryop, operand: ast.expr, dtype: str | None) -> Expr:
         if isinstance(op, ast.UAdd):
@@ -282,7 +302,7 @@ class ExpressionParser:
         links: list[Expr] = []
         for first, op, second in zip([left, *right[:-1]], ops, right, strict=True):
             if type(op) not in _COMPARE:
-                self.fault(node, "this comparison is not part of the language")
+                raise self.fault(node, "this comparison is not part of the language")
             shared = self._first_natural((first, second))
             if shared is None:
                 real = self._has_real_number(first) or self._has_real_number(second)
@@ -295,20 +315,20 @@ class ExpressionParser:
             return self._let(node, arguments, dtype)
         if name == "get":
             if len(arguments) != 2 or not isinstance(arguments[0], ast.Subscript):
-                self.fault(node, "get takes a read and a value, as in get(x[i - 1], 0.0)")
+                raise self.fault(node, "get takes a read and a value, as in get(x[i - 1], 0.0)")
             return self._read(arguments[0], arguments[1])
         if name in DTYPES:
             if len(arguments) != 1:
-                self.fault(node, f"a cast takes one argument, as in {name}(e)")
+                raise self.fault(node, f"a cast takes one argument, as in {name}(e)")
             number = _number(arguments[0])
             if number is not None:
                 return self._constant(arguments[0], number, name)
             return Cast(self._expr(arguments[0], None), name)
         if name not in PRIMITIVES:
-            self.fault(node, f"{name} is not a primitive")
+            raise self.fault(node, f"{name} is not a primitive")
         row = PRIMITIVES[name]
         if len(arguments) != row.arity:
-            self.fault(node, f"{name} takes {row.arity} arguments, not {len(arguments)}")
+            raise self.fault(node, f"{name} takes {row.arity} arguments, not {len(arguments)}")
         if row.kind == "select":
             return self.make(node, name, (self._expr(arguments[0], "bool"), *self._group(node, arguments[1:], dtype)))
         wanted = None if row.kind == "compare" else "bool" if row.kind == "logical" else dtype
@@ -316,29 +336,26 @@ class ExpressionParser:
 
     def _let(self, node: ast.expr, arguments: list[ast.expr], dtype: str | None) -> Expr:
         if len(arguments) < 2:
-            self.fault(node, "let takes definitions and a value, as in let(z := x[i] * x[i], z + z)")
+            raise self.fault(node, "let takes definitions and a value, as in let(z := x[i] * x[i], z + z)")
         definition = arguments[0]
         with self._locals(()):
             if not isinstance(definition, ast.NamedExpr):
-                self.fault(definition, "a definition in let(...) is written name := value")
+                raise self.fault(definition, "a definition in let(...) is written name := value")
             value = self._expr(definition.value, None)
             self.names[definition.target.id] = Local(definition.target.id, value.dtype)
-            if len(arguments) == 2:
-                body = self._expr(arguments[1], dtype)
-            else:
-                body = self._let(node, arguments[1:], dtype)
+            body = self._expr(arguments[1], dtype) if len(arguments) == 2 else self._let(node, arguments[1:], dtype)
             return Let(definition.target.id, value, body)
 
     def _read(self, node: ast.Subscript, fill: ast.expr | None) -> Read:
         if not isinstance(node.value, ast.Name):
-            self.fault(node, "only tensors, by name, can be indexed")
+            raise self.fault(node, "only tensors, by name, can be indexed")
         name = node.value.id
         if name not in self.tensors:
-            self.fault(node.value, f"there is no tensor named {name}")
+            raise self.fault(node.value, f"there is no tensor named {name}")
         tensor = self.tensors[name]
         items = index_list(node)
         if len(items) != len(tensor.shape):
-            self.fault(node, f"{name} has {len(tensor.shape)} axes, not {len(items)}")
+            raise self.fault(node, f"{name} has {len(tensor.shape)} axes, not {len(items)}")
         dtype = compute_dtype(tensor.dtype)
         axes = [self._axis(item, fill is not None) for item in items]
         return Read(
@@ -361,7 +378,7 @@ class ExpressionParser:
     def _index(self, node: ast.expr) -> Expr:
         index = self._expr(node, "int64")
         if index.dtype != "int64":
-            self.fault(node, f"an index is an int64, not a {index.dtype}", "write a cast, as in int64(e)")
+            raise self.fault(node, f"an index is an int64, not a {index.dtype}", "write a cast, as in int64(e)")
         return index
 
 
@@ -385,43 +402,6 @@ def _number(node: ast.expr) -> int | float | None:
     return None
 
 
-class _RuleParser(ExpressionParser):
-    """Rows of derivatives: names are bound to expressions, numbers are folded, and nodes are simplified."""
-
-    def __init__(self, text: str, bindings: Mapping[str, Expr]) -> None:
-        super().__init__(text, {}, (), ())
-        self.names.update(bindings)
-
-    def make(self, node: ast.expr, primitive: str, arguments: Sequence[Expr]) -> Expr:
-        try:
-            return build.apply(primitive, *arguments)
-        except TypeError as error:
-            self.fault(node, str(error))
-
-    def _expr(self, node: ast.expr, dtype: str | None) -> Expr:
-        if self.natural(node) is None:
-            return build.constant(self._value(node), dtype or self.default(node))
-        return super()._expr(node, dtype)
-
-    def _value(self, node: ast.expr) -> float:
-        # A number as Python computes it: 2 / sqrt(pi).
-        match node:
-            case ast.Constant(value=(int() | float()) as value):
-                return value
-            case ast.Name(id="pi"):
-                return math.pi
-            case ast.Name(id=name) if name in NUMBER_NAMES:
-                return NUMBER_NAMES[name]
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return -self._value(operand)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-                row = PRIMITIVES[_BINARY[type(op)]]
-                return float(row.evaluate(np.float64(self._value(left)), np.float64(self._value(right))))
-            case ast.Call(func=ast.Name(id=name), args=arguments) if name in PRIMITIVES:
-                return float(PRIMITIVES[name].evaluate(*(np.float64(self._value(part)) for part in arguments)))
-        self.fault(node, f"{ast.unparse(node)} is neither a name of the rule nor a number")
-
-
 def parse_expr(
     text: str,
     tensors: Mapping[str, Tensor],
@@ -435,13 +415,3 @@ def parse_expr(
     `DslSyntaxError`, with the line and a caret, for unknown names, wrong ranks, and operands of different types.
     """
     return ExpressionParser(text, tensors, sizes, variables).parse(text, dtype)
-
-
-def parse_rule(text: str, bindings: Mapping[str, Expr]) -> Expr:
-    """``parse_rule("g * (1 - y * y)", {"g": g, "y": y})``: a row of derivatives as an expression, simplified.
-
-    Names are those of ``bindings`` and of primitives, and ``pi``. A number takes the type of what stands beside it; a rule
-    that is only a number takes the type of ``g``, or else of the first binding. Raises `DslSyntaxError`.
-    """
-    natural = bindings["g"].dtype if "g" in bindings else next((e.dtype for e in bindings.values()), None)
-    return _RuleParser(text, bindings).parse(text, natural)

@@ -1,0 +1,195 @@
+"""Expressions as Python functions of a point: the scalar half of the reference interpreter.
+
+Floats are float64, whatever their declared type; integers and bools have their own type and wrap around as in NumPy. An
+expression becomes nested closures once per statement; nothing is simplified, vectorized or reordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import DataIndexError, Diagnostic, TcdslError
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.expressions import (
+    Apply,
+    Boundary,
+    Cast,
+    Constant,
+    Expr,
+    IndexValue,
+    Let,
+    Local,
+    Read,
+    SizeValue,
+)
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.span import Span
+
+__all__ = ["Frame", "InternalRangeError", "PointEvaluator", "ScalarFunction", "working_dtype"]
+
+# The values of the index variables, then those of the local definitions, None where not computed yet.
+Frame = list[Any]
+ScalarFunction = Callable[[Frame], Any]
+
+
+class InternalRangeError(TcdslError):
+    """An access that its statement's domain promises to be in range is not: a fault of tcdsl, not of the user."""
+
+
+def working_dtype(dtype: str) -> str:
+    """The type in which the interpreter holds values of ``dtype``."""
+    return "float64" if is_floating(dtype) else dtype
+
+
+def moved(position: int, extent: int, boundary: Boundary) -> int:
+    """Where ``boundary`` moves an index of an axis with ``extent`` > 0 cells: ``moved(-1, 5, Boundary.WRAP)`` is 4."""
+    match boundary:
+        case Boundary.CLAMP:
+            return min(max(position, 0), extent - 1)
+        case Boundary.WRAP:
+            return position % extent
+        case Boundary.REFLECT:
+            period = max(1, 2 * (extent - 1))
+            inside = position % period
+            return min(inside, period - inside) if extent > 1 else 0
+        case Boundary.SYMMETRIC:
+            inside = position % (2 * extent)
+            return min(inside, 2 * extent - 1 - inside)
+    return position
+
+
+class PointEvaluator:
+    """Makes functions of the points of one statement, over the arrays made so far.
+
+    ``labels`` says what users call the tensors; ``span`` is the statement's, for errors at nodes that have none.
+    """
+
+    def __init__(
+        self,
+        variables: Sequence[str],
+        sizes: Mapping[str, int],
+        arrays: Mapping[str, np.ndarray],
+        labels: Mapping[str, str],
+        span: Span | None = None,
+    ) -> None:
+        self.variables = tuple(variables)
+        self.sizes = sizes
+        self.arrays = arrays
+        self.labels = labels
+        self.span = span
+        self._slots = len(self.variables)
+        self._locals: dict[str, ScalarFunction] = {}
+
+    def frame(self) -> Frame:
+        """A frame for the functions made so far."""
+        return [None] * self._slots
+
+    def function(self, expr: Expr) -> ScalarFunction:
+        """``expr`` as a function of a frame; it returns a NumPy scalar."""
+        match expr:
+            case Constant(value=value, dtype=dtype):
+                # Rounded to its own type first: 0.1 as a float32 is the number that compiled code compares with.
+                number = np.dtype(working_dtype(dtype)).type(np.dtype(dtype).type(value))
+                return lambda frame: number
+            case SizeValue(name=name):
+                size = np.int64(self.sizes[name])
+                return lambda frame: size
+            case IndexValue(name=name):
+                slot = self.variables.index(name)
+                return lambda frame: frame[slot]
+            case Local(name=name):
+                return self._locals[name]
+            case Read():
+                return self._read(expr)
+            case Cast(operand=operand, dtype=dtype):
+                inner, wanted = self.function(operand), working_dtype(dtype)
+                return lambda frame: inner(frame).astype(wanted)
+            case Let():
+                return self._let(expr)
+            case Apply():
+                return self._apply(expr)
+
+    def _apply(self, expr: Apply) -> ScalarFunction:
+        parts = [self.function(argument) for argument in expr.arguments]
+        match expr.primitive, parts:
+            case "where", [condition, chosen, other]:
+                return lambda frame: chosen(frame) if condition(frame) else other(frame)
+            case "and_", [first, second]:
+                return lambda frame: second(frame) if first(frame) else np.False_
+            case "or_", [first, second]:
+                return lambda frame: np.True_ if first(frame) else second(frame)
+        evaluate = PRIMITIVES[expr.primitive].evaluate
+        scalar = np.dtype(working_dtype(expr.dtype)).type
+        if len(parts) == 1:
+            (single,) = parts
+            return lambda frame: scalar(evaluate(single(frame)))
+        if len(parts) == 2:
+            first, second = parts
+            return lambda frame: scalar(evaluate(first(frame), second(frame)))
+        return lambda frame: scalar(evaluate(*[part(frame) for part in parts]))
+
+    def _let(self, expr: Let) -> ScalarFunction:
+        value = self.function(expr.value)
+        slot = self._slots
+        self._slots += 1
+
+        def local(frame: Frame) -> Any:
+            # Computed when it is first needed, and not again at this point.
+            if frame[slot] is None:
+                frame[slot] = value(frame)
+            return frame[slot]
+
+        hidden = self._locals.get(expr.name)
+        self._locals[expr.name] = local
+        body = self.function(expr.body)
+        if hidden is None:
+            del self._locals[expr.name]
+        else:
+            self._locals[expr.name] = hidden
+
+        def run(frame: Frame) -> Any:
+            frame[slot] = None
+            return body(frame)
+
+        return run
+
+    def _read(self, expr: Read) -> ScalarFunction:
+        array = self.arrays[expr.tensor]
+        fill = None if expr.fill is None else self.function(expr.fill)
+        axes = [
+            (axis, array.shape[axis], self.function(index), boundary)
+            for axis, (index, boundary) in enumerate(zip(expr.indices, expr.boundaries, strict=True))
+        ]
+
+        def read(frame: Frame) -> Any:
+            # Axis by axis: the first one out of range that fills or fails decides.
+            cell = []
+            for axis, extent, index, boundary in axes:
+                position = int(index(frame))
+                if not 0 <= position < extent:
+                    if boundary is Boundary.FILL and fill is not None:
+                        return fill(frame)
+                    if boundary in (Boundary.SKIP, Boundary.CHECK, Boundary.FILL) or extent == 0:
+                        raise self.out_of_range(expr.tensor, axis, position, boundary, frame, expr.span)
+                    position = moved(position, extent, boundary)
+                cell.append(position)
+            return array[tuple(cell)]
+
+        return read
+
+    def out_of_range(
+        self, tensor: str, axis: int, position: int, boundary: Boundary, frame: Frame, span: Span | None
+    ) -> TcdslError:
+        """The error for an index ``position`` outside ``axis`` of ``tensor``, at the point in ``frame``."""
+        label, extent = self.labels[tensor], self.arrays[tensor].shape[axis]
+        point = ", ".join(f"{name} = {value}" for name, value in zip(self.variables, frame, strict=False))
+        notes = (f"at {point}",) if point else ()
+        fact = f"index {position} is out of range for axis {axis} of {label}, which has {extent} cells"
+        kind: type[TcdslError] = DataIndexError
+        if boundary is Boundary.SKIP:
+            kind = InternalRangeError
+            fact = f"{fact}, although its domain says that it is in range"
+        return Diagnostic(kind, fact, span or self.span, notes).error()

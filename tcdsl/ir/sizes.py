@@ -1,0 +1,250 @@
+"""Sizes at the call: binding them to the extents of the arrays given, and checking what must hold of them.
+
+::
+
+    bind_sizes(program, [(3, 4), (4, 5)])      # {"N": 3, "K": 4, "B_0": 4, "M": 5}
+
+`SizePlan` is the same for many calls: expressions become Python functions once, and a call that is in order costs a few
+microseconds. Only where something fails are messages made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, ShapeError, raise_diagnostics
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, size_names
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.program import AxisExtent, Program, Tensor
+
+__all__ = ["SizePlan", "bind_sizes", "evaluate_size", "size_function"]
+
+Sizes = Mapping[str, int]
+SizeFunction = Callable[[Sizes], Any]
+
+# Exact on Python's integers; what is not here is computed as NumPy does it.
+_EXACT: Mapping[str, Callable[..., Any]] = {
+    "id": lambda a: a,
+    "neg": lambda a: -a,
+    "abs": abs,
+    "square": lambda a: a * a,
+    "not_": lambda a: not a,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floor_div": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "max": max,
+    "min": min,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+}
+
+
+def size_function(expr: Expr) -> SizeFunction:
+    """``size_function(e)({"N": 4})``: ``e``, an expression of sizes and constants, as a Python function of the sizes.
+
+    Integers are Python's, without overflow. The function raises ``ZeroDivisionError`` where ``//`` or ``%`` divides by
+    zero and ``KeyError`` for a size that it is not given. ``TypeError`` if ``expr`` reads tensors or index variables.
+    """
+    match expr:
+        case Constant(value=value):
+            return lambda sizes: value
+        case SizeValue(name=name):
+            return lambda sizes: sizes[name]
+        case Cast(operand=operand, dtype=dtype):
+            return _cast_function(size_function(operand), dtype)
+        case Apply(primitive=primitive, arguments=arguments):
+            return _applied_function(primitive, arguments)
+    raise TypeError(f"not an expression of sizes: {expr}")
+
+
+def _cast_function(operand: SizeFunction, dtype: str) -> SizeFunction:
+    convert: Callable[[Any], Any] = bool if dtype == "bool" else float if is_floating(dtype) else int
+    return lambda sizes: convert(operand(sizes))
+
+
+def _applied_function(primitive: str, arguments: tuple[Expr, ...]) -> SizeFunction:
+    parts = [size_function(argument) for argument in arguments]
+    if primitive == "where":
+        condition, chosen, other = parts
+        return lambda sizes: chosen(sizes) if condition(sizes) else other(sizes)
+    if primitive == "and_":
+        first, second = parts
+        return lambda sizes: bool(first(sizes) and second(sizes))
+    if primitive == "or_":
+        first, second = parts
+        return lambda sizes: bool(first(sizes) or second(sizes))
+    if primitive in _EXACT and not any(is_floating(argument.dtype) for argument in arguments):
+        exact = _EXACT[primitive]
+        if len(parts) == 1:
+            (single,) = parts
+            return lambda sizes: exact(single(sizes))
+        first, second = parts
+        return lambda sizes: exact(first(sizes), second(sizes))
+    evaluate = PRIMITIVES[primitive].evaluate
+    types = [np.dtype(argument.dtype).type for argument in arguments]
+    return lambda sizes: evaluate(*(kind(part(sizes)) for kind, part in zip(types, parts, strict=True))).item()
+
+
+def evaluate_size(expr: Expr, sizes: Sizes) -> int:
+    """``evaluate_size(apply("add", size("N"), integer(1)), {"N": 4})`` is 5; for one evaluation of one expression."""
+    return int(size_function(expr)(sizes))
+
+
+class SizePlan:
+    """``SizePlan(program).bind(shapes)``: the sizes of one call, by name, with everything checked.
+
+    The checks, in this order: ranks, assertions, extents of all tensors non-negative, shapes of the inputs as declared.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        positions = {tensor.name: k for k, tensor in enumerate(program.inputs)}
+        self._ranks = [len(tensor.shape) for tensor in program.inputs]
+        # (name, input and axis) or (name, function), in the order of definition.
+        self._steps: list[tuple[str, int, int, SizeFunction | None]] = []
+        for size in program.sizes:
+            if isinstance(size.source, AxisExtent):
+                self._steps.append((size.name, positions[size.source.tensor], size.source.axis, None))
+            else:
+                self._steps.append((size.name, 0, 0, size_function(size.source)))
+        from_axes = {size.name: size.source for size in program.sizes if isinstance(size.source, AxisExtent)}
+        self._assertions = [size_function(assertion.condition) for assertion in program.assertions]
+        extents = {extent for tensor in (*program.inputs, *program.tensors) for extent in tensor.shape}
+        self._extents = [size_function(extent) for extent in extents if not _never_negative(extent, from_axes)]
+        self._declared = [
+            (position, axis, size_function(extent))
+            for position, tensor in enumerate(program.inputs)
+            for axis, extent in enumerate(tensor.shape)
+            if not (isinstance(extent, SizeValue) and from_axes.get(extent.name) == AxisExtent(tensor.name, axis))
+        ]
+
+    def bind(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+        """The value of every size, for inputs of these shapes. Raises `ShapeError` for all faults of one kind."""
+        if [len(shape) for shape in shapes] != self._ranks:
+            raise_diagnostics(self._rank_faults(shapes))
+        sizes: dict[str, int] = {}
+        try:
+            for name, position, axis, function in self._steps:
+                sizes[name] = shapes[position][axis] if function is None else int(function(sizes))
+            fine = (
+                all(assertion(sizes) for assertion in self._assertions)
+                and all(extent(sizes) >= 0 for extent in self._extents)
+                and all(shapes[position][axis] == extent(sizes) for position, axis, extent in self._declared)
+            )
+        except ZeroDivisionError:
+            fine = False
+        if not fine:
+            self._explain(shapes)
+        return sizes
+
+    def _rank_faults(self, shapes: Sequence[tuple[int, ...]]) -> list[Diagnostic]:
+        inputs = self.program.inputs
+        if len(shapes) != len(inputs):
+            fact = f"{self.program.name} takes {len(inputs)} arrays, not {len(shapes)}"
+            return [Diagnostic(ShapeError, fact, notes=tuple(map(_declaration, inputs)))]
+        return [
+            Diagnostic(
+                ShapeError,
+                f"{_label(tensor)} has {len(tensor.shape)} axes, but the array given has {len(shape)}",
+                tensor.span,
+                (_declaration(tensor), f"given: {tuple(shape)}"),
+            )
+            for tensor, shape in zip(inputs, shapes, strict=True)
+            if len(tensor.shape) != len(shape)
+        ]
+
+    def _explain(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        # Something does not hold: find out what, and raise.
+        sizes, faults = self._bound_with_faults(shapes)
+        for assertion, holds in zip(self.program.assertions, self._assertions, strict=True):
+            if size_names(assertion.condition) <= sizes.keys() and not _holds(holds, sizes):
+                faults.append(Diagnostic(ShapeError, _filled(assertion.message, sizes), assertion.span))
+        raise_diagnostics(faults)
+        for tensor in (*self.program.inputs, *self.program.tensors):
+            shape = tuple(evaluate_size(extent, sizes) for extent in tensor.shape)
+            if any(extent < 0 for extent in shape):
+                fact = f"{_label(tensor)} would have a negative extent: its shape is {shape}"
+                faults.append(Diagnostic(ShapeError, fact, tensor.span, (_declaration(tensor), _values(tensor, sizes))))
+        raise_diagnostics(faults)
+        for tensor, given in zip(self.program.inputs, shapes, strict=True):
+            shape = tuple(evaluate_size(extent, sizes) for extent in tensor.shape)
+            if shape != tuple(given):
+                fact = f"{_label(tensor)} has shape {tuple(given)}, but {shape} is needed"
+                faults.append(Diagnostic(ShapeError, fact, tensor.span, (_declaration(tensor), _values(tensor, sizes))))
+        raise_diagnostics(faults)
+
+    def _bound_with_faults(self, shapes: Sequence[tuple[int, ...]]) -> tuple[dict[str, int], list[Diagnostic]]:
+        from tcdsl.ir.printer import format_expr
+
+        sizes: dict[str, int] = {}
+        faults: list[Diagnostic] = []
+        for size, (name, position, axis, function) in zip(self.program.sizes, self._steps, strict=True):
+            if function is None:
+                sizes[name] = shapes[position][axis]
+            elif not isinstance(size.source, AxisExtent) and size_names(size.source) <= sizes.keys():
+                try:
+                    sizes[name] = int(function(sizes))
+                except ZeroDivisionError:
+                    text = format_expr(size.source)
+                    known = ", ".join(f"{used} = {sizes[used]}" for used in sorted(size_names(size.source)))
+                    faults.append(Diagnostic(ShapeError, f"the size {text} divides by zero", notes=(known,)))
+        return sizes, faults
+
+
+def _never_negative(extent: Expr, from_axes: Mapping[str, AxisExtent]) -> bool:
+    if isinstance(extent, Constant):
+        return extent.value >= 0
+    return isinstance(extent, SizeValue) and extent.name in from_axes
+
+
+def _holds(condition: SizeFunction, sizes: Sizes) -> bool:
+    try:
+        return bool(condition(sizes))
+    except ZeroDivisionError:
+        return False
+
+
+def _filled(message: str, sizes: Sizes) -> str:
+    # {N} becomes its value; other braces stay.
+    return re.sub(r"\{(\w+)\}", lambda match: str(sizes.get(match[1], match[0])), message)
+
+
+def _label(tensor: Tensor) -> str:
+    return tensor.label or tensor.name
+
+
+def _declaration(tensor: Tensor) -> str:
+    from tcdsl.ir.printer import format_tensor
+
+    return format_tensor(tensor)
+
+
+def _values(tensor: Tensor, sizes: Sizes) -> str:
+    used = sorted({name for extent in tensor.shape for name in size_names(extent)})
+    return ", ".join(f"{name} = {sizes[name]}" for name in used)
+
+
+@lru_cache(maxsize=256)
+def _plan(program: Program) -> SizePlan:
+    return SizePlan(program)
+
+
+def bind_sizes(program: Program, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+    """``bind_sizes(matmul, [(3, 4), (4, 5)])``: the value of every size of ``program`` for inputs of these shapes.
+
+    Raises `ShapeError`: an assertion fails (all that fail are reported), a tensor would have a negative extent, or an
+    input has another shape than declared. Who calls often keeps a `SizePlan`: finding one means hashing the program.
+    """
+    return _plan(program).bind(shapes)

@@ -45,8 +45,9 @@ class Primitive:
     ============  ==========================================  =============================
 
     ``evaluate`` takes NumPy scalars. ``code`` is the Python expression of the generated code, with ``{0}``, ``{1}``, ``{2}`` for
-    the arguments, each already in parentheses where needed. ``operator`` is the Python operator, if the language writes it
-    as one. ``index`` marks what may stand in an affine index. ``interval`` is where tests may sample arguments.
+    the arguments; the functions in it are those of `tcdsl.codegen.formulas`. ``operator`` is the Python operator, if the
+    language writes it as one. ``index`` marks what may stand in an affine index. ``interval`` is where tests may sample
+    arguments.
     """
 
     name: str
@@ -101,41 +102,41 @@ _ROWS = (
     # unary, any type
     Primitive("id", 1, "any", lambda a: a, "{0}", ("g",)),
     Primitive("neg", 1, "number", np.negative, "-{0}", ("-g",), operator="-", index=True),
-    Primitive("abs", 1, "number", np.abs, "abs({0})", ("g * sign(a)",)),
+    Primitive("abs", 1, "number", np.abs, "absolute({0})", ("g * sign(a)",)),
     Primitive("square", 1, "number", np.square, "square({0})", ("2 * g * a",)),
     Primitive("relu", 1, "number", lambda a: np.maximum(a, 0), "relu({0})", ("relu_gate(a, g)",)),
     Primitive("sat01", 1, "number", _sat01, "sat01({0})", ("sat01_gate(a, g)",)),
     Primitive("sign", 1, "number", np.sign, "sign({0})", ("0",)),
     # unary, real
-    Primitive("floor", 1, "real", np.floor, "math.floor({0})", ("0",)),
-    Primitive("ceil", 1, "real", np.ceil, "math.ceil({0})", ("0",)),
-    Primitive("round", 1, "real", np.rint, "round({0})", ("0",)),
-    Primitive("exp", 1, "real", np.exp, "math.exp({0})", ("g * y",)),
+    Primitive("floor", 1, "real", np.floor, "floor({0})", ("0",)),
+    Primitive("ceil", 1, "real", np.ceil, "ceil({0})", ("0",)),
+    Primitive("round", 1, "real", np.rint, "rint({0})", ("0",)),
+    Primitive("exp", 1, "real", np.exp, "exp({0})", ("g * y",)),
     Primitive("exp2", 1, "real", np.exp2, "exp2({0})", ("g * y * log(2)",)),
-    Primitive("expm1", 1, "real", np.expm1, "math.expm1({0})", ("g * (y + 1)",)),
-    Primitive("log", 1, "real", np.log, "math.log({0})", ("g / a",), interval=(0.1, 3.0)),
+    Primitive("expm1", 1, "real", np.expm1, "expm1({0})", ("g * (y + 1)",)),
+    Primitive("log", 1, "real", np.log, "log({0})", ("g / a",), interval=(0.1, 3.0)),
     Primitive("log2", 1, "real", np.log2, "log2({0})", ("g / (a * log(2))",), interval=(0.1, 3.0)),
-    Primitive("log1p", 1, "real", np.log1p, "math.log1p({0})", ("g / (1 + a)",), interval=(-0.8, 3.0)),
-    Primitive("sin", 1, "real", np.sin, "math.sin({0})", ("g * cos(a)",)),
-    Primitive("cos", 1, "real", np.cos, "math.cos({0})", ("-(g * sin(a))",)),
-    Primitive("tan", 1, "real", np.tan, "math.tan({0})", ("g * (1 + y * y)",), interval=(-1.2, 1.2)),
-    Primitive("asin", 1, "real", np.arcsin, "math.asin({0})", ("g * recip_sqrt(1 - a * a)",), interval=(-0.9, 0.9)),
-    Primitive("acos", 1, "real", np.arccos, "math.acos({0})", ("-(g * recip_sqrt(1 - a * a))",), interval=(-0.9, 0.9)),
-    Primitive("atan", 1, "real", np.arctan, "math.atan({0})", ("g / (1 + a * a)",)),
-    Primitive("sinh", 1, "real", np.sinh, "math.sinh({0})", ("g * cosh(a)",)),
-    Primitive("cosh", 1, "real", np.cosh, "math.cosh({0})", ("g * sinh(a)",)),
-    Primitive("tanh", 1, "real", np.tanh, "math.tanh({0})", ("g * (1 - y * y)",)),
-    Primitive("asinh", 1, "real", np.arcsinh, "math.asinh({0})", ("g * recip_sqrt(a * a + 1)",)),
-    Primitive("acosh", 1, "real", np.arccosh, "math.acosh({0})", ("g * recip_sqrt(a * a - 1)",), interval=(1.2, 3.0)),
-    Primitive("atanh", 1, "real", np.arctanh, "math.atanh({0})", ("g / (1 - a * a)",), interval=(-0.8, 0.8)),
-    Primitive("sqrt", 1, "real", np.sqrt, "math.sqrt({0})", ("g / (2 * y)",), interval=(0.1, 3.0)),
-    Primitive("recip", 1, "real", np.reciprocal, "1 / {0}", ("-(g * y * y)",), interval=(0.2, 2.0)),
+    Primitive("log1p", 1, "real", np.log1p, "log1p({0})", ("g / (1 + a)",), interval=(-0.8, 3.0)),
+    Primitive("sin", 1, "real", np.sin, "sin({0})", ("g * cos(a)",)),
+    Primitive("cos", 1, "real", np.cos, "cos({0})", ("-(g * sin(a))",)),
+    Primitive("tan", 1, "real", np.tan, "tan({0})", ("g * (1 + y * y)",), interval=(-1.2, 1.2)),
+    Primitive("asin", 1, "real", np.arcsin, "asin({0})", ("g * recip_sqrt(1 - a * a)",), interval=(-0.9, 0.9)),
+    Primitive("acos", 1, "real", np.arccos, "acos({0})", ("-(g * recip_sqrt(1 - a * a))",), interval=(-0.9, 0.9)),
+    Primitive("atan", 1, "real", np.arctan, "atan({0})", ("g / (1 + a * a)",)),
+    Primitive("sinh", 1, "real", np.sinh, "sinh({0})", ("g * cosh(a)",)),
+    Primitive("cosh", 1, "real", np.cosh, "cosh({0})", ("g * sinh(a)",)),
+    Primitive("tanh", 1, "real", np.tanh, "tanh({0})", ("g * (1 - y * y)",)),
+    Primitive("asinh", 1, "real", np.arcsinh, "asinh({0})", ("g * recip_sqrt(a * a + 1)",)),
+    Primitive("acosh", 1, "real", np.arccosh, "acosh({0})", ("g * recip_sqrt(a * a - 1)",), interval=(1.2, 3.0)),
+    Primitive("atanh", 1, "real", np.arctanh, "atanh({0})", ("g / (1 - a * a)",), interval=(-0.8, 0.8)),
+    Primitive("sqrt", 1, "real", np.sqrt, "sqrt({0})", ("g / (2 * y)",), interval=(0.1, 3.0)),
+    Primitive("recip", 1, "real", np.reciprocal, "recip({0})", ("-(g * y * y)",), interval=(0.2, 2.0)),
     Primitive(
-        "recip_sqrt", 1, "real", lambda a: 1 / np.sqrt(a), "1 / math.sqrt({0})", ("g * y / (-2 * a)",), interval=(0.2, 2.0)
+        "recip_sqrt", 1, "real", lambda a: 1 / np.sqrt(a), "recip_sqrt({0})", ("g * y / (-2 * a)",), interval=(0.2, 2.0)
     ),
     Primitive("sigmoid", 1, "real", _sigmoid, "sigmoid({0})", ("g * y * (1 - y)",)),
     Primitive("softplus", 1, "real", _softplus, "softplus({0})", ("g * sigmoid(a)",)),
-    Primitive("erf", 1, "real", _erf, "math.erf({0})", ("g * exp(-(a * a)) * (2 / sqrt(pi))",)),
+    Primitive("erf", 1, "real", _erf, "erf({0})", ("g * exp(-(a * a)) * (2 / sqrt(pi))",)),
     Primitive(
         "gelu",
         1,
@@ -202,15 +203,15 @@ _ROWS = (
         index=True,
     ),
     Primitive(
-        "atan2", 2, "real", np.arctan2, "math.atan2({0}, {1})", ("g * b / (a * a + b * b)", "-(g * a / (a * a + b * b))")
+        "atan2", 2, "real", np.arctan2, "atan2({0}, {1})", ("g * b / (a * a + b * b)", "-(g * a / (a * a + b * b))")
     ),
     # bits
     Primitive("bit_and", 2, "bits", np.bitwise_and, "{0} & {1}", None, operator="&"),
     Primitive("bit_or", 2, "bits", np.bitwise_or, "{0} | {1}", None, operator="|"),
     Primitive("bit_xor", 2, "bits", np.bitwise_xor, "{0} ^ {1}", None, operator="^"),
     Primitive("bit_not", 1, "bits", np.invert, "bit_not({0})", None, operator="~"),
-    Primitive("shift_left", 2, "integer", np.left_shift, "{0} << {1}", None, operator="<<"),
-    Primitive("shift_right", 2, "integer", np.right_shift, "{0} >> {1}", None, operator=">>"),
+    Primitive("shift_left", 2, "integer", np.left_shift, "left_shift({0}, {1})", None, operator="<<"),
+    Primitive("shift_right", 2, "integer", np.right_shift, "right_shift({0}, {1})", None, operator=">>"),
     # ternary
     Primitive("where", 3, "select", lambda c, a, b: a if c else b, "{1} if {0} else {2}", ("0", "g if a else 0", "0 if a else g")),
     Primitive("fma", 3, "number", lambda a, b, c: a * b + c, "{0} * {1} + {2}", ("g * b", "g * a", "g")),

@@ -1,0 +1,64 @@
+"""The notebooks run from top to bottom, are stored without outputs, and show the errors they announce."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat")
+nbclient = pytest.importorskip("nbclient")
+pytest.importorskip("ipykernel")
+
+ROOT = Path(__file__).parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda path: path.stem)
+def executed(request: pytest.FixtureRequest) -> Any:
+    notebook = nbformat.read(request.param, as_version=4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
+        nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(ROOT)}}).execute()
+    return notebook
+
+
+def code_cells(notebook: Any) -> list[Any]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def text(cell: Any) -> str:
+    parts = [output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.outputs]
+    return "".join(parts)
+
+
+def errors(cell: Any) -> list[Any]:
+    return [output for output in cell.outputs if output.output_type == "error"]
+
+
+def test_announced_errors_are_tcdsl_errors_with_a_caret(executed: Any) -> None:
+    for cell in code_cells(executed):
+        expected = "raises-exception" in cell.metadata.get("tags", [])
+        found = errors(cell)
+        assert bool(found) == expected, cell.source
+        for error in found:
+            assert error.ename in ("DslSyntaxError", "ShapeError", "DtypeError")
+            assert "^" in error.evalue
+            assert "site-packages" not in "\n".join(error.traceback)
+
+
+def test_cells_print_what_they_promise(executed: Any) -> None:
+    by_start = {cell.source.split("\n")[0]: text(cell) for cell in code_cells(executed)}
+    assert "[1. 2. 3. 4. 5. 6.]" in "".join(by_start.values())
+    explained = [shown for start, shown in by_start.items() if "explain" in start]
+    assert len(explained) == 3
+    assert all("signal" in shown for shown in explained)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_stored_without_outputs(path: Path) -> None:
+    for cell in code_cells(nbformat.read(path, as_version=4)):
+        assert not cell.outputs
+        assert cell.execution_count is None

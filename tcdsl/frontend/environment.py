@@ -1,0 +1,101 @@
+"""What evaluating a tensor statement asks of its surroundings, and the states of its target.
+
+`tcdsl.frontend.scope` and `tcdsl.frontend.builder` implement these protocols for decorated functions; tests have small ones.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from tcdsl.frontend.symbols import SymbolicTensor
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.span import Span
+from tcdsl.shapes.sketch import Scope, Sketch
+
+__all__ = ["UNBOUND", "Builder", "Declared", "Environment", "Existing", "Fresh", "TargetState", "Unbound"]
+
+
+class Unbound(Enum):
+    """The type of `UNBOUND`, which stands for a name without a value."""
+
+    UNBOUND = "unbound"
+
+
+UNBOUND = Unbound.UNBOUND
+
+
+class Environment(Protocol):
+    """What names mean where a statement stands."""
+
+    @property
+    def oob(self) -> str:
+        """What data indices out of range do: ``check``, ``skip`` or ``clamp``."""
+
+    def own(self, name: str) -> object:
+        """The value that the function itself has bound to ``name`` so far, or ``UNBOUND``."""
+
+    def enclosing(self, name: str) -> object:
+        """The value of ``name`` in enclosing functions, or ``UNBOUND``."""
+
+    def module(self, name: str) -> object:
+        """The module's global ``name``, or ``UNBOUND``; builtins are not globals."""
+
+    def builtin(self, name: str) -> object:
+        """Python's builtin ``name``, or ``UNBOUND``."""
+
+    def tensor_of(self, value: object, name: str, span: Span | None) -> SymbolicTensor | None:
+        """The tensor that ``value`` is: symbolic ones, and arrays, which become inputs; ``None`` for anything else."""
+
+    def span(self, node: ast.AST) -> Span | None:
+        """The place of ``node`` in the user's source."""
+
+
+class Builder(Scope, Protocol):
+    """The program under construction."""
+
+    def record(self, sketch: Sketch, label: str) -> SymbolicTensor:
+        """Infer the ranges of ``sketch``, append its statements, and return the tensor that it makes."""
+
+    def new_version(self, label: str) -> str:
+        """A name for the next version of what the user calls ``label``."""
+
+    def size_names(self) -> Sequence[str]:
+        """The names of all sizes so far; index variables must differ from them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A target that the statement creates; its extents are inferred."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A target that was declared and not written yet: ``O: real[N, X]``.
+
+    ``dtype`` of ``None`` is the floating type of what is written.
+    """
+
+    extents: tuple[Expr, ...]
+    dtype: str | None
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """A target that holds cells already."""
+
+    tensor: SymbolicTensor
+
+    @property
+    def label(self) -> str:
+        """What the user calls it."""
+        return self.tensor.label
+
+
+TargetState = Fresh | Declared | Existing

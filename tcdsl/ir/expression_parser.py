@@ -138,9 +138,8 @@ class ExpressionParser:
         try:
             dtype = build.result_dtype(primitive, [argument.dtype for argument in arguments])
         except TypeError as error:
-            raise self.fault(
-                node, str(error), "the operands of a primitive have one type; write casts, as in float32(e)"
-            )
+            hint = "the operands of a primitive have one type; write casts, as in float32(e)"
+            raise self.fault(node, str(error), hint) from None
         return Apply(primitive, tuple(arguments), dtype)
 
     # Types that need no context. None stands for numbers, which take a type from elsewhere.

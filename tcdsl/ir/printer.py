@@ -25,12 +25,13 @@ from collections.abc import Collection
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.domain import Domain
+from tcdsl.ir.domain_text import domain_parameters, domain_text, domain_variables
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expression_printer import ExpressionPrinter, format_expr
 from tcdsl.ir.expressions import SizeValue, size_names
 from tcdsl.ir.program import Access, AxisExtent, Fill, Keep, Program, Size, Statement, Tensor
 
-__all__ = ["domain_text", "domain_variables", "format_expr", "format_program", "format_statement", "format_tensor"]
+__all__ = ["format_expr", "format_program", "format_statement", "format_tensor"]
 
 WIDTH = 120
 HEAD_WIDTH = 60
@@ -47,22 +48,6 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def domain_variables(body: str) -> tuple[str, ...] | None:
-    """The names in isl's first tuple: ``[i, j = 2i] : ...`` has i and j. None if a dimension has no name."""
-    found = re.match(r"\[([^\[\]]*)\]", body)
-    if found is None:
-        return None
-    names = tuple(part.partition("=")[0].strip() for part in found[1].split(",")) if found[1].strip() else ()
-    return names if all(name.isidentifier() for name in names) else None
-
-
-def domain_text(body: str, sizes: Collection[str]) -> str:
-    """Isl's notation for a domain printed as ``body``: ``[i]: 0 <= i < N`` is ``[N] -> { [i] : 0 <= i < N }``."""
-    used = sorted({name for name in re.findall(r"[^\W\d]\w*", body) if name in sizes})
-    parameters = f"[{', '.join(used)}] -> " if used else ""
-    return f"{parameters}{{ {body.replace(']:', '] :')} }}"
-
-
 def _format_domain(domain: Domain, sizes: Collection[str]) -> str:
     found = re.fullmatch(r"(?:\[[^\[\]]*\] -> )?\{ (.*) \}", domain.text)
     if found is not None:
@@ -70,11 +55,6 @@ def _format_domain(domain: Domain, sizes: Collection[str]) -> str:
         if domain_variables(body) == domain.variables and domain_text(body, sizes) == domain.text:
             return body
     return f"({', '.join(domain.variables)}) in {domain.text}"
-
-
-def _parameters(domain: Domain) -> tuple[str, ...]:
-    found = re.match(r"\[([^\[\]]*)\] ->", domain.text)
-    return tuple(part.strip() for part in found[1].split(",")) if found else ()
 
 
 def format_statement(statement: Statement, dtype: str = "", sizes: Collection[str] | None = None) -> str:
@@ -89,7 +69,7 @@ def format_statement(statement: Statement, dtype: str = "", sizes: Collection[st
 
 def _parts(statement: Statement, dtype: str, sizes: Collection[str] | None) -> tuple[str, list[str]]:
     # The statement proper, and its clauses.
-    known = set(_parameters(statement.domain) if sizes is None else sizes)
+    known = set(domain_parameters(statement.domain.text) if sizes is None else sizes)
     printer = ExpressionPrinter(known | set(statement.domain.variables))
     symbol = ACCUMULATORS[statement.accumulate].symbol if statement.accumulate in ACCUMULATORS else "?="
     head = f"{_format_access(statement.target, printer)} {symbol} {printer.text(statement.value, dtype)}"

@@ -27,7 +27,7 @@ class _RuleParser(ExpressionParser):
         try:
             return build.apply(primitive, *arguments)
         except TypeError as error:
-            raise self.fault(node, str(error))
+            raise self.fault(node, str(error)) from None
 
     def _expr(self, node: ast.expr, dtype: str | None) -> Expr:
         if self.natural(node) is None:

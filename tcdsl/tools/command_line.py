@@ -65,11 +65,7 @@ def _demo(console: Console, options: argparse.Namespace) -> int:
 
 
 def _cache(console: Console, options: argparse.Namespace) -> int:
-    from tcdsl.tools.cache import clear, describe
+    from tcdsl.tools.cache import clear, show
 
-    if options.action == "clear":
-        removed = clear()
-        console.print(f"removed {removed} files")
-    else:
-        console.print(describe())
+    (clear if options.action == "clear" else show)(console)
     return 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import exp
 from typing import Any
 
 from tcdsl import op, output
 from tcdsl.indices import i, j, k
+from tcdsl.primitives import exp
 
 __all__ = ["matmul", "softmax", "stencil", "weighted_matmul", "weighted_softmax", "weighted_stencil"]
 

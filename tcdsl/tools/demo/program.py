@@ -5,11 +5,13 @@ Index variables: ``n`` counts images, ``p`` pixels, ``h`` hidden units, ``c`` cl
 
 from __future__ import annotations
 
-from math import exp, log
 from typing import Any
 
-from tcdsl import cd, op, output, relu
+from numpy import argmax
+
+from tcdsl import cd, op, output
 from tcdsl.indices import c, h, n, p
+from tcdsl.primitives import exp, log, relu
 
 __all__ = ["cross_entropy", "logits", "predictions", "sgd"]
 

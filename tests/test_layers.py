@@ -14,32 +14,23 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tcdsl"
 
 # A package may import itself and those named here. Modules directly under tcdsl/ are packages of their own.
+BASE = {"errors", "config", "indices", "ir", "shapes"}
+COMPILER = BASE | {"frontend", "autodiff", "lowering", "codegen"}
 ALLOWED = {
     "errors": {"ir.span"},
     "config": {"errors"},
+    "indices": set(),
     "ir": {"errors"},
     "shapes": {"errors", "ir"},
-    "frontend": {"errors", "config", "ir", "shapes"},
-    "autodiff": {"errors", "config", "ir", "shapes"},
-    "lowering": {"errors", "config", "ir", "shapes"},
-    "codegen": {"errors", "config", "ir", "shapes", "lowering"},
-    "runtime": {"errors", "config", "ir", "shapes", "frontend", "autodiff", "lowering", "codegen"},
-    "tools": {
-        "errors",
-        "config",
-        "ir",
-        "shapes",
-        "frontend",
-        "autodiff",
-        "lowering",
-        "codegen",
-        "runtime",
-        "",
-        "indices",
-    },
-    # What users import: the package itself, the index letters, and `python -m tcdsl`.
-    "": {"errors", "config", "ir", "shapes", "frontend", "autodiff", "lowering", "codegen", "runtime", "indices"},
-    "indices": {"errors", "frontend"},
+    "frontend": BASE,
+    "primitives": BASE | {"frontend"},
+    "autodiff": BASE,
+    "lowering": BASE,
+    "codegen": BASE | {"lowering"},
+    "runtime": COMPILER,
+    # What users import, and what is built on that.
+    "": COMPILER | {"runtime", "primitives"},
+    "tools": COMPILER | {"runtime", "primitives", ""},
     "__main__": {"tools"},
 }
 

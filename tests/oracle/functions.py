@@ -50,6 +50,7 @@ class _Function:
         self.sizes: dict[str, int] = {}
         self.declared: dict[str, Target] = {}
         self.local: dict[str, ast.expr] = {}
+        self.real: set[str] = set()
         self.lenient = lenient
         self.terms = 1
         self.doubts: list[str] = []
@@ -77,12 +78,13 @@ class _Function:
             case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Subscript(ast.Name(id=kind), extents)):
                 parts = extents.elts if isinstance(extents, ast.Tuple) else [extents]
                 self._declare(name, parts, None if kind == "real" else np.dtype(kind))
-                self.real = kind == "real"
+                self.real |= {name} if kind == "real" else set()
             case ast.Assign(targets=[ast.Subscript()]) | ast.AugAssign(target=ast.Subscript()):
                 self._statement(node)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 bound = {**self.sizes, **self.tensors, **self.local}
-                if free_names(value, bound) or any(isinstance(part, ast.Subscript) for part in ast.walk(value)):
+                reads = (part for part in ast.walk(value) if isinstance(part, ast.Subscript))
+                if free_names(value, bound) or any(isinstance(part.value, ast.Name) for part in reads):
                     self.local[name] = value
                 else:
                     self.sizes[name] = Reader(self.sizes, self.tensors, self.local).constant(value)
@@ -113,7 +115,7 @@ class _Function:
         array = self.tensors.get(statement.target)
         target = Target(array, known.shape, known.declared, known.dtype)
         result: Result = apply_statement(statement, target, self.tensors, lenient=self.lenient)
-        if array is None and known.declared and getattr(self, "real", False):
+        if array is None and statement.target in self.real:
             kind = kind_of(statement.value, {name: tensor.dtype for name, tensor in self.tensors.items()})
             result.array = result.array.astype(kind if isinstance(kind, np.dtype) and is_float(kind) else np.float64)
         self.tensors[statement.target] = result.array

@@ -60,6 +60,8 @@ class Draft:
     lines: list[str] = field(default_factory=list)
     extents: dict[str, int] = field(default_factory=dict)
     targets: int = 0
+    sizes: int = 0
+    local: int = 0
 
     def choose(self, *options: Any) -> Any:
         """One of ``options``; hypothesis shrinks towards the first."""
@@ -100,11 +102,23 @@ class Draft:
         body = [*self.lines, "return " + ", ".join(returned)]
         return "\n".join([f"def f({', '.join(self.arrays)}):", *("    " + line for line in body)]) + "\n"
 
+    def size(self, extent: int) -> str:
+        """A name for ``extent``, if an argument has such an axis; else the number."""
+        axes = [(name, axis) for name, array in self.arrays.items() for axis in range(array.ndim)]
+        fit = [(name, axis) for name, axis in axes if self.arrays[name].shape[axis] == extent]
+        if not fit:
+            return str(extent)
+        tensor, axis = self.choose(*fit)
+        self.sizes += 1
+        name = f"N{self.sizes}"
+        self.lines.append(f"{name} = {tensor}.shape[{axis}]")
+        return name
+
     # Indices
 
     def index(self, name: str, others: list[str]) -> tuple[str, int]:
         """An index expression that mentions ``name``, and the extent that it needs."""
-        draw_form = self.number(0, 19)
+        draw_form = self.number(0, 21)
         extent = self.extent(name)
         top = max(extent - 1, 0)
         if draw_form < 11 or not extent:
@@ -118,7 +132,7 @@ class Draft:
             step, shift = self.number(2, 3), self.number(0, 1)
             return f"{step}*{name}" + (f" + {shift}" if shift else ""), step * top + shift + 1
         if draw_form == 15:
-            return f"{top} - {name}", extent
+            return f"{top} - {name}" if self.chance(50) else f"{self.size(extent)} - 1 - {name}", extent
         if draw_form == 16:
             divisor = self.number(2, 3)
             return f"{name} // {divisor}", top // divisor + 1
@@ -128,6 +142,8 @@ class Draft:
         other = self.choose(*others) if others else name
         if other == name:
             return name, extent
+        if draw_form > 19:
+            return f"{name}*{self.size(self.extent(other))} + {other}", extent * self.extent(other)
         step = self.number(1, 2)
         far = max(self.extent(other) - 1, 0)
         if self.chance(25):
@@ -207,7 +223,7 @@ class Draft:
         if form == 8:
             flags = self.array(self.choose("bool", "int64"), (self.extent(name),))
             return f"{flags}[{name}]" if self.arrays[flags].dtype == bool else f"{flags}[{name}] > 0"
-        return f"{name} < {self.number(1, 5)}"
+        return f"{name} < {self.number(1, 5) if self.chance(60) else self.size(self.extent(name))}"
 
 
 def write_case(pick: Callable[[int, int], int], statements: int, dtypes: tuple[str, ...] | None = None) -> Case:
@@ -220,6 +236,7 @@ def write_case(pick: Callable[[int, int], int], statements: int, dtypes: tuple[s
     draft = Draft(pick, dtypes, np.random.default_rng(pick(0, 999)))
     for _ in range(pick(1, statements)):
         before = list(draft.lines), dict(draft.arrays)
+        draft.local = 0
         draft.extents = {}
         target = write_statement(draft)
         outcome = expected(draft.source([target]), draft.arrays)

@@ -33,8 +33,8 @@ def is_whole(kind: Kind) -> bool:
 
 def promoted(*kinds: Kind) -> Kind:
     """The kind in which ``kinds`` meet."""
-    if all(kind in (int, float) for kind in kinds):
-        return float if float in kinds else int
+    if not any(isinstance(kind, np.dtype) for kind in kinds):
+        return float if any(kind is float for kind in kinds) else int
     return np.result_type(*(kind if isinstance(kind, np.dtype) else kind() for kind in kinds))
 
 

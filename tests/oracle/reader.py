@@ -87,6 +87,7 @@ class Reader:
 
     def __init__(self, sizes: Mapping[str, int], tensors: Mapping[str, object], local: Mapping[str, ast.expr]) -> None:
         self.sizes = sizes
+        self.tensors = tensors
         self.bound: dict[str, object] = {**sizes, **tensors, **local}
         self.local = local
         self.serial = 0
@@ -151,7 +152,7 @@ class Reader:
 
     def constant(self, node: ast.expr) -> int:
         """The value of a size expression."""
-        return eval(ast.unparse(node), {"min": min, "max": max}, dict(self.sizes))  # noqa: S307
+        return eval(ast.unparse(node), {"min": min, "max": max}, {**self.tensors, **self.sizes})  # noqa: S307
 
     def node(self, node: ast.expr, names: Mapping[str, str], filters: list[ast.expr] = []) -> Node:  # noqa: B006
         """``node`` with ``names`` in scope; ``filters`` are conditions for the reductions that bind their names."""

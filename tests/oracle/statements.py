@@ -24,10 +24,7 @@ def write_statement(draft: Draft) -> str:
         accumulate, whole = draft.choose(*_PLAIN), ""
         if accumulate == "=":
             reduced = []
-        if accumulate in ("|=", "&="):
-            value = _truth(draft, kept, reduced)
-        else:
-            value = _value(draft, kept, reduced)
+        value = (_truth if accumulate in ("|=", "&=") else _value)(draft, kept, reduced)
     inside = form == "fold"
     conditions = _conditions(draft, kept if inside else [*kept, *reduced])
     if whole:
@@ -104,6 +101,11 @@ def _joined(draft: Draft, parts: list[str], names: list[str]) -> str:
 def _value(draft: Draft, kept: list[str], reduced: list[str]) -> str:
     names = [*kept, *reduced]
     parts = [_dressed(draft, read, names) for read in _reads(draft, kept, reduced)]
+    if names and draft.chance(10):
+        draft.local += 1
+        local = f"{'zvu'[draft.local % 3]}"
+        draft.lines.append(f"{local} = {parts[0]}")
+        parts = [local, *parts[1:], local] if draft.chance(50) else [local, *parts[1:]]
     value = _joined(draft, parts, names)
     if names and draft.chance(15):
         value = f"{value} * ({draft.condition(names)})"
@@ -173,4 +175,6 @@ def _target(draft: Draft, kept: list[str], accumulate: str) -> tuple[str, list[s
     if form == "fresh":
         return target, indices, []
     extents = ", ".join(str(max(0, extent + draft.choose(0, 0, 1, -1))) for extent in shape)
+    if shape and _real(draft) and accumulate not in ("|=", "&=") and draft.chance(25):
+        return target, indices, [f"{target}: real[{extents}]"]
     return target, indices, [f"{target} = output({extents})"] if shape else []

@@ -110,7 +110,7 @@ def _stored(value: Any, dtype: Any) -> Any:
 class Values:
     """Evaluates nodes.
 
-    ``candidates`` gives the integers to try for a variable of a reduction, ``required(fold, point)`` whether the accesses
+    ``candidates`` gives the integers to try for a reduction's variable, ``required(fold, point)`` whether the accesses
     that a reduction surely evaluates are in range.
     """
 

@@ -1,0 +1,81 @@
+"""Random programs: the rules, the interpreter, the compiled code and the gradients must agree.
+
+Each test draws with a fixed seed. ``TCDSL_TEST_PROGRAMS=5000 pytest tests/differential -m long`` runs that many more,
+from seeds, each of them on all counts.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tcdsl.errors import TcdslError
+from tests.differential.agreement import agree, attempt, matches_outcome, shown
+from tests.differential.layouts import laid_out
+from tests.differential.loading import loaded
+from tests.oracle.functions import expected
+from tests.oracle.generation import Case, case_of_seed, cases
+
+drawn = settings(
+    derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck), print_blob=False
+)
+PROGRAMS_BY_HAND = int(os.environ.get("TCDSL_TEST_PROGRAMS", "1000"))
+
+
+def interpreted_as_the_rules_say(case: Case) -> None:
+    with shown(case):
+        found = attempt(lambda: loaded(case.source).interpret(*case.arrays.values()))
+        matches_outcome(case, expected(case.source, case.arrays), found)
+
+
+def compiled_as_interpreted(case: Case, seed: int) -> None:
+    function = loaded(case.source)
+    pick = random.Random(seed).randint
+    arrays = [laid_out(array, pick) for array in case.arrays.values()]
+    before = [array.copy() for array in arrays]
+    with shown(case):
+        wanted = attempt(lambda: function.interpret(*case.arrays.values()))
+        found = attempt(lambda: function(*arrays))
+    for array, original in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, original, err_msg=f"an argument changed\n\n{case}")
+    if isinstance(wanted, TcdslError) or isinstance(found, TcdslError):
+        assert type(found) is type(wanted), f"wanted {wanted!r}\nfound {found!r}\n\n{case}"
+        return
+    agree(case, wanted, found, 50, "compiled against interpreted")
+
+
+@settings(drawn, max_examples=300)
+@given(cases(1))
+def test_interpreter_follows_the_rules(case: Case) -> None:
+    interpreted_as_the_rules_say(case)
+
+
+@settings(drawn, max_examples=150)
+@given(cases(3))
+def test_interpreter_follows_the_rules_over_several_statements(case: Case) -> None:
+    interpreted_as_the_rules_say(case)
+
+
+@pytest.mark.parametrize("batch", range(6))
+def test_interpreter_follows_the_rules_from_seeds(batch: int) -> None:
+    for seed in range(50 * batch, 50 * batch + 50):
+        interpreted_as_the_rules_say(case_of_seed(seed, 1 + seed % 3))
+
+
+@pytest.mark.parametrize("batch", range(6))
+def test_compiled_code_agrees_with_the_interpreter(batch: int) -> None:
+    for seed in range(10_000 + 50 * batch, 10_000 + 50 * batch + 50):
+        compiled_as_interpreted(case_of_seed(seed, 1 + seed % 3), seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("batch", range(10))
+def test_many_programs(batch: int) -> None:
+    for seed in range(100_000 + batch, 100_000 + PROGRAMS_BY_HAND, 10):
+        case = case_of_seed(seed, 1 + seed % 3)
+        interpreted_as_the_rules_say(case)
+        compiled_as_interpreted(case, seed)

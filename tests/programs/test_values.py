@@ -1,0 +1,70 @@
+"""The characteristic programs against NumPy, in both floating types, down to extents 1 and 0."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
+
+TOLERANCE = {"float32": {"rtol": 3e-5, "atol": 3e-6}, "float64": {"rtol": 1e-12, "atol": 1e-13}}
+
+programs = pytest.mark.parametrize("program", PROGRAMS.values(), ids=str)
+dtypes = pytest.mark.parametrize("dtype", ["float32", "float64"])
+
+
+@programs
+@dtypes
+def test_values_agree_with_numpy(program: CharacteristicProgram, dtype: str) -> None:
+    for call in program.calls:
+        arguments = arguments_of(program, call, dtype)
+        before = [array.copy() for array in arguments]
+        found = program.function(*arguments, **program.options)
+        wanted = np.asarray(program.reference(np, *arguments, **program.options))
+        assert isinstance(found, np.ndarray)
+        assert found.shape == wanted.shape, call
+        assert found.dtype == (dtype if program.smooth else wanted.dtype)
+        np.testing.assert_allclose(found, wanted, **TOLERANCE[dtype], err_msg=str(call))
+        for array, original in zip(arguments, before, strict=True):
+            np.testing.assert_array_equal(array, original)
+
+
+@programs
+@dtypes
+def test_interpreter_agrees_with_numpy(program: CharacteristicProgram, dtype: str) -> None:
+    for call in program.calls:
+        if sum(np.prod(shape) for shape in call) > 800:
+            continue
+        arguments = arguments_of(program, call, dtype)
+        found = program.function.interpret(*arguments, **program.options)
+        wanted = np.asarray(program.reference(np, *arguments, **program.options))
+        assert found.shape == wanted.shape, call
+        assert found.dtype == (dtype if program.smooth else wanted.dtype)
+        np.testing.assert_allclose(found, wanted, **TOLERANCE[dtype], err_msg=str(call))
+
+
+@programs
+def test_strided_and_read_only_arguments(program: CharacteristicProgram) -> None:
+    arguments = arguments_of(program, program.calls[0], "float64")
+    wanted = program.function(*arguments, **program.options)
+    fortran = [np.asfortranarray(array) for array in arguments]
+    backwards = [np.ascontiguousarray(array[::-1])[::-1] for array in arguments]
+    for array in fortran:
+        array.flags.writeable = False
+    for changed in (fortran, backwards):
+        np.testing.assert_allclose(program.function(*changed, **program.options), wanted, rtol=1e-12, atol=1e-13)
+
+
+@programs
+def test_one_program_serves_every_shape(program: CharacteristicProgram) -> None:
+    for call in program.calls:
+        program.function(*arguments_of(program, call, "float64"), **program.options)
+    before = program.function.cache_info()
+    for call in program.calls:
+        program.function(
+            *arguments_of(program, tuple(tuple(n + 1 for n in shape) for shape in call), "float64"), **program.options
+        )
+    after = program.function.cache_info()
+    assert after.programs == before.programs
+    assert after.kernels == before.kernels
+    assert after.hits == before.hits + len(program.calls)

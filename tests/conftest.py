@@ -1,9 +1,17 @@
-"""Fixtures for all tests. `golden` compares a text with its file; `pytest --update-golden` rewrites the files."""
+"""Fixtures and settings for all tests.
+
+`golden` compares a text with its file; `pytest --update-golden` rewrites the files. Compiled programs go to a folder of the
+run, unless ``TCDSL_CACHE_DIR`` is set.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.golden_texts import Golden, GoldenSession
@@ -11,6 +19,11 @@ from tests.golden_texts import Golden, GoldenSession
 __all__ = ["golden"]
 
 GOLDEN_FOLDER = Path(__file__).parent / "golden"
+CACHE_FOLDER = pytest.StashKey[str]()
+
+# Compiling takes longer than hypothesis's usual deadline; the blob lets a failure in CI be repeated elsewhere.
+hypothesis.settings.register_profile("tcdsl", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("tcdsl")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,6 +38,15 @@ def pytest_configure(config: pytest.Config) -> None:
     session = GoldenSession(config, GOLDEN_FOLDER)
     config.stash[GoldenSession.KEY] = session
     config.pluginmanager.register(session, "golden-texts")
+    if "TCDSL_CACHE_DIR" not in os.environ:
+        # Worker processes inherit the variable, so all share one folder.
+        config.stash[CACHE_FOLDER] = os.environ["TCDSL_CACHE_DIR"] = tempfile.mkdtemp(prefix="tcdsl-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if CACHE_FOLDER in config.stash:
+        shutil.rmtree(config.stash[CACHE_FOLDER], ignore_errors=True)
+        os.environ.pop("TCDSL_CACHE_DIR", None)
 
 
 @pytest.fixture

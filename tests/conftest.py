@@ -1,7 +1,7 @@
 """Fixtures and settings for all tests.
 
-`golden` compares a text with its file; `pytest --update-golden` rewrites the files. Compiled programs go to a folder of the
-run, unless ``TCDSL_CACHE_DIR`` is set.
+`golden` compares a text with its file; `pytest --update-golden` rewrites the files. Compiled programs go to a folder of
+the run, unless ``TCDSL_CACHE_DIR`` is set.
 """
 
 from __future__ import annotations

@@ -1,0 +1,108 @@
+"""Settings: an argument wins over ``with tc.config(...)``, that over a ``TCDSL_*`` environment variable, that over the default.
+
+::
+
+    with tc.config(threads=1, check="bounds,nan"):
+        f(x)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any
+
+from tcdsl.errors import ConfigurationError
+
+__all__ = ["CHECKS", "Settings", "config", "settings"]
+
+CHECKS = ("bounds", "nan", "ir")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What `config` sets.
+
+    ``threads``: the most threads that a call may use, 0 for all cores. ``check``: any of ``bounds`` (every access of generated
+    code is tested), ``nan`` (outputs are searched for NaN) and ``ir`` (programs are verified between passes). ``optimize``:
+    whether statements are fused. ``debug``: whether generated code is timed and logged. ``cache_dir``: where generated
+    modules live, the user's cache directory if empty.
+    """
+
+    threads: int = 0
+    check: frozenset[str] = frozenset()
+    optimize: bool = True
+    debug: bool = False
+    cache_dir: str = ""
+
+
+def _threads(value: object) -> int:
+    try:
+        threads = int(value)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        threads = -1
+    if threads < 0:
+        raise ConfigurationError(f"threads is {value!r}; write a count of threads, or 0 for all cores")
+    return int(threads)
+
+
+def _check(value: object) -> frozenset[str]:
+    names = frozenset(n.strip() for n in value.split(",") if n.strip()) if isinstance(value, str) else frozenset(value)  # type: ignore[call-overload]
+    unknown = sorted(names - set(CHECKS))
+    if unknown:
+        raise ConfigurationError(f"check={value!r} names {', '.join(map(repr, unknown))}; choose from {', '.join(CHECKS)}")
+    return names
+
+
+def _switch(value: object) -> bool:
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word in ("1", "true", "yes", "on"):
+            return True
+        if word in ("0", "false", "no", "off", ""):
+            return False
+        raise ConfigurationError(f"{value!r} is not a switch; write 1 or 0")
+    return bool(value)
+
+
+_READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(
+    {"threads": _threads, "check": _check, "optimize": _switch, "debug": _switch, "cache_dir": str}
+)
+
+_current: ContextVar[Settings | None] = ContextVar("tcdsl_settings", default=None)
+
+
+def _from_environment() -> Settings:
+    given = {
+        name: reader(os.environ["TCDSL_" + name.upper()])
+        for name, reader in _READERS.items()
+        if "TCDSL_" + name.upper() in os.environ
+    }
+    return replace(Settings(), **given)
+
+
+def settings() -> Settings:
+    """The settings in force here."""
+    return _current.get() or _from_environment()
+
+
+@contextmanager
+def config(**options: object) -> Iterator[Settings]:
+    """``with tc.config(threads=1): ...`` changes settings inside the block.
+
+    Options are the fields of `Settings`; an unknown one or an impossible value is a `ConfigurationError`.
+    """
+    known = [field.name for field in fields(Settings)]
+    for name in options:
+        if name not in known:
+            raise ConfigurationError(f"there is no setting {name!r}; the settings are {', '.join(known)}")
+    values = {name: _READERS[name](value) for name, value in options.items()}
+    token = _current.set(replace(settings(), **values))
+    try:
+        yield settings()
+    finally:
+        _current.reset(token)

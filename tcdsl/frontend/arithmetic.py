@@ -1,0 +1,289 @@
+"""Whole-array arithmetic in decorated functions: NumPy's broadcasting on symbolic shapes, one statement per assignment.
+
+``p - learning_rate * g`` becomes a `PendingArray`: the value of one cell, in terms of axis variables that count from the right,
+as broadcasting does. Binding it to a name, returning it or indexing it records the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import DtypeError, ShapeError
+from tcdsl.frontend.session import Session, session_of
+from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.values import Value, apply_primitive, cast_value, recognize, store_value, stored_dtype
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, index_variables, substitute
+from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor
+from tcdsl.shapes.affine import NotAffine, condition_set, universe
+
+__all__ = [
+    "axes",
+    "axis_variable",
+    "box",
+    "broadcast",
+    "cast_any",
+    "combine",
+    "combine_ufunc",
+    "element_of",
+    "record_elementwise",
+    "store_elementwise",
+]
+
+
+def axis_variable(k: int) -> str:
+    """The index variable of the axis that is k-th from the right in whole-array arithmetic."""
+    return f"axis_{k}"
+
+
+def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ...]]:
+    """The value of one cell of ``operand``, and its extents; numbers and sizes have none."""
+    match operand:
+        case PendingArray():
+            return operand.element, operand.extents
+        case SymbolicTensor():
+            rank = operand.rank
+            indices = tuple(IndexValue(axis_variable(rank - 1 - a)) for a in range(rank))
+            read = Read(operand.name, indices, (Boundary.SKIP,) * rank, compute_dtype(operand.dtype), span=session.location())
+            return Value(read, None, operand.dtype), operand.extents
+        case SymbolicSize():
+            return Value(operand.expr, "int", "int64"), ()
+        case SymbolicNumber():
+            return Value(operand.expr, operand.weak_kind, operand.expr.dtype), ()
+        case bool() | int() | float() | np.generic():
+            return Value.of(operand), ()
+        case np.ndarray():
+            return element_of(session.capture(operand, "constant"), session)
+        case _:
+            raise session.fault(
+                DtypeError,
+                f"a {type(operand).__name__} does not take part in tensor arithmetic",
+                "use arrays, numbers and sizes; convert lists with np.asarray outside of the function",
+            )
+
+
+def broadcast(session: Session, parts: Sequence[tuple[Value, tuple[Expr, ...]]]) -> tuple[list[Value], tuple[Expr, ...]]:
+    # Right-aligned. An axis of extent 1 reads its only cell; whether a symbolic extent is 1 is a guard of the program.
+    rank = max(len(extents) for _, extents in parts)
+    result: list[Expr] = []
+    stretched: list[dict[Expr, Expr]] = [{} for _ in parts]
+    for k in range(rank):
+        extent: Expr | None = None
+        first = 0
+        for position, (_, extents) in enumerate(parts):
+            if k >= len(extents):
+                continue
+            own = extents[len(extents) - 1 - k]
+            if extent is None:
+                extent, first = own, position
+                continue
+            relation = _meet(session, extent, own)
+            if relation == "left":
+                for earlier in range(first, position):
+                    if k < len(parts[earlier][1]):
+                        stretched[earlier][IndexValue(axis_variable(k))] = integer(0)
+                extent = own
+            elif relation == "right":
+                stretched[position][IndexValue(axis_variable(k))] = integer(0)
+        result.append(integer(1) if extent is None else extent)
+    values = [
+        value.with_expr(substitute(value.expr, replacement)) for (value, _), replacement in zip(parts, stretched, strict=True)
+    ]
+    return values, tuple(reversed(result))
+
+
+def _meet(session: Session, left: Expr, right: Expr) -> str:
+    if left == right:
+        return "equal"
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        if left.value == 1:
+            return "left"
+        if right.value == 1:
+            return "right"
+    relation = session.broadcast_relation(left, right)
+    if relation == "equal":
+        from tcdsl.ir.printer import format_expr
+
+        one, other = format_expr(left), format_expr(right)
+        session.builder.require_equal(
+            left,
+            right,
+            f"the arrays do not broadcast: extents {one} = {{{one}}} and {other} = {{{other}}} meet on one axis"
+            if one.isidentifier() and other.isidentifier()
+            else f"the arrays do not broadcast: extents {one} and {other} meet on one axis",
+            session.location(),
+        )
+    return relation
+
+
+def combine(primitive: str, *operands: object) -> Any:
+    """A primitive on symbolic operands: an array if there is one among them, else a number or a size.
+
+    Unknown operand types give ``NotImplemented`` for comparisons with ``==`` and ``!=``, and a `DtypeError` else.
+    """
+    if primitive in ("eq", "ne") and any(operand is None or isinstance(operand, str | tuple) for operand in operands):
+        return NotImplemented
+    session = session_of("tensor arithmetic")
+    parts = [element_of(operand, session) for operand in operands]
+    if not any(isinstance(operand, SymbolicArray | np.ndarray) for operand in operands):
+        return _combine_numbers(session, primitive, operands, [value for value, _ in parts])
+    values, extents = broadcast(session, parts)
+    return PendingArray(session.builder, apply_primitive(primitive, values, session.location()), extents)
+
+
+_SIZE_PRIMITIVES = frozenset(("add", "sub", "mul", "floor_div", "mod", "neg", "max", "min"))
+
+
+def _combine_numbers(session: Session, primitive: str, operands: Sequence[object], values: Sequence[Value]) -> Any:
+    builder = session.builder
+    if primitive in _SIZE_PRIMITIVES and all(isinstance(o, SymbolicSize | int) and not isinstance(o, bool) for o in operands):
+        expr = apply(primitive, *(value.expr for value in values))
+        return expr.value if isinstance(expr, Constant) else SymbolicSize(builder, _named(session, expr))
+    result = apply_primitive(primitive, values, session.location())
+    parameters = frozenset().union(*(o.parameters for o in operands if isinstance(o, SymbolicNumber)))
+    weak = result.weak or ("bool" if result.expr.dtype == "bool" else None)
+    if weak is None:
+        # A NumPy scalar took part: the result has its type, so it is an array of rank 0.
+        return PendingArray(builder, result, ())
+    return SymbolicNumber(builder, result.expr, weak, parameters)
+
+
+def _named(session: Session, expr: Expr) -> Expr:
+    # N * M and N // K are names in domains; sums of sizes, and quotients by integers, stay what they are.
+    from tcdsl.ir.expressions import transform
+
+    def opaque(node: Expr) -> Expr:
+        from tcdsl.ir.expressions import Apply
+
+        if isinstance(node, Apply) and node.primitive in ("mul", "floor_div", "mod"):
+            left, right = node.arguments
+            if node.primitive == "mul" and not isinstance(left, Constant) and not isinstance(right, Constant):
+                return session.builder.opaque_size(node)
+            if node.primitive != "mul" and not (isinstance(right, Constant) and right.value > 0):
+                return session.builder.opaque_size(node)
+        return node
+
+    return transform(expr, opaque)
+
+
+def combine_ufunc(ufunc: Any, method: str, inputs: Sequence[object], kwargs: dict[str, object]) -> Any:
+    """``np.exp(x)`` on a symbolic array: the primitive of that name."""
+    session = session_of("a NumPy function of a tensor")
+    primitive = recognize(ufunc)
+    if method != "__call__" or primitive is None or kwargs:
+        raise session.fault(
+            DtypeError,
+            f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method} is not a primitive of tcdsl",
+            "write it in index notation, or with the primitives of the language reference",
+        )
+    return combine(primitive, *inputs)
+
+
+# -- statements -----------------------------------------------------------------------------------------------------------
+
+
+_LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
+
+
+def axes(session: Session, rank: int) -> tuple[str, ...]:
+    # Readable letters, none of which is a size of the program.
+    taken = set(session.builder.size_names())
+    letters = [letter for letter in _LETTERS if letter not in taken]
+    return tuple(letters[:rank])
+
+
+def box(session: Session, variables: Sequence[str], extents: Sequence[Expr]) -> Domain:
+    """The domain ``0 <= variable < extent`` for every axis."""
+    points = universe(variables, sorted(session.builder.size_names()))
+    for variable, extent in zip(variables, extents, strict=True):
+        for condition in (
+            apply("ge", IndexValue(variable), integer(0)),
+            apply("lt", IndexValue(variable), extent),
+        ):
+            try:
+                points = points.intersect(condition_set(condition, points))
+            except NotAffine:
+                named = apply("lt", IndexValue(variable), session.builder.opaque_size(extent))
+                points = points.intersect(condition_set(named, points))
+    return Domain.from_set(points)
+
+
+def _in_letters(expr: Expr, variables: Sequence[str]) -> Expr:
+    rank = len(variables)
+    return substitute(
+        expr, {IndexValue(axis_variable(rank - 1 - a)): IndexValue(name) for a, name in enumerate(variables)}
+    )
+
+
+def record_elementwise(builder: Any, element: Value, extents: tuple[Expr, ...], label: str) -> SymbolicTensor:
+    """Record ``label[i, j] = element`` over the whole box of ``extents`` and return the new tensor."""
+    session = session_of("tensor arithmetic")
+    variables = axes(session, len(extents))
+    dtype = stored_dtype(element)
+    name = builder.new_version(label)
+    value = _in_letters(store_value(element, dtype, session.location()), variables)
+    span = session.location()
+    statement = Statement(
+        Access(name, tuple(IndexValue(v) for v in variables), span),
+        "assign",
+        Neutral(),
+        value,
+        box(session, variables, extents),
+        label=label,
+        span=span,
+    )
+    builder.append((statement,), (Tensor(name, dtype, extents, label, span),))
+    return SymbolicTensor(builder, name, dtype, extents, label)
+
+
+def store_elementwise(target: SymbolicTensor, accumulate: str, operand: object) -> SymbolicTensor:
+    """Record ``target <accumulate>= operand`` on every cell, the operand broadcast to the target's shape.
+
+    Returns the new version. `ShapeError` if the operand does not broadcast to the target, `DtypeError` if it cannot be
+    stored in the target's type (NumPy's same-kind rule).
+    """
+    session = session_of("a store")
+    builder = session.builder
+    element, extents = element_of(operand, session)
+    if len(extents) > target.rank:
+        raise session.fault(
+            ShapeError,
+            f"a value of rank {len(extents)} cannot be stored in `{target.label}`, which has rank {target.rank}",
+            "index it, or reduce the axes that are too many",
+        )
+    own = Value(Constant(0, "int64"), "int", "int64")
+    (_, value), result = broadcast(session, [(own, target.extents), (element, extents)])
+    if result != target.extents:
+        raise session.fault(
+            ShapeError,
+            f"the value does not broadcast to `{target.label}`",
+            "a target keeps its shape; only the value's axes of extent 1 stretch",
+        )
+    variables = axes(session, target.rank)
+    span = session.location()
+    name = builder.new_version(target.label)
+    if index_variables(value.expr) - {axis_variable(k) for k in range(target.rank)}:
+        raise AssertionError("an axis variable beyond the target's rank")
+    statement = Statement(
+        Access(name, tuple(IndexValue(v) for v in variables), span),
+        accumulate,
+        Neutral() if accumulate == "assign" else Keep(target.name),
+        _in_letters(store_value(value, target.dtype, span), variables),
+        box(session, variables, target.extents),
+        label=target.label,
+        span=span,
+    )
+    builder.append((statement,), (Tensor(name, target.dtype, target.extents, target.label, span),))
+    return SymbolicTensor(builder, name, target.dtype, target.extents, target.label)
+
+
+def cast_any(operand: object, dtype: str) -> Any:
+    """``float32(x)`` on a whole array, a size or a run-time number; the result is an array."""
+    session = session_of("a cast")
+    element, extents = element_of(operand, session)
+    return PendingArray(session.builder, cast_value(element, dtype, session.location()), extents)

@@ -1,0 +1,209 @@
+"""The program under construction: inputs, sizes, statements and assertions as staging records them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import islpy as isl
+
+from tcdsl.errors import Diagnostic, ShapeError
+from tcdsl.frontend.symbols import SymbolicTensor
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
+from tcdsl.ir.program import Assertion, AxisExtent, Program, Size, Statement, Tensor
+from tcdsl.ir.span import Span
+from tcdsl.shapes.affine import NotAffine, condition_set, universe
+from tcdsl.shapes.ranges import resolve
+from tcdsl.shapes.sketch import Sketch
+
+__all__ = ["ProgramBuilder"]
+
+_OPERATION_NAMES = {"mul": "times", "floor_div": "over", "mod": "mod", "add": "plus", "sub": "minus"}
+
+
+class ProgramBuilder:
+    """Collects what staging records, names it, and makes the `Program`.
+
+    It is the `tcdsl.shapes.sketch.Scope` of range inference: it knows what holds between the sizes.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._inputs: list[Tensor] = []
+        self._sizes: dict[str, Size] = {}
+        self._tensors: list[Tensor] = []
+        self._statements: list[Statement] = []
+        self._assertions: list[Assertion] = []
+        self._declared: dict[str, Tensor] = {}
+        self._context: isl.Set | None = None
+
+    # -- inputs and sizes -------------------------------------------------------------------------------------------------
+
+    def input(
+        self, label: str, dtype: str, rank: int, size_names: Sequence[str | None] = (), span: Span | None = None
+    ) -> SymbolicTensor:
+        """A new input; its extents become sizes, called ``size_names`` where those are given and free."""
+        name = self.fresh_name(label)
+        shape = []
+        for axis in range(rank):
+            wanted = size_names[axis] if axis < len(size_names) else None
+            size = wanted if wanted and wanted not in self._sizes else f"{name}_{axis}"
+            while size in self._sizes:
+                size += "_"
+            self._sizes[size] = Size(size, AxisExtent(name, axis))
+            shape.append(SizeValue(size))
+        self._context = None
+        tensor = Tensor(name, dtype, tuple(shape), label, span)
+        self._inputs.append(tensor)
+        self._declared[name] = tensor
+        return SymbolicTensor(self, name, dtype, tuple(shape), label)
+
+    def opaque_size(self, expr: Expr) -> Expr:
+        """A name for an expression of sizes that domains cannot hold; ``N * M`` is called ``N_times_M``."""
+        if isinstance(expr, Constant | SizeValue):
+            return expr
+        for size in self._sizes.values():
+            if size.source == expr:
+                return SizeValue(size.name)
+        name = _spoken(expr)
+        while name in self._sizes:
+            name += "_"
+        self._sizes[name] = Size(name, expr)
+        self._context = None
+        return SizeValue(name)
+
+    def size(self, name: str) -> Size:
+        """The definition of the size ``name``."""
+        return self._sizes[name]
+
+    def size_names(self) -> tuple[str, ...]:
+        """The names of all sizes so far."""
+        return tuple(self._sizes)
+
+    def require(self, condition: Expr, message: str, span: Span | None = None) -> None:
+        """State that ``condition`` holds at every call; a `ShapeError` now if it never can."""
+        if isinstance(condition, Constant):
+            if not condition.value:
+                raise Diagnostic(ShapeError, message, span).error()
+            return
+        assertion = Assertion(condition, message, span)
+        if assertion not in self._assertions:
+            self._assertions.append(assertion)
+            self._context = None
+
+    def require_equal(self, left: Expr, right: Expr, message: str, span: Span | None = None) -> None:
+        """State that two extents agree."""
+        if left != right:
+            self.require(apply("eq", left, right), message, span)
+
+    def context(self) -> isl.Set:
+        """What is known about sizes, as a set of parameters."""
+        if self._context is None:
+            self._context = self._known()
+        return self._context
+
+    def _known(self) -> isl.Set:
+        names = list(self._sizes)
+        points = universe((), names)
+        # Every extent of an input is a size; products and quotients of sizes are non-negative like their parts.
+        conditions = [apply("ge", SizeValue(name), integer(0)) for name in names if self._is_extent(name)]
+        for size in self._sizes.values():
+            conditions.extend(_opaque_facts(size))
+        conditions.extend(assertion.condition for assertion in self._assertions)
+        for condition in conditions:
+            try:
+                points = points.intersect(condition_set(condition, points))
+            except NotAffine:
+                continue
+        return points.params().coalesce()
+
+    def _is_extent(self, name: str) -> bool:
+        source = self._sizes[name].source
+        if isinstance(source, AxisExtent):
+            return True
+        return isinstance(source, Apply) and source.primitive in ("mul", "floor_div", "mod") and _non_negative(source)
+
+    # -- statements -------------------------------------------------------------------------------------------------------
+
+    def tensor(self, name: str) -> Tensor:
+        """The declaration of an input or a tensor made so far."""
+        return self._declared[name]
+
+    def fresh_name(self, hint: str) -> str:
+        """``hint`` if no tensor has that name, else ``hint_2``, ``hint_3``, ..."""
+        name, version = hint, 1
+        while name in self._declared:
+            version += 1
+            name = f"{hint}_{version}"
+        return name
+
+    def new_version(self, label: str) -> str:
+        """The name for the next version of what the user calls ``label``."""
+        return self.fresh_name(label)
+
+    def record(self, sketch: Sketch, label: str) -> SymbolicTensor:
+        """Infer the ranges of ``sketch``, add its statements, and return the tensor that it makes."""
+        resolved = resolve(sketch, self)
+        for assertion in resolved.assertions:
+            self.require(assertion.condition, assertion.message, assertion.span)
+        self.append(resolved.statements, resolved.tensors)
+        made = self._declared[sketch.target.tensor]
+        return SymbolicTensor(self, made.name, made.dtype, made.shape, label)
+
+    def append(self, statements: Sequence[Statement], tensors: Sequence[Tensor]) -> None:
+        """Add statements whose domains are known, with the declarations of what they make."""
+        for tensor in tensors:
+            self._declared[tensor.name] = tensor
+        self._tensors.extend(tensors)
+        self._statements.extend(statements)
+
+    def program(self, outputs: Sequence[str], updates: Sequence[tuple[str, str]] = ()) -> Program:
+        """The program so far, returning ``outputs`` and writing ``updates``."""
+        return Program(
+            self.name,
+            tuple(self._inputs),
+            tuple(self._sizes.values()),
+            tuple(self._tensors),
+            tuple(self._statements),
+            tuple(outputs),
+            tuple(updates),
+            tuple(self._assertions),
+        )
+
+
+def _non_negative(expr: Expr) -> bool:
+    # Structural: extents are non-negative, and so are their sums, products and quotients.
+    match expr:
+        case Constant(value=value):
+            return value >= 0
+        case SizeValue():
+            return True
+        case Apply(primitive="add" | "mul" | "floor_div" | "mod" | "min" | "max", arguments=arguments):
+            return all(map(_non_negative, arguments))
+        case _:
+            return False
+
+
+def _opaque_facts(size: Size) -> list[Expr]:
+    # N // K is at most N, and N % K below K, where the sizes are what they are named after.
+    name = SizeValue(size.name)
+    match size.source:
+        case Apply(primitive="floor_div", arguments=(dividend, _)) if _non_negative(size.source):
+            return [apply("le", name, dividend)]
+        case Apply(primitive="mod", arguments=(_, divisor)) if _non_negative(size.source):
+            return [apply("lt", name, apply("max", divisor, integer(1)))]
+        case _:
+            return []
+
+
+def _spoken(expr: Expr) -> str:
+    match expr:
+        case Constant(value=value):
+            return str(value).replace("-", "minus")
+        case SizeValue(name=name):
+            return name
+        case Apply(primitive=primitive, arguments=arguments):
+            word = _OPERATION_NAMES.get(primitive, primitive)
+            return f"_{word}_".join(map(_spoken, arguments)) if len(arguments) > 1 else f"{word}_{_spoken(arguments[0])}"
+        case _:
+            return "size_" + "_".join(sorted(size_names(expr)))

@@ -1,0 +1,168 @@
+"""Sizes and targets that are declared: ``C = output(N, M)``, ``O: real[N, X]``, ``A.bind_dims(N, K)``."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.frontend.environment import UNBOUND, Declared, Fresh
+from tcdsl.frontend.session import session_of
+from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
+from tcdsl.ir.build import integer
+from tcdsl.ir.dtypes import DTYPES
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.span import Span
+
+if TYPE_CHECKING:
+    from tcdsl.frontend.scope import FunctionScope
+
+__all__ = [
+    "DeclaredTarget",
+    "Unwritten",
+    "bind_dimensions",
+    "declared_dtype",
+    "extent_expression",
+    "output",
+]
+
+
+class Unwritten:
+    """What a target's name holds before its first statement. Any use is an error that says so."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _read(self, *_: object) -> Any:
+        raise session_of("a decorated function").fault(
+            DslSyntaxError,
+            f"`{self._name}` is read before anything is written to it",
+            f"a name that the function writes is its own: pass an outer `{self._name}` as a parameter, or write it first",
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._read()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = _read
+    __rmatmul__ = __neg__ = __getitem__ = __iter__ = __bool__ = __pow__ = __call__ = __lt__ = __gt__ = __le__ = _read
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTarget:
+    """A target declared before its first statement.
+
+    ``extents`` is ``None`` where `output` was called without any: they are inferred. ``dtype`` of ``None`` is the type of what is
+    written.
+    """
+
+    extents: tuple[Expr, ...] | None
+    dtype: str | None = None
+    span: Span | None = None
+
+    def state(self, name: str) -> Declared | Fresh:
+        """What a statement on ``name`` needs to know."""
+        return Fresh(name) if self.extents is None else Declared(self.extents, self.dtype, name)
+
+
+def output(*extents: Any, dtype: str | None = None) -> Any:
+    """``C = output(N, M)`` declares a target with these extents; ``C = output()`` leaves them to be inferred.
+
+    Extents are sizes or integers; ``dtype`` is the type of what is written unless given. The first statement on ``C`` starts
+    it from the accumulator's neutral element, and cells out of the statement's range keep that (``language`` rule 3).
+    """
+    session = session_of("output()")
+    if not extents:
+        return DeclaredTarget(None, dtype, session.location())
+    return DeclaredTarget(tuple(_extent(value, session.location()) for value in extents), dtype, session.location())
+
+
+def _extent(value: object, span: Span | None) -> Expr:
+    match value:
+        case SymbolicSize():
+            return value.expr
+        case SymbolicNumber():
+            return integer(int(value))
+        case bool():
+            pass
+        case _ if hasattr(value, "__index__"):
+            number = value.__index__()
+            if number < 0:
+                raise Diagnostic(ShapeError, f"an extent of {number}", span, hint="extents are 0 or more").error()
+            return integer(number)
+    raise Diagnostic(
+        DslSyntaxError, f"a {type(value).__name__} as an extent", span, hint="use integers and sizes such as `A.shape[0]`"
+    ).error()
+
+
+def extent_expression(scope: FunctionScope, node: ast.expr) -> Expr:
+    """The extent that an annotation's ``N`` or ``N + 1`` stands for; every name in it must be bound."""
+    for name in (n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
+        if scope.value_of(name) is UNBOUND:
+            raise Diagnostic(
+                DslSyntaxError,
+                f"the size `{name}` has no value here",
+                scope.span(node),
+                hint=f"bind it first (`{name} = A.shape[0]`), or leave the extents to be inferred: `O = output()`",
+            ).error()
+    return _extent(scope.python_value(node), scope.span(node))
+
+
+def declared_dtype(kind: str, span: Span | None) -> str | None:
+    """The type that an annotation names; ``None`` for ``real`` (the floating type written) and ``any``."""
+    if kind in ("real", "any"):
+        return None
+    if kind in DTYPES:
+        return kind
+    raise Diagnostic(
+        DtypeError, f"`{kind}` is not an element type", span, hint=f"write real, or one of {', '.join(DTYPES)}"
+    ).error()
+
+
+def bind_dimensions(
+    scope: FunctionScope,
+    array: SymbolicArray,
+    label: str,
+    kind: str,
+    extents: list[ast.expr],
+    found: dict[str, object],
+) -> None:
+    """Bind the names among ``extents`` to the extents of ``array``, into ``found``; what has a value must agree.
+
+    `ShapeError` for a rank other than the number of extents, `DtypeError` for another element type than ``kind``.
+    """
+    session = session_of("sizes")
+    span = scope.span(extents[0]) if extents else None
+    if len(extents) != array.rank:
+        raise Diagnostic(
+            ShapeError,
+            f"`{label}` has rank {array.rank}, but {len(extents)} sizes are given for it",
+            span,
+            hint="give one size per axis",
+        ).error()
+    dtype = declared_dtype(kind, span)
+    if dtype is not None and dtype != array.dtype:
+        raise Diagnostic(
+            DtypeError, f"`{label}` is {array.dtype}, not {dtype}", span, hint=f"pass an array of {dtype}"
+        ).error()
+    if kind == "real" and not array.dtype.startswith("float"):
+        raise Diagnostic(
+            DtypeError, f"`{label}` is {array.dtype}, not a floating type", span, hint="pass a floating array"
+        ).error()
+    for axis, (node, extent) in enumerate(zip(extents, array.extents, strict=True)):
+        known: object = UNBOUND
+        if isinstance(node, ast.Name):
+            known = found.get(node.id, UNBOUND)
+            known = scope.own(node.id) if known is UNBOUND else known
+            if known is UNBOUND:
+                found[node.id] = SymbolicSize(session.builder, extent)
+                continue
+        expected = extent_expression(scope, node) if known is UNBOUND else _extent(known, scope.span(node))
+        written = ast.unparse(node)
+        session.builder.require_equal(
+            expected, extent, f"axis {axis} of `{label}` does not have the extent `{written}` that is bound already", scope.span(node)
+        )

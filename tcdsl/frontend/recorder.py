@@ -1,0 +1,269 @@
+"""What a rewritten function calls: every tensor statement, binding and call of the user's function arrives here."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, MutableSet
+from types import FunctionType
+from typing import Any
+
+from tcdsl.errors import Diagnostic, DtypeError, TcdslError
+from tcdsl.frontend.arithmetic import store_elementwise
+from tcdsl.frontend.calls import call_function
+from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, bind_dimensions, declared_dtype, extent_expression
+from tcdsl.frontend.environment import UNBOUND, Existing, Fresh
+from tcdsl.frontend.scope import FunctionScope
+from tcdsl.frontend.rewriting import Rewritten, annotation_names, parsed_annotation
+from tcdsl.frontend.session import Poison, Session, StagingStopped, materialized, session_of
+from tcdsl.frontend.statements import evaluate_local, evaluate_statement, is_local_definition
+from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor
+
+__all__ = ["Recorder"]
+
+_CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
+
+_ACCUMULATES = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.Pow: "power",
+    ast.RShift: "max",
+    ast.LShift: "min",
+    ast.BitOr: "or",
+    ast.BitAnd: "and",
+}
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.iadd,
+    ast.Sub: operator.isub,
+    ast.Mult: operator.imul,
+    ast.Div: operator.itruediv,
+    ast.FloorDiv: operator.ifloordiv,
+    ast.Mod: operator.imod,
+    ast.Pow: operator.ipow,
+    ast.RShift: operator.irshift,
+    ast.LShift: operator.ilshift,
+    ast.BitOr: operator.ior,
+    ast.BitAnd: operator.iand,
+    ast.BitXor: operator.ixor,
+    ast.MatMult: operator.imatmul,
+}
+
+Thunks = Mapping[str, Callable[[], object]]
+
+
+class Recorder:
+    """Records the statements of one decorated function into the current session.
+
+    ``in_place`` is true for `@cd`, where names hold memory. The recorder itself keeps no state between calls.
+    """
+
+    def __init__(self, function: FunctionType, rewritten: Rewritten, filename: str, in_place: bool) -> None:
+        self._function = function
+        self._rewritten = rewritten
+        self._filename = filename
+        self._in_place = in_place
+
+    def _scope(self, session: Session, thunks: Thunks) -> FunctionScope:
+        return FunctionScope(session, self._function, thunks, self._filename)
+
+    # -- entry --------------------------------------------------------------------------------------------------------------
+
+    def enter(self, thunks: Thunks) -> Any:
+        """What the function's own names hold before its first statement: sizes from annotations, or nothing yet."""
+        session = session_of("a decorated function")
+        scope = self._scope(session, thunks)
+        found: dict[str, object] = {}
+        arguments = self._rewritten.definition.args
+        parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        annotations = self._rewritten.annotations
+        for parameter in parameters:
+            parsed = parsed_annotation(annotations.get(parameter.arg))
+            value = scope.own(parameter.arg)
+            if parsed is not None and isinstance(value, SymbolicArray):
+                self._guarded(session, lambda p=parsed, v=value, n=parameter.arg: bind_dimensions(scope, v, n, *p, found))
+        values = [found.get(name, self._before_first_write(scope, name)) for name in self._rewritten.fresh_names]
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _before_first_write(self, scope: FunctionScope, name: str) -> object:
+        for outer in (scope.enclosing(name), scope.module(name)):
+            if isinstance(outer, _CONTAINERS):
+                return outer
+        return Unwritten(name)
+
+    def _guarded(self, session: Session, action: Callable[[], Any]) -> Any:
+        # A fault is kept and staging goes on, so that all faults of the function are reported together.
+        try:
+            return action()
+        except StagingStopped:
+            return Poison()
+        except TcdslError as error:
+            session.faults.extend(error.diagnostics or (Diagnostic(type(error), error.message),))
+            return Poison()
+
+    # -- statements ---------------------------------------------------------------------------------------------------------
+
+    def statement(self, number: int, thunks: Thunks, ordinary: Callable[[], tuple[Any, Any, Any]] | None) -> Any:
+        """``T[...] op= value``: a tensor statement, or ordinary Python if ``T`` holds a dict, a list or the like."""
+        session = session_of("a tensor statement")
+        node = self._rewritten.statements[number]
+        name = _target_name(node)
+        scope = self._scope(session, thunks)
+        current = scope.holds(name)
+        if isinstance(current, Poison):
+            return current
+        if ordinary is not None and self._is_ordinary(current):
+            return _store_item(node, *ordinary())
+        return self._guarded(session, lambda: self._tensor_statement(session, scope, node, name, current, ordinary))
+
+    def _is_ordinary(self, current: object) -> bool:
+        tensor = isinstance(current, SymbolicArray | DeclaredTarget | Unwritten) or current is UNBOUND
+        return not tensor and (isinstance(current, _CONTAINERS) or not hasattr(current, "__array__"))
+
+    def _tensor_statement(
+        self,
+        session: Session,
+        scope: FunctionScope,
+        node: ast.stmt,
+        name: str,
+        current: object,
+        ordinary: Callable[[], tuple[Any, Any, Any]] | None,
+    ) -> SymbolicTensor:
+        if hasattr(current, "__array__") and not isinstance(current, SymbolicArray):
+            current = session.capture(current, name)
+        current = materialized(current, name)
+        if ordinary is not None and _is_whole(node) and isinstance(current, SymbolicTensor):
+            value = ordinary()[2]
+            accumulate = _ACCUMULATES[type(node.op)] if isinstance(node, ast.AugAssign) else "assign"
+            return self._stored(current, store_elementwise(current.value(), accumulate, value))
+        if isinstance(current, SymbolicTensor):
+            return self._stored(current, evaluate_statement(node, Existing(current.value()), scope, session.builder))
+        state = current.state(name) if isinstance(current, DeclaredTarget) else Fresh(name)
+        made = evaluate_statement(node, state, scope, session.builder)
+        made.memory = self._in_place
+        return made
+
+    def _stored(self, current: SymbolicTensor, version: SymbolicTensor) -> SymbolicTensor:
+        return current.become(version) if self._in_place and current.memory else version
+
+    def local(self, number: int, thunks: Thunks, ordinary: Callable[[], object]) -> object:
+        """``z = x[i] * x[i]``: a scalar at each point if it has free index variables, else ordinary Python."""
+        session = session_of("a tensor statement")
+        node = self._rewritten.statements[number]
+        scope = self._scope(session, thunks)
+        if isinstance(node, ast.Assign) and is_local_definition(node, scope):
+            return self._guarded(session, lambda: evaluate_local(node, scope))
+        name = node.targets[0].id  # type: ignore[attr-defined]
+        return self.bind(name, {name: thunks[name]}, ordinary())
+
+    # -- names and whole arrays ---------------------------------------------------------------------------------------------
+
+    def bind(self, name: str, thunks: Thunks, value: Any) -> Any:
+        """``name = value``: in `@op` a new value, in `@cd` a store if the name holds memory."""
+        if not isinstance(value, SymbolicArray | SymbolicNumber) and not self._in_place:
+            return value
+        session = session_of("a tensor statement")
+        if self._in_place:
+            current = self._scope(session, thunks).holds(name)
+            if isinstance(current, SymbolicTensor) and current.memory:
+                if value is current:
+                    return current
+                return self._guarded(session, lambda: current.become(store_elementwise(current.value(), "assign", value)))
+        value = materialized(value, name)
+        if self._in_place and isinstance(value, SymbolicTensor):
+            # A fresh name declares a tensor of its own: what it holds does not follow later stores to the original.
+            return SymbolicTensor(value.builder, value.name, value.dtype, value.extents, name, memory=True)
+        return value
+
+    def augment(self, number: int, name: str, current: Any, value: Any) -> Any:
+        """``name op= value`` on a bare name: on an array a statement over all its cells, else ordinary Python."""
+        node = self._rewritten.statements[number]
+        kind = type(node.op)  # type: ignore[attr-defined]
+        if isinstance(current, Poison) or isinstance(value, Poison):
+            return Poison()
+        current = materialized(current, name)
+        if not isinstance(current, SymbolicTensor) or kind not in _ACCUMULATES:
+            return self.bind(name, {name: lambda: current}, _OPERATORS[kind](current, value))
+        session = session_of("a tensor statement")
+        return self._guarded(
+            session, lambda: self._stored(current, store_elementwise(current.value(), _ACCUMULATES[kind], value))
+        )
+
+    def annotate(self, number: int, thunks: Thunks) -> Any:
+        """``O: real[N, X]``: declares a target, or binds the extents of a tensor that exists."""
+        session = session_of("an annotation")
+        node = self._rewritten.statements[number]
+        scope = self._scope(session, thunks)
+        target = node.target.id  # type: ignore[attr-defined]
+        kind, extents = parsed_annotation(node.annotation) or ("real", [])  # type: ignore[attr-defined]
+        names = tuple(dict.fromkeys((target, *annotation_names(node.annotation))))  # type: ignore[attr-defined]
+        current = materialized(scope.holds(target), target)
+        found: dict[str, object] = {target: current}
+        if isinstance(current, SymbolicArray):
+            self._guarded(session, lambda: bind_dimensions(scope, current, target, kind, extents, found))
+        else:
+            found[target] = self._guarded(session, lambda: self._declaration(scope, node, kind, extents))
+        values = [found[name] if name in found else scope.holds(name) for name in names]
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _declaration(self, scope: FunctionScope, node: ast.stmt, kind: str, extents: list[ast.expr]) -> DeclaredTarget:
+        span = scope.span(node)
+        return DeclaredTarget(tuple(extent_expression(scope, extent) for extent in extents), declared_dtype(kind, span), span)
+
+    def bind_dims(self, number: int, thunks: Thunks) -> Any:
+        """``A.bind_dims(N, K)``: names the extents of a tensor; names bound before must agree."""
+        session = session_of("bind_dims")
+        call = self._rewritten.statements[number].value  # type: ignore[attr-defined]
+        scope = self._scope(session, thunks)
+        array = scope.python_value(call.func.value)
+        names = tuple(dict.fromkeys(arg.id for arg in call.args if isinstance(arg, ast.Name)))
+        found: dict[str, object] = {}
+        if isinstance(array, SymbolicArray):
+            label = ast.unparse(call.func.value)
+            self._guarded(session, lambda: bind_dimensions(scope, array, label, "any", call.args, found))
+        elif not isinstance(array, Poison):
+            fact = f"bind_dims of a {type(array).__name__}"
+            session.faults.append(
+                Diagnostic(DtypeError, fact, scope.span(call), hint="call it on a tensor: `A.bind_dims(N, K)`")
+            )
+        values = [found[name] if name in found else scope.holds(name) for name in names]
+        return values[0] if len(values) == 1 else tuple(values)
+
+    # -- expressions --------------------------------------------------------------------------------------------------------
+
+    def call(self, function: Any, *arguments: Any, **keywords: Any) -> Any:
+        """``function(...)``: a primitive on symbolic arguments, else Python's call."""
+        return call_function(function, arguments, keywords)
+
+    def name(self, name: str) -> object:
+        """A name of the language that the function does not bind: closures, globals and builtins come first."""
+        session = session_of("a decorated function")
+        return self._scope(session, {}).language(name)
+
+
+def _target_name(node: ast.stmt) -> str:
+    if isinstance(node, ast.Expr):
+        target = node.value.args[0]  # type: ignore[attr-defined]
+    else:
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target  # type: ignore[attr-defined]
+    base = target.value if isinstance(target, ast.Subscript) else target
+    return base.id  # type: ignore[no-any-return]
+
+
+def _is_whole(node: ast.stmt) -> bool:
+    # `T[...] = e` and `T[:] = e` store into every cell.
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    if not isinstance(target, ast.Subscript):
+        return False
+    key = target.slice
+    if isinstance(key, ast.Constant) and key.value is Ellipsis:
+        return True
+    return isinstance(key, ast.Slice) and key.lower is None and key.upper is None and key.step is None
+
+
+def _store_item(node: ast.stmt, container: Any, key: Any, value: Any) -> Any:
+    if isinstance(node, ast.AugAssign):
+        value = _OPERATORS[type(node.op)](container[key], value)
+    container[key] = value
+    return container

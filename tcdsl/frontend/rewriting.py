@@ -1,0 +1,347 @@
+"""From a decorated function's syntax tree to the function that staging runs.
+
+Tensor statements become calls that record them; ordinary Python stays as it is, except that names bound to whole-array
+arithmetic give it their label, and that calls such as ``relu(x)``, ``np.exp(x)`` or ``max(a, b)`` reach the primitives when their
+arguments are symbolic. Every construct calls one method of the recorder (`tcdsl.frontend.recorder`), which the rewritten
+function holds as the closure variable `RECORDER`::
+
+    C[i, j] += A[i, k] * B[k, j]      C = RECORDER.statement(0, {"A": lambda: A, ...}, lambda: (C, (i, j), ...))
+    z = x[i] * x[i]                   z = RECORDER.local(1, {...}, lambda: x[i] * x[i])
+    p -= learning_rate * g            p = RECORDER.augment("p", "-", p, learning_rate * g)
+    h = relu(x)                       h = RECORDER.bind("h", {...}, RECORDER.call(relu, x))
+    A.bind_dims(N, K)                 N, K = RECORDER.bind_dims(2, {...})
+    O: real[N, X]                     O, N, X = RECORDER.annotate(3, {...})
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from dataclasses import dataclass, field
+
+from tcdsl.frontend.source import Source
+from tcdsl.frontend.vocabulary import LANGUAGE_NAMES
+
+__all__ = ["RECORDER", "Rewritten", "rewrite"]
+
+RECORDER = "__tcdsl__"
+
+# Calls that look at the frame or the class they stand in must not be wrapped.
+_FRAME_CALLS = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
+
+
+@dataclass(slots=True)
+class Rewritten:
+    """The rewritten definition and the statements that its recorder calls refer to by number."""
+
+    definition: ast.FunctionDef
+    statements: list[ast.stmt] = field(default_factory=list)
+    own_names: frozenset[str] = frozenset()
+    fresh_names: tuple[str, ...] = ()
+    annotations: dict[str, ast.expr] = field(default_factory=dict)
+
+
+class _Bindings(ast.NodeVisitor):
+    """The names that a function body binds itself, and the bare targets of its tensor statements."""
+
+    def __init__(self) -> None:
+        self.bound: set[str] = set()
+        self.targets: dict[str, None] = {}
+        self.sizes: dict[str, None] = {}
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Store | ast.Del):
+            self.bound.add(node.id)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            self.targets[node.value.id] = None
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "bind_dims":
+            self.sizes.update((arg.id, None) for arg in node.args if isinstance(arg, ast.Name))
+        if isinstance(node.func, ast.Name) and node.func.id == "assign" and node.args:
+            target = node.args[0]
+            base = target.value if isinstance(target, ast.Subscript) else target
+            if isinstance(base, ast.Name):
+                self.targets[base.id] = None
+        self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if isinstance(node.target, ast.Name):
+            self.bound.add(node.target.id)
+            self.sizes.update(dict.fromkeys(annotation_names(node.annotation)))
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.bound.add(node.name)
+        for decorator in node.decorator_list:
+            self.visit(decorator)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.bound.add(node.name)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        return
+
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for alias in node.names:
+            self.bound.add((alias.asname or alias.name).split(".")[0])
+
+    visit_ImportFrom = visit_Import  # type: ignore[assignment]
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        if node.name:
+            self.bound.add(node.name)
+        self.generic_visit(node)
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
+        # Their targets live in a scope of their own; only walrus assignments bind outside.
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name):
+                self.bound.add(inner.target.id)
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+
+def annotation_names(annotation: ast.expr) -> tuple[str, ...]:
+    """The plain names among the extents of ``real[N, K + 1]`` (or of its string form), in order."""
+    parsed = parsed_annotation(annotation)
+    if parsed is None:
+        return ()
+    return tuple(extent.id for extent in parsed[1] if isinstance(extent, ast.Name))
+
+
+def parsed_annotation(annotation: ast.expr | None) -> tuple[str, list[ast.expr]] | None:
+    """The type name and the extents of ``real[N, K]`` or ``"float32[N, K]"``; ``None`` for any other annotation."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            inner = ast.parse(annotation.value.strip(), mode="eval").body
+        except SyntaxError:
+            return None
+        for node in ast.walk(inner):
+            ast.copy_location(node, annotation)
+        return parsed_annotation(inner)
+    if not isinstance(annotation, ast.Subscript) or not isinstance(annotation.value, ast.Name):
+        return None
+    extents = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+    return annotation.value.id, list(extents)
+
+
+def _parameters(definition: ast.FunctionDef) -> list[ast.arg]:
+    arguments = definition.args
+    extra = [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *extra]
+
+
+def _recorder(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
+    function = ast.Attribute(ast.Name(RECORDER, ast.Load()), method, ast.Load())
+    call = ast.Call(function, list(arguments), [])
+    for node in ast.walk(call):
+        if not hasattr(node, "lineno"):
+            ast.copy_location(node, at)
+    return ast.fix_missing_locations(ast.copy_location(call, at))
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(self, own: frozenset[str], result: Rewritten) -> None:
+        self.own = own
+        self.result = result
+
+    # -- pieces -----------------------------------------------------------------------------------------------------------
+
+    def _thunks(self, node: ast.AST, extra: tuple[str, ...] = ()) -> ast.Dict:
+        # Own names only: everything else is looked up by the recorder, in the order that the language says.
+        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} | set(extra)
+        keys = sorted(names & self.own)
+        empty = ast.arguments([], [], None, [], [], None, [])
+        values: list[ast.expr] = [ast.Lambda(empty, ast.Name(name, ast.Load())) for name in keys]
+        return ast.Dict([ast.Constant(name) for name in keys], values)
+
+    def _number(self, node: ast.stmt) -> ast.Constant:
+        self.result.statements.append(node)
+        return ast.Constant(len(self.result.statements) - 1)
+
+    def _store(self, names: tuple[str, ...], value: ast.expr, at: ast.stmt) -> ast.stmt:
+        if not names:
+            return ast.copy_location(ast.Expr(value), at)
+        targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
+        target = targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())
+        return ast.fix_missing_locations(ast.copy_location(ast.Assign([target], value), at))
+
+    # -- statements -------------------------------------------------------------------------------------------------------
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        target = node.targets[0]
+        if len(node.targets) == 1 and isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            return self._statement(node, target.value.id)
+        if len(node.targets) == 1 and isinstance(target, ast.Name):
+            return self._binding(node, target.id)
+        return self.generic_visit(node)
+
+    def _statement(self, node: ast.Assign | ast.AugAssign | ast.Expr, name: str) -> ast.stmt:
+        number = self._number(copy.deepcopy(node))
+        call = _recorder("statement", number, self._thunks(node), self._ordinary(node), at=node)
+        return self._store((name,), call, node)
+
+    def _ordinary(self, node: ast.Assign | ast.AugAssign | ast.Expr) -> ast.expr:
+        # What Python would do, for targets that hold a dict, a list or the like.
+        if isinstance(node, ast.Expr):
+            return ast.Constant(None)
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        if not isinstance(target, ast.Subscript):
+            return ast.Constant(None)
+        key = _slices_as_calls(copy.deepcopy(target.slice))
+        parts: list[ast.expr] = [target.value, self.visit(key), self.visit(node.value)]
+        parts = [ast.Name(part.id, ast.Load()) if isinstance(part, ast.Name) else part for part in parts]
+        empty = ast.arguments([], [], None, [], [], None, [])
+        return ast.Lambda(empty, ast.Tuple(parts, ast.Load()))
+
+    def _binding(self, node: ast.Assign, name: str) -> ast.stmt:
+        known = self._thunks(node, (name,))
+        original = copy.deepcopy(node.value)
+        value = self.visit(node.value)
+        if _indexes_by_letters(original):
+            empty = ast.arguments([], [], None, [], [], None, [])
+            ordinary = ast.copy_location(ast.Lambda(empty, value), original)
+            number = self._number(ast.copy_location(ast.Assign(node.targets, original), node))
+            call = _recorder("local", number, known, ordinary, at=node)
+        else:
+            call = _recorder("bind", ast.Constant(name), self._thunks(ast.Pass(), (name,)), value, at=node)
+        return self._store((name,), call, node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        if isinstance(node.target, ast.Subscript) and isinstance(node.target.value, ast.Name):
+            return self._statement(node, node.target.value.id)
+        if isinstance(node.target, ast.Name):
+            name = node.target.id
+            number = self._number(copy.deepcopy(node))
+            current = ast.Name(name, ast.Load())
+            call = _recorder("augment", number, ast.Constant(name), current, self.visit(node.value), at=node)
+            return self._store((name,), call, node)
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        parsed = parsed_annotation(node.annotation)
+        if not isinstance(node.target, ast.Name) or parsed is None:
+            return self.generic_visit(node)
+        names = tuple(dict.fromkeys((node.target.id, *annotation_names(node.annotation))))
+        number = self._number(node)
+        call = _recorder("annotate", number, self._thunks(node, (*names, *_names_in_string(node.annotation))), at=node)
+        declared = self._store(names, call, node)
+        if node.value is None:
+            return declared
+        plain = ast.copy_location(ast.Assign([node.target], node.value), node)
+        return [self._binding(plain, node.target.id), declared]  # type: ignore[return-value]
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        call = node.value
+        if isinstance(call, ast.Call):
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "bind_dims":
+                names = tuple(dict.fromkeys(arg.id for arg in call.args if isinstance(arg, ast.Name)))
+                return self._store(names, _recorder("bind_dims", self._number(node), self._thunks(node), at=node), node)
+            if isinstance(call.func, ast.Name) and call.func.id == "assign" and call.args:
+                target = call.args[0]
+                base = target.value if isinstance(target, ast.Subscript) else target
+                if isinstance(base, ast.Name):
+                    return self._statement(node, base.id)
+        return self.generic_visit(node)
+
+    # -- expressions ------------------------------------------------------------------------------------------------------
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in _FRAME_CALLS:
+            return node
+        function = _recorder("call", node.func, *node.args, at=node)
+        function.keywords = node.keywords
+        return function
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if isinstance(node.ctx, ast.Load) and node.id not in self.own and node.id in LANGUAGE_NAMES:
+            return _recorder("name", ast.Constant(node.id), at=node)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node  # a nested function is ordinary Python
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+
+def _names_in_string(annotation: ast.expr) -> tuple[str, ...]:
+    parsed = parsed_annotation(annotation)
+    extents = parsed[1] if parsed else []
+    return tuple(n.id for extent in extents for n in ast.walk(extent) if isinstance(n, ast.Name))
+
+
+def _slices_as_calls(key: ast.expr) -> ast.expr:
+    # `a:b` stands in subscripts only; elsewhere it is `slice(a, b, None)`.
+    if isinstance(key, ast.Slice):
+        bounds: list[ast.expr] = [ast.Constant(None) if part is None else part for part in (key.lower, key.upper, key.step)]
+        return ast.Call(ast.Name("slice", ast.Load()), bounds, [])
+    if isinstance(key, ast.Tuple):
+        return ast.Tuple([_slices_as_calls(part) for part in key.elts], ast.Load())
+    return key
+
+
+def _indexes_by_letters(value: ast.expr) -> bool:
+    # Whether there is a subscript whose index could hold an index variable: only then is it worth asking at staging.
+    return any(
+        isinstance(name, ast.Name) and name.id[:1].islower()
+        for node in ast.walk(value)
+        if isinstance(node, ast.Subscript)
+        for name in ast.walk(node.slice)
+    )
+
+
+def rewrite(source: Source) -> Rewritten:
+    """Rewrite the definition of a decorated function; see the module's docstring for what becomes what."""
+    definition = source.definition
+    bindings = _Bindings()
+    for statement in definition.body:
+        bindings.visit(statement)
+    parameters = [argument.arg for argument in _parameters(definition)]
+    annotated = [name for a in _parameters(definition) if a.annotation for name in annotation_names(a.annotation)]
+    bound = bindings.bound | set(parameters)
+    fresh = tuple(name for name in (*bindings.targets, *bindings.sizes, *annotated) if name not in bound)
+    result = Rewritten(definition, own_names=frozenset(bound | set(fresh)), fresh_names=tuple(dict.fromkeys(fresh)))
+    result.annotations = {a.arg: a.annotation for a in _parameters(definition) if a.annotation is not None}
+    rewriter = _Rewriter(result.own_names, result)
+    body: list[ast.stmt] = []
+    for statement in definition.body:
+        new = rewriter.visit(statement)
+        body.extend(new if isinstance(new, list) else [new])
+    prologue = _recorder("enter", rewriter._thunks(ast.Pass(), tuple(parameters)), at=definition.body[0])
+    entered = rewriter._store(result.fresh_names, prologue, definition.body[0])
+    arguments = definition.args
+    result.definition = ast.FunctionDef(
+        name=definition.name,
+        args=_without_annotations(arguments),
+        body=[entered, *body],
+        decorator_list=[],
+        returns=None,
+        type_comment=None,
+    )
+    ast.copy_location(result.definition, definition)
+    ast.fix_missing_locations(result.definition)
+    return result
+
+
+def _without_annotations(arguments: ast.arguments) -> ast.arguments:
+    # Defaults are taken from the original function; annotations are never evaluated again.
+    def plain(argument: ast.arg) -> ast.arg:
+        return ast.copy_location(ast.arg(argument.arg, None, None), argument)
+
+    none = ast.Constant(None)
+    return ast.arguments(
+        posonlyargs=[plain(a) for a in arguments.posonlyargs],
+        args=[plain(a) for a in arguments.args],
+        vararg=plain(arguments.vararg) if arguments.vararg else None,
+        kwonlyargs=[plain(a) for a in arguments.kwonlyargs],
+        kw_defaults=[None if d is None else none for d in arguments.kw_defaults],
+        kwarg=plain(arguments.kwarg) if arguments.kwarg else None,
+        defaults=[none for _ in arguments.defaults],
+    )

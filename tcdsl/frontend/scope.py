@@ -1,0 +1,139 @@
+"""What names mean inside a decorated function: its own, those of enclosing functions, of the module, and the language's."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, output
+from tcdsl.frontend.environment import UNBOUND
+from tcdsl.frontend.session import Poison, Session, StagingStopped
+from tcdsl.frontend.source import span_of
+from tcdsl.frontend.symbols import PendingArray, SymbolicTensor
+from tcdsl.frontend.vocabulary import CONSTANT_NAMES
+from tcdsl.indices import IndexLetter
+from tcdsl.ir.span import Span
+
+__all__ = ["FunctionScope"]
+
+
+class FunctionScope:
+    """The `tcdsl.frontend.environment.Environment` of one statement of a decorated function.
+
+    ``thunks`` read the function's own names as they are now; closures and globals are those of the original function.
+    """
+
+    def __init__(
+        self, session: Session, function: FunctionType, thunks: Mapping[str, Callable[[], object]], filename: str
+    ) -> None:
+        self._session = session
+        self._function = function
+        self._thunks = thunks
+        self._filename = filename
+
+    @property
+    def oob(self) -> str:
+        """What the decorator says about data indices that are out of range."""
+        return self._session.oob
+
+    def holds(self, name: str) -> object:
+        """What the function's own ``name`` holds, as it is; ``UNBOUND`` if nothing."""
+        thunk = self._thunks.get(name)
+        if thunk is None:
+            return UNBOUND
+        try:
+            return thunk()
+        except NameError:
+            return UNBOUND
+
+    def own(self, name: str) -> object:
+        """The value that the function has bound to ``name``; declared and unwritten targets have none."""
+        value = self.holds(name)
+        if isinstance(value, Poison):
+            raise StagingStopped
+        return UNBOUND if isinstance(value, Unwritten | DeclaredTarget | IndexLetter) else value
+
+    def enclosing(self, name: str) -> object:
+        """The value of ``name`` in the enclosing functions."""
+        code, closure = self._function.__code__, self._function.__closure__ or ()
+        if name not in code.co_freevars:
+            return UNBOUND
+        try:
+            value = closure[code.co_freevars.index(name)].cell_contents
+        except ValueError:
+            return UNBOUND
+        return UNBOUND if isinstance(value, IndexLetter) else value
+
+    def module(self, name: str) -> object:
+        """The module's global ``name``."""
+        value = self._function.__globals__.get(name, UNBOUND)
+        return UNBOUND if isinstance(value, IndexLetter) else value
+
+    def builtin(self, name: str) -> object:
+        """Python's builtin ``name``."""
+        return getattr(builtins, name, UNBOUND)
+
+    def value_of(self, name: str) -> object:
+        """The value of ``name`` by Python's scoping; ``UNBOUND`` if there is none."""
+        for look in (self.own, self.enclosing, self.module, self.builtin):
+            value = look(name)
+            if value is not UNBOUND:
+                return value
+        return UNBOUND
+
+    def language(self, name: str) -> object:
+        """The value of ``name``, which the language knows, where the function's surroundings do not define it."""
+        value = self.value_of(name)
+        if value is not UNBOUND:
+            return value
+        if name in CONSTANT_NAMES:
+            return CONSTANT_NAMES[name]
+        if name == "output":
+            return output
+        from tcdsl import primitives
+
+        found = getattr(primitives, name, None)
+        if found is None:
+            raise NameError(f"name {name!r} is not defined")
+        return found
+
+    def tensor_of(self, value: object, name: str, span: Span | None) -> SymbolicTensor | None:
+        """The tensor that ``value`` is: symbolic ones as they are, arrays as inputs of the program, else ``None``."""
+        if isinstance(value, PendingArray):
+            return value.materialize(name)
+        if isinstance(value, SymbolicTensor):
+            return value
+        if isinstance(value, np.generic) or not hasattr(value, "__array__") or not hasattr(value, "shape"):
+            return None
+        namespace: Any = None
+        if self._function.__globals__.get(name) is value:
+            namespace = self._function.__globals__
+        elif self.enclosing(name) is value:
+            position = self._function.__code__.co_freevars.index(name)
+            namespace = (self._function.__closure__ or ())[position]
+        return self._session.capture(value, name, namespace, name)
+
+    def span(self, node: ast.AST) -> Span | None:
+        """The place of a node in the user's file."""
+        return span_of(node, self._filename)
+
+    def python_value(self, node: ast.expr) -> Any:
+        """The value of an ordinary Python expression of the function."""
+        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        known: dict[str, object] = {}
+        for name in names:
+            value = self.holds(name)
+            value = self.value_of(name) if value is UNBOUND else value
+            if value is not UNBOUND:
+                known[name] = value
+        body = ast.fix_missing_locations(ast.Expression(node))
+        try:
+            return eval(compile(body, self._filename, "eval"), {"__builtins__": builtins.__dict__}, known)
+        except NameError as error:
+            raise Diagnostic(DslSyntaxError, str(error), self.span(node), hint="define it first").error() from None

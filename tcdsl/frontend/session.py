@@ -1,0 +1,237 @@
+"""One staging run: the program under construction and everything that the run has learned or assumed.
+
+A session belongs to one call of a decorated function (or of `tcdsl.grad` and the like) that found no program for its
+arguments. What it assumed beyond ranks and types, such as that an axis has extent 1 and broadcasts, is kept as guards, and
+the program serves every later call for which they hold.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, raise_diagnostics
+from tcdsl.frontend.builder import ProgramBuilder
+from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
+from tcdsl.ir.dtypes import DTYPES
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.sizes import evaluate_size
+from tcdsl.ir.span import Span
+
+__all__ = ["BroadcastGuard", "CapturedArray", "Poison", "Session", "Specialize", "StagingStopped", "current_session"]
+
+
+class Specialize(BaseException):
+    """Python asked for the value of run-time numbers: stage again with these arguments as constants.
+
+    Not an `Exception`, so that no ``except`` in user code catches it.
+    """
+
+    def __init__(self, parameters: frozenset[str]) -> None:
+        super().__init__(parameters)
+        self.parameters = parameters
+
+
+class StagingStopped(BaseException):
+    """Something used a tensor whose statement has a fault; the fault itself is already recorded."""
+
+
+class Poison:
+    """Stands for a tensor whose statement has a fault, so that one fault does not cause others."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise StagingStopped
+
+    def _stop(self, *_: object) -> Any:
+        raise StagingStopped
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = _stop
+    __rmatmul__ = __neg__ = __getitem__ = __iter__ = __bool__ = __pow__ = __call__ = _stop
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastGuard:
+    """What staging found about two extents that meet in whole-array arithmetic.
+
+    ``relation`` is ``equal``, ``left`` (the left one is 1 and broadcasts) or ``right``.
+    """
+
+    left: Expr
+    right: Expr
+    relation: str
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the relation is the same for these sizes."""
+        return _relation(evaluate_size(self.left, sizes), evaluate_size(self.right, sizes)) == self.relation
+
+
+def _relation(left: int, right: int) -> str:
+    if left == right:
+        return "equal"
+    if left == 1:
+        return "left"
+    return "right" if right == 1 else "equal"
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedArray:
+    """An array that the program reads from the function's surroundings at every call.
+
+    ``namespace`` and ``key`` say where it is read from anew (a module's globals, a closure); a namespace of ``None`` means
+    ``value`` itself.
+    """
+
+    tensor: str
+    value: Any
+    namespace: Any = None
+    key: str = ""
+
+    def current(self) -> Any:
+        """The array as it is now."""
+        if self.namespace is None:
+            return self.value
+        if isinstance(self.namespace, Mapping):
+            return self.namespace.get(self.key, self.value)
+        return self.namespace.cell_contents
+
+
+_current: ContextVar[Session | None] = ContextVar("tcdsl_session", default=None)
+
+
+def current_session() -> Session | None:
+    """The staging run in progress in this thread, if any."""
+    return _current.get()
+
+
+class Session:
+    """The state of one staging run."""
+
+    def __init__(self, name: str, extents: Mapping[str, int] | None = None) -> None:
+        self.builder = ProgramBuilder(name)
+        self.extents: dict[str, int] = dict(extents or {})
+        self.guards: list[BroadcastGuard] = []
+        self.captured: list[CapturedArray] = []
+        self.faults: list[Diagnostic] = []
+        self.filenames: set[str] = set()
+        self.inlined: list[Any] = []
+        self.oob = "check"
+
+    @contextmanager
+    def active(self) -> Iterator[Session]:
+        """Make this the current session; faults of statements are raised together at the end."""
+        token = _current.set(self)
+        try:
+            yield self
+        except StagingStopped:
+            raise_diagnostics(self.faults)
+            raise
+        except TcdslError as error:
+            if not self.faults:
+                raise
+            raise_diagnostics([*self.faults, *error.diagnostics])
+            raise
+        finally:
+            _current.reset(token)
+        raise_diagnostics(self.faults)
+
+    # -- what ordinary Python asks ----------------------------------------------------------------------------------------
+
+    def broadcast_relation(self, left: Expr, right: Expr) -> str:
+        """How two extents meet in whole-array arithmetic, decided by this call's sizes and kept as a guard."""
+        try:
+            relation = _relation(self.evaluate(left), self.evaluate(right))
+        except KeyError:
+            relation = "equal"
+        guard = BroadcastGuard(left, right, relation)
+        if guard not in self.guards:
+            self.guards.append(guard)
+        return relation
+
+    def evaluate(self, expr: Expr) -> int:
+        """An expression of sizes for this call. ``KeyError`` where there is no call."""
+        return evaluate_size(expr, _Extents(self))
+
+    def capture(self, value: Any, label: str, namespace: Any = None, key: str = "") -> SymbolicTensor:
+        """The input for an array of the function's surroundings; the same one for the same array."""
+        for captured in self.captured:
+            if captured.value is value:
+                tensor = self.builder.tensor(captured.tensor)
+                return SymbolicTensor(self.builder, tensor.name, tensor.dtype, tensor.shape, tensor.label)
+        array = np.asarray(value)
+        dtype = str(array.dtype)
+        if dtype not in DTYPES:
+            raise Diagnostic(
+                DtypeError, f"`{label}` has the element type {dtype}, which tcdsl does not handle", self.location(),
+                hint=f"convert it to one of {', '.join(DTYPES)}",
+            ).error()
+        tensor = self.builder.input(label, dtype, array.ndim)
+        for axis, extent in enumerate(array.shape):
+            self.extents[f"{tensor.name}_{axis}"] = extent
+        self.captured.append(CapturedArray(tensor.name, value, namespace, key))
+        return tensor
+
+    def location(self) -> Span | None:
+        """The user's expression that is being executed."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            if code.co_filename in self.filenames:
+                positions = list(code.co_positions())
+                line, end_line, column, end_column = positions[frame.f_lasti // 2]
+                if line is None:
+                    return Span(code.co_filename, frame.f_lineno, 0, frame.f_lineno, 0)
+                return Span(code.co_filename, line, column or 0, end_line or line, end_column or 0)
+            frame = frame.f_back  # type: ignore[assignment]
+        return None
+
+    def fault(self, kind: type[TcdslError], fact: str, hint: str = "", notes: Sequence[str] = ()) -> TcdslError:
+        """The exception for a fault of ordinary Python code in the decorated function, at the place being executed."""
+        return Diagnostic(kind, fact, self.location(), tuple(notes), hint).error()
+
+
+class _Extents(Mapping[str, int]):
+    """Sizes of this call, opaque ones evaluated on demand."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __getitem__(self, name: str) -> int:
+        known = self._session.extents
+        if name not in known:
+            source = self._session.builder.size(name).source
+            if not hasattr(source, "dtype"):
+                raise KeyError(name)
+            known[name] = evaluate_size(source, self)
+        return known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._session.extents)
+
+    def __len__(self) -> int:
+        return len(self._session.extents)
+
+
+def materialized(value: Any, label: str) -> Any:
+    """``value`` with pending whole-array arithmetic recorded as a statement for ``label``; anything else as it is."""
+    return value.materialize(label) if isinstance(value, PendingArray) else value
+
+
+def session_of(operation: str) -> Session:
+    """The current session, or an error saying that ``operation`` belongs into a decorated function."""
+    session = _current.get()
+    if session is None:
+        raise Diagnostic(
+            DslSyntaxError, f"{operation} outside of a decorated function", hint="call it inside an @op or @cd function"
+        ).error()
+    return session
+
+
+def is_array(value: object) -> bool:
+    """Whether ``value`` is an array of the program."""
+    return isinstance(value, SymbolicArray)

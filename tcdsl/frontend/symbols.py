@@ -1,0 +1,196 @@
+"""What stands for arrays, sizes and numbers while a decorated function runs at staging time.
+
+Staging calls the user's function once with these objects. They do ordinary arithmetic (`tcdsl.frontend.arithmetic` gives them
+their operators) and refuse what only a concrete value could answer: a `SymbolicSize` has no truth value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcdsl.frontend.operators import ArithmeticOperators
+from tcdsl.ir.expressions import Constant, Expr
+
+if TYPE_CHECKING:
+    from tcdsl.frontend.builder import ProgramBuilder
+    from tcdsl.frontend.values import Value
+
+__all__ = ["PendingArray", "SymbolicArray", "SymbolicNumber", "SymbolicSize", "SymbolicTensor"]
+
+
+class SymbolicSize(ArithmeticOperators):
+    """An extent, or an expression of extents: what ``A.shape[0]`` gives. An int64 expression of sizes."""
+
+    __slots__ = ("builder", "expr")
+
+    def __init__(self, builder: ProgramBuilder, expr: Expr) -> None:
+        self.builder = builder
+        self.expr = expr
+
+    def __repr__(self) -> str:
+        from tcdsl.ir.printer import format_expr
+
+        return f"<size {format_expr(self.expr)}>"
+
+
+class SymbolicNumber(ArithmeticOperators):
+    """A number that is known only at the call: scalar configuration such as a learning rate.
+
+    ``expr`` computes it from rank-0 inputs; ``weak_kind`` is ``float``, ``int`` or ``bool``: it takes the type of what it meets.
+    ``parameters`` are the arguments that it depends on: where Python must know its value, the function is staged again
+    with those as constants.
+    """
+
+    __slots__ = ("builder", "expr", "parameters", "weak_kind")
+
+    def __init__(self, builder: ProgramBuilder, expr: Expr, weak_kind: str, parameters: frozenset[str]) -> None:
+        self.builder = builder
+        self.expr = expr
+        self.weak_kind = weak_kind
+        self.parameters = parameters
+
+    def __repr__(self) -> str:
+        return f"<run-time {self.weak_kind} {', '.join(sorted(self.parameters))}>"
+
+
+class SymbolicArray(ArithmeticOperators):
+    """An array of known rank and type and symbolic extents. Base of `SymbolicTensor` and `PendingArray`."""
+
+    __slots__ = ()
+
+    builder: ProgramBuilder
+    dtype: str
+    extents: tuple[Expr, ...]
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.extents)
+
+    ndim = rank
+
+    @property
+    def shape(self) -> tuple[SymbolicSize | int, ...]:
+        """The extents: sizes, or plain ints where they are constant."""
+        return tuple(
+            extent.value if isinstance(extent, Constant) and isinstance(extent.value, int) else SymbolicSize(self.builder, extent)
+            for extent in self.extents
+        )
+
+    @property
+    def T(self) -> PendingArray:  # noqa: N802  # NumPy's name
+        """The array with its axes in reverse order."""
+        from tcdsl.frontend.views import transposed
+
+        return transposed(self)
+
+    def astype(self, dtype: Any) -> Any:
+        """The array converted to ``dtype``."""
+        from tcdsl.frontend.arithmetic import cast_any
+
+        return cast_any(self, str(np.dtype(dtype)))
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The sum over all axes, or the given ones."""
+        return self._reduced("add", axis, keepdims)
+
+    def prod(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The product over all axes, or the given ones."""
+        return self._reduced("multiply", axis, keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The largest cell, over all axes or the given ones."""
+        return self._reduced("max", axis, keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The smallest cell, over all axes or the given ones."""
+        return self._reduced("min", axis, keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The mean over all axes, or the given ones."""
+        return self._reduced("mean", axis, keepdims)
+
+    def _reduced(self, accumulate: str, axis: Any, keepdims: bool) -> Any:
+        from tcdsl.frontend.contraction import reduce_array
+
+        return reduce_array(accumulate, self, axis, keepdims)
+
+    @property
+    def size(self) -> SymbolicSize | int:
+        """The number of cells."""
+        total: Any = 1
+        for extent in self.shape:
+            total = total * extent
+        return total  # type: ignore[no-any-return]
+
+
+class SymbolicTensor(SymbolicArray):
+    """A tensor of the program: ``name`` is its version in the program, ``label`` what the user calls it.
+
+    In `@op` it is a value. In `@cd` it is memory (``memory``): storing into it makes ``name`` the new version, for every
+    name that holds it.
+    """
+
+    __slots__ = ("builder", "dtype", "extents", "label", "memory", "name")
+
+    def __init__(
+        self,
+        builder: ProgramBuilder,
+        name: str,
+        dtype: str,
+        extents: Sequence[Expr],
+        label: str = "",
+        memory: bool = False,
+    ) -> None:
+        self.builder = builder
+        self.name = name
+        self.dtype = dtype
+        self.extents = tuple(extents)
+        self.label = label or name
+        self.memory = memory
+
+    def become(self, version: SymbolicTensor) -> SymbolicTensor:
+        """Store: from here on this memory holds the cells of ``version``."""
+        self.name = version.name
+        return self
+
+    def value(self) -> SymbolicTensor:
+        """What this memory holds now, as a value that later stores do not change."""
+        return SymbolicTensor(self.builder, self.name, self.dtype, self.extents, self.label)
+
+    def __repr__(self) -> str:
+        from tcdsl.ir.printer import format_expr
+
+        return f"<tensor {self.label}: {self.dtype}[{', '.join(map(format_expr, self.extents))}]>"
+
+
+class PendingArray(SymbolicArray):
+    """Whole-array arithmetic that has no statement yet, so that ``p - learning_rate * g`` becomes one statement.
+
+    ``element`` is the value of a cell; its index variable for the axis that is k-th from the right is `axis_variable` (k).
+    """
+
+    __slots__ = ("_made", "builder", "dtype", "element", "extents")
+
+    def __init__(self, builder: ProgramBuilder, element: Value, extents: Sequence[Expr]) -> None:
+        self.builder = builder
+        self.element = element
+        self.dtype = element.logical
+        self.extents = tuple(extents)
+        self._made: SymbolicTensor | None = None
+
+    def materialize(self, label: str = "t") -> SymbolicTensor:
+        """The tensor that holds these cells; the statement that computes it is recorded at the first call."""
+        if self._made is None:
+            from tcdsl.frontend.arithmetic import record_elementwise
+
+            self._made = record_elementwise(self.builder, self.element, self.extents, label)
+        return self._made
+
+    def __repr__(self) -> str:
+        from tcdsl.ir.printer import format_expr
+
+        return f"<array {self.dtype}[{', '.join(map(format_expr, self.extents))}]>"

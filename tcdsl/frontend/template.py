@@ -1,0 +1,60 @@
+"""A decorated function ready for staging: its rewritten code with the closure, globals and defaults of the original."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from tcdsl.frontend.recorder import Recorder
+from tcdsl.frontend.rewriting import RECORDER, rewrite
+from tcdsl.frontend.size_names import parameter_size_names
+from tcdsl.frontend.source import Source
+from tcdsl.frontend.surroundings import Surroundings
+
+__all__ = ["Template"]
+
+
+class Template:
+    """``Template(f, read_source(f), in_place=False).run(A, B)`` runs the rewritten function in the current session."""
+
+    def __init__(self, function: FunctionType, source: Source, in_place: bool) -> None:
+        text = copy.deepcopy(source.definition)
+        self.filename = source.filename
+        self.source = source.text
+        self.size_names = parameter_size_names(source.definition)
+        rewritten = rewrite(source)
+        recorder = Recorder(function, rewritten, source.filename, in_place)
+        self.surroundings = Surroundings(function, text, rewritten.own_names)
+        self._run = _with_closure(function, rewritten.definition, recorder, source.filename)
+
+    def run(self, *arguments: Any, **keywords: Any) -> Any:
+        """Run the function on symbolic arguments; its statements go to the current session."""
+        return self._run(*arguments, **keywords)
+
+
+def _with_closure(function: FunctionType, definition: ast.FunctionDef, recorder: Recorder, filename: str) -> FunctionType:
+    # The rewritten definition is compiled inside a function that has the closure's names as parameters, so that Python
+    # makes them free variables; then the original cells are attached, and one for the recorder.
+    names = (*function.__code__.co_freevars, RECORDER)
+    empty = ast.arguments(
+        posonlyargs=[], args=[ast.arg(name, None, None) for name in names], vararg=None, kwonlyargs=[], kw_defaults=[],
+        kwarg=None, defaults=[],
+    )
+    factory = ast.FunctionDef(name="factory", args=empty, body=[definition], decorator_list=[], returns=None, type_comment=None)
+    ast.copy_location(factory, definition)
+    module = ast.fix_missing_locations(ast.Module([factory], []))
+    outer = _code_named("factory", compile(module, filename, "exec"))
+    code = _code_named(definition.name, outer)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells[RECORDER] = CellType(recorder)
+    closure = tuple(cells[name] for name in code.co_freevars)
+    rewritten = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    rewritten.__kwdefaults__ = function.__kwdefaults__
+    rewritten.__qualname__ = function.__qualname__
+    return rewritten
+
+
+def _code_named(name: str, code: CodeType) -> CodeType:
+    return next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)

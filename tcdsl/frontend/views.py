@@ -1,0 +1,180 @@
+"""Basic indexing of whole arrays outside statements: ``x[0]``, ``x[1:-1]``, ``x[:, None]``, ``x[..., ::-1]``, ``x.T``.
+
+As in NumPy, with symbolic extents. A view is a `PendingArray` whose cells read the original, so nothing is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
+from tcdsl.frontend.arithmetic import axis_variable, element_of
+from tcdsl.frontend.session import Session, session_of
+from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.dtypes import is_integer
+from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, substitute, transform
+
+__all__ = ["transposed", "view"]
+
+
+def view(array: object, key: object) -> Any:
+    """``array[key]`` for integers, sizes, slices, ``None``, ``...`` and at most one integer array, which gathers.
+
+    Raises `ShapeError` for too many indices; a position out of range is a `ShapeError` at the call.
+    """
+    session = session_of("indexing")
+    if not isinstance(array, SymbolicArray):
+        raise TypeError(f"{array!r} is not subscriptable")
+    entries = _expanded(session, array, key if isinstance(key, tuple) else (key,))
+    element, extents = element_of(array, session)
+    gathered = [entry for entry in entries if isinstance(entry, SymbolicArray)]
+    if len(gathered) > 1:
+        raise session.fault(
+            DslSyntaxError, "more than one index array", "write a statement: `O[n] = x[rows[n], columns[n]]`"
+        )
+    result: list[Expr] = []
+    sources: list[Expr | tuple[Expr, int, int] | tuple[SymbolicArray, int]] = []
+    axis = 0
+    for entry in entries:
+        if entry is None:
+            result.append(integer(1))
+        elif isinstance(entry, slice):
+            start, extent, step = _slice(session, entry, extents[axis])
+            sources.append((start, step, len(result)))
+            result.append(extent)
+            axis += 1
+        elif isinstance(entry, SymbolicArray):
+            sources.append((entry, len(result)))
+            result.extend(entry.extents)
+            axis += 1
+        else:
+            sources.append(_position(session, entry, extents[axis]))
+            axis += 1
+    rank = len(result)
+    replacement: dict[Expr, Expr] = {}
+    data: set[Expr] = set()
+    for k, source in enumerate(sources):
+        variable = IndexValue(axis_variable(len(extents) - 1 - k))
+        replacement[variable] = _source_index(session, source, rank)
+        if isinstance(source, tuple) and isinstance(source[0], SymbolicArray):
+            data.add(replacement[variable])
+    return PendingArray(session.builder, element.with_expr(_checked(substitute(element.expr, replacement), data)), result)
+
+
+def _source_index(session: Session, source: Any, rank: int) -> Expr:
+    if not isinstance(source, tuple):
+        return source  # type: ignore[no-any-return]
+    if isinstance(source[0], SymbolicArray):
+        indices, position = source
+        element, extents = element_of(indices, session)
+        if not is_integer(indices.dtype):
+            raise session.fault(
+                DtypeError, f"an index array of type {indices.dtype}", "index with integers; masks are conditions: `..., mask[i]`"
+            )
+        shift = rank - position - len(extents)
+        moved = substitute(
+            element.expr, {IndexValue(axis_variable(k)): IndexValue(axis_variable(k + shift)) for k in range(len(extents))}
+        )
+        from tcdsl.ir.build import cast
+
+        return cast(moved, "int64")
+    start, step, position = source
+    variable: Expr = IndexValue(axis_variable(rank - 1 - position))
+    return apply("add", start, apply("mul", integer(step), variable))
+
+
+def _checked(expr: Expr, data: set[Expr]) -> Expr:
+    # A read whose index is data is checked before memory is touched.
+    def rule(node: Expr) -> Expr:
+        if isinstance(node, Read) and any(index in data for index in node.indices):
+            from dataclasses import replace
+
+            boundaries = tuple(
+                Boundary.CHECK if index in data else boundary
+                for index, boundary in zip(node.indices, node.boundaries, strict=True)
+            )
+            return replace(node, boundaries=boundaries)
+        return node
+
+    return transform(expr, rule) if data else expr
+
+
+def _expanded(session: Session, array: SymbolicArray, key: Sequence[object]) -> list[Any]:
+    # The ellipsis written out, missing axes appended.
+    used = sum(entry is not None and entry is not Ellipsis for entry in key)
+    if used > array.rank:
+        raise session.fault(
+            ShapeError, f"{used} indices on an array of rank {array.rank}", "drop an index, or add an axis with None"
+        )
+    if sum(entry is Ellipsis for entry in key) > 1:
+        raise session.fault(DslSyntaxError, "more than one `...` in an index", "keep one")
+    every = [slice(None)] * (array.rank - used)
+    position = next((k for k, entry in enumerate(key) if entry is Ellipsis), None)
+    if position is None:
+        return [*key, *every]
+    return [*key[:position], *every, *key[position + 1 :]]
+
+
+def _size_expr(session: Session, value: object) -> Expr:
+    match value:
+        case bool():
+            pass
+        case int():
+            return integer(value)
+        case SymbolicSize():
+            return value.expr
+        case SymbolicNumber():
+            return integer(int(value))
+        case _ if hasattr(value, "__index__"):
+            return integer(value.__index__())
+    raise session.fault(
+        DslSyntaxError, f"a {type(value).__name__} as an index", "use integers, sizes, slices, None, `...` or an integer array"
+    )
+
+
+def _position(session: Session, value: object, extent: Expr) -> Expr:
+    index = _size_expr(session, value)
+    if isinstance(index, Constant) and index.value < 0:
+        index = apply("add", extent, index)
+    for condition in (apply("ge", index, integer(0)), apply("lt", index, extent)):
+        session.builder.require(condition, "an index is out of range of the axis that it selects from", session.location())
+    return index
+
+
+def _slice(session: Session, value: slice, extent: Expr) -> tuple[Expr, Expr, int]:
+    step = 1 if value.step is None else int(value.step)
+    if step == 0:
+        raise session.fault(ShapeError, "a slice with step 0", "use a step other than 0")
+
+    def bound(given: object, default: Expr, low: Expr, high: Expr) -> Expr:
+        if given is None:
+            return default
+        expr = _size_expr(session, given)
+        if isinstance(expr, Constant) and expr.value < 0:
+            expr = apply("add", extent, expr)
+        return apply("max", low, apply("min", expr, high))
+
+    if step > 0:
+        start = bound(value.start, integer(0), integer(0), extent)
+        stop = bound(value.stop, extent, integer(0), extent)
+        span = apply("sub", stop, start)
+    else:
+        last = apply("sub", extent, integer(1))
+        start = bound(value.start, last, integer(-1), last)
+        stop = bound(value.stop, integer(-1), integer(-1), last)
+        span = apply("sub", start, stop)
+    steps = abs(step)
+    count = span if steps == 1 else apply("floor_div", apply("add", span, integer(steps - 1)), integer(steps))
+    plain = value.start is None and value.stop is None and steps == 1
+    return start, count if plain else apply("max", integer(0), count), step
+
+
+def transposed(array: SymbolicArray) -> PendingArray:
+    """``x.T``: the axes in reverse order."""
+    session = session_of("a transpose")
+    element, extents = element_of(array, session)
+    rank = len(extents)
+    swap: dict[Expr, Expr] = {IndexValue(axis_variable(k)): IndexValue(axis_variable(rank - 1 - k)) for k in range(rank)}
+    return PendingArray(session.builder, element.with_expr(substitute(element.expr, swap)), extents[::-1])

@@ -1,0 +1,168 @@
+"""The arguments of a call: arrays and numbers for the program, configuration for the key."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import ConfigurationError, Diagnostic, DtypeError
+from tcdsl.frontend.operators import ArithmeticOperators
+from tcdsl.ir.dtypes import DTYPES
+
+__all__ = ["Argument", "Call", "Signature"]
+
+_NUMBER_DTYPES = {bool: "bool", int: "int64", float: "float64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of the program: ``array`` as NumPy sees it; ``weak`` is ``float``, ``int`` or ``bool`` for Python numbers.
+
+    ``place`` says where the staged function takes it: a position, or a keyword.
+    """
+
+    label: str
+    place: int | str
+    array: np.ndarray
+    weak: str | None
+    given: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call, taken apart. ``key`` is what a staged program depends on: types, ranks and configuration."""
+
+    arguments: tuple[Argument, ...]
+    configuration: Mapping[str, Any]
+    positions: int
+    key: tuple[Any, ...]
+
+
+class Signature:
+    """How a decorated function takes its arguments: positional ones are tensors, keyword-only ones configuration."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self.name = name
+        try:
+            self._signature: inspect.Signature | None = inspect.signature(function)
+        except (TypeError, ValueError):
+            self._signature = None
+        kinds = () if self._signature is None else self._signature.parameters.values()
+        self.keyword_only = frozenset(p.name for p in kinds if p.kind is p.KEYWORD_ONLY)
+        self._keywords = next((p.name for p in kinds if p.kind is p.VAR_KEYWORD), None)
+        self._simple = self._signature is not None and all(
+            p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in kinds
+        )
+        self._names = tuple(p.name for p in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+
+    def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
+        """The positional arguments with their names, defaults filled in, and the configuration.
+
+        ``TypeError`` as Python's own for arguments that do not fit.
+        """
+        if self._simple and len(args) == len(self._names) and not kwargs and not self.keyword_only:
+            return list(zip(self._names, args, strict=True)), {}
+        if self._signature is None:
+            return [(f"x{k}", value) for k, value in enumerate(args)], dict(kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}() {error}") from None
+        bound.apply_defaults()
+        positional: list[tuple[str, Any]] = []
+        configuration: dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            kind = self._signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                positional.extend((f"{name}_{k}", item) for k, item in enumerate(value))
+            elif kind is inspect.Parameter.VAR_KEYWORD:
+                configuration.update(value)
+            elif kind is inspect.Parameter.KEYWORD_ONLY:
+                configuration[name] = value
+            else:
+                positional.append((name, value))
+        return positional, configuration
+
+    def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+        """Take a call with concrete arguments apart. `DtypeError` and `ConfigurationError` say which argument is wrong."""
+        positional, given = self.split(args, kwargs)
+        arguments = [tensor_argument(self.name, name, position, value) for position, (name, value) in enumerate(positional)]
+        configuration: dict[str, Any] = {}
+        for name, value in given.items():
+            # A float, or an int that staging may not need, is a run-time number: a learning rate schedule compiles once.
+            if type(value) in (int, float) or isinstance(value, np.floating):
+                arguments.append(_number(name, name, value))
+            else:
+                configuration[name] = _hashable(self.name, name, value)
+        key = (
+            tuple((a.place, str(a.array.dtype), a.array.ndim, a.weak) for a in arguments),
+            tuple((name, type(value), value) for name, value in sorted(configuration.items())),
+        )
+        return Call(tuple(arguments), configuration, len(positional), key)
+
+
+def _hashable(function: str, name: str, value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:
+        if hasattr(value, "__array__"):
+            hint = "arrays are positional arguments: move it in front of the `*`"
+        else:
+            hint = "use a hashable value (a tuple for a list, a frozen dataclass for a dict)"
+        raise Diagnostic(
+            ConfigurationError,
+            f"{function}(): the keyword argument `{name}` is configuration, but a {type(value).__name__} cannot be hashed",
+            hint=hint,
+        ).error() from None
+    return value
+
+
+def _number(name: str, place: int | str, value: Any) -> Argument:
+    kind = bool if isinstance(value, bool) else int if isinstance(value, int) else float
+    if kind is int and not -(2**63) <= value < 2**63:
+        raise Diagnostic(DtypeError, f"`{name}` = {value} does not fit into 64 bits", hint="use a float").error()
+    return Argument(name, place, np.asarray(value, _NUMBER_DTYPES[kind]), kind.__name__, value)
+
+
+def tensor_argument(function: str, name: str, position: int, value: Any) -> Argument:
+    """A positional argument as an array or a weak number.
+
+    NumPy arrays and scalars are taken as they are, Python numbers are weak, and what has ``__dlpack__`` (on the CPU) or
+    ``__array__`` is read without a copy where it allows that.
+    """
+    if type(value) is np.ndarray:
+        array = value
+    elif isinstance(value, bool | int | float) and not isinstance(value, np.generic):
+        return _number(name, position, value)
+    elif isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+    elif isinstance(value, ArithmeticOperators):
+        raise Diagnostic(DtypeError, f"{function}(): `{name}` is a symbolic value outside of its function").error()
+    else:
+        array = _foreign(function, name, value)
+    if str(array.dtype) not in DTYPES or not array.dtype.isnative:
+        kind = str(array.dtype) if array.dtype.isnative else f"{array.dtype} (not in this machine's byte order)"
+        raise Diagnostic(
+            DtypeError,
+            f"{function}(): `{name}` has the element type {kind}, which tcdsl does not handle",
+            hint=f"convert it with .astype to one of {', '.join(DTYPES)}",
+        ).error()
+    return Argument(name, position, array, None, value)
+
+
+def _foreign(function: str, name: str, value: Any) -> np.ndarray:
+    for attribute, read in (("__dlpack__", np.from_dlpack), ("__array__", np.asarray)):
+        if hasattr(value, attribute) and not isinstance(value, type):
+            try:
+                return read(value)  # type: ignore[no-any-return,operator]
+            except (BufferError, RuntimeError, TypeError, ValueError):
+                continue
+    kind = type(value).__name__
+    hint = "wrap it with np.asarray" if isinstance(value, list | tuple) else "configuration is passed by keyword, after a `*`"
+    raise Diagnostic(
+        DtypeError, f"{function}(): `{name}` is a {kind}, but positional arguments are arrays and numbers", hint=hint
+    ).error()

@@ -1,0 +1,92 @@
+"""`check_grads`: derivatives of a function against differences of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcdsl.autodiff.checks import check_adjoint
+from tcdsl.errors import ConfigurationError
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.runtime.arguments import tensor_argument
+from tcdsl.runtime.gradients import vjp
+from tcdsl.runtime.structure import flatten
+
+__all__ = ["check_grads"]
+
+
+def check_grads(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int = 1,
+    modes: Sequence[str] = ("rev",),
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float | None = None,
+) -> None:
+    """``check_grads(f, (x, w))`` raises if the derivatives of ``f`` at these arguments are wrong.
+
+    Random directions and cotangents must satisfy ``<dy, J v> = <J^T dy, v>``, with ``J v`` by central differences in float64:
+    floating arguments are converted to float64, integer and bool ones stay. ``rtol`` (1e-6) is relative to the larger of 1
+    and the two sides. ``order=2`` checks the pullback's own derivatives too. Forward mode is not available yet.
+    """
+    if tuple(modes) != ("rev",):
+        raise ConfigurationError(f"modes={tuple(modes)!r}: only reverse mode, modes=('rev',), is available")
+    if eps is not None:
+        raise ConfigurationError("eps cannot be chosen: the differences are of fourth order with a step of 1e-3")
+    tolerance = max(t for t in (rtol, atol, 0.0) if t is not None) if (rtol or atol) else 1e-6
+    arrays = [_double(position, value) for position, value in enumerate(args)]
+    wrt = [k for k, array in enumerate(arrays) if is_floating(str(array.dtype))]
+
+    def values(*given: Any) -> list[np.ndarray]:
+        return [np.asarray(leaf) for leaf in flatten(f(*given), _is_leaf)[0]]
+
+    def pulled(given: Sequence[Any], seeds: Sequence[Any]) -> list[Any]:
+        outputs, pullback = vjp(f, *given)
+        leaves, structure = flatten(outputs, _is_leaf)
+        remaining = iter(seeds)
+        cotangents = [next(remaining) if is_floating(str(np.asarray(leaf).dtype)) else leaf for leaf in leaves]
+        return [adjoint for adjoint in pullback(structure.build(cotangents)) if adjoint is not None]
+
+    found = values(*arrays)
+    chosen = [k for k, value in enumerate(found) if is_floating(str(value.dtype))]
+    check_adjoint(values, pulled, arrays, wrt, outputs=chosen, tolerance=tolerance)
+    if order > 1:
+        _check_pullback(f, arrays, wrt, [found[k] for k in chosen], order, tolerance)
+
+
+def _check_pullback(
+    f: Callable[..., Any], arrays: Sequence[np.ndarray], wrt: Sequence[int], found: Sequence[np.ndarray], order: int, tolerance: float
+) -> None:
+    from tcdsl.autodiff.checks import check_program_gradient
+    from tcdsl.runtime.execution import Executable
+    from tcdsl.runtime.tracing import PullbackStaging
+
+    staging = PullbackStaging(f, False)
+    entry, inputs = staging.entry(staging.signature.call(arrays, {}))
+    program = entry.executable.program
+    seeds = [np.random.default_rng(7).standard_normal(np.shape(value)) for value in found]
+    given = [*inputs, *seeds]
+    names = [tensor.name for tensor in program.inputs]
+    floating = [names[k] for k in (*wrt, *range(len(inputs), len(given)))]
+    executables: dict[Any, Executable] = {}
+
+    def run(which: Any, values: Sequence[Any]) -> list[np.ndarray]:
+        executable = executables.setdefault(which, Executable(which))
+        return executable.run([np.ascontiguousarray(value, program_type(which, k)) for k, value in enumerate(values)])
+
+    def program_type(which: Any, position: int) -> Any:
+        return np.dtype(which.inputs[position].dtype)
+
+    check_program_gradient(program, given, floating, run, order=order - 1, tolerance=tolerance)
+
+
+def _is_leaf(value: Any) -> bool:
+    return not isinstance(value, tuple | list | dict)
+
+
+def _double(position: int, value: Any) -> np.ndarray:
+    array = tensor_argument("check_grads", f"argument {position}", position, value).array
+    return np.asarray(array, np.float64) if is_floating(str(array.dtype)) else array

@@ -1,0 +1,98 @@
+"""Tracing a decorated function: at the top of a call, or as part of another function that is being staged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import DslSyntaxError
+from tcdsl.frontend.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.session import Session, session_of
+from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.runtime.function import TensorFunction
+from tcdsl.runtime.staged import StagedFunction, Traced
+from tcdsl.runtime.structure import Structure, flatten
+
+__all__ = ["DecoratedStaging", "returned", "run_inline"]
+
+
+class DecoratedStaging(StagedFunction):
+    """The staged programs of one decorated function."""
+
+    def __init__(self, owner: TensorFunction) -> None:
+        super().__init__()
+        self._owner = owner
+        self.oob = owner.oob
+
+    @property
+    def title(self) -> str:
+        return self._owner.function.__name__
+
+    def size_names(self, label: str) -> Sequence[str | None]:
+        return self._owner.template.size_names.get(label, ())
+
+    def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
+        owner = self._owner
+        session.filenames.add(owner.template.filename)
+        given = {}
+        if owner.in_place:
+            for value in positional:
+                if isinstance(value, SymbolicTensor):
+                    value.memory = True
+                    given[value.name] = value
+        receiver = () if owner.receiver is None else (owner.receiver,)
+        readings = owner.template.surroundings.read()
+        result = owner.template.run(*receiver, *positional, **configuration)
+        outputs, structure = returned(session, result, self.title)
+        updates = [(name, memory.name) for name, memory in given.items() if memory.name != name]
+        inlined = [reading for surroundings in session.inlined for reading in surroundings.read()]
+        return Traced(session.builder.program(outputs, updates), structure, (*readings, *inlined))
+
+
+def returned(session: Session, result: Any, name: str) -> tuple[list[str], Structure]:
+    """The names of the returned tensors, each one a tensor of its own, and the structure around them."""
+    leaves, structure = flatten(result, lambda v: isinstance(v, SymbolicArray | SymbolicNumber | SymbolicSize | np.ndarray))
+    names: list[str] = []
+    inputs = {tensor.name for tensor in session.builder.program(()).inputs}
+    for leaf in leaves:
+        if isinstance(leaf, PendingArray):
+            leaf = leaf.materialize(name)
+        if not isinstance(leaf, SymbolicTensor) or leaf.name in inputs or leaf.name in names:
+            # A returned input, number, or second copy of an output is an array of its own.
+            element, extents = element_of(leaf, session)
+            leaf = record_elementwise(session.builder, element, extents, getattr(leaf, "label", name))
+        names.append(leaf.name)
+    return names, structure
+
+
+def run_inline(function: TensorFunction, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Run a decorated function inside the function that is being staged; its statements join that program."""
+    session = session_of("a decorated function")
+    owner = function.template
+    session.filenames.add(owner.filename)
+    positional, configuration = function.signature.split(arguments, keywords)
+    values: list[Any] = []
+    for name, value in positional:
+        if isinstance(value, PendingArray):
+            value = value.materialize(name)
+        elif isinstance(value, np.ndarray):
+            value = session.capture(value, name)
+        if isinstance(value, SymbolicTensor):
+            if function.in_place and not value.memory:
+                raise session.fault(
+                    DslSyntaxError,
+                    f"`{function.__name__}` is a @cd function, which stores into `{name}`, but here that is a value",
+                    "call @cd functions from @cd functions, or outside",
+                )
+            if not function.in_place:
+                value = SymbolicTensor(value.builder, value.name, value.dtype, value.extents, value.label)
+        values.append(value)
+    receiver = () if function.receiver is None else (function.receiver,)
+    session.inlined.append(owner.surroundings)
+    outer, session.oob = session.oob, function.oob
+    try:
+        return owner.run(*receiver, *values, **configuration)
+    finally:
+        session.oob = outer

@@ -1,0 +1,105 @@
+"""Running a program on arrays: kernels per memory layout, compiled when they are first needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcdsl.config import Settings, settings
+from tcdsl.errors import Diagnostic, ShapeError, TcdslError
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.program import Program
+from tcdsl.ir.sizes import bind_sizes
+
+if TYPE_CHECKING:
+    from tcdsl.codegen import CompiledKernel
+    from tcdsl.lowering.loops import Kernel
+
+__all__ = ["COMPILING", "Executable"]
+
+# isl contexts and Numba's compiler are not made for several threads at once.
+COMPILING = threading.RLock()
+
+
+class Executable:
+    """A program with its compiled kernels: ``Executable(program).run(arrays)``.
+
+    One kernel serves every shape. A kernel is compiled per combination of contiguous and strided inputs.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._kernel: dict[bool, Kernel] = {}
+        self._compiled: dict[tuple[Any, ...], CompiledKernel] = {}
+
+    @property
+    def kernels(self) -> int:
+        """How many kernels were compiled or loaded."""
+        return len(self._compiled)
+
+    def kernel(self, optimize: bool = True) -> Kernel:
+        """The loop nests."""
+        with COMPILING:
+            if optimize not in self._kernel:
+                from tcdsl.lowering.lower import lower
+
+                self._kernel[optimize] = lower(self.program, optimize=optimize)
+            return self._kernel[optimize]
+
+    def compiled(self, contiguous: tuple[bool, ...], current: Settings | None = None) -> CompiledKernel:
+        """The machine code for inputs of this layout."""
+        current = current or settings()
+        key = (contiguous, current.optimize, current.cache_dir, current.debug, current.check)
+        found = self._compiled.get(key)
+        if found is None:
+            with COMPILING:
+                if key not in self._compiled:
+                    self._compiled[key] = self._compile(contiguous, current)
+                found = self._compiled[key]
+        return found
+
+    def _compile(self, contiguous: tuple[bool, ...], current: Settings) -> CompiledKernel:
+        from tcdsl.codegen import CodegenOptions, compile_kernel
+
+        if "ir" in current.check:
+            from tcdsl.ir.verifier import verify
+
+            verify(self.program)
+        cache_dir = Path(current.cache_dir) if current.cache_dir else None
+        options = CodegenOptions(cache_dir=cache_dir, debug="bounds" in current.check)
+        return compile_kernel(self.kernel(current.optimize), contiguous=contiguous, options=options)
+
+    def sizes(self, arrays: Sequence[np.ndarray]) -> dict[str, int]:
+        """The sizes for these inputs; a `ShapeError` if they do not fit."""
+        return bind_sizes(self.program, [array.shape for array in arrays])
+
+    def run(
+        self, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None, sizes: Mapping[str, int] | None = None
+    ) -> list[np.ndarray]:
+        """Run on inputs of the program's types and ranks; inputs in ``program.updates`` are written in place.
+
+        A failed run changes no argument. Raises `ShapeError`, `DataIndexError`.
+        """
+        current = settings()
+        if sizes is None:
+            sizes = self.sizes(arrays)
+        compiled = self.compiled(tuple(array.flags.c_contiguous for array in arrays), current)
+        results = compiled.run(arrays, sizes, outputs, current.threads or None)
+        if "nan" in current.check:
+            _search_nan(self.program, results)
+        return results
+
+
+def _search_nan(program: Program, results: Sequence[np.ndarray]) -> None:
+    for name, array in zip(program.outputs, results, strict=True):
+        if is_floating(str(array.dtype)) and np.isnan(array).any():
+            position = tuple(int(k) for k in np.argwhere(np.isnan(array))[0])
+            label = program.tensor(name).label or name
+            error: TcdslError = Diagnostic(
+                ShapeError, f"`{label}` holds NaN at {position}", hint="leave `nan` out of tc.config(check=...) to accept it"
+            ).error()
+            raise error

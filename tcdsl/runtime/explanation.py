@@ -1,0 +1,74 @@
+"""`f.explain(stage)`: each stage of the compilation as text that prints well and is rich in notebooks."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+from tcdsl.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tcdsl.ir.program import Program
+    from tcdsl.runtime.arguments import Call
+    from tcdsl.runtime.staged import Entry, StagedFunction
+
+__all__ = ["STAGES", "Explanation", "explain"]
+
+STAGES = ("source", "ir", "loops", "python", "grad")
+
+
+class Explanation(str):
+    """Text of one stage. A plain `str` that notebooks show as a code block."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self)}</pre>"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explain(function: Any, staging: StagedFunction, stage: str, call: Call | None) -> Explanation:
+    """The text of ``stage`` for the program that serves ``call``, or for the one staged last.
+
+    `ConfigurationError` for an unknown stage, or if nothing was staged and no arguments are given.
+    """
+    if stage not in STAGES:
+        raise ConfigurationError(f"there is no stage {stage!r}; the stages are {', '.join(STAGES)}")
+    if stage == "source":
+        return Explanation(function.template.source)
+    entry = _entry(function, staging, call)
+    program = entry.executable.program
+    if stage == "ir":
+        from tcdsl.ir.printer import format_program
+
+        return Explanation(format_program(program))
+    if stage == "loops":
+        from tcdsl.lowering.printer import format_kernel
+
+        return Explanation(format_kernel(entry.executable.kernel()))
+    if stage == "python":
+        contiguous = tuple(True for _ in program.inputs)
+        existing = list(entry.executable._compiled.values())
+        return Explanation((existing[-1] if existing else entry.executable.compiled(contiguous)).source)
+    return _gradient(program)
+
+
+def _gradient(program: Program) -> Explanation:
+    from tcdsl.autodiff import adjoint
+    from tcdsl.ir.dtypes import is_floating
+    from tcdsl.ir.printer import format_program
+
+    wrt = [tensor.name for tensor in program.inputs if is_floating(tensor.dtype)]
+    return Explanation(format_program(adjoint(program, wrt, keep_outputs=False)))
+
+
+def _entry(function: Any, staging: StagedFunction, call: Call | None) -> Entry:
+    if call is not None:
+        return staging.entry(call)[0]
+    entries = [entry for found in staging._entries.values() for entry in found]
+    if not entries:
+        raise ConfigurationError(
+            f"`{function.__name__}` has not been staged yet: call it first, or give explain() sample arguments, "
+            f'as in `{function.__name__}.explain("ir", x)`'
+        )
+    return entries[-1]

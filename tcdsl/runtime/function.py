@@ -1,0 +1,302 @@
+"""`op` and `cd`: the decorators, and the object that a decorated function becomes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.frontend.source import Source, check_decorators, read_source
+from tcdsl.runtime.arguments import Argument, Call, Signature
+
+if TYPE_CHECKING:
+    from tcdsl.frontend.session import Session
+    from tcdsl.frontend.template import Template
+    from tcdsl.runtime.decorated import DecoratedStaging
+    from tcdsl.runtime.staged import CacheInfo, Traced
+
+__all__ = ["TensorFunction", "cd", "op"]
+
+_OOB = ("check", "skip", "clamp")
+
+
+class TensorFunction:
+    """A decorated function. Call it with arrays; ``explain``, ``interpret`` and ``cache_info`` show what it does.
+
+    ::
+
+        @op
+        def matmul(A, B):
+            C[i, j] += A[i, k] * B[k, j]
+            return C
+
+        matmul(A, B)                       # float32[N, K], float32[K, M] -> float32[N, M]
+        print(matmul.explain("loops", A, B))
+    """
+
+    def __init__(self, function: FunctionType, in_place: bool, oob: str = "check", receiver: Any = None) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.in_place = in_place
+        self.oob = oob
+        self._receiver = receiver
+        self._bound: dict[int, TensorFunction] = {}
+        target = function if receiver is None else MethodType(function, receiver)
+        self.signature = Signature(target, function.__qualname__)
+
+    # -- staging ------------------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def template(self) -> Template:
+        """The rewritten function."""
+        from tcdsl.frontend.template import Template
+
+        return Template(self.function, self.source, self.in_place)
+
+    @functools.cached_property
+    def source(self) -> Source:
+        """The definition that the user wrote. `DslSyntaxError` if it is not available."""
+        source = read_source(self.function)
+        check_decorators(self.function, source, (op, cd))
+        return source
+
+    @functools.cached_property
+    def staging(self) -> DecoratedStaging:
+        """The staged programs."""
+        from tcdsl.runtime.decorated import DecoratedStaging
+
+        return DecoratedStaging(self)
+
+    @property
+    def receiver(self) -> Any:
+        """The object whose method this is, if it is one."""
+        return self._receiver
+
+    def inline(self, *arguments: Any, **keywords: Any) -> Any:
+        """Run as part of the function that is being staged."""
+        from tcdsl.runtime.decorated import run_inline
+
+        return run_inline(self, arguments, keywords)
+
+    # -- calling ------------------------------------------------------------------------------------------------------------
+
+    def __call__(self, *arguments: Any, out: Any = None, **keywords: Any) -> Any:
+        """Run on arrays. ``out`` gives the output buffers: an array, or a tuple of them."""
+        from tcdsl.frontend.session import current_session
+
+        if current_session() is not None:
+            return self.inline(*arguments, **keywords)
+        call = self.signature.call(arguments, keywords)
+        entry, arrays = self.staging.entry(call)
+        program = entry.executable.program
+        if program.updates:
+            _check_written(self.__qualname__, call, arrays, [t.name for t in program.inputs], dict(program.updates))
+        sizes = entry.executable.sizes(arrays)
+        buffers = None if out is None else _buffers(self.__qualname__, out, entry, arrays, sizes)
+        results = entry.executable.run(arrays, buffers, sizes)
+        if buffers is not None:
+            return out
+        return entry.structure.build([array if array.ndim else array[()] for array in results])
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        # One bound function per instance, so that its programs are kept; the instance is staging-time Python.
+        try:
+            cache = instance.__dict__.setdefault("__tcdsl_bound__", {})
+        except AttributeError:
+            cache = self._bound
+        key = (id(self), id(instance))
+        if key not in cache:
+            cache[key] = TensorFunction(self.function, self.in_place, self.oob, receiver=instance)
+        return cache[key]
+
+    def __reduce__(self) -> Any:
+        return (_by_name, (self.function.__module__, self.function.__qualname__))
+
+    def __repr__(self) -> str:
+        return f"<{'cd' if self.in_place else 'op'} {self.__qualname__}>"
+
+    # -- looking inside -----------------------------------------------------------------------------------------------------
+
+    def program(self, *arguments: Any, **keywords: Any) -> Any:
+        """The `tcdsl.ir.program.Program` that serves these arguments."""
+        return self.staging.program_of(self.signature.call(arguments, keywords))
+
+    def interpret(self, *arguments: Any, **keywords: Any) -> Any:
+        """Run the reference interpreter, point by point: slow, obvious, in float64. Changes no argument.
+
+        For a `@cd` function the result is the tuple of what its written arguments would become.
+        """
+        from tcdsl.ir.interpreter import interpret
+
+        entry, arrays = self.staging.entry(self.signature.call(arguments, keywords))
+        done = interpret(entry.executable.program, arrays)
+        if self.in_place:
+            return tuple(done.updates.values())
+        return entry.structure.build([array if array.ndim else array[()] for array in done.outputs])
+
+    def explain(self, stage: str = "ir", *arguments: Any, **keywords: Any) -> Any:
+        """One stage of the compilation as text: ``source``, ``ir``, ``loops``, ``python`` or ``grad``.
+
+        With arguments, the program that serves them; without, the one staged last. ``print`` it, or let a notebook show it.
+        """
+        from tcdsl.runtime.explanation import explain
+
+        call = self.signature.call(arguments, keywords) if arguments or keywords else None
+        return explain(self, self.staging, stage, call)
+
+    def cache_info(self) -> CacheInfo:
+        """How many programs were staged and kernels compiled, and how many calls they served."""
+        return self.staging.cache_info()
+
+    def cache_clear(self) -> None:
+        """Forget all staged programs; compiled modules stay in the cache directory."""
+        self.staging.cache_clear()
+
+    def trace_inline(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
+        """Trace in ``session``, for derivatives of this function."""
+        return self.staging.trace(session, positional, configuration)
+
+
+def _by_name(module: str, qualname: str) -> Any:
+    import importlib
+
+    found: Any = importlib.import_module(module)
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _check_written(
+    name: str, call: Call, arrays: Sequence[np.ndarray], inputs: Sequence[str], updates: dict[str, str]
+) -> None:
+    # Written memory must be the caller's own writable array, and no other argument's.
+    given: dict[int, Argument] = {id(argument.array): argument for argument in call.arguments}
+    for position, (tensor, array) in enumerate(zip(inputs, arrays, strict=True)):
+        if tensor not in updates:
+            continue
+        argument = given.get(id(array))
+        if argument is not None and not isinstance(argument.given, np.ndarray):
+            raise Diagnostic(
+                DtypeError,
+                f"{name}() writes to `{tensor}`, which is a {type(argument.given).__name__}",
+                hint="pass a NumPy array, whose memory can be written",
+            ).error()
+        if not array.flags.writeable:
+            raise Diagnostic(
+                ShapeError, f"{name}() writes to `{tensor}`, but the array is read-only", hint="pass a copy: `x.copy()`"
+            ).error()
+        if array.size and _overlaps_itself(array):
+            raise Diagnostic(
+                ShapeError,
+                f"{name}() writes to `{tensor}`, but several of its cells share memory (strides {array.strides})",
+                hint="pass a copy: `x.copy()`",
+            ).error()
+        for other_position, other in enumerate(arrays):
+            if other_position != position and np.may_share_memory(array, other) and np.shares_memory(array, other):
+                raise Diagnostic(
+                    ShapeError,
+                    f"{name}() writes to `{tensor}`, which shares memory with `{inputs[other_position]}`",
+                    hint="pass arrays that do not overlap, or a copy of one of them",
+                ).error()
+
+
+def _overlaps_itself(array: np.ndarray) -> bool:
+    # Sorted by stride, every axis must step over all that the smaller ones reach.
+    axes = sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1)
+    reach = array.itemsize
+    for stride, extent in axes:
+        if stride < reach:
+            return True
+        reach += stride * (extent - 1)
+    return False
+
+
+def _buffers(name: str, out: Any, entry: Any, arrays: Sequence[np.ndarray], sizes: dict[str, int]) -> list[np.ndarray]:
+    from tcdsl.ir.sizes import evaluate_size
+
+    program = entry.executable.program
+    buffers = list(out) if isinstance(out, tuple | list) else [out]
+    if len(buffers) != len(program.outputs):
+        raise ConfigurationError(f"{name}(): out has {len(buffers)} arrays for {len(program.outputs)} outputs")
+    for buffer, output in zip(buffers, program.outputs, strict=True):
+        tensor = program.tensor(output)
+        shape = tuple(evaluate_size(extent, sizes) for extent in tensor.shape)
+        if not isinstance(buffer, np.ndarray) or str(buffer.dtype) != tensor.dtype or buffer.shape != shape:
+            got = f"{buffer.dtype}{list(buffer.shape)}" if isinstance(buffer, np.ndarray) else type(buffer).__name__
+            raise Diagnostic(
+                ShapeError, f"{name}(): the output `{tensor.label}` is {tensor.dtype}{list(shape)}, but out is {got}"
+            ).error()
+        if not buffer.flags.writeable or not buffer.flags.c_contiguous:
+            raise Diagnostic(
+                ShapeError, f"{name}(): out must be writable and row-major", hint="allocate it with np.empty"
+            ).error()
+        if any(np.may_share_memory(buffer, other) and np.shares_memory(buffer, other) for other in arrays):
+            raise Diagnostic(ShapeError, f"{name}(): out shares memory with an argument", hint="allocate it anew").error()
+    return buffers
+
+
+def _decorate(function: Any, in_place: bool, oob: str) -> TensorFunction:
+    name = "cd" if in_place else "op"
+    if oob not in _OOB:
+        raise ConfigurationError(f"@{name}(oob={oob!r}): choose from {', '.join(map(repr, _OOB))}")
+    if isinstance(function, staticmethod | classmethod):
+        raise DslSyntaxError(f"@{name} stands above @{type(function).__name__}; write it directly above `def`, below the other")
+    if isinstance(function, TensorFunction):
+        raise DslSyntaxError(f"`{function.__qualname__}` is decorated already; one of @op and @cd is enough")
+    if not isinstance(function, FunctionType):
+        kind = type(function).__name__
+        raise DslSyntaxError(f"@{name} takes a function, not a {kind}; put it directly above `def`")
+    if getattr(function, "__wrapped__", None) is not None:
+        raise DslSyntaxError(f"another decorator stands between @{name} and `def {function.__name__}`; put @{name} directly above `def`")
+    made = TensorFunction(function, in_place, oob)
+    # Reading the source now reports what cannot be decorated where it is decorated.
+    made.source  # noqa: B018
+    return made
+
+
+@overload
+def op(function: Callable[..., Any], /) -> TensorFunction: ...
+@overload
+def op(*, oob: str = "check") -> Callable[[Callable[..., Any]], TensorFunction]: ...
+def op(function: Any = None, /, *, oob: str = "check") -> Any:
+    """Define an operation: arrays in, new arrays out, differentiable.
+
+    ::
+
+        @op
+        def conv1d(I, K):
+            O[n, x, c] += I[n, x + k, d] * K[k, d, c]
+            return O
+
+    ``oob`` says what happens where a data index is out of range: ``"check"`` raises `DataIndexError`, ``"skip"`` leaves the point
+    out, ``"clamp"`` moves it to the nearest end.
+    """
+    if function is None:
+        return lambda inner: _decorate(inner, False, oob)
+    return _decorate(function, False, oob)
+
+
+@overload
+def cd(function: Callable[..., Any], /) -> TensorFunction: ...
+@overload
+def cd(*, oob: str = "check") -> Callable[[Callable[..., Any]], TensorFunction]: ...
+def cd(function: Any = None, /, *, oob: str = "check") -> Any:
+    """Define code: assignments that change arrays in place, such as an optimizer's update.
+
+    ::
+
+        @cd
+        def sgd(p, g, *, learning_rate):
+            p -= learning_rate * g
+
+    Written arguments must be writable NumPy arrays that do not overlap any other argument. A failed call changes nothing.
+    """
+    if function is None:
+        return lambda inner: _decorate(inner, True, oob)
+    return _decorate(function, True, oob)

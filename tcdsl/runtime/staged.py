@@ -1,0 +1,243 @@
+"""Staging and its cache: from a call to the program that serves it, staged at most once per key.
+
+`StagedFunction` is what decorated functions and derivatives have in common: a way to trace a call into a program
+(`trace`), a cache of programs by key and guards, and running.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tcdsl.frontend.session import CapturedArray, Session, Specialize
+from tcdsl.frontend.symbols import SymbolicNumber
+from tcdsl.ir.build import cast
+from tcdsl.ir.expressions import Read
+from tcdsl.ir.program import AxisExtent, Program
+from tcdsl.runtime.arguments import Argument, Call, tensor_argument
+from tcdsl.runtime.execution import COMPILING, Executable
+from tcdsl.runtime.structure import Structure
+
+__all__ = ["CacheInfo", "Entry", "StagedFunction", "Traced", "symbolic_argument"]
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What tracing gives: the program, the structure of its results, and what the surroundings held."""
+
+    program: Program
+    structure: Structure
+    readings: tuple[Any, ...] = ()
+
+
+@dataclass(slots=True)
+class Entry:
+    """One staged program, with what must hold for it to serve a call."""
+
+    executable: Executable
+    structure: Structure
+    inputs: tuple[int | CapturedArray, ...]
+    guards: tuple[Any, ...]
+    readings: tuple[Any, ...]
+    constants: Mapping[int | str, Any]
+    hits: int = 0
+
+    def arrays(self, call: Call) -> list[np.ndarray] | None:
+        """The program's inputs for ``call``, or ``None`` if this entry does not serve it."""
+        for place, value in self.constants.items():
+            argument = next(a for a in call.arguments if a.place == place)
+            if type(argument.given) is not type(value) or argument.given != value:
+                return None
+        if not all(reading.unchanged() for reading in self.readings):
+            return None
+        arrays: list[np.ndarray] = []
+        for source in self.inputs:
+            if isinstance(source, int):
+                arrays.append(call.arguments[source].array)
+            else:
+                tensor = self.executable.program.tensor(source.tensor)
+                array = tensor_argument("surroundings", tensor.label, 0, source.current()).array
+                if str(array.dtype) != tensor.dtype or array.ndim != len(tensor.shape):
+                    return None
+                arrays.append(array)
+        if self.guards:
+            sizes = _raw_sizes(self.executable.program, arrays)
+            if not all(guard.holds(sizes) for guard in self.guards):
+                return None
+        return arrays
+
+
+def _raw_sizes(program: Program, arrays: Sequence[np.ndarray]) -> dict[str, int]:
+    # Sizes without the assertions: a guard decides which program's assertions are the ones that count.
+    from tcdsl.ir.sizes import evaluate_size
+
+    positions = {tensor.name: k for k, tensor in enumerate(program.inputs)}
+    sizes: dict[str, int] = {}
+    for size in program.sizes:
+        source = size.source
+        if isinstance(source, AxisExtent):
+            sizes[size.name] = arrays[positions[source.tensor]].shape[source.axis]
+        else:
+            sizes[size.name] = evaluate_size(source, sizes)
+    return sizes
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """What a function has staged and compiled.
+
+    ``programs`` counts staged programs, ``kernels`` compiled ones, ``hits`` calls served without staging, ``misses`` calls that
+    staged. ``from_disk`` counts kernels whose machine code came from the cache directory. ``keys`` describes the programs.
+    """
+
+    programs: int
+    kernels: int
+    hits: int
+    misses: int
+    from_disk: int
+    keys: tuple[str, ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        head = (
+            f"programs={self.programs} kernels={self.kernels} (from disk: {self.from_disk}) "
+            f"hits={self.hits} misses={self.misses}"
+        )
+        return "\n".join((head, *(f"  {key}" for key in self.keys)))
+
+
+def symbolic_argument(session: Session, argument: Argument, size_names: Sequence[str | None] = ()) -> Any:
+    """The input of the program for ``argument``: a tensor, or a run-time number."""
+    tensor = session.builder.input(argument.label, str(argument.array.dtype), argument.array.ndim, size_names)
+    if argument.weak is not None:
+        expr = cast(Read(tensor.name, (), (), tensor.dtype), tensor.dtype)
+        return SymbolicNumber(session.builder, expr, argument.weak, frozenset((str(argument.place),)))
+    for axis, extent in enumerate(argument.array.shape):
+        declared = session.builder.tensor(tensor.name).shape[axis]
+        session.extents[declared.name] = extent  # type: ignore[union-attr]
+    return tensor
+
+
+class StagedFunction(ABC):
+    """A function of arrays that is traced into programs. Subclasses say how (`trace`) and keep the signature."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[Any, ...], list[Entry]] = {}
+        self._misses = 0
+        self._lock = threading.RLock()
+
+    @abstractmethod
+    def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
+        """Run the function symbolically in ``session`` and give the program and the structure of its results."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The function's name, for programs and messages."""
+
+    oob: str = "check"
+
+    def entry(self, call: Call) -> tuple[Entry, list[np.ndarray]]:
+        """The staged program that serves ``call``, and the program's inputs."""
+        for found in self._entries.get(call.key, ()):
+            arrays = found.arrays(call)
+            if arrays is not None:
+                found.hits += 1
+                return found, arrays
+        with self._lock, COMPILING:
+            self._misses += 1
+            made = self._stage(call)
+            self._entries.setdefault(call.key, []).insert(0, made)
+        arrays = made.arrays(call)
+        if arrays is None:
+            raise RuntimeError(f"the program staged for {self.title} does not serve the call that it was staged for")
+        return made, arrays
+
+    def _stage(self, call: Call) -> Entry:
+        constants: dict[int | str, Any] = {}
+        while True:
+            session = Session(self.title)
+            session.oob = self.oob
+            sources: list[int] = []
+            positional: list[Any] = [None] * call.positions
+            configuration = dict(call.configuration)
+            for k, argument in enumerate(call.arguments):
+                if argument.place in constants:
+                    value = argument.given
+                else:
+                    value = symbolic_argument(session, argument, self.size_names(argument.label))
+                    sources.append(k)
+                if isinstance(argument.place, int):
+                    positional[argument.place] = value
+                else:
+                    configuration[argument.place] = value
+            try:
+                with session.active():
+                    traced = self.trace(session, positional, configuration)
+            except Specialize as needed:
+                # Python branched on these numbers, so they become constants, and part of what the program depends on.
+                for argument in call.arguments:
+                    if str(argument.place) in needed.parameters:
+                        constants[argument.place] = argument.given
+                continue
+            return Entry(
+                Executable(traced.program),
+                traced.structure,
+                (*sources, *session.captured),
+                tuple(session.guards),
+                traced.readings,
+                constants,
+            )
+
+    def size_names(self, label: str) -> Sequence[str | None]:
+        """What the function calls the extents of the parameter ``label``."""
+        return ()
+
+    def program_of(self, call: Call) -> Program:
+        """The program that serves ``call``."""
+        return self.entry(call)[0].executable.program
+
+    def cache_info(self) -> CacheInfo:
+        """How many programs and kernels this function has, and how often they served a call."""
+        entries = [(key, entry) for key, found in self._entries.items() for entry in found]
+        compiled = [kernel for _, entry in entries for kernel in entry.executable._compiled.values()]
+        return CacheInfo(
+            programs=len(entries),
+            kernels=len(compiled),
+            hits=sum(entry.hits for _, entry in entries) - self._misses,
+            misses=self._misses,
+            from_disk=sum(kernel.from_disk for kernel in compiled),
+            keys=tuple(_printable(key, entry) for key, entry in entries),
+        )
+
+    def cache_clear(self) -> None:
+        """Forget all staged programs and loaded kernels (the cache directory stays)."""
+        self._entries.clear()
+        self._misses = 0
+
+
+def _printable(key: tuple[Any, ...], entry: Entry) -> str:
+    arguments, configuration = key
+    parts = []
+    for tensor, (place, dtype, rank, weak) in zip(_labels(entry, arguments), arguments, strict=True):
+        if place in entry.constants:
+            parts.append(f"{tensor}={entry.constants[place]!r}")
+        else:
+            parts.append(f"{tensor}: {weak}" if weak else f"{tensor}: {dtype}[{', '.join('_' * rank)}]")
+    parts.extend(f"{name}={value!r}" for name, _, value in configuration)
+    for guard in entry.guards:
+        from tcdsl.ir.printer import format_expr
+
+        left, right = format_expr(guard.left), format_expr(guard.right)
+        parts.append({"equal": f"{left} == {right}", "left": f"{left} == 1 broadcast", "right": f"{right} == 1 broadcast"}[guard.relation])
+    return f"{entry.executable.program.name}({', '.join(parts)})"
+
+
+def _labels(entry: Entry, arguments: Sequence[Any]) -> list[str]:
+    return [str(place) if isinstance(place, str) else f"argument {place}" for place, *_ in arguments]
+
+

@@ -37,7 +37,8 @@ def expected(source: str, arguments: Mapping[str, np.ndarray]) -> Outcome:
 
 def _outcome(source: str, arguments: Mapping[str, np.ndarray], lenient: bool) -> Outcome:
     try:
-        return _Function(arguments, lenient).run(source)
+        with np.errstate(all="ignore"):
+            return _Function(arguments, lenient).run(source)
     except UnspecifiedError as reason:
         return Outcome(unspecified=str(reason))
     except FaultError as fault:

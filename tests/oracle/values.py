@@ -78,8 +78,7 @@ FOLDED = {"sum": "+", "mean": "+", "prod": "*", "max": ">>", "min": "<<", "any":
 def combine(accumulate: str, dtype: np.dtype, old: Any, new: Any) -> Any:
     """The cell after ``new`` is accumulated onto ``old``, both of ``dtype`` (floats in float64)."""
     if dtype.kind in "iu":
-        with np.errstate(all="ignore"):
-            return dtype.type(_COMBINE[accumulate](dtype.type(old), dtype.type(new)))
+        return dtype.type(_COMBINE[accumulate](dtype.type(old), dtype.type(new)))
     return _COMBINE[accumulate](old, new)
 
 
@@ -198,8 +197,7 @@ class Values:
         if name in ("float32", "float64", "int32", "int64"):
             return _stored(self.at(arguments[0], point), np.dtype(name))
         values = [self._converted(self.at(argument, point), kind) for argument in arguments]
-        with np.errstate(all="ignore"):
-            return self._converted(_FUNCTIONS[name](*values), kind)
+        return self._converted(_FUNCTIONS[name](*values), kind)
 
     def _converted(self, value: Any, kind: Any) -> Any:
         if kind is float:
@@ -213,10 +211,9 @@ class Values:
             if not self.at(bracket, point):
                 return self._converted(0, kind)
         result = self._converted(1, kind)
-        with np.errstate(all="ignore"):
-            for factor in node.arguments:
-                if factor not in brackets:
-                    result = self._converted(result * self._converted(self.at(factor, point), kind), kind)
+        for factor in node.arguments:
+            if factor not in brackets:
+                result = self._converted(result * self._converted(self.at(factor, point), kind), kind)
         return result
 
     def _fold(self, node: Fold, point: Mapping[str, int]) -> Any:

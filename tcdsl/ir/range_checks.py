@@ -166,10 +166,11 @@ def _isl_apply(primitive: str, arguments: tuple[Expr, ...], parts: list[str]) ->
             return f"(-{parts[0]})"
         case (("add" | "sub"), _):
             return f"({parts[0]} {_INFIX[primitive]} {parts[1]})"
-        case "mul", (Constant(), _):
-            return f"({parts[0]} * {parts[1]})"
-        case "mul", (_, Constant()):
-            return f"({parts[1]} * {parts[0]})"
+        case "mul", (Constant(value=value), _):
+            # isl reads 2 * i, but not (2) * i.
+            return f"({int(value)} * {parts[1]})"
+        case "mul", (_, Constant(value=value)):
+            return f"({int(value)} * {parts[0]})"
         case "floor_div", (_, Constant(value=value)) if value > 0:
             return f"floor({parts[0]}/{int(value)})"
         case "mod", (_, Constant(value=value)) if value > 0:

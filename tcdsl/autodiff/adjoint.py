@@ -1,0 +1,189 @@
+"""The adjoint and the gradient of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcdsl.autodiff.flows import transpose
+from tcdsl.autodiff.regions import box
+from tcdsl.autodiff.renaming import with_tensors_renamed
+from tcdsl.autodiff.reverse import Reverse
+from tcdsl.autodiff.simplify import simplify
+from tcdsl.autodiff.writes import read_cell
+from tcdsl.errors import Diagnostic, DifferentiationError, raise_diagnostics
+from tcdsl.ir.build import apply, constant, index, integer
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype, is_floating
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.program import Access, Assertion, Neutral, Program, Statement, Tensor
+
+__all__ = ["adjoint", "gradient"]
+
+
+def adjoint(
+    program: Program, wrt: Sequence[str], outputs: Sequence[str] | None = None, keep_outputs: bool = True
+) -> Program:
+    """The program that pulls derivatives of ``outputs`` back to the inputs ``wrt`` (a vector-Jacobian product).
+
+    ``adjoint(matmul, ["A", "B"])`` takes ``A: [N, K]``, ``B: [K, M]`` and the seed ``d_C: [N, M]`` and returns ``C``, ``d_A`` and ``d_B``.
+
+    Its inputs are the program's, followed by a seed ``d_<output>`` for each differentiated output (all floating ones
+    by default), of that output's type and shape. Its outputs are the program's (unless ``keep_outputs`` is false),
+    followed by one adjoint ``d_<input>`` per name in ``wrt``, of that input's type and shape. A name that is taken gets a
+    number; the order is as given. Raises `DifferentiationError` for integer and bool tensors and for missing rules.
+    """
+    chosen = _outputs(program, outputs)
+    _check_inputs(program, wrt)
+    work = Reverse(program, wrt)
+    seeds = []
+    for output in chosen:
+        declared = program.tensor(output)
+        seed = Tensor(work.names.fresh(f"d_{output}"), declared.dtype, declared.shape)
+        work.declared[seed.name] = seed
+        seeds.append(seed)
+        _seed(work, output, seed)
+    found = _pull_back(work, wrt)
+    return _finished(work, wrt, found, tuple(seeds), program.assertions, keep_outputs)
+
+
+def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool = True) -> Program:
+    """The program that computes a loss of one element and its gradient.
+
+    ``gradient(loss, ["w"])`` takes the inputs of ``loss`` and returns its outputs and ``d_w``. The first output is the
+    loss: floating, of rank 0 or with extents of 1, which an assertion checks at the call.
+    """
+    _check_inputs(program, wrt)
+    [output] = _outputs(program, program.outputs[:1])
+    work = Reverse(program, wrt)
+    declared = program.tensor(output)
+    assertions = list(program.assertions)
+    for axis, extent in enumerate(declared.shape):
+        one = apply("eq", extent, integer(1))
+        message = (
+            f"only a loss of one element has a gradient; axis {axis} of {declared.label or output} is longer or empty"
+        )
+        assertions.append(Assertion(one, message))
+    if output in work.active:
+        cells = work.cell_variables(len(declared.shape))
+        value = constant(1, compute_dtype(declared.dtype))
+        target = Access(output, tuple(index(z) for z in cells))
+        domain = Domain.from_set(box(cells, declared.shape))
+        work.contributions.add(output, Statement(target, "add", Neutral(), value, domain))
+    found = _pull_back(work, wrt)
+    return _finished(work, wrt, found, (), tuple(assertions), keep_outputs)
+
+
+def _outputs(program: Program, outputs: Sequence[str] | None) -> tuple[str, ...]:
+    if outputs is None:
+        return tuple(name for name in program.outputs if is_floating(program.tensor(name).dtype))
+    faults = []
+    for name in outputs:
+        if name not in program.outputs:
+            known = f"the outputs are {', '.join(program.outputs)}"
+            faults.append(
+                Diagnostic(DifferentiationError, f"{name} is not an output of {program.name}", notes=(known,))
+            )
+        elif not is_floating(program.tensor(name).dtype):
+            faults.append(_no_gradient(program.tensor(name)))
+    raise_diagnostics(faults)
+    return tuple(outputs)
+
+
+def _check_inputs(program: Program, wrt: Sequence[str]) -> None:
+    inputs = {tensor.name: tensor for tensor in program.inputs}
+    faults = []
+    for name in wrt:
+        if name not in inputs:
+            known = f"the inputs are {', '.join(inputs)}"
+            faults.append(Diagnostic(DifferentiationError, f"{name} is not an input of {program.name}", notes=(known,)))
+        elif not is_floating(inputs[name].dtype):
+            faults.append(_no_gradient(inputs[name]))
+    raise_diagnostics(faults)
+
+
+def _no_gradient(tensor: Tensor) -> Diagnostic:
+    fact = f"{tensor.label or tensor.name} is {tensor.dtype}: integer and bool tensors have no gradient"
+    hint = "leave it out of the arguments to differentiate by, or pass floating numbers"
+    return Diagnostic(DifferentiationError, fact, tensor.span, hint=hint)
+
+
+def _seed(work: Reverse, output: str, seed: Tensor) -> None:
+    if output not in work.active:
+        return
+    if seed.dtype == compute_dtype(seed.dtype):
+        work.contributions.add_whole(output, seed.name)
+        return
+    work.contributions.add(output, _copied(work, seed, output))
+
+
+def _copied(work: Reverse, source: Tensor, target: str) -> Statement:
+    cells = work.cell_variables(len(source.shape))
+    value = read_cell(source, cells, compute_dtype(source.dtype))
+    access = Access(target, tuple(index(z) for z in cells))
+    return Statement(access, "add", Neutral(), value, Domain.from_set(box(cells, source.shape)))
+
+
+def _pull_back(work: Reverse, wrt: Sequence[str]) -> list[str]:
+    """Transpose all statements, last first, and make one tensor per name in ``wrt``."""
+    for statement in reversed(work.program.statements):
+        name = statement.target.tensor
+        if name in work.active:
+            adjoint_name = work.contributions.total(name, f"d_{name}")
+            if adjoint_name is not None:
+                transpose(work, statement, adjoint_name)
+    found: list[str] = []
+    totals = {name: work.contributions.total(name, f"d_{name}") for name in dict.fromkeys(wrt)}
+    taken = {tensor.name for tensor in work.declared.values()} - {tensor.name for tensor in work.made}
+    for name in wrt:
+        total = totals[name]
+        if total is None or total in taken or total in found or work.tensor(total).dtype != work.tensor(name).dtype:
+            total = _fresh_result(work, name, total)
+        found.append(total)
+    return found
+
+
+def _fresh_result(work: Reverse, name: str, total: str | None) -> str:
+    # A tensor of its own: zeros, or a copy of one that is an input, a result already, or of another type.
+    declared = work.tensor(name)
+    made = work.declare(f"d_{name}", declared.dtype, declared.shape)
+    cells = work.cell_variables(len(declared.shape))
+    dtype = compute_dtype(declared.dtype)
+    value: Expr = constant(0, dtype) if total is None else read_cell(work.tensor(total), cells, dtype)
+    target = Access(made, tuple(index(z) for z in cells))
+    work.append(Statement(target, "assign", Neutral(), value, Domain.from_set(box(cells, declared.shape))))
+    return made
+
+
+def _finished(
+    work: Reverse,
+    wrt: Sequence[str],
+    found: Sequence[str],
+    seeds: tuple[Tensor, ...],
+    assertions: tuple[Assertion, ...],
+    keep_outputs: bool,
+) -> Program:
+    program = work.program
+    result = Program(
+        name=f"{program.name}_adjoint" if seeds else f"{program.name}_gradient",
+        inputs=(*program.inputs, *seeds),
+        sizes=program.sizes,
+        tensors=(*program.tensors, *work.made),
+        statements=(*program.statements, *work.statements),
+        outputs=(*(program.outputs if keep_outputs else ()), *found),
+        updates=program.updates if keep_outputs else (),
+        assertions=assertions,
+    )
+    result = simplify(result)
+    return _with_result_names(result, wrt, {tensor.name for tensor in work.made})
+
+
+def _with_result_names(program: Program, wrt: Sequence[str], made: set[str]) -> Program:
+    # d_x is the last of d_x, d_x_2, d_x_3: the names change places. Names that the program had before stay.
+    swaps: dict[str, str] = {}
+    others = {tensor.name for tensor in (*program.inputs, *program.tensors)} - made
+    for name, result in zip(wrt, program.outputs[len(program.outputs) - len(wrt) :], strict=True):
+        preferred = f"d_{name}"
+        if result != preferred and preferred not in others and result in made and preferred not in swaps:
+            swaps[result] = preferred
+            swaps[preferred] = result
+    return with_tensors_renamed(program, swaps) if swaps else program

@@ -1,0 +1,120 @@
+"""What the derivative by a tensor is the sum of, until all of it is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from tcdsl.autodiff.regions import box
+from tcdsl.autodiff.tape import shared
+from tcdsl.autodiff.variables import positional, renamed, targets_first
+from tcdsl.autodiff.writes import read_cell
+from tcdsl.ir.build import apply, index
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Expr, Read
+from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor
+from tcdsl.shapes.solve import solve
+
+__all__ = ["Contributions"]
+
+
+class _Owner(Protocol):
+    def tensor(self, name: str) -> Tensor: ...
+
+    def declare(self, hint: str, dtype: str, shape: tuple[Expr, ...]) -> str: ...
+
+    def append(self, statement: Statement) -> None: ...
+
+    def cell_variables(self, rank: int) -> tuple[str, ...]: ...
+
+
+class Contributions:
+    """Statements that add to ``d_X`` and whole tensors that are added to it, for each tensor X.
+
+    The statements' targets name X itself; `total` makes the adjoint tensors.
+    """
+
+    def __init__(self, owner: _Owner) -> None:
+        self._owner = owner
+        self._statements: dict[str, list[Statement]] = {}
+        self._wholes: dict[str, list[str]] = {}
+
+    def add(self, tensor: str, statement: Statement) -> None:
+        """Add a statement that accumulates onto the derivative by ``tensor``."""
+        whole = self._whole(tensor, statement)
+        if whole is None:
+            self._statements.setdefault(tensor, []).append(statement)
+        else:
+            self.add_whole(tensor, whole)
+
+    def add_whole(self, tensor: str, adjoint: str) -> None:
+        """Add all cells of ``adjoint``, a tensor of the same shape, to the derivative by ``tensor``."""
+        self._wholes.setdefault(tensor, []).append(adjoint)
+
+    def total(self, tensor: str, hint: str) -> str | None:
+        """The name of the derivative by ``tensor``, made now; ``None`` if nothing contributes."""
+        wholes = self._wholes.pop(tensor, [])
+        statements = self._merged(self._statements.pop(tensor, []))
+        declared = self._owner.tensor(tensor)
+        if len(wholes) > 1 or (wholes and any(self._is_pointwise(declared, s) for s in statements)):
+            statements = self._merged([*(self._copy(declared, name) for name in wholes), *statements])
+            wholes = []
+        statements.sort(key=lambda statement: not self._is_pointwise(declared, statement))
+        current = wholes[0] if wholes else None
+        for statement in statements:
+            start: Start = Neutral() if current is None else Keep(current)
+            name = self._declare(declared, hint)
+            current = name
+            made = replace(statement, target=Access(name, statement.target.indices, statement.target.span), start=start)
+            for part in solve(made, lambda _: self._declare(declared, hint)):
+                self._owner.append(part)
+        return current
+
+    def _declare(self, tensor: Tensor, hint: str) -> str:
+        return self._owner.declare(hint, compute_dtype(tensor.dtype), tensor.shape)
+
+    def _copy(self, tensor: Tensor, adjoint: str) -> Statement:
+        cells = self._owner.cell_variables(len(tensor.shape))
+        source = self._owner.tensor(adjoint)
+        return Statement(
+            Access(tensor.name, tuple(index(name) for name in cells)),
+            "add",
+            Neutral(),
+            read_cell(source, cells, compute_dtype(source.dtype)),
+            Domain.from_set(box(cells, tensor.shape)),
+        )
+
+    def _is_pointwise(self, tensor: Tensor, statement: Statement) -> bool:
+        # One value for every cell, each at a point of its own.
+        variables = statement.domain.variables
+        if statement.condition is not None or statement.target.indices != tuple(index(name) for name in variables):
+            return False
+        every = box(variables, tensor.shape)
+        return statement.domain == Domain.from_set(every) or bool(statement.domain.set.is_equal(every))
+
+    def _whole(self, tensor: str, statement: Statement) -> str | None:
+        # The tensor whose cells a statement adds, one for one.
+        value = statement.value
+        declared = self._owner.tensor(tensor)
+        if not isinstance(value, Read) or value.indices != statement.target.indices:
+            return None
+        source = self._owner.tensor(value.tensor)
+        if source.shape != declared.shape or source.dtype != compute_dtype(declared.dtype):
+            return None
+        return value.tensor if self._is_pointwise(declared, statement) else None
+
+    def _merged(self, statements: list[Statement]) -> list[Statement]:
+        """One statement for all that add at the same cells from the same points."""
+        groups: dict[object, Statement] = {}
+        for statement in statements:
+            statement = targets_first(statement)
+            common = positional(statement)
+            key = (common.target.indices, common.domain, common.condition, common.oob)
+            have = groups.get(key)
+            if have is None:
+                groups[key] = statement
+            else:
+                same = renamed(statement, have.domain.variables)
+                groups[key] = replace(have, value=shared(apply("add", have.value, same.value)))
+        return list(groups.values())

@@ -1,0 +1,229 @@
+"""Simplification of one scalar step: constant folding and the identities that derivatives leave behind.
+
+Every identity keeps NaN and inf: ``0 * x`` stays, because ``x`` may be NaN; a term that a derivative rule says is zero is not
+built in the first place. ``x + 0`` becomes ``x``, which differs in the sign of a zero only, and rounding never changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from tcdsl.ir.build import apply, cast, constant, truth
+from tcdsl.ir.dtypes import is_boolean, is_floating
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, is_affine_index
+from tcdsl.ir.primitives import PRIMITIVES
+
+__all__ = ["fold", "negated"]
+
+_OPPOSITE = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
+
+
+def fold(step: Expr, definition: Callable[[Expr], Expr] = lambda leaf: leaf) -> Expr:
+    """``fold(Apply("mul", (x, Constant(1.0))))`` is ``x``; a step that nothing applies to is returned as it is.
+
+    ``definition`` gives what stands behind an argument that is a name. The result may hold further steps to fold.
+    """
+    match step:
+        case Cast(operand=operand, dtype=dtype):
+            return _cast(operand, dtype, step, definition)
+        case Apply():
+            return _applied(step, definition)
+        case _:
+            return step
+
+
+def negated(condition: Expr, definition: Callable[[Expr], Expr] = lambda leaf: leaf) -> Expr:
+    """The opposite of a condition; comparisons of floats keep a ``not_``, because NaN compares false both ways."""
+    step = definition(condition)
+    if isinstance(step, Apply):
+        if step.primitive == "not_":
+            return step.arguments[0]
+        if step.primitive in _OPPOSITE and not is_floating(step.arguments[0].dtype):
+            return apply(_OPPOSITE[step.primitive], *step.arguments)
+    return apply("not_", condition)
+
+
+def _cast(operand: Expr, dtype: str, step: Expr, definition: Callable[[Expr], Expr]) -> Expr:
+    inner = definition(operand)
+    if isinstance(operand, Constant):
+        return cast(operand, dtype)
+    if isinstance(inner, Cast) and inner.operand.dtype == dtype and np.can_cast(dtype, inner.dtype, casting="safe"):
+        return inner.operand
+    return step if operand.dtype != dtype else operand
+
+
+def _applied(step: Apply, definition: Callable[[Expr], Expr]) -> Expr:
+    arguments = step.arguments
+    if all(isinstance(argument, Constant) for argument in arguments):
+        folded = _constants(step)
+        if folded is not None:
+            return folded
+    plain = apply(step.primitive, *arguments, span=step.span)
+    if plain != step:
+        return plain
+    rule = _RULES.get(step.primitive)
+    changed = None if rule is None else rule(arguments, definition)
+    return step if changed is None else changed
+
+
+def _constants(step: Apply) -> Constant | None:
+    values = []
+    for argument in step.arguments:
+        if not isinstance(argument, Constant):
+            return None
+        values.append(np.dtype(argument.dtype).type(argument.value))
+    with np.errstate(all="ignore"):
+        try:
+            result = PRIMITIVES[step.primitive].evaluate(*values)
+            number = np.asarray(result).astype(step.dtype).item()
+        except (ArithmeticError, ValueError):
+            return None
+    return constant(number, step.dtype, step.span)
+
+
+def _number(expr: Expr, value: float) -> bool:
+    return isinstance(expr, Constant) and not is_boolean(expr.dtype) and expr.value == value
+
+
+def _zero(expr: Expr) -> bool:
+    return _number(expr, 0)
+
+
+def _under(expr: Expr, primitive: str, definition: Callable[[Expr], Expr]) -> Expr | None:
+    # The argument of a unary primitive behind a name.
+    step = definition(expr)
+    return step.arguments[0] if isinstance(step, Apply) and step.primitive == primitive else None
+
+
+_Arguments = tuple[Expr, ...]
+_Lookup = Callable[[Expr], Expr]
+
+
+def _add(arguments: _Arguments, definition: _Lookup) -> Expr | None:
+    left, right = arguments
+    if _zero(left):
+        return right
+    if _zero(right):
+        return left
+    if left == right and is_floating(left.dtype):
+        return apply("mul", constant(2, left.dtype), left)
+    opposite = _under(right, "neg", definition)
+    if opposite is not None:
+        return apply("sub", left, opposite)
+    opposite = _under(left, "neg", definition)
+    return None if opposite is None else apply("sub", right, opposite)
+
+
+def _sub(arguments: _Arguments, definition: _Lookup) -> Expr | None:
+    left, right = arguments
+    if _zero(left) and is_floating(left.dtype):
+        return apply("neg", right)
+    opposite = _under(right, "neg", definition)
+    return None if opposite is None else apply("add", left, opposite)
+
+
+def _mul(arguments: _Arguments, definition: _Lookup) -> Expr | None:
+    left, right = arguments
+    if isinstance(right, Constant) and not isinstance(left, Constant):
+        return apply("mul", right, left)
+    if is_floating(left.dtype):
+        if _number(left, -1):
+            return apply("neg", right)
+        for k, argument in enumerate(arguments):
+            opposite = _under(argument, "neg", definition)
+            if opposite is not None:
+                return apply("neg", apply("mul", *(opposite if n == k else a for n, a in enumerate(arguments))))
+        if isinstance(left, Constant) and _power_of_two(left.value):
+            inner = definition(right)
+            if isinstance(inner, Apply) and inner.primitive == "mul" and isinstance(inner.arguments[0], Constant):
+                scale = constant(float(left.value) * float(inner.arguments[0].value), left.dtype)
+                if math.isfinite(scale.value):
+                    return apply("mul", scale, inner.arguments[1])
+    return None
+
+
+def _power_of_two(value: float) -> bool:
+    return math.isfinite(value) and value != 0 and math.frexp(abs(value))[0] == 0.5
+
+
+def _div(arguments: _Arguments, definition: _Lookup) -> Expr | None:
+    left, right = arguments
+    if isinstance(right, Constant) and _power_of_two(right.value) and math.isfinite(1 / right.value):
+        return apply("mul", constant(1 / right.value, right.dtype), left)
+    opposite = _under(left, "neg", definition)
+    return None if opposite is None else apply("neg", apply("div", opposite, right))
+
+
+def _pow(arguments: _Arguments, definition: _Lookup) -> Expr | None:
+    base, exponent = arguments
+    if _number(exponent, 1):
+        return base
+    return constant(1, base.dtype) if _number(exponent, 0) else None
+
+
+def _fma(arguments: _Arguments, definition: _Lookup) -> Expr | None:
+    return apply("mul", *arguments[:2]) if _zero(arguments[2]) else None
+
+
+def _not(arguments: _Arguments, definition: _Lookup) -> Expr | None:
+    opposite = negated(arguments[0], definition)
+    return None if opposite == Apply("not_", arguments, "bool") else opposite
+
+
+def _compare(primitive: str) -> Callable[[_Arguments, _Lookup], Expr | None]:
+    reflexive = primitive in ("le", "ge", "eq")
+
+    def rule(arguments: _Arguments, definition: _Lookup) -> Expr | None:
+        if arguments[0] == arguments[1] and not is_floating(arguments[0].dtype):
+            return truth(reflexive)
+        return None
+
+    return rule
+
+
+def _where(arguments: _Arguments, definition: _Lookup) -> Expr | None:
+    condition, chosen, other = arguments
+    opposite = _under(condition, "not_", definition)
+    if opposite is not None:
+        return apply("where", opposite, other, chosen)
+    step = definition(chosen)
+    if isinstance(step, Apply) and step.primitive == "where" and step.arguments[0] == condition:
+        return apply("where", condition, step.arguments[1], other)
+    step = definition(other)
+    if isinstance(step, Apply) and step.primitive == "where" and step.arguments[0] == condition:
+        return apply("where", condition, chosen, step.arguments[2])
+    return None
+
+
+def _logical(neutral: bool) -> Callable[[_Arguments, _Lookup], Expr | None]:
+    def rule(arguments: _Arguments, definition: _Lookup) -> Expr | None:
+        left, right = arguments
+        if left == right:
+            return left
+        # The right side may only go unevaluated where it cannot fail: an index condition, not a read.
+        if right == truth(not neutral) and is_affine_index(left):
+            return right
+        return None
+
+    return rule
+
+
+_RULES: dict[str, Callable[[_Arguments, _Lookup], Expr | None]] = {
+    "id": lambda arguments, definition: arguments[0],
+    "fst": lambda arguments, definition: arguments[0],
+    "snd": lambda arguments, definition: arguments[1],
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "div": _div,
+    "pow": _pow,
+    "fma": _fma,
+    "not_": _not,
+    "where": _where,
+    "and_": _logical(True),
+    "or_": _logical(False),
+    **{name: _compare(name) for name in _OPPOSITE},
+}

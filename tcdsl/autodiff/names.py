@@ -1,0 +1,38 @@
+"""Names that are still free, for what a derivative adds to a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tcdsl.ir.program import Program
+
+__all__ = ["Names", "names_of"]
+
+
+class Names:
+    """The names in use: ``Names(["x"]).fresh("x")`` is ``"x_2"``, the next one ``"x_3"``."""
+
+    def __init__(self, used: Iterable[str] = ()) -> None:
+        self._used = set(used)
+
+    def fresh(self, hint: str) -> str:
+        """``hint``, or ``hint`` with the smallest number that makes it new; the result counts as used."""
+        name = hint
+        number = 2
+        while name in self._used:
+            name = f"{hint}_{number}"
+            number += 1
+        self._used.add(name)
+        return name
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._used
+
+
+def names_of(program: Program) -> Names:
+    """The names of a program's tensors, sizes and index variables: one name space, so that its text stays clear."""
+    used = {tensor.name for tensor in (*program.inputs, *program.tensors)}
+    used.update(size.name for size in program.sizes)
+    for statement in program.statements:
+        used.update(statement.domain.variables)
+    return Names(used)

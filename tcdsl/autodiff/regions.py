@@ -1,0 +1,194 @@
+"""Where contributions go: the cells behind a read, as pieces on which every index is one affine expression.
+
+A read through ``clamp`` finds the first cell, the last one or its own: three pieces, and the sum over all positions that read a
+cell is the sum over the pieces. Periodic boundaries are pieces for one period on either side; what lies further out
+(shifts of more than a whole extent) keeps an index that is computed at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import (
+    Apply,
+    Boundary,
+    Constant,
+    Expr,
+    IndexValue,
+    SizeValue,
+    index_variables,
+    is_affine_index,
+)
+from tcdsl.ir.program import AxisExtent, Program
+from tcdsl.shapes.affine import NotAffine, condition_set, function_of, universe
+from tcdsl.shapes.linear import normalized
+
+__all__ = ["Place", "box", "in_range", "places", "remapped", "restrict", "size_context"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A part of a domain and the cell that each of its points reads. ``total``: every index is affine and in range."""
+
+    points: isl.Set
+    indices: tuple[Expr, ...]
+    total: bool
+
+
+def size_context(program: Program) -> isl.Set:
+    """What is known about the sizes of a program: extents are not negative, definitions and assertions hold."""
+    known = universe((), [size.name for size in program.sizes])
+    for size in program.sizes:
+        if isinstance(size.source, AxisExtent):
+            fact = apply("ge", SizeValue(size.name), integer(0))
+        else:
+            fact = apply("eq", SizeValue(size.name), size.source)
+        known = _knowing(known, fact)
+    for assertion in program.assertions:
+        known = _knowing(known, assertion.condition)
+    return known.params()
+
+
+def _knowing(known: isl.Set, fact: Expr) -> isl.Set:
+    try:
+        return known.intersect(condition_set(fact, known))
+    except NotAffine:
+        return known
+
+
+def box(variables: Sequence[str], extents: Sequence[Expr]) -> isl.Set:
+    """All cells of a tensor: one variable per axis, from 0 to its extent."""
+    cells = universe(variables, ())
+    for name, extent in zip(variables, extents, strict=True):
+        position = function_of(IndexValue(name), cells)
+        cells = cells.intersect(in_range(position, extent, cells))
+    return cells
+
+
+def in_range(function: isl.PwAff, extent: Expr, points: isl.Set) -> isl.Set:
+    """Where an index lies in ``[0, extent)``."""
+    return function.nonneg_set().intersect(function.lt_set(function_of(extent, points)))
+
+
+def restrict(
+    points: isl.Set, conditions: Sequence[Expr], expand: Callable[[Expr], Expr]
+) -> tuple[isl.Set, tuple[Expr, ...]]:
+    """``points`` where the affine ones of ``conditions`` hold, and the others. ``expand`` writes a condition out."""
+    left: list[Expr] = []
+    for condition in conditions:
+        whole = expand(condition)
+        if _conjuncts_hold(whole):
+            for part in _conjuncts(whole):
+                points = points.intersect(condition_set(part, points))
+        else:
+            left.append(condition)
+    return points, tuple(left)
+
+
+def _conjuncts(condition: Expr) -> list[Expr]:
+    if isinstance(condition, Apply) and condition.primitive == "and_":
+        return [part for argument in condition.arguments for part in _conjuncts(argument)]
+    return [condition]
+
+
+def _conjuncts_hold(condition: Expr) -> bool:
+    # Whether isl can speak of the condition; asked on a space without dimensions, where only the form matters.
+    probe = universe(sorted(index_variables(condition)), ())
+    try:
+        condition_set(condition, probe)
+    except NotAffine:
+        return False
+    return True
+
+
+def places(
+    indices: Sequence[Expr],
+    boundaries: Sequence[Boundary],
+    extents: Sequence[Expr],
+    points: isl.Set,
+    context: isl.Set,
+) -> list[Place]:
+    """The cells of a tensor of shape ``extents`` that a read at ``points`` finds, piece by piece.
+
+    An axis whose boundary is ``FILL`` counts as in range: the caller has restricted the points.
+    """
+    parts: list[tuple[isl.Set, tuple[Expr, ...]]] = [(points, ())]
+    total = True
+    for axis, boundary, extent in zip(indices, boundaries, extents, strict=True):
+        try:
+            if not is_affine_index(axis):
+                raise NotAffine(axis)
+            function = function_of(axis, points)
+            inside = in_range(function, extent, points)
+        except NotAffine:
+            parts = [(part, (*found, remapped(axis, boundary, extent))) for part, found in parts]
+            total = False
+            continue
+        pieces = _pieces(axis, function, inside, boundary, extent)
+        if boundary in (Boundary.SKIP, Boundary.FILL, Boundary.CHECK):
+            total = total and points.intersect_params(context).is_subset(inside)
+        parts = [
+            (cut, (*found, index))
+            for part, found in parts
+            for piece, index in pieces
+            if not (cut := part.intersect(piece)).intersect_params(context).is_empty()
+        ]
+    return [Place(part, found, total) for part, found in parts]
+
+
+def _pieces(
+    axis: Expr, function: isl.PwAff, inside: isl.Set, boundary: Boundary, extent: Expr
+) -> list[tuple[isl.Set, Expr]]:
+    pieces = [(inside, axis)]
+    below = function.add_constant_val(isl.Val(1)).neg().nonneg_set()
+    last = apply("sub", extent, integer(1))
+    match boundary:
+        case Boundary.CLAMP:
+            above = function.ge_set(function_of(extent, inside))
+            some = function_of(extent, inside).pos_set()
+            return [*pieces, (below.intersect(some), integer(0)), (above.intersect(some), last)]
+        case Boundary.WRAP:
+            copies = [normalized(apply("add", axis, extent)), normalized(apply("sub", axis, extent))]
+        case Boundary.REFLECT:
+            copies = [normalized(apply("neg", axis)), normalized(apply("sub", apply("mul", integer(2), last), axis))]
+        case Boundary.SYMMETRIC:
+            mirrored = apply("sub", integer(-1), axis)
+            copies = [normalized(mirrored), normalized(apply("add", mirrored, apply("mul", integer(2), extent)))]
+        case _:
+            return pieces
+    rest = inside.complement()
+    for copy in copies:
+        found = in_range(function_of(copy, inside), extent, inside).intersect(rest)
+        pieces.append((found, copy))
+        rest = rest.subtract(found)
+    some = function_of(extent, inside).pos_set()
+    return [*pieces, (rest.intersect(some), remapped(axis, boundary, extent))]
+
+
+def remapped(axis: Expr, boundary: Boundary, extent: Expr) -> Expr:
+    """The cell that an index finds, computed at run time: ``max(min(ids[i], N - 1), 0)`` for ``clamp``."""
+    last = apply("sub", extent, integer(1))
+    match boundary:
+        case Boundary.CLAMP:
+            return apply("max", apply("min", axis, last), integer(0))
+        case Boundary.WRAP:
+            return apply("mod", axis, extent)
+        case Boundary.REFLECT:
+            period = apply("mul", integer(2), last)
+            # One cell has period 0, and every index finds it.
+            phase = apply("mod", axis, apply("max", period, integer(1)))
+            return apply("min", phase, apply("sub", period, phase)) if not _is_one(extent) else integer(0)
+        case Boundary.SYMMETRIC:
+            period = apply("mul", integer(2), extent)
+            phase = apply("mod", axis, period)
+            return apply("min", phase, apply("sub", apply("sub", period, integer(1)), phase))
+        case _:
+            return axis
+
+
+def _is_one(extent: Expr) -> bool:
+    return isinstance(extent, Constant) and extent.value == 1

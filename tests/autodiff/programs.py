@@ -1,0 +1,54 @@
+"""Programs written out by hand, and what every derivative of one must satisfy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tcdsl.autodiff import adjoint
+from tcdsl.autodiff.checks import check_program_gradient
+from tcdsl.ir.interpreter import interpret
+from tcdsl.ir.parser import parse_program
+from tcdsl.ir.printer import format_program
+from tcdsl.ir.program import Program
+from tcdsl.ir.verifier import verify
+
+__all__ = ["check", "floating_inputs", "program", "pulled_back", "text_of_adjoint", "values"]
+
+
+def program(inputs: str, tensors: str, body: str, output: str = "y") -> Program:
+    """``program("x: float64[N]", "y: float64", "y[()] += x[i] for [i]: 0 <= i < N")``; ``;`` separates declarations."""
+    lines = ["program p", *(f"input {part.strip()}" for part in inputs.split(";"))]
+    lines += [f"tensor {part.strip()}" for part in tensors.split(";")]
+    text = "\n".join(lines) + f"\n\n{body}\n\nreturn {output}\n"
+    return parse_program(text)
+
+
+def floating_inputs(made: Program) -> list[str]:
+    return [tensor.name for tensor in made.inputs if tensor.dtype.startswith("float")]
+
+
+def check(made: Program, *inputs: object, wrt: Sequence[str] | None = None, order: int = 2) -> None:
+    """The dot-product identity, to the given order; each adjoint is a valid program and parses back."""
+    arrays = [np.asarray(array) for array in inputs]
+    names = floating_inputs(made) if wrt is None else list(wrt)
+    derivative = adjoint(made, names)
+    verify(made, deep=True)
+    verify(derivative, deep=True)
+    assert parse_program(format_program(derivative)) == derivative
+    check_program_gradient(made, arrays, names, order=order)
+
+
+def values(made: Program, *inputs: object) -> list[np.ndarray]:
+    return interpret(made, [np.asarray(array) for array in inputs]).outputs
+
+
+def pulled_back(
+    made: Program, inputs: Sequence[object], seeds: Sequence[object], wrt: Sequence[str]
+) -> list[np.ndarray]:
+    return values(adjoint(made, wrt, keep_outputs=False), *inputs, *seeds)
+
+
+def text_of_adjoint(made: Program, wrt: Sequence[str]) -> str:
+    return format_program(adjoint(made, wrt, keep_outputs=False))

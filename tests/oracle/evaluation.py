@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from tests.oracle.accesses import AxisAccess, reading_accesses
 from tests.oracle.kinds import concrete, fresh_kind, is_bool
-from tests.oracle.nodes import Cell, Fold, Node, Number, Operation, Variable, variables_of, walk
+from tests.oracle.nodes import Cell, Fold, Node, Number, Variable, variables_of, walk
 from tests.oracle.outcome import DataIndexFaultError, DtypeFaultError, FaultError, ShapeFaultError, UnspecifiedError
-from tests.oracle.ranges import candidates, check_bare_extents, explicit_ranges, half_bounded, solve
+from tests.oracle.ranges import Ends, candidates, check_bare_extents, explicit_ranges, solve
 from tests.oracle.reader import Statement
 from tests.oracle.values import INTEGERS, OutOfRangeError, Values, combine, neutral
 
@@ -68,7 +69,7 @@ def _target_accesses(statement: Statement, shape: tuple[int, ...]) -> list[AxisA
     return [AxisAccess(index, extent, False, None) for index, extent in pairs if not _data(index)]
 
 
-def _inferred_shape(statement: Statement, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, ...]:
+def _inferred_shape(statement: Statement, ranges: Mapping[str, Any]) -> tuple[int, ...]:
     extents = []
     plain = Values({}, {})
     for index in statement.indices:
@@ -120,15 +121,8 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     check_bare_extents([access for access in accesses if not (lenient and access.conditional)], bare_target)
     if fresh:
         bounding = [a for a in accesses if not (lenient and a.conditional and a.variables <= sure)]
-        try:
-            ranges = solve([*outer, *inner], explicit, bounding)
-            shape = _inferred_shape(statement, ranges)
-        except FaultError:
-            if half_bounded(statement, explicit):
-                raise UnspecifiedError("a condition that bounds on one side, or to one value, as a range") from None
-            raise
-        if half_bounded(statement, explicit) and any(_equation(condition) for condition in statement.conditions):
-            raise UnspecifiedError("an equation as a range")
+        ranges: Mapping[str, Ends] = solve([*outer, *inner], explicit, bounding)
+        shape = _inferred_shape(statement, ranges)
     else:
         ranges = explicit
         shape = target.array.shape if target.array is not None else target.shape
@@ -149,10 +143,6 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     result = _accumulated(statement, target, values, shape, (outer, box, required))
     result.doubtful = doubt
     return result
-
-
-def _equation(condition: Node) -> bool:
-    return isinstance(condition, Operation) and condition.name == "=="
 
 
 def _new_cells(statement: Statement, target: Target, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -6,63 +6,73 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from tests.oracle.accesses import AxisAccess
-from tests.oracle.kinds import COMPARISONS
-from tests.oracle.nodes import Fold, Node, Number, Operation, Variable, variables_of, walk
+from tests.oracle.nodes import Fold, Node, Number, Operation, Variable, walk
 from tests.oracle.outcome import FaultError, ShapeFaultError, UnspecifiedError
 from tests.oracle.reader import Statement
 from tests.oracle.values import INTEGERS, Values
 
-__all__ = ["candidates", "check_bare_extents", "explicit_ranges", "half_bounded", "solve"]
+__all__ = ["Ends", "candidates", "check_bare_extents", "explicit_ranges", "solve"]
 
 _PLAIN = Values({}, {})
 
 
-def _ends(condition: Node) -> tuple[str, int, int] | None:
-    # An explicit range: a condition between one index variable and sizes.
-    if isinstance(condition, Operation) and condition.name == "and":
-        pair = [part for part in condition.arguments if isinstance(part, Operation)]
-        if len(pair) == 2 and all(part.name in ("<", "<=") for part in pair):
-            (low, first), (second, high) = (part.arguments for part in pair)
-            same = isinstance(first, Variable) and isinstance(second, Variable) and first.name == second.name
-            if same and isinstance(low, Number) and isinstance(high, Number):
-                return first.name, int(low.value) + (pair[0].name == "<"), int(high.value) + (pair[1].name == "<=")
-    if isinstance(condition, Operation) and condition.name in ("<", "<="):
-        first, second = condition.arguments
-        if isinstance(first, Variable) and isinstance(second, Number):
-            return first.name, 0, int(second.value) + (condition.name == "<=")
-    if isinstance(condition, Operation) and condition.name in (">", ">="):
-        first, second = condition.arguments
-        if isinstance(first, Number) and isinstance(second, Variable):
-            return second.name, 0, int(first.value) + (condition.name == ">=")
-    return None
+Ends = tuple[int | None, int | None]  # half open; None where nothing is stated
+
+_SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
-def _conditions(statement: Statement) -> list[Node]:
-    folds = [node for node in walk(statement.value) if isinstance(node, Fold)]
-    return [*statement.conditions, *(condition for fold in folds for condition in fold.conditions)]
+def _comparison(part: Node) -> tuple[str, Ends] | None:
+    # What ``i < 3`` or ``3 > i`` states of i; None for anything but one index variable against a size.
+    if not isinstance(part, Operation) or part.name not in _SWAPPED:
+        return None
+    first, second = part.arguments
+    name = part.name
+    if isinstance(first, Number) and isinstance(second, Variable):
+        first, second, name = second, first, _SWAPPED[part.name]
+    if not isinstance(first, Variable) or not isinstance(second, Number):
+        return None
+    limit = int(second.value)
+    ends: dict[str, Ends] = {
+        "<": (None, limit),
+        "<=": (None, limit + 1),
+        ">": (limit + 1, None),
+        ">=": (limit, None),
+        "==": (limit, limit + 1),
+    }
+    return first.name, ends[name]
 
 
-def half_bounded(statement: Statement, explicit: Mapping[str, tuple[int, int]]) -> bool:
-    """Whether a condition bounds a variable on one side or to one value, so that it may or may not be a range."""
-    for condition in _conditions(statement):
-        if isinstance(condition, Operation) and condition.name in COMPARISONS - {"!="} and _ends(condition) is None:
-            first, second = condition.arguments
-            if {type(first), type(second)} == {Number, Variable} and not variables_of(condition) <= explicit.keys():
-                return True
-    return False
+def _stated(condition: Node) -> list[tuple[str, Ends]]:
+    # A high end alone implies 0 <= i; in ``a <= i < b`` it is not alone.
+    parts = condition.arguments if isinstance(condition, Operation) and condition.name == "and" else (condition,)
+    found: dict[str, Ends] = {}
+    for name, ends in filter(None, map(_comparison, parts)):
+        found[name] = _met(found.get(name, (None, None)), ends)
+    return [(name, (0 if low is None else low, high)) for name, (low, high) in found.items()]
 
 
-def explicit_ranges(statement: Statement) -> dict[str, tuple[int, int]]:
-    """Half-open ranges that generators and conditions state; several on one variable mean their intersection."""
-    stated = list(statement.ranges)
+def _met(one: Ends, other: Ends) -> Ends:
+    lows = [low for low in (one[0], other[0]) if low is not None]
+    highs = [high for high in (one[1], other[1]) if high is not None]
+    return max(lows, default=None), min(highs, default=None)
+
+
+def explicit_ranges(statement: Statement) -> dict[str, Ends]:
+    """Ranges that generators and conditions state; several on one variable mean their intersection.
+
+    A reduction's conditions state ranges of its own variables only: for others they filter.
+    """
+    stated: list[tuple[str, Ends]] = [(name, (low, high)) for name, low, high in statement.ranges]
+    for condition in statement.conditions:
+        stated += _stated(condition)
     for node in walk(statement.value):
         if isinstance(node, Fold):
-            stated += node.ranges
-    stated += [ends for ends in map(_ends, _conditions(statement)) if ends is not None]
-    found: dict[str, tuple[int, int]] = {}
-    for name, low, high in stated:
-        before = found.get(name, (low, high))
-        found[name] = (max(low, before[0]), min(high, before[1]))
+            stated += [(name, (low, high)) for name, low, high in node.ranges]
+            for condition in node.conditions:
+                stated += [(name, ends) for name, ends in _stated(condition) if name in node.variables]
+    found: dict[str, Ends] = {}
+    for name, ends in stated:
+        found[name] = _met(found.get(name, (None, None)), ends)
     return found
 
 
@@ -112,10 +122,10 @@ def _interval(
 
 
 def solve(
-    variables: Sequence[str], explicit: Mapping[str, tuple[int, int]], accesses: Sequence[AxisAccess]
+    variables: Sequence[str], explicit: Mapping[str, Ends], accesses: Sequence[AxisAccess]
 ) -> dict[str, tuple[int, int]]:
     """Rule 2: the range of every variable, in rounds."""
-    solved = dict(explicit)
+    solved = {name: (low, high) for name, (low, high) in explicit.items() if low is not None and high is not None}
     while not solved.keys() >= set(variables):
         found = {}
         for name in variables:
@@ -123,7 +133,7 @@ def solve(
             if name not in solved and fit:
                 ends = _interval(name, fit, solved)
                 if ends is not None:
-                    found[name] = ends
+                    found[name] = _overridden(ends, explicit.get(name, (None, None)))
         if not found:
             missing = sorted(set(variables) - solved.keys())
             raise FaultError(f"nothing bounds {', '.join(missing)}: write a range")
@@ -131,13 +141,22 @@ def solve(
     return solved
 
 
+def _overridden(ends: tuple[int, int], stated: Ends) -> tuple[int, int]:
+    # Accesses give the end that is not stated; they never narrow the other.
+    low, high = (found if given is None else given for found, given in zip(ends, stated, strict=True))
+    if low >= high and stated != (None, None):
+        raise UnspecifiedError("the extent that follows from an empty range with a stated end")
+    return low, high
+
+
 def candidates(
-    variables: Sequence[str], ranges: Mapping[str, tuple[int, int]], accesses: Sequence[AxisAccess]
+    variables: Sequence[str], ranges: Mapping[str, Ends], accesses: Sequence[AxisAccess]
 ) -> dict[str, range]:
     """For each variable the integers worth trying: its range, and what accesses by it alone allow."""
     found = {}
     for name in variables:
-        box = range(*ranges[name]) if name in ranges else INTEGERS
+        low, high = ranges.get(name, (None, None))
+        box = range(INTEGERS.start if low is None else low, INTEGERS.stop if high is None else high)
         alone = [access for access in accesses if access.variables == {name}]
         fit = [value for value in box if all(_in_range(access, {name: value}) for access in alone)]
         found[name] = range(fit[0], fit[-1] + 1) if fit else range(0)

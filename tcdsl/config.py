@@ -1,4 +1,5 @@
-"""Settings: an argument wins over ``with tc.config(...)``, that over a ``TCDSL_*`` environment variable, that over the default.
+"""Settings: an argument wins over ``with tc.config(...)``, that over a ``TCDSL_*`` environment variable, that over the
+default.
 
 ::
 
@@ -27,10 +28,10 @@ CHECKS = ("bounds", "nan", "ir")
 class Settings:
     """What `config` sets.
 
-    ``threads``: the most threads that a call may use, 0 for all cores. ``check``: any of ``bounds`` (every access of generated
-    code is tested), ``nan`` (outputs are searched for NaN) and ``ir`` (programs are verified between passes). ``optimize``:
-    whether statements are fused. ``debug``: whether generated code is timed and logged. ``cache_dir``: where generated
-    modules live, the user's cache directory if empty.
+    ``threads``: the most threads that a call may use, 0 for all cores. ``check``: any of ``bounds`` (every access of
+    generated code is tested), ``nan`` (outputs are searched for NaN) and ``ir`` (programs are verified between passes).
+    ``optimize``: whether statements are fused. ``debug``: whether generated code is timed and logged. ``cache_dir``:
+    where generated modules live, the user's cache directory if empty.
     """
 
     threads: int = 0
@@ -54,7 +55,9 @@ def _check(value: object) -> frozenset[str]:
     names = frozenset(n.strip() for n in value.split(",") if n.strip()) if isinstance(value, str) else frozenset(value)  # type: ignore[call-overload]
     unknown = sorted(names - set(CHECKS))
     if unknown:
-        raise ConfigurationError(f"check={value!r} names {', '.join(map(repr, unknown))}; choose from {', '.join(CHECKS)}")
+        raise ConfigurationError(
+            f"check={value!r} names {', '.join(map(repr, unknown))}; choose from {', '.join(CHECKS)}"
+        )
     return names
 
 

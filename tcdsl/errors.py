@@ -1,6 +1,7 @@
 """The one exception family, and the one way in which a fault is shown to the user.
 
-A `Diagnostic` is a fact with a place in the user's source. It is rendered once, here, with the source line and a caret::
+A `Diagnostic` is a fact with a place in the user's source. It is rendered once, here, with the source line and a
+caret::
 
     conv.py:3: the index `k` occurs only in a condition
         O[n] += I[n], k < 3

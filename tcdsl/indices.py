@@ -1,7 +1,7 @@
 """Index letters to import, for code that static checkers read: ``from tcdsl.indices import i, j, k``.
 
-In a decorated function a one-letter lower-case name that the function has not bound is an index variable anyway; the import
-tells checkers that it exists. The letters do nothing by themselves.
+In a decorated function a one-letter lower-case name that the function has not bound is an index variable anyway; the
+import tells checkers that it exists. The letters do nothing by themselves.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import string
 from typing import Any
 
-__all__ = [*string.ascii_lowercase, "IndexLetter"]
+__all__ = ["IndexLetter"]
+__all__ += list(string.ascii_lowercase)
 
 
 class IndexLetter:
@@ -36,7 +37,7 @@ h: Any
 i: Any
 j: Any
 k: Any
-l: Any  # noqa: E741
+l: Any
 m: Any
 n: Any
 o: Any

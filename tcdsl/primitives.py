@@ -1,81 +1,30 @@
-"""The primitives as functions to import: ``from tcdsl.primitives import relu, exp``.
+"""The language's functions to import, for code that static checkers read: ``from tcdsl.primitives import relu, exp,
+clamp``.
 
-Decorated functions know them without an import. On symbolic arrays they build programs; on NumPy arrays and numbers they compute.
+Decorated functions know them without an import. On symbolic arrays the primitives build programs; on NumPy arrays and
+numbers they compute.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from tcdsl.frontend.functions import LANGUAGE_FUNCTIONS
 
-from tcdsl.frontend.operators import ArithmeticOperators
-from tcdsl.ir.dtypes import DTYPES
-from tcdsl.ir.primitives import PRIMITIVES
-
-__all__ = ["PrimitiveFunction", "assign", "clamp", "get", "reflect", "symmetric", "wrap"]
+__all__ = ["names"]
 
 
-class PrimitiveFunction:
-    """One primitive, by name. ``__tcdsl_name__`` is the name of its row in the table."""
-
-    def __init__(self, name: str) -> None:
-        self.__tcdsl_name__ = name
-        self.__name__ = name
-        self.__doc__ = f"The primitive `{name}` of the language, elementwise."
-
-    def __call__(self, *arguments: Any) -> Any:
-        row = PRIMITIVES[self.__tcdsl_name__]
-        if len(arguments) != row.arity:
-            raise TypeError(f"{row.name}() takes {row.arity} arguments, not {len(arguments)}")
-        if any(isinstance(argument, ArithmeticOperators) for argument in arguments):
-            from tcdsl.frontend.calls import call_function
-
-            return call_function(self, arguments, {})
-        return np.vectorize(row.evaluate)(*arguments)
-
-    def __repr__(self) -> str:
-        return f"<primitive {self.__tcdsl_name__}>"
-
-
-class _CastFunction:
-    """``float32(x)`` as a function of the language."""
-
-    def __init__(self, name: str) -> None:
-        self.__tcdsl_name__ = name
-        self.__name__ = name
-
-    def __call__(self, argument: Any) -> Any:
-        if isinstance(argument, ArithmeticOperators):
-            from tcdsl.frontend.calls import call_function
-
-            return call_function(self, (argument,), {})
-        return np.asarray(argument).astype(self.__tcdsl_name__)[()]
-
-
-def _only_in_statements(name: str) -> Any:
-    def function(*_: Any, **__: Any) -> Any:
-        raise TypeError(f"{name}() has a meaning only inside a tensor statement of an @op or @cd function")
-
-    function.__name__ = name
-    function.__tcdsl_name__ = name  # type: ignore[attr-defined]
-    function.__doc__ = f"`{name}` as it is written in tensor statements; see the language reference."
-    return function
-
-
-assign = _only_in_statements("assign")
-clamp = _only_in_statements("clamp")
-wrap = _only_in_statements("wrap")
-reflect = _only_in_statements("reflect")
-symmetric = _only_in_statements("symmetric")
-get = _only_in_statements("get")
-
-_functions: dict[str, Any] = {name: PrimitiveFunction(name) for name in PRIMITIVES}
-_functions.update({name: _CastFunction(name) for name in DTYPES if name != "bool"})
+def names() -> list[str]:
+    """The names that this module offers."""
+    return sorted(LANGUAGE_FUNCTIONS)
 
 
 def __getattr__(name: str) -> Any:
     try:
-        return _functions[name]
+        return LANGUAGE_FUNCTIONS[name]
     except KeyError:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return names()

@@ -1,7 +1,7 @@
 """Whole-array arithmetic in decorated functions: NumPy's broadcasting on symbolic shapes, one statement per assignment.
 
-``p - learning_rate * g`` becomes a `PendingArray`: the value of one cell, in terms of axis variables that count from the right,
-as broadcasting does. Binding it to a name, returning it or indexing it records the statement.
+``p - learning_rate * g`` becomes a `PendingArray`: the value of one cell, in terms of axis variables that count from
+the right, as broadcasting does. Binding it to a name, returning it or indexing it records the statement.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
         case SymbolicTensor():
             rank = operand.rank
             indices = tuple(IndexValue(axis_variable(rank - 1 - a)) for a in range(rank))
-            read = Read(operand.name, indices, (Boundary.SKIP,) * rank, compute_dtype(operand.dtype), span=session.location())
+            read = Read(
+                operand.name, indices, (Boundary.SKIP,) * rank, compute_dtype(operand.dtype), span=session.location()
+            )
             return Value(read, None, operand.dtype), operand.extents
         case SymbolicSize():
             return Value(operand.expr, "int", "int64"), ()
@@ -67,7 +69,10 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             )
 
 
-def broadcast(session: Session, parts: Sequence[tuple[Value, tuple[Expr, ...]]]) -> tuple[list[Value], tuple[Expr, ...]]:
+def broadcast(
+    session: Session, parts: Sequence[tuple[Value, tuple[Expr, ...]]]
+) -> tuple[list[Value], tuple[Expr, ...]]:
+    """The values of cells of several operands on their common shape, and that shape; `ShapeError` if there is none."""
     # Right-aligned. An axis of extent 1 reads its only cell; whether a symbolic extent is 1 is a guard of the program.
     rank = max(len(extents) for _, extents in parts)
     result: list[Expr] = []
@@ -92,7 +97,8 @@ def broadcast(session: Session, parts: Sequence[tuple[Value, tuple[Expr, ...]]])
                 stretched[position][IndexValue(axis_variable(k))] = integer(0)
         result.append(integer(1) if extent is None else extent)
     values = [
-        value.with_expr(substitute(value.expr, replacement)) for (value, _), replacement in zip(parts, stretched, strict=True)
+        value.with_expr(substitute(value.expr, replacement))
+        for (value, _), replacement in zip(parts, stretched, strict=True)
     ]
     return values, tuple(reversed(result))
 
@@ -141,7 +147,9 @@ _SIZE_PRIMITIVES = frozenset(("add", "sub", "mul", "floor_div", "mod", "neg", "m
 
 def _combine_numbers(session: Session, primitive: str, operands: Sequence[object], values: Sequence[Value]) -> Any:
     builder = session.builder
-    if primitive in _SIZE_PRIMITIVES and all(isinstance(o, SymbolicSize | int) and not isinstance(o, bool) for o in operands):
+    if primitive in _SIZE_PRIMITIVES and all(
+        isinstance(o, SymbolicSize | int) and not isinstance(o, bool) for o in operands
+    ):
         expr = apply(primitive, *(value.expr for value in values))
         return expr.value if isinstance(expr, Constant) else SymbolicSize(builder, _named(session, expr))
     result = apply_primitive(primitive, values, session.location())
@@ -184,14 +192,15 @@ def combine_ufunc(ufunc: Any, method: str, inputs: Sequence[object], kwargs: dic
     return combine(primitive, *inputs)
 
 
-# -- statements -----------------------------------------------------------------------------------------------------------
+# -- statements
+# --------------------------------------------------------------------------------------------
 
 
 _LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 
 
 def axes(session: Session, rank: int) -> tuple[str, ...]:
-    # Readable letters, none of which is a size of the program.
+    """Index variables for ``rank`` axes: readable letters, none of which is a size of the program."""
     taken = set(session.builder.size_names())
     letters = [letter for letter in _LETTERS if letter not in taken]
     return tuple(letters[:rank])

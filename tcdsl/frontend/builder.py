@@ -37,7 +37,8 @@ class ProgramBuilder:
         self._declared: dict[str, Tensor] = {}
         self._context: isl.Set | None = None
 
-    # -- inputs and sizes -------------------------------------------------------------------------------------------------
+    # -- inputs and sizes
+    # ------------------------------------------------------------------------------
 
     def input(
         self, label: str, dtype: str, rank: int, size_names: Sequence[str | None] = (), span: Span | None = None
@@ -123,7 +124,8 @@ class ProgramBuilder:
             return True
         return isinstance(source, Apply) and source.primitive in ("mul", "floor_div", "mod") and _non_negative(source)
 
-    # -- statements -------------------------------------------------------------------------------------------------------
+    # -- statements
+    # ------------------------------------------------------------------------------------
 
     def tensor(self, name: str) -> Tensor:
         """The declaration of an input or a tensor made so far."""
@@ -204,6 +206,8 @@ def _spoken(expr: Expr) -> str:
             return name
         case Apply(primitive=primitive, arguments=arguments):
             word = _OPERATION_NAMES.get(primitive, primitive)
-            return f"_{word}_".join(map(_spoken, arguments)) if len(arguments) > 1 else f"{word}_{_spoken(arguments[0])}"
+            return (
+                f"_{word}_".join(map(_spoken, arguments)) if len(arguments) > 1 else f"{word}_{_spoken(arguments[0])}"
+            )
         case _:
             return "size_" + "_".join(sorted(size_names(expr)))

@@ -19,10 +19,11 @@ __all__ = ["call_function"]
 
 
 def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """``function(*arguments, **keywords)``, where recognized functions of symbolic arguments become parts of the program.
+    """``function(*arguments, **keywords)``, where recognized functions of symbolic arguments become parts of the
+    program.
 
-    ``relu(x)``, ``np.exp(x)`` and ``math.sqrt(rate)`` are primitives, ``float32(x)`` a cast, ``max(a, b)`` is elementwise, and
-    ``sum(x)``, ``np.max(x, axis=0)`` reduce whole arrays as NumPy's functions do.
+    ``relu(x)``, ``np.exp(x)`` and ``math.sqrt(rate)`` are primitives, ``float32(x)`` a cast, ``max(a, b)`` is
+    elementwise, and ``sum(x)``, ``np.max(x, axis=0)`` reduce whole arrays as NumPy's functions do.
     """
     name = recognize(function)
     symbolic = any(isinstance(a, ArithmeticOperators) for a in (*arguments, *keywords.values()))

@@ -1,4 +1,6 @@
-"""Where Python asks a symbolic object for a concrete value: a number becomes a constant of the program, the rest are errors."""
+"""Where Python asks a symbolic object for a concrete value: a number becomes a constant of the program, the rest are
+errors.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,7 @@ def _refuse(value: Any, wanted: str, hint: str) -> NoReturn:
     session = session_of(f"{wanted} of a symbolic value")
     if isinstance(value, SymbolicNumber) and value.parameters:
         raise Specialize(value.parameters)
-    if isinstance(value, SymbolicArray):
-        kind = "the cells of an array are"
-    else:
-        kind = "a size is"
+    kind = "the cells of an array are" if isinstance(value, SymbolicArray) else "a size is"
     error: TcdslError = session.fault(
         DslSyntaxError,
         f"{kind} not known while the function is staged, so Python cannot use it {wanted}",
@@ -34,8 +33,8 @@ def truth_of(value: Any) -> bool:
     _refuse(
         value,
         "as a branch",
-        "one program serves every shape; write a condition in a statement (`O[i] = a if c else b`), or pass the choice as a "
-        "keyword-only argument",
+        "one program serves every shape; write a condition in a statement (`O[i] = a if c else b`), or pass the choice as "
+        "a keyword-only argument",
     )
 
 
@@ -44,8 +43,8 @@ def integer_of(value: Any) -> int:
     _refuse(
         value,
         "as an integer",
-        "one program serves every shape; use an index variable or a generator inside a statement instead of a Python loop, or "
-        "pass the number as a keyword-only argument",
+        "one program serves every shape; use an index variable or a generator inside a statement instead of a Python loop, "
+        "or pass the number as a keyword-only argument",
     )
 
 

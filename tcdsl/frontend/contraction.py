@@ -45,7 +45,10 @@ def matrix_product(left: object, right: object) -> Any:
         a_extents = (integer(1), *a_extents)
     inner = a_extents[-1]
     session.builder.require_equal(
-        inner, b_extents[-2], "`@` needs the last extent of the left and the last but one of the right to agree", session.location()
+        inner,
+        b_extents[-2],
+        "`@` needs the last extent of the left and the last but one of the right to agree",
+        session.location(),
     )
     values, extents = broadcast_parts(session, [_placed((a, a_extents), 0), _placed((b, b_extents), 1)])
     product = apply_primitive("mul", values, session.location())
@@ -61,7 +64,9 @@ def _record(
     session: Session, product: Value, inner: Expr, extents: tuple[Expr, ...], row: bool, column: bool
 ) -> SymbolicTensor:
     builder = session.builder
-    kept = [k for k in range(len(extents)) if not ((row and k == len(extents) - 2) or (column and k == len(extents) - 1))]
+    kept = [
+        k for k in range(len(extents)) if not ((row and k == len(extents) - 2) or (column and k == len(extents) - 1))
+    ]
     letters = axes(session, len(kept) + 1)
     naming: dict[Expr, Expr] = {IndexValue(_SUMMED): IndexValue(letters[-1])}
     for axis in range(len(extents)):
@@ -92,7 +97,9 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
     session = session_of("a reduction")
     if accumulate in ("argmax", "argmin"):
         raise session.fault(
-            DslSyntaxError, f"`{accumulate}` of a whole array", f"write it in index notation: `O[i] = {accumulate}(x[i, k])`"
+            DslSyntaxError,
+            f"`{accumulate}` of a whole array",
+            f"write it in index notation: `O[i] = {accumulate}(x[i, k])`",
         )
     element, extents = element_of(array, session)
     rank = len(extents)
@@ -107,7 +114,9 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
     if accumulate == "mean":
         dtype = element.logical if element.logical.startswith("float") else "float64"
     else:
-        dtype = sum_dtype(element) if kind in ("add", "multiply") else "bool" if kind in ("or", "and") else element.logical
+        dtype = (
+            sum_dtype(element) if kind in ("add", "multiply") else "bool" if kind in ("or", "and") else element.logical
+        )
     name, span = session.builder.new_version("t"), session.location()
     shape = tuple(extents[k] for k in kept)
     order = [*kept, *sorted(reduced)]

@@ -40,7 +40,7 @@ class Unwritten:
         raise session_of("a decorated function").fault(
             DslSyntaxError,
             f"`{self._name}` is read before anything is written to it",
-            f"a name that the function writes is its own: pass an outer `{self._name}` as a parameter, or write it first",
+            f"a name that the function writes is its own: write it first, or make `{self._name}` a parameter",
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -56,8 +56,8 @@ class Unwritten:
 class DeclaredTarget:
     """A target declared before its first statement.
 
-    ``extents`` is ``None`` where `output` was called without any: they are inferred. ``dtype`` of ``None`` is the type of what is
-    written.
+    ``extents`` is ``None`` where `output` was called without any: they are inferred. ``dtype`` of ``None`` is the type
+    of what is written.
     """
 
     extents: tuple[Expr, ...] | None
@@ -72,8 +72,9 @@ class DeclaredTarget:
 def output(*extents: Any, dtype: str | None = None) -> Any:
     """``C = output(N, M)`` declares a target with these extents; ``C = output()`` leaves them to be inferred.
 
-    Extents are sizes or integers; ``dtype`` is the type of what is written unless given. The first statement on ``C`` starts
-    it from the accumulator's neutral element, and cells out of the statement's range keep that (``language`` rule 3).
+    Extents are sizes or integers; ``dtype`` is the type of what is written unless given. The first statement on ``C``
+    starts it from the accumulator's neutral element, and cells out of the statement's range keep that (``language``
+    rule 3).
     """
     session = session_of("output()")
     if not extents:
@@ -95,7 +96,10 @@ def _extent(value: object, span: Span | None) -> Expr:
                 raise Diagnostic(ShapeError, f"an extent of {number}", span, hint="extents are 0 or more").error()
             return integer(number)
     raise Diagnostic(
-        DslSyntaxError, f"a {type(value).__name__} as an extent", span, hint="use integers and sizes such as `A.shape[0]`"
+        DslSyntaxError,
+        f"a {type(value).__name__} as an extent",
+        span,
+        hint="use integers and sizes such as `A.shape[0]`",
     ).error()
 
 
@@ -164,5 +168,8 @@ def bind_dimensions(
         expected = extent_expression(scope, node) if known is UNBOUND else _extent(known, scope.span(node))
         written = ast.unparse(node)
         session.builder.require_equal(
-            expected, extent, f"axis {axis} of `{label}` does not have the extent `{written}` that is bound already", scope.span(node)
+            expected,
+            extent,
+            f"axis {axis} of `{label}` does not have the extent `{written}` that is bound already",
+            scope.span(node),
         )

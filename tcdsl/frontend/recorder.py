@@ -13,8 +13,8 @@ from tcdsl.frontend.arithmetic import store_elementwise
 from tcdsl.frontend.calls import call_function
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, bind_dimensions, declared_dtype, extent_expression
 from tcdsl.frontend.environment import UNBOUND, Existing, Fresh
-from tcdsl.frontend.scope import FunctionScope
 from tcdsl.frontend.rewriting import Rewritten, annotation_names, parsed_annotation
+from tcdsl.frontend.scope import FunctionScope
 from tcdsl.frontend.session import Poison, Session, StagingStopped, materialized, session_of
 from tcdsl.frontend.statements import evaluate_local, evaluate_statement, is_local_definition
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor
@@ -68,7 +68,7 @@ class Recorder:
     def _scope(self, session: Session, thunks: Thunks) -> FunctionScope:
         return FunctionScope(session, self._function, thunks, self._filename)
 
-    # -- entry --------------------------------------------------------------------------------------------------------------
+    # -- entry -----------------------------------------------------------------------------------------------
 
     def enter(self, thunks: Thunks) -> Any:
         """What the function's own names hold before its first statement: sizes from annotations, or nothing yet."""
@@ -82,7 +82,9 @@ class Recorder:
             parsed = parsed_annotation(annotations.get(parameter.arg))
             value = scope.own(parameter.arg)
             if parsed is not None and isinstance(value, SymbolicArray):
-                self._guarded(session, lambda p=parsed, v=value, n=parameter.arg: bind_dimensions(scope, v, n, *p, found))
+                self._guarded(
+                    session, lambda p=parsed, v=value, n=parameter.arg: bind_dimensions(scope, v, n, *p, found)
+                )
         values = [found.get(name, self._before_first_write(scope, name)) for name in self._rewritten.fresh_names]
         return values[0] if len(values) == 1 else tuple(values)
 
@@ -102,7 +104,8 @@ class Recorder:
             session.faults.extend(error.diagnostics or (Diagnostic(type(error), error.message),))
             return Poison()
 
-    # -- statements ---------------------------------------------------------------------------------------------------------
+    # -- statements
+    # ------------------------------------------------------------------------------------
 
     def statement(self, number: int, thunks: Thunks, ordinary: Callable[[], tuple[Any, Any, Any]] | None) -> Any:
         """``T[...] op= value``: a tensor statement, or ordinary Python if ``T`` holds a dict, a list or the like."""
@@ -157,7 +160,8 @@ class Recorder:
         name = node.targets[0].id  # type: ignore[attr-defined]
         return self.bind(name, {name: thunks[name]}, ordinary())
 
-    # -- names and whole arrays ---------------------------------------------------------------------------------------------
+    # -- names and whole arrays
+    # ------------------------------------------------------------------------
 
     def bind(self, name: str, thunks: Thunks, value: Any) -> Any:
         """``name = value``: in `@op` a new value, in `@cd` a store if the name holds memory."""
@@ -169,7 +173,9 @@ class Recorder:
             if isinstance(current, SymbolicTensor) and current.memory:
                 if value is current:
                     return current
-                return self._guarded(session, lambda: current.become(store_elementwise(current.value(), "assign", value)))
+                return self._guarded(
+                    session, lambda: current.become(store_elementwise(current.value(), "assign", value))
+                )
         value = materialized(value, name)
         if self._in_place and isinstance(value, SymbolicTensor):
             # A fresh name declares a tensor of its own: what it holds does not follow later stores to the original.
@@ -209,7 +215,9 @@ class Recorder:
 
     def _declaration(self, scope: FunctionScope, node: ast.stmt, kind: str, extents: list[ast.expr]) -> DeclaredTarget:
         span = scope.span(node)
-        return DeclaredTarget(tuple(extent_expression(scope, extent) for extent in extents), declared_dtype(kind, span), span)
+        return DeclaredTarget(
+            tuple(extent_expression(scope, extent) for extent in extents), declared_dtype(kind, span), span
+        )
 
     def bind_dims(self, number: int, thunks: Thunks) -> Any:
         """``A.bind_dims(N, K)``: names the extents of a tensor; names bound before must agree."""
@@ -230,7 +238,8 @@ class Recorder:
         values = [found[name] if name in found else scope.holds(name) for name in names]
         return values[0] if len(values) == 1 else tuple(values)
 
-    # -- expressions --------------------------------------------------------------------------------------------------------
+    # -- expressions
+    # -----------------------------------------------------------------------------------
 
     def call(self, function: Any, *arguments: Any, **keywords: Any) -> Any:
         """``function(...)``: a primitive on symbolic arguments, else Python's call."""

@@ -1,9 +1,9 @@
 """From a decorated function's syntax tree to the function that staging runs.
 
 Tensor statements become calls that record them; ordinary Python stays as it is, except that names bound to whole-array
-arithmetic give it their label, and that calls such as ``relu(x)``, ``np.exp(x)`` or ``max(a, b)`` reach the primitives when their
-arguments are symbolic. Every construct calls one method of the recorder (`tcdsl.frontend.recorder`), which the rewritten
-function holds as the closure variable `RECORDER`::
+arithmetic give it their label, and that calls such as ``relu(x)``, ``np.exp(x)`` or ``max(a, b)`` reach the primitives
+when their arguments are symbolic. Every construct calls one method of the recorder (`tcdsl.frontend.recorder`), which
+the rewritten function holds as the closure variable `RECORDER`::
 
     C[i, j] += A[i, k] * B[k, j]      C = RECORDER.statement(0, {"A": lambda: A, ...}, lambda: (C, (i, j), ...))
     z = x[i] * x[i]                   z = RECORDER.local(1, {...}, lambda: x[i] * x[i])
@@ -90,7 +90,7 @@ class _Bindings(ast.NodeVisitor):
         for alias in node.names:
             self.bound.add((alias.asname or alias.name).split(".")[0])
 
-    visit_ImportFrom = visit_Import  # type: ignore[assignment]
+    visit_ImportFrom = visit_Import  # type: ignore[assignment]  # noqa: N815  # ast's name
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         if node.name:
@@ -103,7 +103,8 @@ class _Bindings(ast.NodeVisitor):
             if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name):
                 self.bound.add(inner.target.id)
 
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+    visit_ListComp = visit_SetComp = _comprehension  # noqa: N815  # ast's names
+    visit_DictComp = visit_GeneratorExp = _comprehension  # noqa: N815
 
 
 def annotation_names(annotation: ast.expr) -> tuple[str, ...]:
@@ -150,7 +151,8 @@ class _Rewriter(ast.NodeTransformer):
         self.own = own
         self.result = result
 
-    # -- pieces -----------------------------------------------------------------------------------------------------------
+    # -- pieces
+    # ----------------------------------------------------------------------------------------
 
     def _thunks(self, node: ast.AST, extra: tuple[str, ...] = ()) -> ast.Dict:
         # Own names only: everything else is looked up by the recorder, in the order that the language says.
@@ -171,7 +173,8 @@ class _Rewriter(ast.NodeTransformer):
         target = targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())
         return ast.fix_missing_locations(ast.copy_location(ast.Assign([target], value), at))
 
-    # -- statements -------------------------------------------------------------------------------------------------------
+    # -- statements
+    # ------------------------------------------------------------------------------------
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         target = node.targets[0]
@@ -249,7 +252,8 @@ class _Rewriter(ast.NodeTransformer):
                     return self._statement(node, base.id)
         return self.generic_visit(node)
 
-    # -- expressions ------------------------------------------------------------------------------------------------------
+    # -- expressions
+    # -----------------------------------------------------------------------------------
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -280,7 +284,9 @@ def _names_in_string(annotation: ast.expr) -> tuple[str, ...]:
 def _slices_as_calls(key: ast.expr) -> ast.expr:
     # `a:b` stands in subscripts only; elsewhere it is `slice(a, b, None)`.
     if isinstance(key, ast.Slice):
-        bounds: list[ast.expr] = [ast.Constant(None) if part is None else part for part in (key.lower, key.upper, key.step)]
+        bounds: list[ast.expr] = [
+            ast.Constant(None) if part is None else part for part in (key.lower, key.upper, key.step)
+        ]
         return ast.Call(ast.Name("slice", ast.Load()), bounds, [])
     if isinstance(key, ast.Tuple):
         return ast.Tuple([_slices_as_calls(part) for part in key.elts], ast.Load())

@@ -1,4 +1,6 @@
-"""What names mean inside a decorated function: its own, those of enclosing functions, of the module, and the language's."""
+"""What names mean inside a decorated function: its own, those of enclosing functions, of the module, and the
+language's.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ import numpy as np
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, output
 from tcdsl.frontend.environment import UNBOUND
+from tcdsl.frontend.functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.session import Poison, Session, StagingStopped
 from tcdsl.frontend.source import span_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicTensor
@@ -96,12 +99,9 @@ class FunctionScope:
             return CONSTANT_NAMES[name]
         if name == "output":
             return output
-        from tcdsl import primitives
-
-        found = getattr(primitives, name, None)
-        if found is None:
+        if name not in LANGUAGE_FUNCTIONS:
             raise NameError(f"name {name!r} is not defined")
-        return found
+        return LANGUAGE_FUNCTIONS[name]
 
     def tensor_of(self, value: object, name: str, span: Span | None) -> SymbolicTensor | None:
         """The tensor that ``value`` is: symbolic ones as they are, arrays as inputs of the program, else ``None``."""
@@ -134,6 +134,8 @@ class FunctionScope:
                 known[name] = value
         body = ast.fix_missing_locations(ast.Expression(node))
         try:
-            return eval(compile(body, self._filename, "eval"), {"__builtins__": builtins.__dict__}, known)
+            # The user's own expression, in the user's own names: what Python does with it anyway.
+            code = compile(body, self._filename, "eval")
+            return eval(code, {"__builtins__": builtins.__dict__}, known)  # noqa: S307
         except NameError as error:
             raise Diagnostic(DslSyntaxError, str(error), self.span(node), hint="define it first").error() from None

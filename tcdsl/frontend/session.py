@@ -1,8 +1,8 @@
 """One staging run: the program under construction and everything that the run has learned or assumed.
 
 A session belongs to one call of a decorated function (or of `tcdsl.grad` and the like) that found no program for its
-arguments. What it assumed beyond ranks and types, such as that an axis has extent 1 and broadcasts, is kept as guards, and
-the program serves every later call for which they hold.
+arguments. What it assumed beyond ranks and types, such as that an axis has extent 1 and broadcasts, is kept as guards,
+and the program serves every later call for which they hold.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def _relation(left: int, right: int) -> str:
 class CapturedArray:
     """An array that the program reads from the function's surroundings at every call.
 
-    ``namespace`` and ``key`` say where it is read from anew (a module's globals, a closure); a namespace of ``None`` means
-    ``value`` itself.
+    ``namespace`` and ``key`` say where it is read from anew (a module's globals, a closure); a namespace of ``None``
+    means ``value`` itself.
     """
 
     tensor: str
@@ -140,7 +140,8 @@ class Session:
             _current.reset(token)
         raise_diagnostics(self.faults)
 
-    # -- what ordinary Python asks ----------------------------------------------------------------------------------------
+    # -- what ordinary Python asks
+    # ---------------------------------------------------------------------
 
     def broadcast_relation(self, left: Expr, right: Expr) -> str:
         """How two extents meet in whole-array arithmetic, decided by this call's sizes and kept as a guard."""
@@ -167,7 +168,9 @@ class Session:
         dtype = str(array.dtype)
         if dtype not in DTYPES:
             raise Diagnostic(
-                DtypeError, f"`{label}` has the element type {dtype}, which tcdsl does not handle", self.location(),
+                DtypeError,
+                f"`{label}` has the element type {dtype}, which tcdsl does not handle",
+                self.location(),
                 hint=f"convert it to one of {', '.join(DTYPES)}",
             ).error()
         tensor = self.builder.input(label, dtype, array.ndim)

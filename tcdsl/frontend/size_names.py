@@ -1,4 +1,6 @@
-"""What a function calls the extents of its parameters, read from its syntax tree, so that programs use the same names."""
+"""What a function calls the extents of its parameters, read from its syntax tree, so that programs use the same
+names.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def parameter_size_names(definition: ast.FunctionDef) -> dict[str, tuple[str | N
     names = {parameter.arg for parameter in parameters}
     for node in ast.walk(definition):
         match node:
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Attribute(value=ast.Name(id=base), attr="shape")):
+            case ast.Assign(
+                targets=[ast.Tuple(elts=targets)], value=ast.Attribute(value=ast.Name(id=base), attr="shape")
+            ):
                 entries = targets
             case ast.Assign(
                 targets=[ast.Name() as target],

@@ -8,7 +8,7 @@ import linecache
 from dataclasses import dataclass
 from types import CellType, FunctionType
 
-from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.ir.span import Span
 
 __all__ = ["Source", "check_decorators", "read_source", "span_of"]
@@ -23,11 +23,10 @@ class Source:
     text: str
 
 
-def _fault(function: FunctionType, fact: str, hint: str) -> DslSyntaxError:
+def _fault(function: FunctionType, fact: str, hint: str) -> TcdslError:
     code = function.__code__
     span = Span(code.co_filename, code.co_firstlineno, 0, code.co_firstlineno, 10_000)
-    error = Diagnostic(DslSyntaxError, fact, span, hint=hint).error()
-    return error  # type: ignore[return-value]
+    return Diagnostic(DslSyntaxError, fact, span, hint=hint).error()
 
 
 def read_source(function: FunctionType) -> Source:
@@ -57,7 +56,9 @@ def read_source(function: FunctionType) -> Source:
     try:
         module = ast.parse("if True:\n" + text if indented else text)
     except SyntaxError:
-        raise _fault(function, f"the source of `{name}` cannot be parsed on its own", "put the `def` on lines of its own") from None
+        raise _fault(
+            function, f"the source of `{name}` cannot be parsed on its own", "put the `def` on lines of its own"
+        ) from None
     definition = module.body[0].body[0] if isinstance(module.body[0], ast.If) else module.body[0]
     if not isinstance(definition, ast.FunctionDef) or definition.name != function.__name__:
         raise _fault(
@@ -105,7 +106,8 @@ def check_decorators(function: FunctionType, source: Source, decorators: tuple[o
     names = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     known = {name: cell.cell_contents for name, cell in names.items() if _is_filled(cell)}
     try:
-        found = eval(compile(ast.Expression(base), filename, "eval"), function.__globals__, known)
+        # The decorator's own expression, which Python has evaluated once already.
+        found = eval(compile(ast.Expression(base), filename, "eval"), function.__globals__, known)  # noqa: S307
     except Exception:  # any error of the user's expression means that it is not one of ours
         found = None
     if not any(found is decorator for decorator in decorators):

@@ -1,7 +1,7 @@
 """What a decorated function read from its surroundings while it was staged, to be compared at the next call.
 
-A re-run notebook cell that changes a global takes effect, because the program that was staged with the old value no longer
-matches.
+A re-run notebook cell that changes a global takes effect, because the program that was staged with the old value no
+longer matches.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class Surroundings:
         for chain in self._chains:
             reading = _Reading(chain, cells.get(chain[0]), self._function.__globals__, None)
             value = reading.current()
-            if isinstance(value, IndexLetter) or (len(chain) > 1 and not isinstance(value, bool | int | float | str | tuple)):
+            if isinstance(value, IndexLetter) or (
+                len(chain) > 1 and not isinstance(value, bool | int | float | str | tuple)
+            ):
                 continue
             readings.append(_Reading(chain, reading.cell, reading.globals, _snapshot(value)))
         return tuple(readings)

@@ -1,7 +1,7 @@
 """What stands for arrays, sizes and numbers while a decorated function runs at staging time.
 
-Staging calls the user's function once with these objects. They do ordinary arithmetic (`tcdsl.frontend.arithmetic` gives them
-their operators) and refuse what only a concrete value could answer: a `SymbolicSize` has no truth value.
+Staging calls the user's function once with these objects. They do ordinary arithmetic (`tcdsl.frontend.arithmetic`
+gives them their operators) and refuse what only a concrete value could answer: a `SymbolicSize` has no truth value.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class SymbolicSize(ArithmeticOperators):
 class SymbolicNumber(ArithmeticOperators):
     """A number that is known only at the call: scalar configuration such as a learning rate.
 
-    ``expr`` computes it from rank-0 inputs; ``weak_kind`` is ``float``, ``int`` or ``bool``: it takes the type of what it meets.
-    ``parameters`` are the arguments that it depends on: where Python must know its value, the function is staged again
-    with those as constants.
+    ``expr`` computes it from rank-0 inputs; ``weak_kind`` is ``float``, ``int`` or ``bool``: it takes the type of what
+    it meets. ``parameters`` are the arguments that it depends on: where Python must know its value, the function is
+    staged again with those as constants.
     """
 
     __slots__ = ("builder", "expr", "parameters", "weak_kind")
@@ -76,7 +76,9 @@ class SymbolicArray(ArithmeticOperators):
     def shape(self) -> tuple[SymbolicSize | int, ...]:
         """The extents: sizes, or plain ints where they are constant."""
         return tuple(
-            extent.value if isinstance(extent, Constant) and isinstance(extent.value, int) else SymbolicSize(self.builder, extent)
+            extent.value
+            if isinstance(extent, Constant) and isinstance(extent.value, int)
+            else SymbolicSize(self.builder, extent)
             for extent in self.extents
         )
 
@@ -130,8 +132,8 @@ class SymbolicArray(ArithmeticOperators):
 class SymbolicTensor(SymbolicArray):
     """A tensor of the program: ``name`` is its version in the program, ``label`` what the user calls it.
 
-    In `@op` it is a value. In `@cd` it is memory (``memory``): storing into it makes ``name`` the new version, for every
-    name that holds it.
+    In `@op` it is a value. In `@cd` it is memory (``memory``): storing into it makes ``name`` the new version, for
+    every name that holds it.
     """
 
     __slots__ = ("builder", "dtype", "extents", "label", "memory", "name")
@@ -170,7 +172,8 @@ class SymbolicTensor(SymbolicArray):
 class PendingArray(SymbolicArray):
     """Whole-array arithmetic that has no statement yet, so that ``p - learning_rate * g`` becomes one statement.
 
-    ``element`` is the value of a cell; its index variable for the axis that is k-th from the right is `axis_variable` (k).
+    ``element`` is the value of a cell; its index variable for the axis that is k-th from the right is `axis_variable`
+    (k).
     """
 
     __slots__ = ("_made", "builder", "dtype", "element", "extents")

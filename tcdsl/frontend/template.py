@@ -34,15 +34,24 @@ class Template:
         return self._run(*arguments, **keywords)
 
 
-def _with_closure(function: FunctionType, definition: ast.FunctionDef, recorder: Recorder, filename: str) -> FunctionType:
+def _with_closure(
+    function: FunctionType, definition: ast.FunctionDef, recorder: Recorder, filename: str
+) -> FunctionType:
     # The rewritten definition is compiled inside a function that has the closure's names as parameters, so that Python
     # makes them free variables; then the original cells are attached, and one for the recorder.
     names = (*function.__code__.co_freevars, RECORDER)
     empty = ast.arguments(
-        posonlyargs=[], args=[ast.arg(name, None, None) for name in names], vararg=None, kwonlyargs=[], kw_defaults=[],
-        kwarg=None, defaults=[],
+        posonlyargs=[],
+        args=[ast.arg(name, None, None) for name in names],
+        vararg=None,
+        kwonlyargs=[],
+        kw_defaults=[],
+        kwarg=None,
+        defaults=[],
     )
-    factory = ast.FunctionDef(name="factory", args=empty, body=[definition], decorator_list=[], returns=None, type_comment=None)
+    factory = ast.FunctionDef(
+        name="factory", args=empty, body=[definition], decorator_list=[], returns=None, type_comment=None
+    )
     ast.copy_location(factory, definition)
     module = ast.fix_missing_locations(ast.Module([factory], []))
     outer = _code_named("factory", compile(module, filename, "exec"))

@@ -60,7 +60,9 @@ def view(array: object, key: object) -> Any:
         replacement[variable] = _source_index(session, source, rank)
         if isinstance(source, tuple) and isinstance(source[0], SymbolicArray):
             data.add(replacement[variable])
-    return PendingArray(session.builder, element.with_expr(_checked(substitute(element.expr, replacement), data)), result)
+    return PendingArray(
+        session.builder, element.with_expr(_checked(substitute(element.expr, replacement), data)), result
+    )
 
 
 def _source_index(session: Session, source: Any, rank: int) -> Expr:
@@ -71,11 +73,14 @@ def _source_index(session: Session, source: Any, rank: int) -> Expr:
         element, extents = element_of(indices, session)
         if not is_integer(indices.dtype):
             raise session.fault(
-                DtypeError, f"an index array of type {indices.dtype}", "index with integers; masks are conditions: `..., mask[i]`"
+                DtypeError,
+                f"an index array of type {indices.dtype}",
+                "index with integers; masks are conditions: `..., mask[i]`",
             )
         shift = rank - position - len(extents)
         moved = substitute(
-            element.expr, {IndexValue(axis_variable(k)): IndexValue(axis_variable(k + shift)) for k in range(len(extents))}
+            element.expr,
+            {IndexValue(axis_variable(k)): IndexValue(axis_variable(k + shift)) for k in range(len(extents))},
         )
         from tcdsl.ir.build import cast
 
@@ -130,7 +135,9 @@ def _size_expr(session: Session, value: object) -> Expr:
         case _ if hasattr(value, "__index__"):
             return integer(value.__index__())
     raise session.fault(
-        DslSyntaxError, f"a {type(value).__name__} as an index", "use integers, sizes, slices, None, `...` or an integer array"
+        DslSyntaxError,
+        f"a {type(value).__name__} as an index",
+        "use integers, sizes, slices, None, `...` or an integer array",
     )
 
 
@@ -139,7 +146,9 @@ def _position(session: Session, value: object, extent: Expr) -> Expr:
     if isinstance(index, Constant) and index.value < 0:
         index = apply("add", extent, index)
     for condition in (apply("ge", index, integer(0)), apply("lt", index, extent)):
-        session.builder.require(condition, "an index is out of range of the axis that it selects from", session.location())
+        session.builder.require(
+            condition, "an index is out of range of the axis that it selects from", session.location()
+        )
     return index
 
 
@@ -176,5 +185,7 @@ def transposed(array: SymbolicArray) -> PendingArray:
     session = session_of("a transpose")
     element, extents = element_of(array, session)
     rank = len(extents)
-    swap: dict[Expr, Expr] = {IndexValue(axis_variable(k)): IndexValue(axis_variable(rank - 1 - k)) for k in range(rank)}
+    swap: dict[Expr, Expr] = {
+        IndexValue(axis_variable(k)): IndexValue(axis_variable(rank - 1 - k)) for k in range(rank)
+    }
     return PendingArray(session.builder, element.with_expr(substitute(element.expr, swap)), extents[::-1])

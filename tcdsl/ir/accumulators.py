@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -18,8 +18,8 @@ class Accumulator:
     """One row: ``Accumulator("add", "+=", "+", ...)``.
 
     ``symbol`` is what a plain Python statement and the printed program use, ``literal`` the operator of the literal
-    spelling and of ``assign(T, "=:+", ...)`` after its ``=:``. ``primitive`` computes the new cell from the old cell and
-    the value. An ``ordered`` accumulator takes values in row-major order of the domain; the others may take them in
+    spelling and of ``assign(T, "=:+", ...)`` after its ``=:``. ``primitive`` computes the new cell from the old cell
+    and the value. An ``ordered`` accumulator takes values in row-major order of the domain; the others may take them in
     any order.
     """
 

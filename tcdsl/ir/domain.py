@@ -1,7 +1,7 @@
 """Domains: sets of integer points, parametric in sizes, kept by the Integer Set Library (isl).
 
-isl answers every question about ranges, emptiness, images and bounds; nothing here does Presburger arithmetic. A `Domain`
-itself is text, so programs hash, compare, print, pickle and load without isl, which takes 100 ms to import.
+isl answers every question about ranges, emptiness, images and bounds; nothing here does Presburger arithmetic. A
+`Domain` itself is text, so programs hash, compare, print, pickle and load without isl, which takes 100 ms to import.
 """
 
 from __future__ import annotations
@@ -89,9 +89,7 @@ class Domain:
         count = len(self.variables)
 
         def collect(point: isl.Point) -> None:
-            rows.append(
-                tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(count))
-            )
+            rows.append(tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(count)))
 
         points.foreach_point(collect)
         rows.sort()

@@ -1,8 +1,8 @@
 """The scalar expressions of a statement: seven kinds of node, all immutable, all typed.
 
-Every expression has a ``dtype`` and a ``span``. Types are explicit: the operands of an arithmetic primitive have one type,
-and whoever builds an expression inserts the casts (`tcdsl.frontend` applies NumPy's promotion). Spans take no part in
-equality, so a program that was printed and parsed again equals the original.
+Every expression has a ``dtype`` and a ``span``. Types are explicit: the operands of an arithmetic primitive have one
+type, and whoever builds an expression inserts the casts (`tcdsl.frontend` applies NumPy's promotion). Spans take no
+part in equality, so a program that was printed and parsed again equals the original.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ class SizeValue:
 
     @property
     def dtype(self) -> str:
+        """The type of the value."""
         return "int64"
 
 
@@ -87,6 +88,7 @@ class IndexValue:
 
     @property
     def dtype(self) -> str:
+        """The type of the value."""
         return "int64"
 
 
@@ -103,9 +105,9 @@ class Local:
 class Read:
     """One cell of a tensor: ``A[i, k]``.
 
-    ``indices`` are int64 expressions, one per axis; ``boundaries`` says per axis what happens out of range. ``fill`` has
-    the read's own type and is evaluated only where a ``FILL`` axis is out of range. ``dtype`` is the type of the tensor; a
-    float16 tensor is read as float32.
+    ``indices`` are int64 expressions, one per axis; ``boundaries`` says per axis what happens out of range. ``fill``
+    has the read's own type and is evaluated only where a ``FILL`` axis is out of range. ``dtype`` is the type of the
+    tensor; a float16 tensor is read as float32.
     """
 
     tensor: str
@@ -120,8 +122,8 @@ class Read:
 class Apply:
     """A primitive of the table `tcdsl.ir.primitives.PRIMITIVES` applied to arguments.
 
-    ``where(c, a, b)``, ``and_`` and ``or_`` evaluate lazily, from left to right: what stands in a branch that is not taken
-    is not evaluated.
+    ``where(c, a, b)``, ``and_`` and ``or_`` evaluate lazily, from left to right: what stands in a branch that is not
+    taken is not evaluated.
     """
 
     primitive: str
@@ -150,6 +152,7 @@ class Let:
 
     @property
     def dtype(self) -> str:
+        """The type of the value."""
         return self.body.dtype
 
 

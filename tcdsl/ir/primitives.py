@@ -1,15 +1,15 @@
 """The table of primitives: one row says everything that the system knows about one scalar function.
 
-To add a primitive, add a row: the language recognizes its name, the interpreter evaluates ``evaluate``, generated code uses
-``code``, differentiation uses ``derivatives``, and the tests that the row needs are generated from it.
+To add a primitive, add a row: the language recognizes its name, the interpreter evaluates ``evaluate``, generated code
+uses ``code``, differentiation uses ``derivatives``, and the tests that the row needs are generated from it.
 
-A derivative is text in the language itself. ``a``, ``b``, ``c`` are the arguments, ``y`` is the result and ``g`` the derivative
-of the loss by the result; the row for the k-th argument gives what is added to the derivative by that argument. A number
-takes the type of what stands beside it. ``"0"`` means that the derivative is zero wherever it exists (rounding,
-comparison). ``None`` in place of the tuple means that there is no rule.
+A derivative is text in the language itself. ``a``, ``b``, ``c`` are the arguments, ``y`` is the result and ``g`` the
+derivative of the loss by the result; the row for the k-th argument gives what is added to the derivative by that
+argument. A number takes the type of what stands beside it. ``"0"`` means that the derivative is zero wherever it exists
+(rounding, comparison). ``None`` in place of the tuple means that there is no rule.
 
-Sources: the primitives of OCANNL's tables (`relu_gate`, `sat01_gate`, `fst`, `snd`, `recip`, ...), derivatives from any table
-of derivatives; ties of `max` and `min` share equally; `abs`, `relu` and `sat01` have derivative 0 at their kinks.
+Sources: the primitives of OCANNL's tables (`relu_gate`, `sat01_gate`, `fst`, `snd`, `recip`, ...), derivatives from any
+table of derivatives; ties of `max` and `min` share equally; `abs`, `relu` and `sat01` have derivative 0 at their kinks.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Primitive:
     ``select``    bool, then one type twice                   that type
     ============  ==========================================  =============================
 
-    ``evaluate`` takes NumPy scalars. ``code`` is the Python expression of the generated code, with ``{0}``, ``{1}``, ``{2}`` for
-    the arguments; the functions in it are those of `tcdsl.codegen.formulas`. ``operator`` is the Python operator, if the
-    language writes it as one. ``index`` marks what may stand in an affine index. ``interval`` is where tests may sample
-    arguments.
+    ``evaluate`` takes NumPy scalars. ``code`` is the Python expression of the generated code, with ``{0}``, ``{1}``,
+    ``{2}`` for the arguments; the functions in it are those of `tcdsl.codegen.formulas`. ``operator`` is the Python
+    operator, if the language writes it as one. ``index`` marks what may stand in an affine index. ``interval`` is where
+    tests may sample arguments.
     """
 
     name: str
@@ -145,7 +145,9 @@ _ROWS = (
         "gelu({0})",
         ("g * (0.5 * (1 + erf(a / sqrt(2))) + a * exp(-0.5 * a * a) / sqrt(2 * pi))",),
     ),
-    Primitive("silu", 1, "real", lambda a: a * _sigmoid(a), "silu({0})", ("g * (sigmoid(a) * (1 + a * (1 - sigmoid(a))))",)),
+    Primitive(
+        "silu", 1, "real", lambda a: a * _sigmoid(a), "silu({0})", ("g * (sigmoid(a) * (1 + a * (1 - sigmoid(a))))",)
+    ),
     # logic and comparison
     Primitive("not_", 1, "logical", np.logical_not, "not {0}", None, operator="not"),
     Primitive("and_", 2, "logical", np.logical_and, "{0} and {1}", None, operator="and"),
@@ -175,7 +177,9 @@ _ROWS = (
         operator="**",
         interval=(0.2, 2.0),
     ),
-    Primitive("relu_gate", 2, "number", lambda a, b: np.where(a > 0, b, 0), "relu_gate({0}, {1})", ("0", "relu_gate(a, g)")),
+    Primitive(
+        "relu_gate", 2, "number", lambda a, b: np.where(a > 0, b, 0), "relu_gate({0}, {1})", ("0", "relu_gate(a, g)")
+    ),
     Primitive(
         "sat01_gate",
         2,
@@ -213,7 +217,14 @@ _ROWS = (
     Primitive("shift_left", 2, "integer", np.left_shift, "left_shift({0}, {1})", None, operator="<<"),
     Primitive("shift_right", 2, "integer", np.right_shift, "right_shift({0}, {1})", None, operator=">>"),
     # ternary
-    Primitive("where", 3, "select", lambda c, a, b: a if c else b, "{1} if {0} else {2}", ("0", "g if a else 0", "0 if a else g")),
+    Primitive(
+        "where",
+        3,
+        "select",
+        lambda c, a, b: a if c else b,
+        "{1} if {0} else {2}",
+        ("0", "g if a else 0", "0 if a else g"),
+    ),
     Primitive("fma", 3, "number", lambda a, b, c: a * b + c, "{0} * {1} + {2}", ("g * b", "g * a", "g")),
 )
 

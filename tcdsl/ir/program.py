@@ -3,14 +3,14 @@
 ::
 
     Program    inputs, sizes, tensors, statements, outputs, updates, assertions
-    Statement  target: Access; accumulate; start: Neutral | Keep | Fill; value: Expr; domain: Domain; condition: Expr | None
-    Access     tensor; index expressions (affine or data)
+    Statement  target: Access; accumulate; start: Neutral | Keep | Fill; value: Expr; domain: Domain; condition: Expr |
+    None Access     tensor; index expressions (affine or data)
     Domain     the integer set of the statement's index variables, parametric in sizes
 
 A program is in single-assignment form: each statement makes one new tensor, every tensor is made by one statement or is
-an input. ``Y[i] += e`` on an existing ``Y`` makes ``Y_2``, which starts from the cells of ``Y`` (``Keep("Y")``). Code that
-changes memory in place (`@cd`) is the same thing with ``updates``: after the last statement, the input ``p`` receives the
-cells of ``p_2``. Which tensors share memory is decided by lowering, never here.
+an input. ``Y[i] += e`` on an existing ``Y`` makes ``Y_2``, which starts from the cells of ``Y`` (``Keep("Y")``). Code
+that changes memory in place (`@cd`) is the same thing with ``updates``: after the last statement, the input ``p`` receives
+the cells of ``p_2``. Which tensors share memory is decided by lowering, never here.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ class Statement:
     condition, in-range conditions of the accesses included; ``condition`` holds what depends on data and is evaluated
     first. ``assign`` and the ordered accumulators take points in row-major order of ``domain.variables``.
 
-    A data index of the target out of range raises ``IndexError`` (``oob="check"``), leaves the point out (``"skip"``) or
-    moves to the nearest end (``"clamp"``). ``unique`` asks for a run-time check that no two points write one cell.
+    A data index of the target out of range raises ``IndexError`` (``oob="check"``), leaves the point out (``"skip"``)
+    or moves to the nearest end (``"clamp"``). ``unique`` asks for a run-time check that no two points write one cell.
     """
 
     target: Access

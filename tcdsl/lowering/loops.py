@@ -1,8 +1,8 @@
 """Loop nests: what lowering makes of a program and code generation prints.
 
-Scalar expressions are those of `tcdsl.ir.expressions`: here an `IndexValue` is a loop variable, a `Local` is a scalar that
-`Define` made, and a `Read` names a *buffer*, is in range, and has only ``SKIP`` boundaries. Everything else (boundaries,
-checks, starts, snapshots) has become loops, branches and stores.
+Scalar expressions are those of `tcdsl.ir.expressions`: here an `IndexValue` is a loop variable, a `Local` is a scalar
+that `Define` made, and a `Read` names a *buffer*, is in range, and has only ``SKIP`` boundaries. Everything else
+(boundaries, checks, starts, snapshots) has become loops, branches and stores.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = [
 class Buffer:
     """Memory for one or more tensors of a program whose cells may share it.
 
-    ``kind`` is ``input`` (read only), ``update`` (an input's memory, written), ``output`` or ``temporary`` (allocated for the
-    call, row-major). ``dtype`` is the stored type.
+    ``kind`` is ``input`` (read only), ``update`` (an input's memory, written), ``output`` or ``temporary`` (allocated
+    for the call, row-major). ``dtype`` is the stored type.
     """
 
     name: str
@@ -122,8 +122,8 @@ Node = Loop | Branch | Define | Accumulate | Store | Update | Check
 class Nest:
     """A body that runs as one unit: one generated function.
 
-    ``title`` is the index notation of the statements it serves. If the outermost node is a parallel `Loop`, it may be split
-    among threads; ``work`` estimates the number of points from the sizes, so that tiny nests stay serial.
+    ``title`` is the index notation of the statements it serves. If the outermost node is a parallel `Loop`, it may be
+    split among threads; ``work`` estimates the number of points from the sizes, so that tiny nests stay serial.
     """
 
     name: str
@@ -136,8 +136,8 @@ class Nest:
 class Kernel:
     """A lowered program: its memory and its nests, in order.
 
-    ``outputs`` gives the buffer of each output, ``updates`` pairs an input's buffer with the buffer whose cells are copied
-    into it after the last nest (none where the nests wrote the input's memory themselves).
+    ``outputs`` gives the buffer of each output, ``updates`` pairs an input's buffer with the buffer whose cells are
+    copied into it after the last nest (none where the nests wrote the input's memory themselves).
     """
 
     program: Program

@@ -1,0 +1,1 @@
+"""Calling programs: decorated functions, their caches, memory, and derivatives of functions."""

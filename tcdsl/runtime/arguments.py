@@ -20,7 +20,8 @@ _NUMBER_DTYPES = {bool: "bool", int: "int64", float: "float64"}
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of the program: ``array`` as NumPy sees it; ``weak`` is ``float``, ``int`` or ``bool`` for Python numbers.
+    """One argument of the program: ``array`` as NumPy sees it; ``weak`` is ``float``, ``int`` or ``bool`` for Python
+    numbers.
 
     ``place`` says where the staged function takes it: a position, or a keyword.
     """
@@ -88,12 +89,15 @@ class Signature:
         return positional, configuration
 
     def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
-        """Take a call with concrete arguments apart. `DtypeError` and `ConfigurationError` say which argument is wrong."""
+        """Take a call with concrete arguments apart; `DtypeError` and `ConfigurationError` say which one is wrong."""
         positional, given = self.split(args, kwargs)
-        arguments = [tensor_argument(self.name, name, position, value) for position, (name, value) in enumerate(positional)]
+        arguments = [
+            tensor_argument(self.name, name, position, value) for position, (name, value) in enumerate(positional)
+        ]
         configuration: dict[str, Any] = {}
         for name, value in given.items():
-            # A float, or an int that staging may not need, is a run-time number: a learning rate schedule compiles once.
+            # A float, or an int that staging may not need, is a run-time number: a learning rate schedule compiles
+            # once.
             if type(value) in (int, float) or isinstance(value, np.floating):
                 arguments.append(_number(name, name, value))
             else:
@@ -115,7 +119,7 @@ def _hashable(function: str, name: str, value: Any) -> Any:
             hint = "use a hashable value (a tuple for a list, a frozen dataclass for a dict)"
         raise Diagnostic(
             ConfigurationError,
-            f"{function}(): the keyword argument `{name}` is configuration, but a {type(value).__name__} cannot be hashed",
+            f"{function}(): the keyword argument `{name}` is configuration, but {type(value).__name__} cannot be hashed",
             hint=hint,
         ).error() from None
     return value
@@ -162,7 +166,11 @@ def _foreign(function: str, name: str, value: Any) -> np.ndarray:
             except (BufferError, RuntimeError, TypeError, ValueError):
                 continue
     kind = type(value).__name__
-    hint = "wrap it with np.asarray" if isinstance(value, list | tuple) else "configuration is passed by keyword, after a `*`"
+    hint = (
+        "wrap it with np.asarray"
+        if isinstance(value, list | tuple)
+        else "configuration is passed by keyword, after a `*`"
+    )
     raise Diagnostic(
         DtypeError, f"{function}(): `{name}` is a {kind}, but positional arguments are arrays and numbers", hint=hint
     ).error()

@@ -28,9 +28,10 @@ def check_grads(
 ) -> None:
     """``check_grads(f, (x, w))`` raises if the derivatives of ``f`` at these arguments are wrong.
 
-    Random directions and cotangents must satisfy ``<dy, J v> = <J^T dy, v>``, with ``J v`` by central differences in float64:
-    floating arguments are converted to float64, integer and bool ones stay. ``rtol`` (1e-6) is relative to the larger of 1
-    and the two sides. ``order=2`` checks the pullback's own derivatives too. Forward mode is not available yet.
+    Random directions and cotangents must satisfy ``<dy, J v> = <J^T dy, v>``, with ``J v`` by central differences in
+    float64: floating arguments are converted to float64, integer and bool ones stay. ``rtol`` (1e-6) is relative to the
+    larger of 1 and the two sides. ``order=2`` checks the pullback's own derivatives too. Forward mode is not available
+    yet.
     """
     if tuple(modes) != ("rev",):
         raise ConfigurationError(f"modes={tuple(modes)!r}: only reverse mode, modes=('rev',), is available")
@@ -58,7 +59,12 @@ def check_grads(
 
 
 def _check_pullback(
-    f: Callable[..., Any], arrays: Sequence[np.ndarray], wrt: Sequence[int], found: Sequence[np.ndarray], order: int, tolerance: float
+    f: Callable[..., Any],
+    arrays: Sequence[np.ndarray],
+    wrt: Sequence[int],
+    found: Sequence[np.ndarray],
+    order: int,
+    tolerance: float,
 ) -> None:
     from tcdsl.autodiff.checks import check_program_gradient
     from tcdsl.runtime.execution import Executable

@@ -28,12 +28,15 @@ class DecoratedStaging(StagedFunction):
 
     @property
     def title(self) -> str:
+        """The name for programs and messages."""
         return self._owner.function.__name__
 
     def size_names(self, label: str) -> Sequence[str | None]:
+        """What the function calls the extents of the parameter ``label``."""
         return self._owner.template.size_names.get(label, ())
 
     def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
+        """Run the function symbolically."""
         owner = self._owner
         session.filenames.add(owner.template.filename)
         given = {}
@@ -53,7 +56,9 @@ class DecoratedStaging(StagedFunction):
 
 def returned(session: Session, result: Any, name: str) -> tuple[list[str], Structure]:
     """The names of the returned tensors, each one a tensor of its own, and the structure around them."""
-    leaves, structure = flatten(result, lambda v: isinstance(v, SymbolicArray | SymbolicNumber | SymbolicSize | np.ndarray))
+    leaves, structure = flatten(
+        result, lambda v: isinstance(v, SymbolicArray | SymbolicNumber | SymbolicSize | np.ndarray)
+    )
     names: list[str] = []
     inputs = {tensor.name for tensor in session.builder.program(()).inputs}
     for leaf in leaves:

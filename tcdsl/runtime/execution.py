@@ -78,7 +78,10 @@ class Executable:
         return bind_sizes(self.program, [array.shape for array in arrays])
 
     def run(
-        self, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None, sizes: Mapping[str, int] | None = None
+        self,
+        arrays: Sequence[np.ndarray],
+        outputs: Sequence[np.ndarray] | None = None,
+        sizes: Mapping[str, int] | None = None,
     ) -> list[np.ndarray]:
         """Run on inputs of the program's types and ranks; inputs in ``program.updates`` are written in place.
 
@@ -100,6 +103,8 @@ def _search_nan(program: Program, results: Sequence[np.ndarray]) -> None:
             position = tuple(int(k) for k in np.argwhere(np.isnan(array))[0])
             label = program.tensor(name).label or name
             error: TcdslError = Diagnostic(
-                ShapeError, f"`{label}` holds NaN at {position}", hint="leave `nan` out of tc.config(check=...) to accept it"
+                ShapeError,
+                f"`{label}` holds NaN at {position}",
+                hint="leave `nan` out of tc.config(check=...) to accept it",
             ).error()
             raise error

@@ -20,6 +20,8 @@ STAGES = ("source", "ir", "loops", "python", "grad")
 class Explanation(str):
     """Text of one stage. A plain `str` that notebooks show as a code block."""
 
+    __slots__ = ()
+
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self)}</pre>"
 

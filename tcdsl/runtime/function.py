@@ -48,7 +48,8 @@ class TensorFunction:
         target = function if receiver is None else MethodType(function, receiver)
         self.signature = Signature(target, function.__qualname__)
 
-    # -- staging ------------------------------------------------------------------------------------------------------------
+    # -- staging
+    # ---------------------------------------------------------------------------------------
 
     @functools.cached_property
     def template(self) -> Template:
@@ -82,7 +83,8 @@ class TensorFunction:
 
         return run_inline(self, arguments, keywords)
 
-    # -- calling ------------------------------------------------------------------------------------------------------------
+    # -- calling
+    # ---------------------------------------------------------------------------------------
 
     def __call__(self, *arguments: Any, out: Any = None, **keywords: Any) -> Any:
         """Run on arrays. ``out`` gives the output buffers: an array, or a tuple of them."""
@@ -121,7 +123,8 @@ class TensorFunction:
     def __repr__(self) -> str:
         return f"<{'cd' if self.in_place else 'op'} {self.__qualname__}>"
 
-    # -- looking inside -----------------------------------------------------------------------------------------------------
+    # -- looking inside
+    # --------------------------------------------------------------------------------
 
     def program(self, *arguments: Any, **keywords: Any) -> Any:
         """The `tcdsl.ir.program.Program` that serves these arguments."""
@@ -143,7 +146,8 @@ class TensorFunction:
     def explain(self, stage: str = "ir", *arguments: Any, **keywords: Any) -> Any:
         """One stage of the compilation as text: ``source``, ``ir``, ``loops``, ``python`` or ``grad``.
 
-        With arguments, the program that serves them; without, the one staged last. ``print`` it, or let a notebook show it.
+        With arguments, the program that serves them; without, the one staged last. ``print`` it, or let a notebook show
+        it.
         """
         from tcdsl.runtime.explanation import explain
 
@@ -237,7 +241,9 @@ def _buffers(name: str, out: Any, entry: Any, arrays: Sequence[np.ndarray], size
                 ShapeError, f"{name}(): out must be writable and row-major", hint="allocate it with np.empty"
             ).error()
         if any(np.may_share_memory(buffer, other) and np.shares_memory(buffer, other) for other in arrays):
-            raise Diagnostic(ShapeError, f"{name}(): out shares memory with an argument", hint="allocate it anew").error()
+            raise Diagnostic(
+                ShapeError, f"{name}(): out shares memory with an argument", hint="allocate it anew"
+            ).error()
     return buffers
 
 
@@ -246,14 +252,18 @@ def _decorate(function: Any, in_place: bool, oob: str) -> TensorFunction:
     if oob not in _OOB:
         raise ConfigurationError(f"@{name}(oob={oob!r}): choose from {', '.join(map(repr, _OOB))}")
     if isinstance(function, staticmethod | classmethod):
-        raise DslSyntaxError(f"@{name} stands above @{type(function).__name__}; write it directly above `def`, below the other")
+        raise DslSyntaxError(
+            f"@{name} stands above @{type(function).__name__}; write it directly above `def`, below the other"
+        )
     if isinstance(function, TensorFunction):
         raise DslSyntaxError(f"`{function.__qualname__}` is decorated already; one of @op and @cd is enough")
     if not isinstance(function, FunctionType):
         kind = type(function).__name__
         raise DslSyntaxError(f"@{name} takes a function, not a {kind}; put it directly above `def`")
     if getattr(function, "__wrapped__", None) is not None:
-        raise DslSyntaxError(f"another decorator stands between @{name} and `def {function.__name__}`; put @{name} directly above `def`")
+        raise DslSyntaxError(
+            f"another decorator stands between @{name} and `def {function.__name__}`; put @{name} directly above `def`"
+        )
     made = TensorFunction(function, in_place, oob)
     # Reading the source now reports what cannot be decorated where it is decorated.
     made.source  # noqa: B018
@@ -274,8 +284,8 @@ def op(function: Any = None, /, *, oob: str = "check") -> Any:
             O[n, x, c] += I[n, x + k, d] * K[k, d, c]
             return O
 
-    ``oob`` says what happens where a data index is out of range: ``"check"`` raises `DataIndexError`, ``"skip"`` leaves the point
-    out, ``"clamp"`` moves it to the nearest end.
+    ``oob`` says what happens where a data index is out of range: ``"check"`` raises `DataIndexError`, ``"skip"`` leaves
+    the point out, ``"clamp"`` moves it to the nearest end.
     """
     if function is None:
         return lambda inner: _decorate(inner, False, oob)
@@ -295,7 +305,8 @@ def cd(function: Any = None, /, *, oob: str = "check") -> Any:
         def sgd(p, g, *, learning_rate):
             p -= learning_rate * g
 
-    Written arguments must be writable NumPy arrays that do not overlap any other argument. A failed call changes nothing.
+    Written arguments must be writable NumPy arrays that do not overlap any other argument. A failed call changes
+    nothing.
     """
     if function is None:
         return lambda inner: _decorate(inner, True, oob)

@@ -23,7 +23,9 @@ __all__ = ["DerivedFunction", "grad", "value_and_grad", "vjp"]
 class DerivedFunction:
     """The gradient of a function: called like the function itself, on arrays or inside a decorated function."""
 
-    def __init__(self, function: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool, with_value: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool, with_value: bool
+    ) -> None:
         from tcdsl.runtime.tracing import GradientStaging
 
         if isinstance(function, TensorFunction) and function.in_place:
@@ -37,8 +39,10 @@ class DerivedFunction:
         self.argnums = argnums
         self.has_aux = has_aux
         self.with_value = with_value
-        known = isinstance(function, TensorFunction | DerivedFunction)
-        self.signature: Signature = function.signature if known else Signature(function, _name_of(function))  # type: ignore[attr-defined]
+        if isinstance(function, TensorFunction | DerivedFunction):
+            self.signature: Signature = function.signature
+        else:
+            self.signature = Signature(function, _name_of(function))
         self._staging = GradientStaging(self)
 
     @property
@@ -91,7 +95,8 @@ class DerivedFunction:
         return self._staging.cache_info()
 
     def __repr__(self) -> str:
-        return f"<{'value and gradient' if self.with_value else 'gradient'} of {_name_of(self.function)} by {self.argnums}>"
+        kind = "value and gradient" if self.with_value else "gradient"
+        return f"<{kind} of {_name_of(self.function)} by {self.argnums}>"
 
 
 def _name_of(function: Any) -> str:
@@ -101,8 +106,9 @@ def _name_of(function: Any) -> str:
 def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> DerivedFunction:
     """``grad(loss)(w, x)``: the gradient of a loss of one element by the arguments ``argnums``.
 
-    With ``has_aux``, ``fun`` returns ``(loss, aux)`` and the result is ``(gradient, aux)``. The gradient has the argument's type and
-    shape. `DifferentiationError` for integer and bool arguments, `ShapeError` for a loss of several elements.
+    With ``has_aux``, ``fun`` returns ``(loss, aux)`` and the result is ``(gradient, aux)``. The gradient has the
+    argument's type and shape. `DifferentiationError` for integer and bool arguments, `ShapeError` for a loss of several
+    elements.
     """
     return DerivedFunction(fun, argnums, has_aux, with_value=False)
 
@@ -115,12 +121,14 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, ha
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """``outputs, pullback = vjp(f, x, y)``; ``pullback(d_outputs)`` is one adjoint per argument.
 
-    ``d_outputs`` has the structure of the outputs. Integer and bool arguments get ``None``. With ``has_aux``, ``fun`` returns
-    ``(outputs, aux)`` and so does the first part of the result: ``outputs, pullback, aux``.
+    ``d_outputs`` has the structure of the outputs. Integer and bool arguments get ``None``. With ``has_aux``, ``fun``
+    returns ``(outputs, aux)`` and so does the first part of the result: ``outputs, pullback, aux``.
     """
     from tcdsl.runtime.tracing import PullbackStaging
 
-    staging = _pullbacks(fun, has_aux) if isinstance(fun, TensorFunction | DerivedFunction) else PullbackStaging(fun, has_aux)
+    staging = (
+        _pullbacks(fun, has_aux) if isinstance(fun, TensorFunction | DerivedFunction) else PullbackStaging(fun, has_aux)
+    )
     call = staging.signature.call(primals, {})
     entry, arrays = staging.primal.entry(call)
     results = [array if array.ndim else array[()] for array in entry.executable.run(arrays)]
@@ -141,14 +149,18 @@ def _pullbacks(fun: Callable[..., Any], has_aux: bool) -> Any:
     return PullbackStaging(fun, has_aux)
 
 
-def _pull(staging: Any, call: Any, structure: Any, results: Sequence[Any], cotangents: Any, has_aux: bool) -> tuple[Any, ...]:
+def _pull(
+    staging: Any, call: Any, structure: Any, results: Sequence[Any], cotangents: Any, has_aux: bool
+) -> tuple[Any, ...]:
     from tcdsl.runtime.structure import flatten
 
     expected = structure.parts[0] if has_aux else structure
     leaves, given = flatten(cotangents, lambda v: not isinstance(v, tuple | list | dict))
     if given != expected:
         raise Diagnostic(
-            ShapeError, "the cotangents do not have the structure of the outputs", hint="pass one array per output, nested alike"
+            ShapeError,
+            "the cotangents do not have the structure of the outputs",
+            hint="pass one array per output, nested alike",
         ).error()
     seeds = []
     for leaf, result in zip(leaves, results, strict=False):
@@ -166,7 +178,9 @@ def _pull(staging: Any, call: Any, structure: Any, results: Sequence[Any], cotan
         seeds.append(np.asarray(array, result.dtype))
     entry, arrays = staging.entry(call)
     adjoints = iter(entry.executable.run([*arrays, *seeds]))
-    floating = [is_floating(str(argument.array.dtype)) for argument in call.arguments if isinstance(argument.place, int)]
+    floating = [
+        is_floating(str(argument.array.dtype)) for argument in call.arguments if isinstance(argument.place, int)
+    ]
     return tuple(_scalar(next(adjoints)) if real else None for real in floating)
 
 

@@ -33,7 +33,9 @@ def inline_program(session: Session, program: Program, inputs: Sequence[Symbolic
             extent = builder.opaque_size(substitute(size.source, sizes))
         sizes[SizeValue(size.name)] = extent
     for assertion in program.assertions:
-        builder.require(substitute(assertion.condition, sizes), _renamed_message(assertion.message, sizes), assertion.span)
+        builder.require(
+            substitute(assertion.condition, sizes), _renamed_message(assertion.message, sizes), assertion.span
+        )
     for statement in program.statements:
         tensor = program.tensor(statement.target.tensor)
         name = builder.fresh_name(tensor.name)

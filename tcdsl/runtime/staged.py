@@ -91,8 +91,9 @@ def _raw_sizes(program: Program, arrays: Sequence[np.ndarray]) -> dict[str, int]
 class CacheInfo:
     """What a function has staged and compiled.
 
-    ``programs`` counts staged programs, ``kernels`` compiled ones, ``hits`` calls served without staging, ``misses`` calls that
-    staged. ``from_disk`` counts kernels whose machine code came from the cache directory. ``keys`` describes the programs.
+    ``programs`` counts staged programs, ``kernels`` compiled ones, ``hits`` calls served without staging, ``misses``
+    calls that staged. ``from_disk`` counts kernels whose machine code came from the cache directory. ``keys`` describes
+    the programs.
     """
 
     programs: int
@@ -233,11 +234,13 @@ def _printable(key: tuple[Any, ...], entry: Entry) -> str:
         from tcdsl.ir.printer import format_expr
 
         left, right = format_expr(guard.left), format_expr(guard.right)
-        parts.append({"equal": f"{left} == {right}", "left": f"{left} == 1 broadcast", "right": f"{right} == 1 broadcast"}[guard.relation])
+        parts.append(
+            {"equal": f"{left} == {right}", "left": f"{left} == 1 broadcast", "right": f"{right} == 1 broadcast"}[
+                guard.relation
+            ]
+        )
     return f"{entry.executable.program.name}({', '.join(parts)})"
 
 
 def _labels(entry: Entry, arguments: Sequence[Any]) -> list[str]:
     return [str(place) if isinstance(place, str) else f"argument {place}" for place, *_ in arguments]
-
-

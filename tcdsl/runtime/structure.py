@@ -11,7 +11,9 @@ __all__ = ["Structure", "flatten"]
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """``kind`` is ``leaf`` (the next array), ``tuple``, ``list``, ``dict`` or ``constant`` (a value that is no array)."""
+    """``kind`` is ``leaf`` (the next array), ``tuple``, ``list``, ``dict`` or ``constant`` (a value that is no
+    array).
+    """
 
     kind: str
     parts: tuple[Structure, ...] = ()

@@ -41,7 +41,9 @@ def trace_function(
     if code is not None:
         session.filenames.add(code.co_filename)
     readings = _surroundings(function)
-    outputs, structure = returned(session, function(*positional, **configuration), getattr(function, "__name__", "result"))
+    outputs, structure = returned(
+        session, function(*positional, **configuration), getattr(function, "__name__", "result")
+    )
     inlined = tuple(reading for surroundings in session.inlined for reading in surroundings.read())
     return Traced(session.builder.program(outputs), structure, (*readings, *inlined))
 
@@ -50,7 +52,9 @@ def _surroundings(function: Any) -> tuple[Any, ...]:
     # A plain function's names are those of its code object; its own are local variables already.
     if not isinstance(function, FunctionType):
         return ()
-    names = [ast.Expr(ast.Name(name, ast.Load())) for name in (*function.__code__.co_freevars, *function.__code__.co_names)]
+    names = [
+        ast.Expr(ast.Name(name, ast.Load())) for name in (*function.__code__.co_freevars, *function.__code__.co_names)
+    ]
     definition = ast.FunctionDef("f", ast.arguments([], [], None, [], [], None, []), list(names) or [ast.Pass()], [])
     return Surroundings(function, definition, frozenset()).read()
 
@@ -79,12 +83,15 @@ class GradientStaging(StagedFunction):
 
     @property
     def title(self) -> str:
+        """The name for programs and messages."""
         return f"grad_{_identifier(self._owner.function)}"
 
     def size_names(self, label: str) -> Sequence[str | None]:
+        """What the function calls the extents of the parameter ``label``."""
         return _size_names(self._owner.function, label)
 
     def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
+        """Run the function symbolically."""
         owner = self._owner
         traced = trace_function(owner.function, session, positional, configuration)
         program = traced.program
@@ -98,7 +105,7 @@ class GradientStaging(StagedFunction):
         if loss_structure.kind != "leaf":
             raise Diagnostic(
                 DifferentiationError,
-                f"{self.title[5:]}() returns {_described(loss_structure)}, but a gradient needs one loss of one element",
+                f"{self.title[5:]}() returns {_described(loss_structure)}, but only a loss of one element has a gradient",
                 hint="return one number, `(loss, aux)` with has_aux=True, or use tc.vjp with a cotangent per output",
             ).error()
         names = _input_names(program, owner.positions, len(positional), self.title[5:])
@@ -123,7 +130,9 @@ class GradientStaging(StagedFunction):
         with inner.active():
             traced = self.trace(inner, symbols, configuration)
         for captured in inner.captured:
-            given.append(outer.capture(captured.value, captured.key or captured.tensor, captured.namespace, captured.key))
+            given.append(
+                outer.capture(captured.value, captured.key or captured.tensor, captured.namespace, captured.key)
+            )
         outer.inlined.extend(inner.inlined)
         _lift_guards(outer, inner, traced.program, given)
         return traced.structure.build(inline_program(outer, traced.program, given))
@@ -136,19 +145,21 @@ class PullbackStaging(StagedFunction):
         super().__init__()
         self._function = function
         self._has_aux = has_aux
-        known = hasattr(function, "signature")
-        self.signature: Signature = function.signature if known else Signature(function, _identifier(function))  # type: ignore[attr-defined]
+        self.signature: Signature = getattr(function, "signature", None) or Signature(function, _identifier(function))
         self.oob = getattr(function, "oob", "check")
         self.primal = _PrimalStaging(function)
 
     @property
     def title(self) -> str:
+        """The name for programs and messages."""
         return f"vjp_{_identifier(self._function)}"
 
     def size_names(self, label: str) -> Sequence[str | None]:
+        """What the function calls the extents of the parameter ``label``."""
         return _size_names(self._function, label)
 
     def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
+        """Run the function symbolically."""
         traced = trace_function(self._function, session, positional, configuration)
         program = traced.program
         count = len(positional)
@@ -169,12 +180,15 @@ class _PrimalStaging(StagedFunction):
 
     @property
     def title(self) -> str:
+        """The name for programs and messages."""
         return _identifier(self._function)
 
     def size_names(self, label: str) -> Sequence[str | None]:
+        """What the function calls the extents of the parameter ``label``."""
         return _size_names(self._function, label)
 
     def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
+        """Run the function symbolically."""
         return trace_function(self._function, session, positional, configuration)
 
 
@@ -249,7 +263,13 @@ def _mirrored(outer: Session, inner: Session, tensor: SymbolicTensor, value: Any
 def _lift_guards(outer: Session, inner: Session, program: Program, given: Sequence[SymbolicTensor]) -> None:
     mapping: dict[Expr, Expr] = {}
     for tensor, outside in zip(program.inputs, given, strict=True):
-        mapping.update({SizeValue(e.name): o for e, o in zip(tensor.shape, outside.extents, strict=True) if isinstance(e, SizeValue)})
+        mapping.update(
+            {
+                SizeValue(e.name): o
+                for e, o in zip(tensor.shape, outside.extents, strict=True)
+                if isinstance(e, SizeValue)
+            }
+        )
     for guard in inner.guards:
         lifted = BroadcastGuard(substitute(guard.left, mapping), substitute(guard.right, mapping), guard.relation)
         if lifted not in outer.guards:

@@ -1,8 +1,8 @@
 """Between expressions and isl: index expressions to quasi-affine functions and back, conditions to sets.
 
 An expression of index variables and sizes is quasi-affine if it is built from them with ``+ - min max``, products with
-integers, and ``//`` and ``%`` by positive integers. Products and quotients of sizes alone are opaque: the front end gives
-them names (`tcdsl.ir.Size`). Products of an index variable and a size are not quasi-affine: `NotAffine`.
+integers, and ``//`` and ``%`` by positive integers. Products and quotients of sizes alone are opaque: the front end
+gives them names (`tcdsl.ir.Size`). Products of an index variable and a size are not quasi-affine: `NotAffine`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from functools import reduce
 import islpy as isl
 
 from tcdsl.ir.build import apply, index, integer, size, truth
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, index_variables, size_names
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, size_names
 
 __all__ = [
     "NotAffine",
     "condition_set",
     "expression_of",
-    "function_of",
+    "expression_of_ast",
     "expression_of_condition",
+    "function_of",
     "universe",
 ]
 
 
-class NotAffine(Exception):
+class NotAffine(Exception):  # noqa: N818  # a question's answer, never an error that users see
     """The expression is not quasi-affine; ``args[0]`` is the part that is not."""
 
 
@@ -131,8 +132,8 @@ def _condition(expr: Expr, space: isl.LocalSpace) -> isl.Set:
 def expression_of(function: isl.PwAff, context: isl.Set | None = None) -> Expr:
     """The expression that computes a quasi-affine ``function`` of named dimensions and parameters.
 
-    Pieces become ``min``, ``max`` or ``where``; ``context``, a set of parameters, may drop pieces. Outside the function's
-    own domain the value is arbitrary.
+    Pieces become ``min``, ``max`` or ``where``; ``context``, a set of parameters, may drop pieces. Outside the
+    function's own domain the value is arbitrary.
     """
     domain = function.domain()
     if context is not None:
@@ -164,6 +165,11 @@ def expression_of_condition(points: isl.Set) -> Expr:
     points = points.params()
     build = isl.AstBuild.from_context(isl.Set.universe(points.get_space()))
     return _from_ast(build.expr_from_set(points), frozenset(names))
+
+
+def expression_of_ast(node: isl.AstExpr, variables: frozenset[str]) -> Expr:
+    """The expression that isl's tree ``node`` writes; its identifiers are ``variables`` or else sizes."""
+    return _from_ast(node, variables)
 
 
 _AST_BINARY = {

@@ -28,11 +28,11 @@ class ExplicitRange:
 class Reduction:
     """A reduction inside a value: ``sum(E[i, l])``, with the variables it binds. Stands in sketches only.
 
-    ``accumulate`` is ``add multiply max min or and``, or ``mean``, ``argmax``, ``argmin`` (one variable; int64). ``conditions`` are
-    a generator's ``if``s, and the statement's trailing conditions that speak of ``variables``. A point whose reads are
-    out of range drops out of this reduction only. ``filters`` are conditions that came from brackets (``sum(x[k] * (k < 3))``):
-    tested like ``conditions``, after them, but never an explicit range. ``dtype`` is the result's, in which ``value`` is computed
-    (for ``argmax`` and ``argmin`` ``value`` keeps its own).
+    ``accumulate`` is ``add multiply max min or and``, or ``mean``, ``argmax``, ``argmin`` (one variable; int64).
+    ``conditions`` are a generator's ``if``s, and the statement's trailing conditions that speak of ``variables``. A
+    point whose reads are out of range drops out of this reduction only. ``filters`` are conditions that came from
+    brackets (``sum(x[k] * (k < 3))``): tested like ``conditions``, after them, but never an explicit range. ``dtype``
+    is the result's, in which ``value`` is computed (for ``argmax`` and ``argmin`` ``value`` keeps its own).
     """
 
     accumulate: str
@@ -49,13 +49,13 @@ class Reduction:
 class Sketch:
     """A statement before range inference.
 
-    ``target.tensor`` is the new tensor's name. ``extents`` has one entry per axis, ``None`` where the extent is to be inferred.
-    ``mode`` is ``fresh`` (rule 2), ``declared`` or ``existing`` (rule 3). ``conditions`` are bool expressions, in order; range
-    inference decides which of them are explicit ranges, filters, or tests on data. ``filters`` are conditions that came from
-    brackets (``O[i] += x[i] * (i < 3)``): tested after ``conditions``, never an explicit range; their reads are accesses like
-    those of ``value``. ``value`` is cast to the compute
-    type of ``dtype`` and may hold `Reduction` nodes; ``Read`` boundaries are as the user wrote them, ``SKIP`` by default, with
-    ``CHECK`` on data indices. ``variables`` lists the index variables in the order of first occurrence.
+    ``target.tensor`` is the new tensor's name. ``extents`` has one entry per axis, ``None`` where the extent is to be
+    inferred. ``mode`` is ``fresh`` (rule 2), ``declared`` or ``existing`` (rule 3). ``conditions`` are bool
+    expressions, in order; range inference decides which of them are explicit ranges, filters, or tests on data.
+    ``filters`` are conditions that came from brackets (``O[i] += x[i] * (i < 3)``): tested after ``conditions``, never
+    an explicit range; their reads are accesses like those of ``value``. ``value`` is cast to the compute
+    type of ``dtype`` and may hold `Reduction` nodes; ``Read`` boundaries are as the user wrote them, ``SKIP`` by
+    default, with ``CHECK`` on data indices. ``variables`` lists the index variables in the order of first occurrence.
     """
 
     target: Access
@@ -79,8 +79,9 @@ class Sketch:
 class Resolved:
     """What range inference makes of a sketch.
 
-    ``statements`` in order, the last one writing the sketch's target; the others compute nested reductions into temporary
-    tensors. ``tensors`` declares what the statements make, in the same order. ``assertions`` hold at the call.
+    ``statements`` in order, the last one writing the sketch's target; the others compute nested reductions into
+    temporary tensors. ``tensors`` declares what the statements make, in the same order. ``assertions`` hold at the
+    call.
     """
 
     statements: tuple[Statement, ...]

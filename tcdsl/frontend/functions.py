@@ -1,0 +1,76 @@
+"""The language's own functions as objects: what a decorated function gets for a name such as ``relu`` that nobody
+defined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcdsl.frontend.operators import ArithmeticOperators
+from tcdsl.frontend.vocabulary import BOUNDARY_NAMES
+from tcdsl.ir.dtypes import DTYPES
+from tcdsl.ir.primitives import PRIMITIVES
+
+__all__ = ["LANGUAGE_FUNCTIONS", "CastFunction", "PrimitiveFunction"]
+
+
+class PrimitiveFunction:
+    """One primitive, by name: ``PrimitiveFunction("relu")``.
+
+    On symbolic operands it builds programs; on NumPy arrays and numbers it computes. ``__tcdsl_name__`` is the name of
+    its row.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.__tcdsl_name__ = name
+        self.__name__ = name
+        self.__doc__ = f"The primitive `{name}` of the language, elementwise."
+
+    def __call__(self, *arguments: Any) -> Any:
+        row = PRIMITIVES[self.__tcdsl_name__]
+        if len(arguments) != row.arity:
+            raise TypeError(f"{row.name}() takes {row.arity} arguments, not {len(arguments)}")
+        if any(isinstance(argument, ArithmeticOperators) for argument in arguments):
+            from tcdsl.frontend.calls import call_function
+
+            return call_function(self, arguments, {})
+        return np.vectorize(row.evaluate)(*arguments)[()]
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.__tcdsl_name__}>"
+
+
+class CastFunction:
+    """``float32(x)`` as a function of the language."""
+
+    def __init__(self, name: str) -> None:
+        self.__tcdsl_name__ = name
+        self.__name__ = name
+
+    def __call__(self, argument: Any) -> Any:
+        if isinstance(argument, ArithmeticOperators):
+            from tcdsl.frontend.calls import call_function
+
+            return call_function(self, (argument,), {})
+        return np.asarray(argument).astype(self.__tcdsl_name__)[()]
+
+    def __repr__(self) -> str:
+        return f"<cast {self.__tcdsl_name__}>"
+
+
+def _only_in_statements(name: str) -> Any:
+    def function(*_: Any, **__: Any) -> Any:
+        raise TypeError(f"{name}() has a meaning only inside a tensor statement of an @op or @cd function")
+
+    function.__name__ = name
+    function.__tcdsl_name__ = name  # type: ignore[attr-defined]
+    function.__doc__ = f"`{name}` as it is written in tensor statements; see the language reference."
+    return function
+
+
+LANGUAGE_FUNCTIONS: dict[str, Any] = {
+    **{name: PrimitiveFunction(name) for name in PRIMITIVES},
+    **{name: CastFunction(name) for name in DTYPES if name != "bool"},
+    **{name: _only_in_statements(name) for name in (*BOUNDARY_NAMES, "assign")},
+}

@@ -1,0 +1,222 @@
+"""Compiled kernels: what `tcdsl.runtime` calls."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tcdsl.codegen.arrays import bind_arrays
+from tcdsl.codegen.compiling import CompiledNest, load_module
+from tcdsl.codegen.drivers import Drivers
+from tcdsl.codegen.failures import failure
+from tcdsl.codegen.frame import FIRST_WORD, STATUS_WORD
+from tcdsl.codegen.internals import array_header
+from tcdsl.codegen.module import GeneratedModule, generate_module
+from tcdsl.codegen.options import CodegenOptions
+from tcdsl.codegen.plans import Binding, Frame, Launch, Plan
+from tcdsl.codegen.store import module_directory, module_stem, write_module
+from tcdsl.ir.dtypes import numpy_dtype
+from tcdsl.lowering.loops import Kernel
+
+__all__ = ["CompiledKernel", "compile_kernel"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_PLANS = 64  # Sets of sizes whose plans a kernel keeps.
+
+
+def compile_kernel(kernel: Kernel, *, contiguous: tuple[bool, ...], options: CodegenOptions) -> CompiledKernel:
+    """Generate, write, compile and load ``kernel``.
+
+    ``contiguous`` says of each program input whether its arrays will be C-contiguous; others have strides of their own.
+    """
+    generated = generate_module(kernel, contiguous, options)
+    directory = module_directory(options.cache_dir)
+    flags = (*options.fastmath, str(options.debug))
+    path = write_module(directory, module_stem(kernel.program.name, generated.text, flags), generated.text)
+    module = load_module(path, generated.text)
+    nests = tuple(getattr(module, function) for function in generated.functions)
+    return CompiledKernel(kernel, generated, path, nests, contiguous, options)
+
+
+@cache
+def _drivers(cache_dir: Path | None) -> Drivers:
+    return Drivers(cache_dir)
+
+
+class CompiledKernel:
+    """A kernel that runs: ``compiled.run([A, B], {"N": 3, "K": 4, "M": 5})`` gives the list of outputs.
+
+    ``source`` is the text of the generated module, exactly the file at ``path``; ``from_disk`` says whether all machine
+    code came from disk. May be called from several threads.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        generated: GeneratedModule,
+        path: Path,
+        nests: tuple[CompiledNest, ...],
+        contiguous: tuple[bool, ...],
+        options: CodegenOptions,
+    ) -> None:
+        self.kernel = kernel
+        self.source = generated.text
+        self.path = path
+        self.from_disk = all(nest.from_disk for nest in nests)
+        self.options = options
+        self._generated = generated
+        self._nests = nests
+        self._drivers = _drivers(options.cache_dir)
+        self._launches = [Launch(nest, built.address) for nest, built in zip(kernel.nests, nests, strict=True)]
+        self._count = len(nests)
+        self._header = array_header()
+        self._bind_buffers(contiguous)
+        self._sizes_of = _picker([size.name for size in kernel.program.sizes])
+        self._plans: OrderedDict[Any, Plan] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def _bind_buffers(self, contiguous: tuple[bool, ...]) -> None:
+        # Which arrays a call brings: one for each program input that has a buffer, one for each buffer of kind output.
+        kernel = self.kernel
+        holders = {tensor: buffer for buffer in kernel.buffers for tensor in buffer.tensors}
+        updated = {target for target, _ in kernel.updates}
+        self._bindings: list[Binding] = []
+        self._input_positions: dict[str, int] = {}
+        for position, (tensor, unit) in enumerate(zip(kernel.program.inputs, contiguous, strict=True)):
+            buffer = holders.get(tensor.name)
+            if buffer is None or buffer.kind not in ("input", "update"):
+                continue
+            exclusive = buffer.kind == "update"
+            self._bindings.append(Binding(buffer, unit, exclusive, exclusive or buffer.name in updated))
+            self._input_positions[buffer.name] = position
+        self._all_inputs_bound = len(self._bindings) == len(kernel.program.inputs)
+        made = [buffer for buffer in kernel.buffers if buffer.kind == "output"]
+        self._bindings += [Binding(buffer, True, True, True) for buffer in made]
+        self._made_positions = {buffer.name: k for k, buffer in enumerate(made)}
+        self._made = [(buffer.name, numpy_dtype(buffer.dtype)) for buffer in made]
+        # Usually the outputs are the arrays made, in order.
+        self._direct = list(kernel.outputs) == [buffer.name for buffer in made]
+
+    def run(
+        self,
+        inputs: Sequence[Array],
+        sizes: Mapping[str, int],
+        outputs: Sequence[Array] | None = None,
+        threads: int | None = None,
+    ) -> list[Array]:
+        """Run the program and return its outputs; inputs that it updates are changed in place.
+
+        ``inputs`` have the program's dtypes and shapes, ``sizes`` the value of every size. Arrays that are misaligned,
+        or overlap one that is written, are copied. ``outputs``, if given, receive the results and are returned.
+        Raises `DataIndexError` if an index read from data is out of range, ``ValueError`` if an array does not fit.
+        """
+        key = self._sizes_of(sizes)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plan(key)
+        frame = plan.acquire()
+        if outputs is not None and self._direct:
+            made = list(outputs)
+        else:
+            made = [np.empty(plan.shapes[name], dtype) for name, dtype in self._made]
+        arrays = [*inputs, *made]
+        if not self._all_inputs_bound:
+            arrays = [*(inputs[k] for k in self._input_positions.values()), *made]
+        back: list[tuple[Array, Array]] = []
+        if not self._bind(plan, frame, arrays):
+            back = bind_arrays(plan, frame, self._bindings, arrays).back
+        if not plan.pooled:
+            frame.allocate(plan)
+        limit = 1
+        if plan.parallel:
+            limit = min(threads or self.options.threads or self._drivers.available, self._drivers.available)
+        self._execute(plan, frame, limit)
+        for array, computed in back:
+            array[...] = computed
+        if self.kernel.updates:
+            self._update(inputs, made, frame)
+        if not self._direct:
+            made = self._results(inputs, made, frame, outputs)
+        plan.release(frame)
+        return made
+
+    def _bind(self, plan: Plan, frame: Frame, arrays: list[Array]) -> bool:
+        # Addresses of array objects are only looked into if they are arrays: bind would read past other objects.
+        if self._header is None or len(arrays) != plan.array_count or not all(map(_is_array, arrays)):
+            return False
+        plan.pack(frame.objects, 0, *map(id, arrays))
+        address, objects = plan.bindings_address, frame.objects_address
+        return self._drivers.bind(address, objects, plan.array_count, frame.address, self._header) == 0
+
+    def _plan(self, key: Any) -> Plan:
+        names = [size.name for size in self.kernel.program.sizes]
+        sizes = dict(zip(names, key if len(names) > 1 else (key,), strict=True)) if names else {}
+        threads = self._drivers.available
+        plan = Plan(self.kernel, self._generated.layout, sizes, self._bindings, self._launches, threads)
+        with self._lock:
+            self._plans[key] = plan
+            while len(self._plans) > _PLANS:
+                self._plans.popitem(last=False)
+        return plan
+
+    def _execute(self, plan: Plan, frame: Frame, threads: int) -> None:
+        if threads < 2:
+            done = self._drivers.execute(plan.table_address, self._count, frame.address)
+        else:
+            done = self._drivers.execute_parallel(plan.table_address, self._count, frame.address, threads)
+        if done == self._count:
+            return
+        words = frame.words[:FIRST_WORD].tolist()
+        if threads > 1:
+            # Which of several faults the threads met first is chance: report the first in order, if it can be had
+            # again.
+            frame.words[STATUS_WORD] = 0
+            self._drivers.execute(plan.table_address + 32 * done, 1, frame.address)
+            if frame.words[STATUS_WORD]:
+                words = frame.words[:FIRST_WORD].tolist()
+        raise failure(words, self._generated.checks, self._generated.layout)
+
+    def _array(self, buffer: str, inputs: Sequence[Array], made: list[Array], frame: Frame) -> Array:
+        if buffer in self._made_positions:
+            return made[self._made_positions[buffer]]
+        if buffer in self._input_positions:
+            # An input may change after this: what is wanted is what it holds now.
+            return inputs[self._input_positions[buffer]].copy()
+        return frame.temporaries[buffer]
+
+    def _update(self, inputs: Sequence[Array], made: list[Array], frame: Frame) -> None:
+        sources = [self._array(source, inputs, made, frame) for _, source in self.kernel.updates]
+        for (target, _), source in zip(self.kernel.updates, sources, strict=True):
+            np.copyto(inputs[self._input_positions[target]], source)
+
+    def _results(
+        self, inputs: Sequence[Array], made: list[Array], frame: Frame, outputs: Sequence[Array] | None
+    ) -> list[Array]:
+        # Outputs that are inputs, temporaries or each other: every one gets memory of its own.
+        results: list[Array] = []
+        for buffer in self.kernel.outputs:
+            array = self._array(buffer, inputs, made, frame)
+            fresh = buffer in self._made_positions and not any(array is other for other in results)
+            results.append(array if fresh else array.copy())
+        if outputs is None:
+            return results
+        for given, result in zip(outputs, results, strict=True):
+            np.copyto(given, result)
+        return list(outputs)
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def _picker(names: Sequence[str]) -> Callable[[Mapping[str, int]], Any]:
+    # The values of the sizes as a key: itemgetter gives one value bare and needs at least one name.
+    return itemgetter(*names) if names else lambda sizes: ()

@@ -1,0 +1,33 @@
+"""What a nest that stopped has to say, as an exception."""
+
+from __future__ import annotations
+
+from tcdsl.codegen.frame import (
+    CHECK_WORD,
+    EXTENT_WORD,
+    OUT_OF_RANGE,
+    POSITION_WORD,
+    STATUS_WORD,
+    VALUE_WORD,
+    FrameLayout,
+)
+from tcdsl.codegen.nests import CheckSite
+from tcdsl.errors import DataIndexError, Diagnostic, TcdslError
+
+__all__ = ["failure"]
+
+
+def failure(words: list[int], checks: tuple[CheckSite, ...], layout: FrameLayout) -> TcdslError:
+    """The exception for the first words of a frame whose status is not 0."""
+    number, value, extent = words[CHECK_WORD], words[VALUE_WORD], words[EXTENT_WORD]
+    if words[STATUS_WORD] == OUT_OF_RANGE:
+        buffer = next(name for name, slot in layout.buffers.items() if slot == number)
+        axis = words[POSITION_WORD]
+        fact = f"compiled code read or wrote {buffer} at {value} along axis {axis}, whose extent is {extent}"
+        return Diagnostic(TcdslError, fact, hint="this is a fault of tcdsl: please report it with the program").error()
+    check, variables = checks[number].check, checks[number].variables
+    place = ", ".join(f"{variable} = {words[POSITION_WORD + k]}" for k, variable in enumerate(variables))
+    fact = f"index {value} is out of range for axis {check.axis} of `{check.tensor}`, which has extent {extent}"
+    notes = (f"at {place}",) if place else ()
+    hint = 'write get(..., default) to read a default there, or decorate with oob="skip" or oob="clamp"'
+    return Diagnostic(DataIndexError, fact, check.span, notes, hint).error()

@@ -1,0 +1,23 @@
+"""The one place that turns a Python syntax tree into text."""
+
+from __future__ import annotations
+
+import ast
+import sys
+
+__all__ = ["expression_text", "module_text"]
+
+
+def module_text(module: ast.Module) -> str:
+    """The text of ``module``: by astor, which breaks long lines, below Python 3.14, which astor does not support."""
+    ast.fix_missing_locations(module)
+    if sys.version_info >= (3, 14):
+        return ast.unparse(module) + "\n"
+    import astor
+
+    return str(astor.to_source(module))
+
+
+def expression_text(expression: ast.expr) -> str:
+    """The text of one expression, on one line."""
+    return ast.unparse(ast.fix_missing_locations(expression))

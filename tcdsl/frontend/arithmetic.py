@@ -243,10 +243,9 @@ def record_elementwise(builder: Any, element: Value, extents: tuple[Expr, ...], 
         Neutral(),
         value,
         box(session, variables, extents),
-        label=label,
         span=span,
     )
-    builder.append((statement,), (Tensor(name, dtype, extents, label, span),))
+    builder.append((statement,), (Tensor(name, dtype, extents, "" if label == name else label, span),))
     return SymbolicTensor(builder, name, dtype, extents, label)
 
 
@@ -284,10 +283,11 @@ def store_elementwise(target: SymbolicTensor, accumulate: str, operand: object) 
         Neutral() if accumulate == "assign" else Keep(target.name),
         _in_letters(store_value(value, target.dtype, span), variables),
         box(session, variables, target.extents),
-        label=target.label,
         span=span,
     )
-    builder.append((statement,), (Tensor(name, target.dtype, target.extents, target.label, span),))
+    builder.append(
+        (statement,), (Tensor(name, target.dtype, target.extents, "" if target.label == name else target.label, span),)
+    )
     return SymbolicTensor(builder, name, target.dtype, target.extents, target.label)
 
 

@@ -54,7 +54,7 @@ class ProgramBuilder:
             self._sizes[size] = Size(size, AxisExtent(name, axis))
             shape.append(SizeValue(size))
         self._context = None
-        tensor = Tensor(name, dtype, tuple(shape), label, span)
+        tensor = Tensor(name, dtype, tuple(shape), "" if label == name else label, span)
         self._inputs.append(tensor)
         self._declared[name] = tensor
         return SymbolicTensor(self, name, dtype, tuple(shape), label)

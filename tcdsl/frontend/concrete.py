@@ -33,8 +33,8 @@ def truth_of(value: Any) -> bool:
     _refuse(
         value,
         "as a branch",
-        "one program serves every shape; write a condition in a statement (`O[i] = a if c else b`), or pass the choice as "
-        "a keyword-only argument",
+        "one program serves every shape; write a condition in a statement (`O[i] = a if c else b`), or pass the choice "
+        "as a keyword-only argument",
     )
 
 
@@ -43,8 +43,8 @@ def integer_of(value: Any) -> int:
     _refuse(
         value,
         "as an integer",
-        "one program serves every shape; use an index variable or a generator inside a statement instead of a Python loop, "
-        "or pass the number as a keyword-only argument",
+        "one program serves every shape; use an index variable or a generator inside a statement instead of a Python "
+        "loop, or pass the number as a keyword-only argument",
     )
 
 

@@ -82,10 +82,9 @@ def _record(
         Neutral(),
         substitute(store_value(product, dtype, span), naming),
         box(session, letters, (*shape, inner)),
-        label="t",
         span=span,
     )
-    builder.append((statement,), (Tensor(name, dtype, shape, "t", span),))
+    builder.append((statement,), (Tensor(name, dtype, shape, "" if name == "t" else "t", span),))
     return SymbolicTensor(builder, name, dtype, shape, "t")
 
 
@@ -126,10 +125,9 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
         Neutral(),
         substitute(store_value(element, dtype, span), naming),
         box(session, [letters[k] for k in order], [extents[k] for k in order]),
-        label="t",
         span=span,
     )
-    session.builder.append((statement,), (Tensor(name, dtype, shape, "t", span),))
+    session.builder.append((statement,), (Tensor(name, dtype, shape, "" if name == "t" else "t", span),))
     result: Any = SymbolicTensor(session.builder, name, dtype, shape, "t")
     if accumulate == "mean":
         count: Any = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, MutableSet
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -82,9 +83,8 @@ class Recorder:
             parsed = parsed_annotation(annotations.get(parameter.arg))
             value = scope.own(parameter.arg)
             if parsed is not None and isinstance(value, SymbolicArray):
-                self._guarded(
-                    session, lambda p=parsed, v=value, n=parameter.arg: bind_dimensions(scope, v, n, *p, found)
-                )
+                bind = partial(bind_dimensions, scope, value, parameter.arg, parsed[0], parsed[1], found)
+                self._guarded(session, bind)
         values = [found.get(name, self._before_first_write(scope, name)) for name in self._rewritten.fresh_names]
         return values[0] if len(values) == 1 else tuple(values)
 
@@ -256,8 +256,8 @@ def _target_name(node: ast.stmt) -> str:
         target = node.value.args[0]  # type: ignore[attr-defined]
     else:
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target  # type: ignore[attr-defined]
-    base = target.value if isinstance(target, ast.Subscript) else target
-    return base.id  # type: ignore[no-any-return]
+    base: Any = target.value if isinstance(target, ast.Subscript) else target
+    return str(base.id)
 
 
 def _is_whole(node: ast.stmt) -> bool:

@@ -90,7 +90,7 @@ class _Bindings(ast.NodeVisitor):
         for alias in node.names:
             self.bound.add((alias.asname or alias.name).split(".")[0])
 
-    visit_ImportFrom = visit_Import  # type: ignore[assignment]  # noqa: N815  # ast's name
+    visit_ImportFrom = visit_Import  # noqa: N815  # ast's name
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         if node.name:

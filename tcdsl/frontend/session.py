@@ -21,6 +21,7 @@ from tcdsl.frontend.builder import ProgramBuilder
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.expressions import Expr
+from tcdsl.ir.program import AxisExtent
 from tcdsl.ir.sizes import evaluate_size
 from tcdsl.ir.span import Span
 
@@ -162,8 +163,8 @@ class Session:
         """The input for an array of the function's surroundings; the same one for the same array."""
         for captured in self.captured:
             if captured.value is value:
-                tensor = self.builder.tensor(captured.tensor)
-                return SymbolicTensor(self.builder, tensor.name, tensor.dtype, tensor.shape, tensor.label)
+                known = self.builder.tensor(captured.tensor)
+                return SymbolicTensor(self.builder, known.name, known.dtype, known.shape, known.label)
         array = np.asarray(value)
         dtype = str(array.dtype)
         if dtype not in DTYPES:
@@ -208,7 +209,7 @@ class _Extents(Mapping[str, int]):
         known = self._session.extents
         if name not in known:
             source = self._session.builder.size(name).source
-            if not hasattr(source, "dtype"):
+            if isinstance(source, AxisExtent):
                 raise KeyError(name)
             known[name] = evaluate_size(source, self)
         return known[name]

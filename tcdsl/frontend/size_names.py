@@ -18,7 +18,7 @@ def parameter_size_names(definition: ast.FunctionDef) -> dict[str, tuple[str | N
     found: dict[str, tuple[str | None, ...]] = {}
     for parameter in parameters:
         parsed = parsed_annotation(parameter.annotation)
-        if parsed is not None and annotation_names(parameter.annotation):
+        if parsed is not None and parameter.annotation is not None and annotation_names(parameter.annotation):
             found[parameter.arg] = tuple(e.id if isinstance(e, ast.Name) else None for e in parsed[1])
     names = {parameter.arg for parameter in parameters}
     for node in ast.walk(definition):

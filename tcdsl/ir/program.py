@@ -9,8 +9,8 @@
 
 A program is in single-assignment form: each statement makes one new tensor, every tensor is made by one statement or is
 an input. ``Y[i] += e`` on an existing ``Y`` makes ``Y_2``, which starts from the cells of ``Y`` (``Keep("Y")``). Code
-that changes memory in place (`@cd`) is the same thing with ``updates``: after the last statement, the input ``p`` receives
-the cells of ``p_2``. Which tensors share memory is decided by lowering, never here.
+that changes memory in place (`@cd`) is the same thing with ``updates``: after the last statement, the input ``p``
+receives the cells of ``p_2``. Which tensors share memory is decided by lowering, never here.
 """
 
 from __future__ import annotations

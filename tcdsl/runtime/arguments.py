@@ -110,6 +110,7 @@ class Signature:
 
 
 def _hashable(function: str, name: str, value: Any) -> Any:
+    kind = type(value).__name__
     try:
         hash(value)
     except TypeError:
@@ -119,7 +120,7 @@ def _hashable(function: str, name: str, value: Any) -> Any:
             hint = "use a hashable value (a tuple for a list, a frozen dataclass for a dict)"
         raise Diagnostic(
             ConfigurationError,
-            f"{function}(): the keyword argument `{name}` is configuration, but {type(value).__name__} cannot be hashed",
+            f"{function}(): the keyword argument `{name}` is configuration, but a {kind} cannot be hashed",
             hint=hint,
         ).error() from None
     return value
@@ -162,7 +163,7 @@ def _foreign(function: str, name: str, value: Any) -> np.ndarray:
     for attribute, read in (("__dlpack__", np.from_dlpack), ("__array__", np.asarray)):
         if hasattr(value, attribute) and not isinstance(value, type):
             try:
-                return read(value)  # type: ignore[no-any-return,operator]
+                return read(value)
             except (BufferError, RuntimeError, TypeError, ValueError):
                 continue
     kind = type(value).__name__

@@ -38,6 +38,9 @@ class TensorFunction:
         print(matmul.explain("loops", A, B))
     """
 
+    __name__: str
+    __qualname__: str
+
     def __init__(self, function: FunctionType, in_place: bool, oob: str = "check", receiver: Any = None) -> None:
         functools.update_wrapper(self, function)
         self.function = function

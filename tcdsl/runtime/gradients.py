@@ -55,14 +55,8 @@ class DerivedFunction:
         """The staged programs."""
         return self._staging
 
-    def arrange(self, value: Any, aux: Any, adjoints: Sequence[Any]) -> Any:
-        """The result: as JAX arranges the value, the auxiliary results and the gradients."""
-        gradients = adjoints[0] if isinstance(self.argnums, int) else tuple(adjoints)
-        if self.with_value:
-            return ((value, aux) if self.has_aux else value), gradients
-        return (gradients, aux) if self.has_aux else gradients
-
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """The gradient, or the value and the gradient, arranged as JAX does."""
         from tcdsl.frontend.session import current_session
 
         if current_session() is not None:

@@ -105,7 +105,7 @@ class GradientStaging(StagedFunction):
         if loss_structure.kind != "leaf":
             raise Diagnostic(
                 DifferentiationError,
-                f"{self.title[5:]}() returns {_described(loss_structure)}, but only a loss of one element has a gradient",
+                f"{self.title[5:]}() returns {_described(loss_structure)}, not a loss of one element",
                 hint="return one number, `(loss, aux)` with has_aux=True, or use tc.vjp with a cotangent per output",
             ).error()
         names = _input_names(program, owner.positions, len(positional), self.title[5:])
@@ -129,10 +129,7 @@ class GradientStaging(StagedFunction):
             symbols.append(_mirrored(outer, inner, tensor, value, label))
         with inner.active():
             traced = self.trace(inner, symbols, configuration)
-        for captured in inner.captured:
-            given.append(
-                outer.capture(captured.value, captured.key or captured.tensor, captured.namespace, captured.key)
-            )
+        given.extend(outer.capture(c.value, c.key or c.tensor, c.namespace, c.key) for c in inner.captured)
         outer.inlined.extend(inner.inlined)
         _lift_guards(outer, inner, traced.program, given)
         return traced.structure.build(inline_program(outer, traced.program, given))

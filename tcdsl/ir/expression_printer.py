@@ -45,10 +45,14 @@ _BINARY = {
 _MARK = ""
 
 
-def format_expr(expr: Expr, dtype: str | None = None) -> str:
-    """``format_expr(e)`` is ``"exp(x[i] - m) * 2.0"``; ``dtype`` is the type that the place asks for, if any."""
-    names = {node.name for node in walk(expr) if isinstance(node, IndexValue | SizeValue)}
-    return ExpressionPrinter(names).text(expr, dtype)
+def format_expr(expr: Expr, dtype: str | None = None, names: Collection[str] = ()) -> str:
+    """``format_expr(e)`` is ``"exp(x[i] - m) * 2.0"``; ``dtype`` is the type that the place asks for, if any.
+
+    ``names`` are the index variables and sizes in scope besides those that ``expr`` shows itself: a rank-0 tensor of
+    the same name is written ``m[()]``.
+    """
+    shown = {node.name for node in walk(expr) if isinstance(node, IndexValue | SizeValue)}
+    return ExpressionPrinter(shown.union(names)).text(expr, dtype)
 
 
 class ExpressionPrinter:

@@ -34,7 +34,6 @@ from tcdsl.ir.program import Access, AxisExtent, Fill, Keep, Program, Size, Stat
 __all__ = ["format_expr", "format_program", "format_statement", "format_tensor"]
 
 WIDTH = 120
-HEAD_WIDTH = 60
 
 
 def format_tensor(tensor: Tensor) -> str:
@@ -172,14 +171,15 @@ def _body(program: Program, sizes: Collection[str]) -> list[str]:
         _parts(statement, types.get(statement.target.tensor, statement.value.dtype), sizes)
         for statement in program.statements
     ]
-    column = max((len(head) for head, _ in parts if len(head) <= HEAD_WIDTH), default=0)
+    short = [(head, "  ".join(clauses)) for head, clauses in parts]
+    column = max((len(head) for head, rest in short if len(head) + 2 + len(rest) <= WIDTH), default=0)
     lines = []
-    for head, clauses in parts:
-        line = f"{head:<{column}}  {'  '.join(clauses)}"
-        if len(line) <= WIDTH:
-            lines.append(line)
-        elif len("  ".join(clauses)) <= WIDTH - 4:
-            lines += [head, "    " + "  ".join(clauses)]
+    for (head, rest), (_, clauses) in zip(short, parts, strict=True):
+        if len(head) + 2 + len(rest) <= WIDTH:
+            padding = column if column + 2 + len(rest) <= WIDTH else len(head)
+            lines.append(f"{head:<{padding}}  {rest}")
+        elif len(rest) <= WIDTH - 4:
+            lines += [head, "    " + rest]
         else:
             lines += [head, *("    " + clause for clause in clauses)]
     return lines

@@ -1,0 +1,153 @@
+"""Reads out of range: where they move to, which cells never need to ask, and reads that are known to be in range.
+
+The interior of a statement is the set of cells all of whose points read in range; there, boundaries vanish and branches on
+affine conditions are decided. Only the rest pays for tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import islpy as isl
+
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, children, is_affine_index, rebuild
+from tcdsl.ir.program import Tensor
+from tcdsl.shapes.affine import NotAffine, condition_set
+from tcdsl.shapes.linear import normalized
+from tcdsl.shapes.spaces import arranged, dimension_names
+
+__all__ = ["Declarations", "in_range", "interior", "moved_index", "specialized"]
+
+Declarations = dict[str, Tensor]
+"""Tensors by name."""
+
+# Pieces beyond which a border is not worth its code.
+_MOST_PIECES = 24
+
+
+def in_range(index: Expr, extent: Expr) -> Expr:
+    """``0 <= index < extent``."""
+    return apply("and_", apply("ge", index, integer(0)), apply("lt", index, extent))
+
+
+def moved_index(index: Expr, extent: Expr, boundary: Boundary) -> Expr:
+    """Where a read of an axis with ``extent`` > 0 cells goes: ``index`` itself if it is in range."""
+    one, two = integer(1), integer(2)
+    match boundary:
+        case Boundary.CLAMP:
+            return apply("min", apply("max", index, integer(0)), apply("sub", extent, one))
+        case Boundary.WRAP:
+            return apply("mod", index, extent)
+        case Boundary.REFLECT:
+            # For one cell the period would be 0; with period 1 the result is 0.
+            period = apply("max", apply("mul", two, apply("sub", extent, one)), one)
+            inside = apply("mod", index, period)
+            return apply("min", inside, apply("sub", period, inside))
+        case Boundary.SYMMETRIC:
+            period = apply("mul", two, extent)
+            inside = apply("mod", index, period)
+            return apply("min", inside, apply("sub", apply("sub", period, one), inside))
+        case _:
+            return index
+
+
+def _questions(expr: Expr, tensors: Declarations) -> Iterator[Expr]:
+    # The affine conditions on which the reading of expr depends.
+    match expr:
+        case Read(tensor=tensor, indices=indices, boundaries=boundaries):
+            for axis, (position, boundary) in enumerate(zip(indices, boundaries, strict=True)):
+                if boundary not in (Boundary.SKIP, Boundary.CHECK) and is_affine_index(position):
+                    yield in_range(position, tensors[tensor].shape[axis])
+        case Apply(primitive="where", arguments=(condition, _, _)) if not isinstance(condition, Constant):
+            yield condition
+        case _:
+            pass
+    for part in children(expr):
+        yield from _questions(part, tensors)
+
+
+def interior(
+    expressions: Sequence[Expr], points: isl.Set, cells: Sequence[str], tensors: Declarations
+) -> tuple[isl.Set, isl.Set] | None:
+    """``points`` in two parts: those of cells where every question of ``expressions`` has the answer yes, and the rest.
+
+    A cell is a value of the variables ``cells``. None if there is nothing to ask or to gain.
+    """
+    holds: list[isl.Set] = []
+    for expr in expressions:
+        for question in _questions(expr, tensors):
+            try:
+                answer = condition_set(question, points)
+            except NotAffine:
+                continue
+            yes = points.intersect(answer)
+            if not yes.is_empty() and not points.is_subset(answer):
+                holds.append(answer)
+    for chosen in (holds, holds[:1]):
+        if not chosen:
+            return None
+        outside = points
+        for answer in chosen:
+            outside = outside.intersect(answer)
+        outside = points.subtract(outside)
+        touched = _cylinder(outside, cells, points)
+        inside = points.subtract(touched).coalesce()
+        border = points.intersect(touched).coalesce()
+        if not inside.is_empty() and inside.n_basic_set() == 1 and border.n_basic_set() <= _MOST_PIECES:
+            return inside, border
+    return None
+
+
+def _cylinder(outside: isl.Set, cells: Sequence[str], points: isl.Set) -> isl.Set:
+    # All points of the cells that have a point outside.
+    names = dimension_names(points)
+    shadow = arranged(outside, tuple(cells))
+    return arranged(shadow, names)
+
+
+def specialized(expr: Expr, points: isl.Set, tensors: Declarations) -> Expr:
+    """``expr`` with boundaries dropped and branches decided where that is so at all of ``points``.
+
+    A branch is specialized to the points that reach it.
+    """
+    match expr:
+        case Apply(primitive="where", arguments=(condition, chosen, other)):
+            condition = specialized(condition, points, tensors)
+            try:
+                holds = condition_set(condition, points)
+            except NotAffine:
+                return apply("where", condition, *(specialized(part, points, tensors) for part in (chosen, other)))
+            yes, no = points.intersect(holds), points.subtract(holds)
+            if no.is_empty():
+                return specialized(chosen, points, tensors)
+            if yes.is_empty():
+                return specialized(other, points, tensors)
+            return apply("where", condition, specialized(chosen, yes, tensors), specialized(other, no, tensors))
+        case Read():
+            return _specialized_read(expr, points, tensors)
+        case _:
+            parts = children(expr)
+            new = tuple(specialized(part, points, tensors) for part in parts)
+            return rebuild(expr, new) if any(a is not b for a, b in zip(parts, new, strict=True)) else expr
+
+
+def _specialized_read(read: Read, points: isl.Set, tensors: Declarations) -> Expr:
+    shape = tensors[read.tensor].shape
+    boundaries = list(read.boundaries)
+    for axis, (position, boundary) in enumerate(zip(read.indices, read.boundaries, strict=True)):
+        if boundary is Boundary.SKIP:
+            continue
+        try:
+            if is_affine_index(position) and points.is_subset(condition_set(in_range(position, shape[axis]), points)):
+                boundaries[axis] = Boundary.SKIP
+        except NotAffine:
+            pass
+    fill = read.fill if Boundary.FILL in boundaries else None
+    return replace(
+        read,
+        indices=tuple(normalized(specialized(position, points, tensors)) for position in read.indices),
+        boundaries=tuple(boundaries),
+        fill=None if fill is None else specialized(fill, points, tensors),
+    )

@@ -1,0 +1,27 @@
+"""Names for what lowering introduces: scalars, loop variables, tensors between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["Names"]
+
+
+class Names:
+    """Hands out names that are not taken: ``Names(["t"]).fresh("t")`` is ``"t1"``."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+
+    def fresh(self, hint: str) -> str:
+        """``hint`` if it is free, else ``hint`` with the first number that is."""
+        name, number = hint, 0
+        while name in self._taken:
+            number += 1
+            name = f"{hint}{number}"
+        self._taken.add(name)
+        return name
+
+    def claim(self, names: Iterable[str]) -> None:
+        """Mark ``names`` as taken."""
+        self._taken.update(names)

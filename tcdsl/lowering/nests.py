@@ -1,0 +1,112 @@
+"""Groups of statements as nests: shared outer loops, starts, blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.expressions import Expr, Local, index_variables, reads, walk
+from tcdsl.ir.printer import format_statement
+from tcdsl.ir.program import Program, Statement
+from tcdsl.lowering.bodies import Block, Body, Setting
+from tcdsl.lowering.boundaries import Declarations
+from tcdsl.lowering.hoisting import hoisted
+from tcdsl.lowering.loops import Branch, Define, Loop, Nest, Node
+from tcdsl.lowering.merging import Group
+from tcdsl.lowering.schedule import Plan
+
+__all__ = ["nests_of"]
+
+# Cells per parallel block of a one-dimensional target: long enough for vectors, short enough to share among threads.
+_BLOCK = 4096
+_REDUCED_BLOCK = 256
+
+
+def nests_of(group: Group, program: Program, setting: Setting) -> Iterator[Nest]:
+    """The nests of a group; nothing for a statement that leaves memory as it is."""
+    for hint, plans, body in _bodies(group, setting):
+        nodes = tuple(hoisted(_outermost(body)))
+        if not nodes:
+            continue
+        name = setting.names.fresh(f"{hint}{plans[-1].statement.target.tensor}")
+        title = "\n".join(_title(plan.statement, program) for plan in plans)
+        yield Nest(name, f"start of {title}" if hint == "start_" else title, nodes, _work(plans, setting.tensors))
+
+
+def _bodies(group: Group, setting: Setting) -> Iterator[tuple[str, tuple[Plan, ...], tuple[Node, ...]]]:
+    first = group.plans[0]
+    if len(group.plans) == 1 and not first.plain:
+        body = Body(first, setting)
+        yield "start_", group.plans, body.start()
+        yield "marks_", group.plans, body.clear_marks()
+        yield "nest_", group.plans, body.scattered()
+        return
+    if len(group.plans) == 1 and first.statement.unique:
+        yield "marks_", group.plans, Body(first, setting).clear_marks()
+    if len(group.plans) == 1 and not first.outer and first.row is not None:
+        yield "nest_", group.plans, _blocks(first, setting)
+        return
+    nodes: tuple[Node, ...] = tuple(node for plan in group.plans for node in Body(plan, setting).cells(group.depth))
+    for level in reversed(range(group.depth)):
+        variable = first.outer[level]
+        parallel = level == 0 and not first.statement.unique
+        nodes = (Loop(variable, integer(0), first.extent(variable), 1, nodes, parallel),)
+    yield "nest_", group.plans, nodes
+
+
+def _blocks(plan: Plan, setting: Setting) -> tuple[Node, ...]:
+    """A row cut into parallel blocks, where no other loop over cells is outside."""
+    row = plan.inner[-1]
+    if plan.statement.unique:
+        return Body(plan, setting).cells()
+    extent = plan.extent(row)
+    names = setting.names
+    number = names.fresh("block")
+    block = Block(row, names.fresh("low"), names.fresh("high"))
+    length = integer(_BLOCK if plan.single else _REDUCED_BLOCK)
+    body = Body(plan, setting).cells(0, block)
+    if not body:
+        return ()
+    low = apply("mul", length, index(number))
+    high = apply("min", extent, apply("add", Local(block.low, "int64"), length))
+    count = apply("floor_div", apply("add", extent, apply("sub", length, integer(1))), length)
+    return (Loop(number, integer(0), count, 1, (Define(block.low, low), Define(block.high, high), *body), True),)
+
+
+def _outermost(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    # A parallel loop under a condition on sizes is a parallel loop that may be empty.
+    if len(nodes) == 1 and isinstance(nodes[0], Branch) and not nodes[0].otherwise and len(nodes[0].body) == 1:
+        (loop,) = _outermost(nodes[0].body)
+        if isinstance(loop, Loop) and loop.parallel:
+            stop = apply("where", nodes[0].condition, loop.stop, loop.start)
+            return (Loop(loop.variable, loop.start, stop, loop.step, loop.body, True),)
+    return tuple(nodes)
+
+
+def _title(statement: Statement, program: Program) -> str:
+    tensor = program.tensor(statement.target.tensor)
+    return format_statement(statement, tensor.dtype, [size.name for size in program.sizes])
+
+
+def _work(plans: Sequence[Plan], tensors: Declarations) -> Expr:
+    """An estimate of the points of all statements: products of the extents of what they touch."""
+    total: Expr = integer(0)
+    for plan in plans:
+        points: Expr = integer(1)
+        for extent in plan.tensor.shape if plan.plain else ():
+            points = apply("mul", points, extent)
+        for name in plan.statement.domain.variables:
+            if not plan.plain or name not in plan.cells:
+                points = apply("mul", points, _length(plan.statement, name, tensors))
+        total = apply("add", total, points)
+    return total
+
+
+def _length(statement: Statement, name: str, tensors: Declarations) -> Expr:
+    # The extent of an axis that the variable indexes, of the shortest index that has it.
+    found: list[tuple[int, Expr]] = []
+    for access in (statement.target, *reads(statement.value)):
+        for axis, extent in zip(access.indices, tensors[access.tensor].shape, strict=True):
+            if name in index_variables(axis):
+                found.append((sum(1 for _ in walk(axis)), extent))
+    return min(found, key=lambda pair: pair[0], default=(0, integer(1)))[1]

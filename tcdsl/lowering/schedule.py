@@ -1,0 +1,175 @@
+"""Loop orders: which loops of a statement run outside, in parallel, and which one runs innermost.
+
+The innermost loop is the one that moves along memory in most accesses. If it reduces, a scalar accumulates; if it runs along
+the target, a row of the target accumulates in place (``i, k, j`` for a matrix product)::
+
+    s[i] += A[i, k]            for i (parallel): acc = 0; for k: acc += A[i, k]; s[i] = acc
+    C[i, j] += A[i, k]*B[k, j] for i (parallel): for j: C[i, j] = 0; for k: for j: C[i, j] += A[i, k] * B[k, j]
+
+Loops over variables that the written cell determines (`tcdsl.shapes.solve.target_variables`) are outermost and parallel.
+Ordered accumulators keep the others in row-major order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import islpy as isl
+
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index, reads
+from tcdsl.ir.program import Access, Statement, Tensor
+from tcdsl.lowering.boundaries import Declarations, interior
+from tcdsl.shapes.affine import NotAffine, condition_set
+from tcdsl.shapes.linear import linear_form
+from tcdsl.shapes.solve import target_variables
+from tcdsl.shapes.spaces import arranged
+
+__all__ = ["Plan", "box", "plan"]
+
+# Loops shorter than this are not worth to be innermost.
+_SHORT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The loop order of a statement.
+
+    ``cells`` are the variables that the written cell determines. A ``plain`` target has one of them as each of its
+    indices, so the loops over it may visit all cells. ``outer`` are cells whose loops run outside, in parallel; ``inner``
+    are the others, in order. With ``scalar`` all inner variables are reductions and a scalar accumulates. ``single``
+    says that no cell is written twice, ``full`` that moreover every cell is written, whatever the data.
+    """
+
+    statement: Statement
+    tensor: Tensor
+    cells: tuple[str, ...]
+    plain: bool
+    outer: tuple[str, ...]
+    inner: tuple[str, ...]
+    scalar: bool
+    single: bool
+    full: bool
+
+    @property
+    def row(self) -> str | None:
+        """The innermost variable, if it runs along the target."""
+        return self.inner[-1] if self.inner and self.inner[-1] in self.cells else None
+
+    def extent(self, variable: str) -> Expr:
+        """The extent of the axis that ``variable`` is the index of, in a plain target."""
+        return self.tensor.shape[self.statement.target.indices.index(IndexValue(variable))]
+
+
+def box(plan_variables: tuple[tuple[str, Expr], ...], space: isl.Set) -> isl.Set:
+    """The points of ``space``'s space with ``0 <= variable < extent`` for the pairs given. Raises `NotAffine`."""
+    points = isl.Set.universe(space.get_space())
+    for name, extent in plan_variables:
+        points = points.intersect(condition_set(apply("ge", index(name), integer(0)), points))
+        points = points.intersect(condition_set(apply("lt", index(name), extent), points))
+    return points
+
+
+def plan(statement: Statement, tensors: Declarations, context: isl.Set) -> Plan:
+    """The loop order of ``statement`` in a program with ``tensors``; ``context`` is what is known of the sizes."""
+    tensor = tensors[statement.target.tensor]
+    indices = statement.target.indices
+    cells = target_variables(statement)
+    plain = all(isinstance(axis, IndexValue) for axis in indices) and len(set(indices)) == len(indices)
+    if plain:
+        cells = tuple(axis.name for axis in indices if isinstance(axis, IndexValue))
+    known = all(is_affine_index(axis) for axis in indices)
+    if known and statement.accumulate == "assign" and not statement.unique:
+        # The language checks that a plain store writes each cell once.
+        mentioned = frozenset().union(*map(index_variables, indices))
+        cells = cells if plain else tuple(name for name in statement.domain.variables if name in mentioned)
+    determined = known and frozenset().union(*map(index_variables, indices)) <= set(cells)
+    reduced = [name for name in statement.domain.variables if name not in cells]
+    single = determined and not reduced
+    full = plain and single and statement.condition is None and _covers(statement, tensor, context)
+    # With a border, isl makes the loops along the row.
+    full = full and interior((statement.value,), statement.domain.set, cells, tensors) is None
+    ranked = _ranked(statement)
+    best = ranked[0] if ranked else None
+    if full:
+        last = (best,) if best is not None and best in cells else ()
+        outer = tuple(name for name in cells if name not in last) + last
+        return Plan(statement, tensor, cells, plain, outer, (), True, True, True)
+    ordered = ACCUMULATORS[statement.accumulate].ordered or statement.accumulate == "assign" or statement.unique
+    if not ordered:
+        reduced = [name for name in reversed(ranked) if name in reduced]
+    scalar = determined and (not cells or best not in cells)
+    if tensor.dtype == "float16" and determined and not single:
+        # Half-precision cells would round every partial sum.
+        scalar = True
+    row = () if scalar or best is None or best not in cells else (best,)
+    outer = tuple(name for name in cells if name not in row)
+    return Plan(statement, tensor, cells, plain, outer, (*reduced, *row), scalar, single, False)
+
+
+def _covers(statement: Statement, tensor: Tensor, context: isl.Set) -> bool:
+    points = statement.domain.set.align_params(context.get_space())
+    pairs = tuple(
+        (axis.name, extent)
+        for axis, extent in zip(statement.target.indices, tensor.shape, strict=True)
+        if isinstance(axis, IndexValue)
+    )
+    try:
+        cells = box(pairs, points).intersect_params(context)
+    except NotAffine:
+        return False
+    return bool(cells.is_subset(points))
+
+
+def _ranked(statement: Statement) -> list[str]:
+    """The variables, best innermost loop first."""
+    accesses = list(_accesses(statement))
+    target = frozenset().union(*map(index_variables, statement.target.indices))
+    last = statement.target.indices[-1] if statement.target.indices else None
+    order = statement.domain.variables
+
+    def rank(name: str) -> tuple[float, bool, bool, int]:
+        score: float = sum(_stride(name, access.indices) for access in accesses)
+        if _short(statement, name):
+            score -= len(accesses) + 1
+        along = last is not None and name in index_variables(last)
+        return (-score, name not in target, not along, -order.index(name))
+
+    return sorted(order, key=rank)
+
+
+def _accesses(statement: Statement) -> Iterator[Access]:
+    yield statement.target
+    expressions = [statement.value, *statement.target.indices]
+    if statement.condition is not None:
+        expressions.append(statement.condition)
+    seen = set()
+    for expr in expressions:
+        for read in reads(expr):
+            if (read.tensor, read.indices) not in seen:
+                seen.add((read.tensor, read.indices))
+                yield Access(read.tensor, read.indices)
+
+
+def _stride(name: str, indices: tuple[Expr, ...]) -> float:
+    # 1 where the variable steps through neighbouring cells, 0 where it stays, -1 where it jumps.
+    used = [axis for axis in indices if name in index_variables(axis)]
+    if not used:
+        return 0
+    terms, _ = linear_form(indices[-1])
+    alone = all(name not in index_variables(atom) for atom in terms if atom != index(name))
+    if used == [indices[-1]] and alone and abs(terms.get(index(name), 0)) == 1:
+        return 1
+    return -1
+
+
+def _short(statement: Statement, name: str) -> bool:
+    # Whether the loop's length is a small constant, whatever the sizes.
+    line = arranged(statement.domain.set, (name,))
+    line = line.project_out(isl.dim_type.param, 0, line.dim(isl.dim_type.param))
+    if not (line.dim_has_lower_bound(isl.dim_type.set, 0) and line.dim_has_upper_bound(isl.dim_type.set, 0)):
+        return False
+    low, high = line.dim_min_val(0), line.dim_max_val(0)
+    return bool(high.to_python() - low.to_python() < _SHORT)

@@ -72,7 +72,7 @@ tensor t: float32
 p_2[ids[i]] -= rate * 0.5  from p  for [i]: 0 <= i < K  if ids[i] > 0 and (ids[i] > 1 if i > 2 else True)  with oob skip
 h[2 * i] = p_2[i] if i < N else -inf
     from fill(rate + 1.0)  for [i]: (i) mod 2 = 0 and 0 <= i <= 1  with unique, oob clamp  as "second"
-t[()] += rate             for []
+t[()] += rate              for []
 
 update p = p_2
 return h, t, p

@@ -1,0 +1,619 @@
+"""Programs that lowering is tested on: text, and arrays for given sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+Arrays = list[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program's text, the sizes to run it with, and its inputs for them."""
+
+    text: str
+    inputs: Callable[..., Arrays]
+    sizes: tuple[tuple[int, ...], ...]
+
+
+def real(*shape: int, dtype: str = "float32", seed: int = 0) -> np.ndarray:
+    """Numbers that are exact in float16, so that sums in any order agree closely."""
+    return (np.random.default_rng(seed + sum(shape)).integers(-16, 17, shape) / 8).astype(dtype)
+
+
+def whole(high: int, *shape: int, low: int = 0, dtype: str = "int64") -> np.ndarray:
+    """Integers in ``low .. high``."""
+    return np.random.default_rng(7).integers(low, max(high, low + 1), shape).astype(dtype)
+
+
+LINE = ((0,), (1,), (2,), (3,), (5,), (9,))
+PLANE = ((0, 0), (0, 3), (3, 0), (1, 1), (2, 3), (4, 1), (5, 6))
+SPACE = ((0, 2, 3), (2, 0, 3), (2, 3, 0), (1, 1, 1), (3, 4, 5))
+
+CASES: dict[str, Case] = {}
+
+
+def case(name: str, text: str, inputs: Callable[..., Arrays], sizes: tuple[tuple[int, ...], ...]) -> None:
+    CASES[name] = Case(f"program {name}\n{text}", inputs, sizes)
+
+
+case(
+    "matmul",
+    """
+input A: float32[N, K]
+input B: float32[B_0, M]
+assert K == B_0, "inner"
+tensor C: float32[N, M]
+C[i, j] += A[i, k] * B[k, j]  for [i, j, k]: 0 <= i < N and 0 <= j < M and 0 <= k < K
+return C
+""",
+    lambda n, k, m: [real(n, k), real(k, m)],
+    SPACE,
+)
+case(
+    "matmul_transposed",
+    """
+input A: float32[N, K]
+input B: float32[M, B_1]
+assert K == B_1, "inner"
+tensor C: float32[N, M]
+C[i, j] += A[i, k] * B[j, k]  for [i, j, k]: 0 <= i < N and 0 <= j < M and 0 <= k < K
+return C
+""",
+    lambda n, k, m: [real(n, k), real(m, k)],
+    SPACE,
+)
+case(
+    "vector_matrix",
+    """
+input x: float32[N]
+input A: float32[A_0, M]
+assert N == A_0, "rows"
+tensor y: float32[M]
+y[j] += x[i] * A[i, j]  for [j, i]: 0 <= i < N and 0 <= j < M
+return y
+""",
+    lambda n, m: [real(n), real(n, m)],
+    (*PLANE, (3, 300)),
+)
+case(
+    "valid_convolution",
+    """
+input I: float32[N]
+input K: float32[X]
+assert N >= X - 1, "window"
+tensor O: float32[N - X + 1]
+O[x] += I[x + k] * K[k]  for [x, k]: 0 <= x < N - X + 1 and 0 <= k < X
+return O
+""",
+    lambda n, x: [real(n), real(x)],
+    ((0, 1), (1, 1), (3, 3), (5, 2), (9, 3), (300, 4)),
+)
+case(
+    "padded_convolution",
+    """
+input I: float32[B, C, H, W]
+input K: float32[D, K_1, X, Y]
+assert C == K_1, "channels"
+tensor O: float32[B, D, H, W]
+O[b, d, y, x] += I[b, c, y + p - 1, x + q - 1] * K[d, c, p, q]
+  for [b, d, y, x, c, p, q]: 0 <= b < B and 0 <= d < D and 0 <= y < H and 0 <= x < W and 0 <= c < C and 0 <= p < X and 0 <= q < Y and 1 <= y + p <= H and 1 <= x + q <= W
+return O
+""",
+    lambda b, h, w: [real(b, 2, h, w), real(3, 2, 3, 3)],
+    ((1, 4, 5), (2, 1, 1), (1, 0, 3), (0, 2, 2), (1, 2, 3)),
+)
+case(
+    "strided_dilated_convolution",
+    """
+input I: float32[N]
+input K: float32[X]
+tensor O: float32[(N + 1) // 2]
+O[x] += I[2*x + 3*k - 3] * K[k]  for [x, k]: 0 <= x and 2*x < N and 0 <= k < X and 0 <= 2*x + 3*k - 3 < N
+return O
+""",
+    lambda n, x: [real(n), real(x)],
+    ((0, 3), (1, 3), (2, 1), (7, 3), (10, 4)),
+)
+case(
+    "max_pool",
+    """
+input I: float32[N, M]
+tensor O: float32[N, M // 2]
+O[i, j] >>= I[i, 2*j + k]  for [i, j, k]: 0 <= i < N and 0 <= k <= 1 and 0 <= j and 2*j + k < M and 2*j + 1 < M
+return O
+""",
+    lambda n, m: [real(n, m)],
+    PLANE,
+)
+case(
+    "cumulative_sum",
+    """
+input I: float32[N]
+tensor O: float32[N]
+O[i] += I[k]  for [i, k]: 0 <= k <= i < N
+return O
+""",
+    lambda n: [real(n)],
+    LINE,
+)
+case(
+    "diagonal",
+    """
+input x: float32[N]
+tensor A: float32[N, N]
+tensor t: float32
+tensor d: float32[N]
+A[i, i] = x[i]  for [i]: 0 <= i < N
+t[()] += A[i, i]  for [i]: 0 <= i < N
+d[i] = A[i, i] * t  for [i]: 0 <= i < N
+return A, t, d
+""",
+    lambda n: [real(n)],
+    LINE,
+)
+case(
+    "transpose",
+    """
+input A: float64[N, M]
+tensor B: float64[M, N]
+B[i, j] = A[j, i]  for [i, j]: 0 <= i < M and 0 <= j < N
+return B
+""",
+    lambda n, m: [real(n, m, dtype="float64")],
+    PLANE,
+)
+SOFTMAX = """
+input x: float32[N, M]
+tensor m: float32[N]
+tensor e: float32[N, M]
+tensor s: float32[N]
+tensor y: float32[N, M]
+m[i] >>= x[i, j]  for [i, j]: 0 <= i < N and 0 <= j < M
+e[i, j] = exp(x[i, j] - m[i])  for [i, j]: 0 <= i < N and 0 <= j < M
+s[k] += e[k, l]  for [k, l]: 0 <= k < N and 0 <= l < M
+y[i, j] = e[i, j] / s[i]  for [i, j]: 0 <= i < N and 0 <= j < M
+return y
+"""
+case("softmax", SOFTMAX, lambda n, m: [real(n, m)], PLANE)
+case(
+    "layer_norm",
+    """
+input x: float32[N, M]
+input g: float32[g_0]
+assert M == g_0, "gain"
+tensor a: float32[N]
+tensor c: float32[N, M]
+tensor v: float32[N]
+tensor r: float32[N]
+tensor y: float32[N, M]
+a[i] += x[i, j] / float32(M)  for [i, j]: 0 <= i < N and 0 <= j < M
+c[i, j] = x[i, j] - a[i]  for [i, j]: 0 <= i < N and 0 <= j < M
+v[i] += c[i, j] * c[i, j] / float32(M)  for [i, j]: 0 <= i < N and 0 <= j < M
+r[i] = 1.0 / sqrt(v[i] + 0.001)  for [i]: 0 <= i < N
+y[i, j] = c[i, j] * r[i] * g[j]  for [i, j]: 0 <= i < N and 0 <= j < M
+return y
+""",
+    lambda n, m: [real(n, m), real(m)],
+    PLANE,
+)
+case(
+    "gather",
+    """
+input table: float32[V, D]
+input ids: int64[N]
+tensor E: float32[N, D]
+E[i, d] = table[ids[i], d]  for [i, d]: 0 <= i < N and 0 <= d < D
+return E
+""",
+    lambda n, d: [real(4, d), whole(4, n)],
+    PLANE,
+)
+case(
+    "gather_with_fill",
+    """
+input table: float32[V, D]
+input ids: int32[N]
+tensor E: float32[N, D]
+E[i, d] = get(table[int64(ids[i]), skip(d)], 2.0)  for [i, d]: 0 <= i < N and 0 <= d < D
+return E
+""",
+    lambda n, d: [real(4, d), whole(6, n, low=-2, dtype="int32")],
+    PLANE,
+)
+case(
+    "scatter_add",
+    """
+input g: float32[N, D]
+input ids: int64[N2]
+assert N == N2, "rows"
+tensor T: float32[5, D]
+T[ids[i], d] += g[i, d]  for [i, d]: 0 <= i < N and 0 <= d < D
+return T
+""",
+    lambda n, d: [real(n, d), whole(5, n)],
+    PLANE,
+)
+for oob in ("skip", "clamp"):
+    case(
+        f"scatter_{oob}",
+        f"""
+input g: float32[N]
+input ids: int64[N2]
+assert N == N2, "rows"
+tensor T: float32[3]
+T[ids[i]] += g[i]  for [i]: 0 <= i < N  with oob {oob}
+return T
+""",
+        lambda n: [real(n), whole(6, n, low=-3)],
+        LINE,
+    )
+case(
+    "histogram",
+    """
+input bins: int64[N]
+tensor H: int64[4]
+H[bins[i]] += 1  for [i]: 0 <= i < N
+return H
+""",
+    lambda n: [whole(4, n)],
+    LINE,
+)
+case(
+    "unique_store",
+    """
+input p: int64[N]
+input x: float32[N2]
+assert N == N2, "rows"
+tensor y: float32[N]
+y[p[i]] = x[i]  for [i]: 0 <= i < N  with unique
+return y
+""",
+    lambda n: [np.random.default_rng(1).permutation(n), real(n)],
+    LINE,
+)
+for boundary in ("clamp", "wrap", "reflect", "symmetric"):
+    case(
+        f"blur_{boundary}",
+        f"""
+input x: float32[N, M]
+input w: float32[3, 3]
+assert N >= 1, "rows"
+assert M >= 1, "columns"
+tensor y: float32[N, M]
+y[i, j] += x[{boundary}(i + k - 1), {boundary}(j + l - 1)] * w[k, l]
+  for [i, j, k, l]: 0 <= i < N and 0 <= j < M and 0 <= k <= 2 and 0 <= l <= 2
+return y
+""",
+        lambda n, m: [real(n, m), real(3, 3)],
+        ((1, 1), (2, 1), (1, 3), (4, 5), (2, 2)),
+    )
+    case(
+        f"shift_{boundary}",
+        f"""
+input x: float32[N]
+assert N >= 1, "cells"
+tensor y: float32[N]
+y[i] = x[{boundary}(i - 2)] + x[{boundary}(i + 1)]  for [i]: 0 <= i < N
+return y
+""",
+        lambda n: [real(n)],
+        LINE[1:],
+    )
+case(
+    "stencil_with_fill",
+    """
+input x: float32[N, M]
+tensor y: float32[N, M]
+y[i, j] = get(x[i - 1, j], 0.5) + get(x[i + 1, j], 0.5) + get(x[i, j - 1], 0.5) + get(x[i, j + 1], 0.5) - 4.0 * x[i, j]
+  for [i, j]: 0 <= i < N and 0 <= j < M
+return y
+""",
+    lambda n, m: [real(n, m)],
+    PLANE,
+)
+case(
+    "stencil_by_branches",
+    """
+input x: float32[N]
+tensor y: float32[N]
+y[i] = (x[i - 1] if i > 0 else 7.0) + (x[i + 1] if i < N - 1 else x[i])  for [i]: 0 <= i < N
+return y
+""",
+    lambda n: [real(n)],
+    LINE,
+)
+case(
+    "sgd",
+    """
+input p: float32[N]
+input g: float32[N2]
+input v: float32[N3]
+assert N == N2, "p"
+assert N == N3, "v"
+tensor v_2: float32[N3]
+tensor p_2: float32[N]
+v_2[i] = 0.5 * v[i] + g[i]  from v  for [i]: 0 <= i < N3
+p_2[i] -= 0.25 * v_2[i]  from p  for [i]: 0 <= i < N
+update v = v_2
+update p = p_2
+""",
+    lambda n: [real(n), real(n, seed=1), real(n, seed=2)],
+    LINE,
+)
+case(
+    "snapshot",
+    """
+input x: float32[N]
+tensor y: float32[N]
+tensor z: float32[N]
+y[i] = 2.0 * x[i]  for [i]: 0 <= i < N
+z[i] = y[i - 1] + y[i]  from y  for [i]: 1 <= i < N
+return z
+""",
+    lambda n: [real(n)],
+    LINE,
+)
+case(
+    "snapshot_update",
+    """
+input x: float32[N]
+tensor x_2: float32[N]
+x_2[i] += x[i - 1]  from x  for [i]: 1 <= i < N
+update x = x_2
+""",
+    lambda n: [real(n)],
+    LINE,
+)
+case(
+    "update_with_later_check",
+    """
+input x: float32[N]
+input ids: int64[M]
+tensor x_2: float32[N]
+tensor y: float32[M]
+x_2[i] += 1.0  from x  for [i]: 0 <= i < N
+y[j] = x_2[ids[j]]  for [j]: 0 <= j < M
+return y
+update x = x_2
+""",
+    lambda n, m: [real(n + 1), whole(n + 1, m)],
+    PLANE,
+)
+case(
+    "triangle",
+    """
+input A: float32[N, N2]
+assert N == N2, "square"
+tensor L: float32[N, N]
+tensor U: float32[N, N]
+L[i, j] = A[i, j]  for [i, j]: 0 <= j <= i < N
+U[i, j] += L[i, k] * A[k, j]  for [i, j, k]: 0 <= k <= i < N and k <= j < N
+return L, U
+""",
+    lambda n: [real(n, n)],
+    LINE,
+)
+case(
+    "even_cells",
+    """
+input O: float32[N]
+input I: float32[M, K]
+tensor O_2: float32[N]
+O_2[2*i] += I[2*i, j]  from O  for [i, j]: 0 <= i and 2*i < N and 2*i < M and 0 <= j < K
+return O_2
+""",
+    lambda n, m: [real(n), real(n + 1, m)],
+    PLANE,
+)
+case(
+    "deconvolution",
+    """
+input g: float32[N]
+input K: float32[X]
+tensor d: float32[2*N + X]
+d[2*i + k] += g[i] * K[k]  for [i, k]: 0 <= i < N and 0 <= k < X
+return d
+""",
+    lambda n, x: [real(n), real(x)],
+    PLANE,
+)
+case(
+    "clamped_scatter",
+    """
+input g: float32[N]
+assert N >= 1, "cells"
+tensor d: float32[N]
+d[min(max(i - 1, 0), N - 1)] += g[i]  for [i]: 0 <= i < N
+return d
+""",
+    lambda n: [real(n)],
+    LINE[1:],
+)
+for operator, scale in (("/=", 2.0), ("**=", 1.0), (">>=", 1.0), ("<<=", 1.0), ("*=", 1.0), ("-=", 1.0)):
+    name = {"/=": "divide", "**=": "power", ">>=": "max", "<<=": "min", "*=": "multiply", "-=": "subtract"}[operator]
+    case(
+        f"accumulate_{name}",
+        f"""
+input x: float64[N, M]
+input s: float64[N2]
+assert N == N2, "rows"
+tensor r: float64[N]
+tensor c: float64[M]
+tensor t: float64
+tensor u: float64[N2]
+r[i] {operator} x[i, j]  for [i, j]: 0 <= i < N and 0 <= j < M
+c[j] {operator} x[i, j]  for [i, j]: 0 <= i < N and 0 <= j < M
+t[()] {operator} x[i, j]  for [i, j]: 0 <= i < N and 0 <= j < M
+u[i] {operator} x[i, j]  from s  for [i, j]: 0 <= i < N and 0 <= j < M
+return r, c, t, u
+""",
+        lambda n, m, scale=scale: [
+            np.abs(real(n, m, dtype="float64")) + scale,
+            np.abs(real(n, dtype="float64")) + scale,
+        ],
+        PLANE,
+    )
+case(
+    "accumulate_logic",
+    """
+input x: int32[N, M]
+tensor a: bool[N]
+tensor o: bool[M]
+a[i] &= x[i, j] > 1  for [i, j]: 0 <= i < N and 0 <= j < M
+o[j] |= x[i, j] == 3  for [i, j]: 0 <= i < N and 0 <= j < M
+return a, o
+""",
+    lambda n, m: [whole(4, n, m, dtype="int32")],
+    PLANE,
+)
+case(
+    "conditions_on_data",
+    """
+input x: float32[N, M]
+tensor y: float32[N, M]
+tensor s: float32[N]
+tensor z: float32[M]
+y[i, j] = x[i, j]  for [i, j]: 0 <= i < N and 0 <= j < M  if x[i, j] > 0.0
+s[i] += x[i, j]  for [i, j]: 0 <= i < N and 0 <= j < M  if x[i, j] > 0.0
+z[j] >>= x[i, j]  for [i, j]: 0 <= i < N and 0 <= j < M  if x[i, j] < 0.5 and j > 0
+return y, s, z
+""",
+    lambda n, m: [real(n, m)],
+    PLANE,
+)
+case(
+    "half_precision",
+    """
+input x: float16[N, M]
+input ids: int64[N2]
+assert N == N2, "rows"
+tensor s: float16[M]
+tensor y: float16[N, M]
+tensor h: float16[3, M]
+s[j] += x[i, j] / 3.0  for [j, i]: 0 <= i < N and 0 <= j < M
+y[i, j] = x[i, j] / 3.0 + s[j]  for [i, j]: 0 <= i < N and 0 <= j < M
+h[ids[i], j] += x[i, j] / 3.0  for [i, j]: 0 <= i < N and 0 <= j < M
+return s, y, h
+""",
+    lambda n, m: [real(n, m, dtype="float16"), whole(3, n)],
+    PLANE,
+)
+case(
+    "lets_in_branches",
+    """
+input x: float32[N]
+tensor y: float32[N]
+y[i] = let(a := x[i] * x[i], exp(a) + a if x[i] > 0.0 else let(b := x[i - 1] + 1.0, b * b if i > 0 else a + a))
+  for [i]: 0 <= i < N
+return y
+""",
+    lambda n: [real(n)],
+    LINE,
+)
+case(
+    "lazy_gather",
+    """
+input table: float32[V]
+input ids: int64[N]
+tensor y: float32[N]
+tensor z: bool[N]
+y[i] = table[ids[i]] * 2.0 if ids[i] >= 0 and table[ids[i]] > 0.0 else -1.0  for [i]: 0 <= i < N
+z[i] = ids[i] < 0 or table[ids[i]] > 0.0  for [i]: 0 <= i < N
+return y, z
+""",
+    lambda n: [real(4), whole(4, n, low=-3)],
+    LINE,
+)
+case(
+    "start_from_value",
+    """
+input x: float32[N]
+input b: float32
+tensor s: float32[3]
+tensor t: float32[N]
+s[k] += x[i]  from fill(b * 2.0)  for [k, i]: 0 <= k <= 1 and 0 <= i < N
+t[i] = x[i]  from fill(5.0)  for [i]: 2 <= i < N
+return s, t
+""",
+    lambda n: [real(n), np.float32(1.5)],
+    LINE,
+)
+case(
+    "scalars",
+    """
+input a: float64
+input b: float64
+tensor c: float64
+tensor d: float64
+tensor e: float64
+tensor f: float64
+c[()] = a * b + a  for []
+d[()] = c * c + b  for []
+e[()] = c * d - c / d  for []
+f[()] = tanh(e) + c  for []
+return f, c
+""",
+    lambda: [np.float64(0.5), np.float64(1.25)],
+    ((),),
+)
+case(
+    "empty_domain",
+    """
+input x: float32[N]
+tensor y: float32[N]
+y[i] += x[i]  for [i]: 0 <= i < N and i < 0
+return y
+""",
+    lambda n: [real(n)],
+    LINE,
+)
+case(
+    "names_that_clash",
+    """
+input x: float32[i]
+tensor N: float32[i]
+N[j] += x[k]  for [j, k]: 0 <= j < i and 0 <= k <= j
+return N
+""",
+    lambda n: [real(n)],
+    LINE,
+)
+case(
+    "index_values",
+    """
+input x: float32[N]
+tensor y: int64[N, 3]
+y[i, j] += i * j + N  for [i, j]: 0 <= i < N and 0 <= j < 3
+return y
+""",
+    lambda n: [real(n)],
+    LINE,
+)
+case(
+    "coarse_scatter",
+    """
+input x: float32[N]
+tensor s: float32[N // 2 + 1]
+tensor p: float32[3]
+s[i // 2] += x[i]  for [i]: 0 <= i < N
+p[i % 3] += x[i]  for [i]: 0 <= i < N
+return s, p
+""",
+    lambda n: [real(n)],
+    LINE,
+)
+case(
+    "outputs_that_repeat",
+    """
+input x: float32[N]
+tensor y: float32[N]
+y[i] = x[i] + 1.0  for [i]: 0 <= i < N
+return y, x, y
+""",
+    lambda n: [real(n)],
+    LINE,
+)

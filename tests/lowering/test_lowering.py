@@ -1,0 +1,56 @@
+"""Kernels compute what the interpreter computes, whatever the sizes and the order of parallel iterations."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pytest
+
+from tests.lowering.cases import CASES
+from tcdsl.ir.interpreter import interpret
+from tcdsl.ir.parser import parse_program
+from tcdsl.ir.verifier import verify
+from tcdsl.lowering.execute import execute
+from tcdsl.lowering.loops import Kernel
+from tcdsl.lowering.lower import lower
+
+
+@functools.cache
+def kernel(name: str, optimize: bool) -> Kernel:
+    program = parse_program(CASES[name].text)
+    verify(program, deep=True)
+    return lower(program, optimize=optimize)
+
+
+def shuffled(steps: Sequence[int]) -> Iterable[int]:
+    return random.Random(len(steps)).sample(steps, len(steps))
+
+
+def agree(found: np.ndarray, expected: np.ndarray) -> None:
+    assert found.dtype == expected.dtype
+    if expected.dtype.kind == "f":
+        tolerance = {2: 2e-3, 4: 1e-5, 8: 1e-12}[expected.dtype.itemsize]
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("optimize", [True, False], ids=["optimized", "plain"])
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_agree_with_the_interpreter(name: str, optimize: bool) -> None:
+    case = CASES[name]
+    program = parse_program(case.text)
+    lowered = kernel(name, optimize)
+    for sizes in case.sizes:
+        arrays = case.inputs(*sizes)
+        expected = interpret(program, arrays)
+        for order in (None, shuffled):
+            found = execute(lowered, arrays, order)
+            assert len(found.outputs) == len(expected.outputs)
+            for mine, its in zip(found.outputs, expected.outputs, strict=True):
+                agree(mine, its)
+            for tensor, array in zip(program.inputs, arrays, strict=True):
+                agree(found.inputs[tensor.name], expected.updates.get(tensor.name, np.asarray(array)))

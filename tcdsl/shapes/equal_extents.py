@@ -1,0 +1,50 @@
+"""Rule 1: an index variable that stands bare on several axes must find equal extents.
+
+``C[i, j] += A[i, k] * B[k, j]`` requires that A has as many columns as B has rows. Axes that are read count, and
+those of an existing target; a new target may be larger or smaller than what is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcdsl.ir.build import apply
+from tcdsl.shapes.accesses import AxisAccess
+from tcdsl.shapes.inference import Inference
+
+__all__ = ["check_equal_extents"]
+
+
+def check_equal_extents(inference: Inference, accesses: Sequence[AxisAccess]) -> None:
+    """Require equal extents where one variable stands alone; a fault where they are known to differ."""
+    first: dict[str, AxisAccess] = {}
+    for access in accesses:
+        if access.form is None or access.extent is None or (access.written and inference.sketch.mode != "existing"):
+            continue
+        name = access.form.bare
+        if name is None:
+            continue
+        other = first.setdefault(name, access)
+        if other is not access:
+            _require_equal(inference, name, other, access)
+
+
+def _require_equal(inference: Inference, name: str, left: AxisAccess, right: AxisAccess) -> None:
+    assert left.extent is not None
+    assert right.extent is not None
+    algebra = inference.algebra
+    difference = left.extent - right.extent
+    if algebra.zero(difference):
+        return
+    places = [f"axis {access.axis} of {inference.label(access.tensor)}" for access in (left, right)]
+    fact = "the index `{}` runs over {}, which has the extent {}, and over {}, which has the extent {}"
+    span = right.span or left.span
+    hint = "make the extents equal, or read one of the two with a boundary such as get(..., 0.0)"
+    if algebra.nonzero(difference):
+        texts = inference.text(left.extent), inference.text(right.extent)
+        inference.fault(fact.format(name, places[0], texts[0], places[1], texts[1]), span, hint=hint)
+        return
+    numbers = inference.number(left.extent), inference.number(right.extent)
+    message = fact.format(name, places[0], numbers[0], places[1], numbers[1])
+    condition = apply("eq", algebra.expr(left.extent), algebra.expr(right.extent))
+    inference.require(condition, f"{message}\n{hint}", span)

@@ -1,0 +1,80 @@
+"""Index expressions as domains need them: sizes that isl cannot hold are named, and what is not affine counts as data.
+
+``A[i + N*M]`` becomes ``A[i + N_times_M]``; the index of ``A[i // N]`` or ``A[i * j]`` is checked at run time like
+one that is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, index_variables, is_affine_index
+from tcdsl.shapes.affine import NotAffine
+from tcdsl.shapes.inference import Inference
+from tcdsl.shapes.nesting import rewritten
+from tcdsl.shapes.sketch import Sketch
+
+__all__ = ["normalized_sketch"]
+
+_DATA_BOUNDARIES = {"check": Boundary.CHECK, "skip": Boundary.SKIP, "clamp": Boundary.CLAMP}
+
+
+def normalized_sketch(inference: Inference) -> Sketch:
+    """The sketch with sizes in indices named and boundaries of data indices as the sketch's ``oob`` asks."""
+    sketch = inference.sketch
+
+    def rule(node: Expr) -> Expr:
+        return _normalized_read(inference, node) if isinstance(node, Read) else node
+
+    return replace(
+        sketch,
+        target=replace(
+            sketch.target, indices=tuple(_named(inference, rewritten(i, rule)) for i in sketch.target.indices)
+        ),
+        value=rewritten(sketch.value, rule),
+        conditions=tuple(rewritten(condition, rule) for condition in sketch.conditions),
+        filters=tuple(rewritten(condition, rule) for condition in sketch.filters),
+    )
+
+
+def _normalized_read(inference: Inference, read: Read) -> Read:
+    indices = tuple(_named(inference, index) for index in read.indices)
+    boundaries = []
+    for index, boundary in zip(indices, read.boundaries, strict=True):
+        if boundary is Boundary.SKIP and is_affine_index(index) and not _has_form(inference, index):
+            boundary = _DATA_BOUNDARIES[inference.sketch.oob]
+        boundaries.append(boundary)
+    if indices == read.indices and tuple(boundaries) == read.boundaries:
+        return read
+    return replace(read, indices=indices, boundaries=tuple(boundaries))
+
+
+def _has_form(inference: Inference, index: Expr) -> bool:
+    try:
+        inference.algebra.form(index)
+    except NotAffine:
+        return False
+    return True
+
+
+def _named(inference: Inference, index: Expr) -> Expr:
+    # Only sums of sizes are named; index variables keep the form in which they were written.
+    def rule(node: Expr) -> Expr:
+        if node.dtype != "int64" or index_variables(node) or not _opaque(node):
+            return node
+        try:
+            return inference.algebra.expr(inference.algebra.form(node))
+        except NotAffine:
+            return node
+
+    return rewritten(index, rule)
+
+
+def _opaque(node: Expr) -> bool:
+    # A product of sizes or a quotient by one, which isl cannot hold.
+    if not isinstance(node, Apply):
+        return False
+    left_right = node.arguments
+    if node.primitive == "mul":
+        return not any(isinstance(argument, Constant) for argument in left_right)
+    return node.primitive in ("floor_div", "mod") and not isinstance(left_right[1], Constant)

@@ -106,7 +106,7 @@ class ExpressionPrinter:
                     known = dtype == "bool"
                 case Let(body=body):
                     known = self._has_type(body)
-                case Apply(primitive=primitive, arguments=arguments):
+                case Apply(primitive=primitive, arguments=arguments) if primitive in PRIMITIVES:
                     kind = PRIMITIVES[primitive].kind
                     parts = arguments[1:] if kind == "select" else arguments
                     known = kind in ("compare", "logical") or any(self._has_type(part) for part in parts)
@@ -125,7 +125,10 @@ class ExpressionPrinter:
 
     def _apply(self, expr: Apply, dtype: str | None) -> tuple[str, int]:
         primitive, arguments = expr.primitive, expr.arguments
-        row = PRIMITIVES[primitive]
+        row = PRIMITIVES.get(primitive)
+        if row is None or len(arguments) != row.arity:
+            # Not a correct expression; the verifier shows it.
+            return f"{primitive}({', '.join(self._text(part, None, 0) for part in arguments)})", _ATOM
         if primitive == "where":
             condition = self._text(arguments[0], "bool", _OR)
             types = self._operand_dtypes(arguments[1:], dtype)
@@ -169,8 +172,10 @@ class ExpressionPrinter:
         if not expr.indices:
             return f"{expr.tensor}[()]" if expr.tensor in self._names else expr.tensor
         filled = expr.fill is not None
+        plain = [Boundary.SKIP] * (len(expr.indices) - len(expr.boundaries))
         axes = [
-            self._axis(index, boundary, filled) for index, boundary in zip(expr.indices, expr.boundaries, strict=True)
+            self._axis(index, boundary, filled)
+            for index, boundary in zip(expr.indices, [*expr.boundaries, *plain], strict=False)
         ]
         cell = f"{expr.tensor}[{', '.join(axes)}]"
         return cell if expr.fill is None else f"get({cell}, {self._text(expr.fill, expr.dtype, 0)})"

@@ -173,16 +173,23 @@ class SizePlan:
                 faults.append(Diagnostic(ShapeError, _filled(assertion.message, sizes), assertion.span))
         raise_diagnostics(faults)
         for tensor in (*self.program.inputs, *self.program.tensors):
-            shape = tuple(evaluate_size(extent, sizes) for extent in tensor.shape)
+            notes = (_declaration(tensor), _values(tensor, sizes))
+            try:
+                shape = _shape(tensor, sizes)
+            except ZeroDivisionError:
+                fact = f"the shape of {_label(tensor)} divides by zero"
+                faults.append(Diagnostic(ShapeError, fact, tensor.span, notes))
+                continue
             if any(extent < 0 for extent in shape):
                 fact = f"{_label(tensor)} would have a negative extent: its shape is {shape}"
-                faults.append(Diagnostic(ShapeError, fact, tensor.span, (_declaration(tensor), _values(tensor, sizes))))
+                faults.append(Diagnostic(ShapeError, fact, tensor.span, notes))
         raise_diagnostics(faults)
         for tensor, given in zip(self.program.inputs, shapes, strict=True):
-            shape = tuple(evaluate_size(extent, sizes) for extent in tensor.shape)
+            shape = _shape(tensor, sizes)
             if shape != tuple(given):
                 fact = f"{_label(tensor)} has shape {tuple(given)}, but {shape} is needed"
-                faults.append(Diagnostic(ShapeError, fact, tensor.span, (_declaration(tensor), _values(tensor, sizes))))
+                notes = (_declaration(tensor), _values(tensor, sizes))
+                faults.append(Diagnostic(ShapeError, fact, tensor.span, notes))
         raise_diagnostics(faults)
 
     def _bound_with_faults(self, shapes: Sequence[tuple[int, ...]]) -> tuple[dict[str, int], list[Diagnostic]]:
@@ -218,7 +225,11 @@ def _holds(condition: SizeFunction, sizes: Sizes) -> bool:
 
 def _filled(message: str, sizes: Sizes) -> str:
     # {N} becomes its value; other braces stay.
-    return re.sub(r"\{(\w+)\}", lambda match: str(sizes.get(match[1], match[0])), message)
+    return re.sub(r"\{(\w+)\}", lambda found: str(sizes.get(found[1], found[0])), message)
+
+
+def _shape(tensor: Tensor, sizes: Sizes) -> tuple[int, ...]:
+    return tuple(evaluate_size(extent, sizes) for extent in tensor.shape)
 
 
 def _label(tensor: Tensor) -> str:

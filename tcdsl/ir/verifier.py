@@ -11,7 +11,8 @@ It runs between passes when ``TCDSL_CHECK=ir`` and in tests. What it finds is a 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -63,20 +64,26 @@ def verify(program: Program, *, deep: bool = False) -> None:
         raise_diagnostics([Diagnostic(VerificationError, *fault) for fault in range_faults(program)])
 
 
+def _about(what: str, expr: Expr) -> str:
+    return f"{what} {format_expr(expr)}"
+
+
 class _Checks:
     """Goes through a program in order and collects faults."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.faults: list[Diagnostic] = []
+        self.declared = {tensor.name: tensor for tensor in program.tensors}
         self.made: dict[str, Tensor] = {}
         self.sizes: set[str] = set()
         self.variables: frozenset[str] = frozenset()
-        self.place = ""
+        # What is being checked, for messages: only made where there is a fault.
+        self.place: Callable[[], str] | None = None
         self.span: Span | None = None
 
     def fault(self, fact: str, span: Span | None = None) -> None:
-        notes = (f"in {self.place}",) if self.place else ()
+        notes = () if self.place is None else (f"in {self.place()}",)
         self.faults.append(Diagnostic(VerificationError, fact, span or self.span, notes))
 
     # Programs.
@@ -90,11 +97,11 @@ class _Checks:
             self._declaration(tensor)
         for assertion in program.assertions:
             self.span = assertion.span
-            self._size_expr(assertion.condition, "bool", f"assertion {format_expr(assertion.condition)}")
+            self._size_expr(assertion.condition, "bool", partial(_about, "assertion", assertion.condition))
         self.made = {tensor.name: tensor for tensor in program.inputs}
         for statement in program.statements:
             self._statement(statement)
-        self.place, self.span = "", None
+        self.place, self.span = None, None
         self._result_rules()
 
     def _names(self, kind: str, names: Iterable[str]) -> None:
@@ -112,13 +119,12 @@ class _Checks:
         ranks = {tensor.name: len(tensor.shape) for tensor in self.program.inputs}
         for size in self.program.sizes:
             if not isinstance(size.source, AxisExtent):
-                self._size_expr(size.source, "int64", f"size {size.name}")
+                self._size_expr(size.source, "int64", partial(_about, "size", SizeValue(size.name)))
             elif size.source.tensor not in ranks:
                 self.fault(f"the size {size.name} is an extent of {size.source.tensor}, which is no input")
             elif not 0 <= size.source.axis < ranks[size.source.tensor]:
-                self.fault(
-                    f"the size {size.name} is axis {size.source.axis} of {size.source.tensor}, which has no such"
-                )
+                axis = f"axis {size.source.axis} of {size.source.tensor}"
+                self.fault(f"the size {size.name} is {axis}, which does not exist")
             self.sizes.add(size.name)
 
     def _declaration(self, tensor: Tensor) -> None:
@@ -126,9 +132,9 @@ class _Checks:
         if tensor.dtype not in DTYPES:
             self.fault(f"{tensor.name} has the unknown type {tensor.dtype}")
         for extent in tensor.shape:
-            self._size_expr(extent, "int64", f"the shape of {format_tensor(tensor)}")
+            self._size_expr(extent, "int64", lambda: f"the shape of {format_tensor(tensor)}")
 
-    def _size_expr(self, expr: Expr, dtype: str, place: str) -> None:
+    def _size_expr(self, expr: Expr, dtype: str, place: Callable[[], str]) -> None:
         self.place, self.variables = place, frozenset()
         for node in walk(expr):
             if isinstance(node, Read | IndexValue | Local | Let):
@@ -137,7 +143,7 @@ class _Checks:
         else:
             self._expr(expr, {})
             self._expect(expr, dtype, "it")
-        self.place = ""
+        self.place = None
 
     def _result_rules(self) -> None:
         program = self.program
@@ -167,12 +173,13 @@ class _Checks:
     # Statements.
 
     def _statement(self, statement: Statement) -> None:
+        name = statement.target.tensor
+        declared = self.declared
         self.span = statement.span
-        self.place = format_statement(statement)
+        dtype = compute_dtype(declared[name].dtype) if name in declared else ""
+        self.place = lambda: format_statement(statement, dtype, self.sizes)
         self._domain(statement)
         self.variables = frozenset(statement.domain.variables)
-        name = statement.target.tensor
-        declared = {tensor.name: tensor for tensor in self.program.tensors}
         if name in self.made:
             self.fault(f"{name} is made a second time")
         elif name not in declared:

@@ -216,7 +216,9 @@ class Recorder:
     def _declaration(self, scope: FunctionScope, node: ast.stmt, kind: str, extents: list[ast.expr]) -> DeclaredTarget:
         span = scope.span(node)
         return DeclaredTarget(
-            tuple(extent_expression(scope, extent) for extent in extents), declared_dtype(kind, span), span
+            tuple(extent_expression(scope, extent) for extent in extents),
+            "real" if kind == "real" else declared_dtype(kind, span),
+            span,
         )
 
     def bind_dims(self, number: int, thunks: Thunks) -> Any:

@@ -5,18 +5,36 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
+from tcdsl.autodiff.composition import is_sparse
 from tcdsl.autodiff.regions import box
 from tcdsl.autodiff.tape import shared
 from tcdsl.autodiff.variables import positional, renamed, targets_first
-from tcdsl.autodiff.writes import read_cell
+from tcdsl.autodiff.writes import affine_target, read_cell, writes_each_cell_once
 from tcdsl.ir.build import apply, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Expr, Read
+from tcdsl.ir.expressions import Constant, Expr, Read
 from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor
 from tcdsl.shapes.solve import solve
 
 __all__ = ["Contributions"]
+
+
+# Derivatives with more thin parts are stored: each reader is written once per part.
+_MOST_PARTS = 8
+
+
+def _is_thin(statement: Statement, rank: int) -> bool:
+    value = statement.value
+    uniform = isinstance(value, Constant) or (isinstance(value, Read) and not value.indices)
+    return is_sparse(statement, rank) or (uniform and is_sparse(statement, len(statement.domain.variables) + 1))
+
+
+def _as_store(statement: Statement) -> Statement:
+    # The first contribution to cells that it writes once each is stored, not added to zeros.
+    if isinstance(statement.start, Neutral) and affine_target(statement) and writes_each_cell_once(statement):
+        return replace(statement, accumulate="assign")
+    return statement
 
 
 class _Owner(Protocol):
@@ -37,6 +55,8 @@ class Contributions:
 
     def __init__(self, owner: _Owner) -> None:
         self._owner = owner
+        #: The statements that made a derivative, for those that are zero but on thin sets.
+        self.sparse: dict[str, tuple[Statement, ...]] = {}
         self._statements: dict[str, list[Statement]] = {}
         self._wholes: dict[str, list[str]] = {}
 
@@ -62,13 +82,19 @@ class Contributions:
             wholes = []
         statements.sort(key=lambda statement: not self._is_pointwise(declared, statement))
         current = wholes[0] if wholes else None
+        known = current is None or current in self.sparse
+        made_of = list(self.sparse.get(current, ())) if current is not None else []
         for statement in statements:
             start: Start = Neutral() if current is None else Keep(current)
             name = self._declare(declared, hint)
             current = name
             made = replace(statement, target=Access(name, statement.target.indices, statement.target.span), start=start)
             for part in solve(made, lambda _: self._declare(declared, hint)):
-                self._owner.append(part)
+                made_of.append(part)
+                self._owner.append(_as_store(part))
+        if current is not None and 0 < len(made_of) <= _MOST_PARTS and known:
+            if all(_is_thin(part, len(declared.shape)) for part in made_of):
+                self.sparse[current] = tuple(made_of)
         return current
 
     def _declare(self, tensor: Tensor, hint: str) -> str:

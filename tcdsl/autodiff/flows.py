@@ -27,7 +27,16 @@ from typing import Protocol
 import islpy as isl
 
 from tcdsl.autodiff.regions import box
-from tcdsl.autodiff.writes import affine_target, both, image, reached, read_at, read_cell, writes_each_cell_once
+from tcdsl.autodiff.writes import (
+    affine_target,
+    both,
+    cell_map,
+    named,
+    reached,
+    read_at,
+    read_cell,
+    writes_each_cell_once,
+)
 from tcdsl.errors import Diagnostic, DifferentiationError
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.build import apply, cast, constant, index, integer, truth
@@ -204,10 +213,7 @@ class _Statement:
 
     def named_image(self, points: isl.Set) -> isl.Set:
         """The cells that points write, as a subset of the box."""
-        cells = image(points, self.statement.target.indices)
-        for k, name in enumerate(self.cells):
-            cells = cells.set_dim_name(isl.dim_type.set, k, name)
-        return cells
+        return named(cell_map(points, self.statement.target.indices).range(), self.cells)
 
     def last_points(self) -> isl.Set:
         """The points that write a cell last, in row-major order."""
@@ -215,17 +221,8 @@ class _Statement:
             fact = f"`{self.statement.accumulate}` has no derivative where points that depend on data share a cell"
             hint = "make the target's indices one-to-one (unique=True), or accumulate with += instead"
             raise Diagnostic(DifferentiationError, fact, self.statement.span, hint=hint).error()
-        points = self.points.reset_tuple_id()
-        cells = isl.Map.from_domain(points)
-        for axis in self.statement.target.indices:
-            from tcdsl.shapes.affine import function_of
-
-            column = isl.Map.from_pw_aff(function_of(axis, self.points)).reset_tuple_id(isl.dim_type.in_)
-            cells = cells.flat_range_product(column.intersect_domain(points))
-        last = cells.reverse().lexmax().range()
-        for k, name in enumerate(self.statement.domain.variables):
-            last = last.set_dim_name(isl.dim_type.set, k, name)
-        return last.coalesce()
+        last = cell_map(self.points, self.statement.target.indices).reverse().lexmax().range()
+        return named(last, self.statement.domain.variables).coalesce()
 
     def overwritten(self, value: Expr) -> str:
         """The adjoint with ``value`` in the cells that the statement writes."""

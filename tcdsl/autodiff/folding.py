@@ -130,6 +130,9 @@ def _mul(arguments: _Arguments, definition: _Lookup) -> Expr | None:
     if isinstance(right, Constant) and not isinstance(left, Constant):
         return apply("mul", right, left)
     if is_floating(left.dtype):
+        bracket = _bracketed_product(left, right, definition)
+        if bracket is not None:
+            return bracket
         if _number(left, -1):
             return apply("neg", right)
         for k, argument in enumerate(arguments):
@@ -143,6 +146,32 @@ def _mul(arguments: _Arguments, definition: _Lookup) -> Expr | None:
                 if math.isfinite(scale.value):
                     return apply("mul", scale, inner.arguments[1])
     return None
+
+
+def _bracketed_product(left: Expr, right: Expr, definition: Callable[[Expr], Expr]) -> Expr | None:
+    # [c] a * [c] b is [c] a * b, and a finite number times [c] b is [c] number * b: exact, since 0 * 0 is 0.
+    other = _bracket(right, definition)
+    if other is None:
+        return None
+    condition, factor, zero = other
+    if isinstance(left, Constant):
+        return apply("where", condition, apply("mul", left, factor), zero) if math.isfinite(left.value) else None
+    own = _bracket(left, definition)
+    if own is None or own[0] != condition:
+        return None
+    return apply("where", condition, apply("mul", own[1], factor), zero)
+
+
+def _bracket(expr: Expr, definition: Callable[[Expr], Expr]) -> tuple[Expr, Expr, Expr] | None:
+    step = definition(expr)
+    if isinstance(step, Apply) and step.primitive == "where" and _zero(step.arguments[2]):
+        return step.arguments[0], step.arguments[1], step.arguments[2]
+    return None
+
+
+def _neg(arguments: tuple[Expr, ...], definition: Callable[[Expr], Expr]) -> Expr | None:
+    bracket = _bracket(arguments[0], definition)
+    return None if bracket is None else apply("where", bracket[0], apply("neg", bracket[1]), bracket[2])
 
 
 def _power_of_two(value: float) -> bool:
@@ -215,6 +244,7 @@ _RULES: dict[str, Callable[[_Arguments, _Lookup], Expr | None]] = {
     "id": lambda arguments, definition: arguments[0],
     "fst": lambda arguments, definition: arguments[0],
     "snd": lambda arguments, definition: arguments[1],
+    "neg": _neg,
     "add": _add,
     "sub": _sub,
     "mul": _mul,

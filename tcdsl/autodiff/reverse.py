@@ -11,7 +11,9 @@ Source: Bernstein, Mara, Li, Maclaurin, Ragan-Kelley, "Differentiating a Tensor 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from tcdsl.autodiff.composition import source
 from tcdsl.autodiff.contributions import Contributions
 from tcdsl.autodiff.flows import VALUE, Flow
 from tcdsl.autodiff.names import names_of
@@ -23,7 +25,7 @@ from tcdsl.autodiff.writes import both
 from tcdsl.ir.build import constant
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Apply, Expr, Local
+from tcdsl.ir.expressions import Apply, Expr, Local, Read, reads, transform
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor
 
 __all__ = ["Reverse", "active_tensors"]
@@ -47,6 +49,10 @@ def active_tensors(program: Program, wrt: Sequence[str]) -> frozenset[str]:
         if kept or filled or carries(statement.value):
             active.add(name)
     return frozenset(active)
+
+
+def _with_read(expr: Expr, read: Read, value: Expr) -> Expr:
+    return transform(expr, lambda node: value if node == read else node)
 
 
 class Reverse:
@@ -95,6 +101,30 @@ class Reverse:
     # Contributions of single reads.
 
     def contribute(self, flow: Flow) -> None:
+        """Pass a flow on to the reads of its value, part by part if its seed is sparse."""
+        for part in self._parts(flow):
+            self._contribute(part)
+
+    def _parts(self, flow: Flow) -> list[Flow]:
+        # A seed that is nonzero on thin sets only: the flow over these sets, with what was written there as its seed.
+        for read in reads(flow.seed):
+            writers = self.contributions.sparse.get(read.tensor)
+            if writers is None:
+                continue
+            found = [source(writer, flow.points, read) for writer in writers]
+            if None in found:
+                return [flow]
+            return [
+                part
+                for origin in found
+                if origin is not None and not origin.points.is_empty()
+                for part in self._parts(
+                    replace(flow, points=origin.points, seed=_with_read(flow.seed, read, origin.value))
+                )
+            ]
+        return [flow]
+
+    def _contribute(self, flow: Flow) -> None:
         tape = Tape()
         root = tape.flatten(flow.value)
         bound = {VALUE: root}

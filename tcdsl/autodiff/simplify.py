@@ -1,19 +1,66 @@
-"""Programs made shorter without changing what they compute."""
+"""Programs made shorter without changing what they compute.
+
+Statements: those that nothing needs go, and copies, and repetitions of earlier ones; constant tensors become constants,
+sparse ones are read where they were written (`tcdsl.autodiff.sparse_reads`), and brackets become bounds. Scalars:
+constants fold, neutral operands go, repeated parts are computed once (`tcdsl.autodiff.folding`). Zero times an unknown
+stays, because the unknown may be NaN.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
+from tcdsl.autodiff.brackets import with_brackets_in_domain
+from tcdsl.autodiff.constants import with_constants_propagated
+from tcdsl.autodiff.copies import without_copies
+from tcdsl.autodiff.one_point import without_determined_variables
+from tcdsl.autodiff.sparse_reads import with_thin_reads_composed
+from tcdsl.autodiff.tape import shared
+from tcdsl.ir.build import truth
+from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, reads
 from tcdsl.ir.program import Fill, Keep, Program, Statement
 
 __all__ = ["simplify", "without_dead_statements"]
 
+# Each round enables the next one; programs are done after two or three.
+_MOST_ROUNDS = 12
+
 
 def simplify(program: Program) -> Program:
-    """``program`` with fewer statements and shorter values, for the same outputs and updates."""
-    program = without_dead_statements(program)
+    """``program`` with fewer statements and shorter values, for the same outputs and updates.
+
+    Idempotent: ``simplify(simplify(p)) == simplify(p)``.
+    """
+    for _ in range(_MOST_ROUNDS):
+        before = program
+        program = replace(program, statements=tuple(map(simplified_statement, program.statements)))
+        program = with_constants_propagated(program)
+        program = without_copies(program)
+        program = with_thin_reads_composed(program)
+        program = without_dead_statements(program)
+        if program == before:
+            break
     return program
+
+
+@lru_cache(maxsize=4096)
+def simplified_statement(statement: Statement) -> Statement:
+    """One statement with shorter expressions, fewer variables and tighter bounds."""
+    condition = None if statement.condition is None else shared(statement.condition)
+    domain = statement.domain
+    if condition == truth(True):
+        condition = None
+    elif condition == truth(False):
+        points = domain.set
+        domain, condition = Domain.from_set(points.subtract(points)), None
+    start = statement.start
+    if isinstance(start, Fill):
+        start = Fill(shared(start.value))
+    value = shared(statement.value)
+    statement = replace(statement, condition=condition, domain=domain, value=value, start=start)
+    return without_determined_variables(with_brackets_in_domain(statement))
 
 
 def _tensors_read(statement: Statement) -> set[str]:

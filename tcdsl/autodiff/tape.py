@@ -104,7 +104,7 @@ class Tape:
         for user in (*order, ""):
             for name in self._uses(root if user == "" else self._steps[user]):
                 users[name].append(user)
-        shared = {name for name in order if len(users[name]) > 1 and not _is_plain_read(self._steps[name])}
+        shared = {name for name in order if len(users[name]) > 1 and not _is_plain(self._steps[name])}
         homes = self._homes(order, users)
         bound: dict[str, list[str]] = {}
         for name in order:
@@ -154,8 +154,10 @@ def _commuted(step: Expr) -> Expr:
     return step
 
 
-def _is_plain_read(step: Expr) -> bool:
-    # Reading a cell twice costs less than a name for it costs the reader.
+def _is_plain(step: Expr) -> bool:
+    # Reading a cell or converting a size twice costs less than a name for it costs the reader.
+    if isinstance(step, Cast):
+        return isinstance(step.operand, SizeValue | IndexValue)
     return (
         isinstance(step, Read)
         and all(boundary is Boundary.SKIP for boundary in step.boundaries)

@@ -12,7 +12,7 @@ from tcdsl.ir.program import Statement, Tensor
 from tcdsl.shapes.affine import NotAffine, function_of
 from tcdsl.shapes.solve import target_variables
 
-__all__ = ["affine_target", "both", "image", "reached", "read_at", "read_cell", "writes_each_cell_once"]
+__all__ = ["affine_target", "both", "cell_map", "named", "reached", "read_at", "read_cell", "writes_each_cell_once"]
 
 
 def affine_target(statement: Statement) -> bool:
@@ -32,13 +32,21 @@ def writes_each_cell_once(statement: Statement) -> bool:
     return statement.unique or target_variables(statement) == statement.domain.variables
 
 
-def image(points: isl.Set, indices: Sequence[Expr]) -> isl.Set:
-    """The cells ``indices`` (affine) at all ``points``; one unnamed dimension per axis."""
-    cells = isl.Map.from_domain(points.reset_tuple_id())
+def cell_map(points: isl.Set, indices: Sequence[Expr]) -> isl.Map:
+    """The cell that each of ``points`` accesses: ``{ [i, k] -> [i + k] }``. The indices are affine."""
+    plain = points.reset_tuple_id()
+    cells = isl.Map.from_domain(plain)
     for axis in indices:
         column = isl.Map.from_pw_aff(function_of(axis, points)).reset_tuple_id(isl.dim_type.in_)
-        cells = cells.flat_range_product(column.intersect_domain(points.reset_tuple_id()))
-    return cells.range()
+        cells = cells.flat_range_product(column.intersect_domain(plain))
+    return cells
+
+
+def named(points: isl.Set, variables: Sequence[str]) -> isl.Set:
+    """``points`` with its dimensions called ``variables``."""
+    for k, name in enumerate(variables):
+        points = points.set_dim_name(isl.dim_type.set, k, name)
+    return points
 
 
 def both(first: Expr | None, second: Expr | None) -> Expr | None:

@@ -186,7 +186,7 @@ def test_scatters_out_of_range(accumulate: str, oob: str) -> None:
 def test_reads_behind_conditions_are_left_alone() -> None:
     made = program("x: float64[N]", "y: float64[N]", "y[i] = log(x[i - 1]) if i > 0 else 7.0 for [i]: 0 <= i < N")
     check(made, RNG.random(4) + 0.1)
-    assert "d_x[i - 1] += d_y[i] / x[i - 1]" in text_of_adjoint(made, ["x"])
+    assert "d_x[i - 1] = d_y[i] / x[i - 1]" in text_of_adjoint(made, ["x"])
     (dx,) = pulled_back(made, [[0.5, 0.25, 0.0]], [[1.0, 1.0, 1.0]], ["x"])
     np.testing.assert_array_equal(dx, [2, 4, 0])
 

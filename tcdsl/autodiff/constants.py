@@ -1,0 +1,95 @@
+"""Tensors all of whose cells hold one constant, and what follows for the statements that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tcdsl.autodiff.regions import box
+from tcdsl.autodiff.tape import shared
+from tcdsl.ir.accumulators import neutral_element
+from tcdsl.ir.build import constant
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, transform
+from tcdsl.ir.program import Fill, Keep, Neutral, Program, Start, Statement, Tensor
+
+__all__ = ["with_constants_propagated"]
+
+_Constants = Mapping[str, Constant]
+
+
+def with_constants_propagated(program: Program) -> Program:
+    """``program`` with reads of constant tensors replaced by their constant."""
+    known: dict[str, Constant] = {}
+    statements = []
+    for statement in program.statements:
+        if known:
+            statement = _substituted(statement, known)
+        found = _uniform(statement, program.tensor(statement.target.tensor))
+        if found is not None:
+            known[statement.target.tensor] = found
+        statements.append(statement)
+    return replace(program, statements=tuple(statements)) if known else program
+
+
+def _uniform(statement: Statement, tensor: Tensor) -> Constant | None:
+    """The constant that all cells hold after a statement, if there is one."""
+    dtype = compute_dtype(tensor.dtype)
+    started: Constant | None = None
+    if isinstance(statement.start, Neutral):
+        started = constant(neutral_element(statement.accumulate, tensor.dtype), dtype)
+    elif isinstance(statement.start, Fill) and isinstance(statement.start.value, Constant):
+        started = statement.start.value
+    if statement.domain.text.endswith(": false }"):
+        return started
+    value = statement.value
+    if not isinstance(value, Constant) or tensor.dtype != dtype or not _covers(statement, tensor):
+        return None
+    if statement.accumulate == "assign" or (statement.accumulate == "add" and _is_zero(started)):
+        return value
+    return None
+
+
+def _is_zero(value: Constant | None) -> bool:
+    return value is not None and value.value == 0
+
+
+def _covers(statement: Statement, tensor: Tensor) -> bool:
+    # Every cell at a point of its own.
+    variables = statement.domain.variables
+    if statement.condition is not None or len(variables) != len(tensor.shape):
+        return False
+    plain = tuple(getattr(axis, "name", None) for axis in statement.target.indices)
+    return plain == variables and bool(statement.domain.set.is_equal(box(variables, tensor.shape)))
+
+
+def _substituted(statement: Statement, known: _Constants) -> Statement:
+    start: Start = statement.start
+    if isinstance(start, Keep) and start.tensor in known:
+        value = known[start.tensor]
+        neutral = value.value == neutral_element(statement.accumulate, value.dtype)
+        start = Neutral() if neutral else Fill(value)
+    elif isinstance(start, Fill):
+        start = Fill(_with_constants(start.value, known))
+    condition = statement.condition
+    return replace(
+        statement,
+        start=start,
+        value=_with_constants(statement.value, known),
+        condition=None if condition is None else _with_constants(condition, known),
+    )
+
+
+def _with_constants(expr: Expr, known: _Constants) -> Expr:
+    def rule(node: Expr) -> Expr:
+        if isinstance(node, Read) and node.tensor in known and _always_finds_a_cell(node):
+            return known[node.tensor]
+        return node
+
+    changed = transform(expr, rule)
+    return expr if changed == expr else shared(changed)
+
+
+def _always_finds_a_cell(read: Read) -> bool:
+    # A checked index must go on raising errors, and a fill is another value.
+    return not any(boundary in (Boundary.CHECK, Boundary.FILL) for boundary in read.boundaries)

@@ -1,0 +1,142 @@
+"""Reads of tensors, replaced by the values that were written there, where that makes work disappear.
+
+Two cases: the tensor is sparse (a diagonal, single cells), so that storing it costs more than its values; or all who
+read it read a thin part of it (a diagonal, a row), so that most of its cells are never needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import islpy as isl
+
+from tcdsl.autodiff.composition import is_sparse, source
+from tcdsl.autodiff.regions import size_context
+from tcdsl.autodiff.tape import shared
+from tcdsl.autodiff.writes import affine_target, writes_each_cell_once
+from tcdsl.ir.accumulators import neutral_element
+from tcdsl.ir.build import apply, constant
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, is_affine_index, reads, transform
+from tcdsl.ir.program import Fill, Keep, Program, Statement
+from tcdsl.shapes.affine import expression_of_condition
+
+__all__ = ["with_thin_reads_composed"]
+
+# A longer chain of writes stays in memory: each read would test for every one of them.
+_MOST_WRITES = 4
+# A tensor that is read in more places stays: its value would be written out in all of them.
+_MOST_READS = 4
+
+
+def with_thin_reads_composed(program: Program) -> Program:
+    """``program`` with ``A[j, j]`` replaced by ``x[j]`` where ``A[i, i] = x[i]`` is all that A holds, or all that is read."""
+    makers = {statement.target.tensor: statement for statement in program.statements}
+    results = {*program.outputs, *(new for _, new in program.updates)}
+    thin = _read_thinly(program)
+    chains = {
+        name: chain
+        for name in makers
+        if name not in results and (chain := _chain(program, makers, name, name in thin)) is not None
+    }
+    if not chains:
+        return program
+    context = size_context(program)
+
+    def composed(statement: Statement) -> Statement:
+        if not any(read.tensor in chains for read in reads(statement.value)):
+            return statement
+        points = statement.domain.set.intersect_params(context)
+
+        def rule(node: Expr) -> Expr:
+            if not isinstance(node, Read) or node.tensor not in chains:
+                return node
+            found = _value(program, chains[node.tensor], points, node)
+            return node if found is None else found
+
+        value = transform(statement.value, rule)
+        return statement if value == statement.value else replace(statement, value=shared(value))
+
+    return replace(program, statements=tuple(map(composed, program.statements)))
+
+
+def _read_thinly(program: Program) -> set[str]:
+    """The tensors whose readers all run over fewer variables than the tensor has axes."""
+    counts: dict[str, int] = {}
+    excluded: set[str] = set()
+    ranks = {tensor.name: len(tensor.shape) for tensor in program.tensors}
+    for statement in program.statements:
+        if isinstance(statement.start, Keep):
+            excluded.add(statement.start.tensor)
+        others = [*statement.target.indices]
+        if statement.condition is not None:
+            others.append(statement.condition)
+        if isinstance(statement.start, Fill):
+            others.append(statement.start.value)
+        excluded.update(read.tensor for part in others for read in reads(part))
+        for read in reads(statement.value):
+            counts[read.tensor] = counts.get(read.tensor, 0) + 1
+            plain = all(b is Boundary.SKIP for b in read.boundaries) and all(map(is_affine_index, read.indices))
+            if not plain or len(statement.domain.variables) >= ranks.get(read.tensor, 0):
+                excluded.add(read.tensor)
+    return {name for name, count in counts.items() if count <= _MOST_READS} - excluded
+
+
+def _chain(
+    program: Program, makers: Mapping[str, Statement], name: str, read_thinly: bool
+) -> tuple[Statement, ...] | None:
+    """The statements that made a tensor, first to last, if its reads may be replaced; ``None`` if not."""
+    chain: list[Statement] = []
+    while True:
+        statement = makers.get(name)
+        if statement is None or len(chain) == _MOST_WRITES:
+            return None
+        tensor = program.tensor(name)
+        fits = _is_elementwise(statement) if read_thinly else is_sparse(statement, len(tensor.shape))
+        if not fits or tensor.dtype != compute_dtype(tensor.dtype):
+            return None
+        chain.append(statement)
+        match statement.start:
+            case Keep(tensor=earlier):
+                name = earlier
+            case Fill(value=value) if not isinstance(value, Constant):
+                return None
+            case _:
+                return tuple(reversed(chain))
+
+
+def _is_elementwise(statement: Statement) -> bool:
+    return (
+        statement.accumulate in ("assign", "add", "subtract")
+        and statement.condition is None
+        and affine_target(statement)
+        and writes_each_cell_once(statement)
+    )
+
+
+def _value(program: Program, chain: tuple[Statement, ...], points: isl.Set, read: Read) -> Expr | None:
+    """What a read finds: the last store to its cell and all that was added later."""
+    first = chain[0]
+    dtype = compute_dtype(program.tensor(read.tensor).dtype)
+    current: Expr = constant(neutral_element(first.accumulate, dtype), dtype)
+    if isinstance(first.start, Fill):
+        current = first.start.value
+    for writer in chain:
+        found = source(writer, points, read)
+        if found is None:
+            return None
+        written = found.points.intersect(points)
+        if written.is_empty():
+            continue
+        value = found.value
+        nothing = isinstance(current, Constant) and current.value == 0
+        if writer.accumulate == "subtract":
+            value = apply("neg", value) if nothing else apply("sub", current, value)
+        elif writer.accumulate == "add" and not nothing:
+            value = apply("add", current, value)
+        if points.is_subset(written):
+            current = value
+        else:
+            current = apply("where", expression_of_condition(written.gist(points)), value, current)
+    return current

@@ -1,6 +1,7 @@
 """What evaluating a tensor statement asks of its surroundings, and the states of its target.
 
-`tcdsl.frontend.scope` and `tcdsl.frontend.builder` implement these protocols for decorated functions; tests have small ones.
+`tcdsl.frontend.scope` and `tcdsl.frontend.builder` implement these protocols for decorated functions; tests have
+small ones.
 """
 
 from __future__ import annotations
@@ -76,9 +77,9 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A target that was declared and not written yet: ``O: real[N, X]``.
+    """A target that was declared and not written yet: ``O: real[N, X]``, ``O = output(N, X)``.
 
-    ``dtype`` of ``None`` is the floating type of what is written.
+    ``dtype`` is ``"real"`` for the floating type of what is written, ``None`` for the type that a fresh target gets.
     """
 
     extents: tuple[Expr, ...]

@@ -4,12 +4,12 @@ In subscripts, conditions and ranges of generators the rule is
 
 1. a name that the function has bound when the statement is staged is that value;
 2. another one-letter lower-case name is an index variable, whatever surrounds the function;
-3. a longer lower-case one is looked up in enclosing functions, and is an index variable else, unless a global of the module
+3. a longer lower-case one is looked up in enclosing functions, and is an index variable else, unless a module's global
    of that name is a number: then it is an error that says to pass it as a parameter;
 4. names that start upper-case are ordinary Python.
 
-In values the statement's index variables come first, then Python's scoping, then the language's own names. A name that is
-called, subscripted or followed by a dot follows the rule for values everywhere.
+In values the statement's index variables come first, then Python's scoping, then the language's own names. A name
+that is called, subscripted or followed by a dot follows the rule for values everywhere.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class LanguageFunction:
 
 
 def index_meaning(name: str, environment: Environment) -> object:
-    """The meaning of a name in a subscript, a condition or a range: `IndexName`, `GlobalNumber`, a value, ``UNBOUND``."""
+    """What a name in a subscript, a condition or a range is: `IndexName`, `GlobalNumber`, a value, ``UNBOUND``."""
     own = environment.own(name)
     if own is not UNBOUND:
         return own
@@ -102,7 +102,7 @@ def value_meaning(name: str, environment: Environment) -> object:
 def index_names(
     indices: Sequence[ast.expr], value: ast.expr, conditions: Sequence[ast.expr], environment: Environment
 ) -> tuple[str, ...]:
-    """The index variables of a statement in the order of their first occurrence; those of generators are not among them."""
+    """The index variables of a statement in the order of their first occurrence, without those of generators."""
     found: dict[str, None] = {}
     for node in indices:
         found.update(dict.fromkeys(_names(node, True, frozenset(), environment)))

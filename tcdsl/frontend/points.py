@@ -24,8 +24,8 @@ from tcdsl.shapes.sketch import Reduction
 
 __all__ = ["GENERATED", "PointValue", "open_walk", "scalar_of"]
 
-# Marks names that the user did not write: variables of generators (`j#0`) and local definitions (`z#7`). Both get readable
-# names when the statement is complete.
+# Marks names that the user did not write: variables of generators (`j#0`) and local definitions (`z#7`). Both get
+# readable names when the statement is complete.
 GENERATED = "#"
 
 _serial = itertools.count()
@@ -60,7 +60,7 @@ def scalar_of(operand: object, span: Span | None = None) -> Value | None:
         case bool() | int() | float() | np.generic():
             return Value.of(operand, span)
         case np.ndarray() if operand.ndim == 0:
-            return Value.of(operand[()], span)
+            return Value.of(operand.dtype.type(operand.item()), span)
         case _:
             return None
 
@@ -100,7 +100,7 @@ class PointValue:
     def __repr__(self) -> str:
         return f"<{self.value.logical} scalar at a point>"
 
-    # -- what a scalar at a point cannot answer while Python runs ----------------------------------------------------------
+    # -- what a scalar at a point cannot answer while Python runs --------------------------------------------
 
     def __bool__(self) -> bool:
         raise Diagnostic(

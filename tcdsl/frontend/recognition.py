@@ -78,8 +78,8 @@ _NUMPY_NAMES = {
     "right_shift": "shift_right",
 }
 _SAME_IN_NUMPY = (
-    "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt", "floor", "ceil",
-    "round", "sign", "square", "where", *REDUCTIONS,
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt", "floor",
+    "ceil", "round", "sign", "square", "where", *REDUCTIONS,
 )  # fmt: skip
 _MATH_NAMES = {"fabs": "abs", "fsum": "sum"}
 _SAME_IN_MATH = (

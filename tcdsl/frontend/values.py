@@ -88,7 +88,7 @@ def _fault(fact: str, span: Span | None, hint: str = "", kind: type[TcdslError] 
     return Diagnostic(kind, fact, span, hint=hint).error()
 
 
-# -- types ----------------------------------------------------------------------------------------------------
+# -- types ---------------------------------------------------------------------------------------------------
 
 
 def common_dtype(values: Sequence[Value]) -> tuple[str, str | None]:
@@ -158,7 +158,7 @@ def as_truth(value: Value, span: Span | None = None) -> Value:
     return Value(_make("ne", (value.expr, zero), span), None, "bool")
 
 
-# -- primitives -----------------------------------------------------------------------------------------------
+# -- primitives ----------------------------------------------------------------------------------------------
 
 
 def apply_primitive(name: str, values: Sequence[Value], span: Span | None = None) -> Value:
@@ -356,7 +356,7 @@ def _squared(base: Expr, exponent: int, factor: Expr, span: Span | None) -> Expr
     return _make("mul", (half, factor), span) if exponent % 2 else half
 
 
-# -- functions ------------------------------------------------------------------------------------------------
+# -- functions -----------------------------------------------------------------------------------------------
 
 
 def call_function(name: str, values: Sequence[Value], span: Span | None = None) -> Value:

@@ -1,0 +1,258 @@
+"""Tensor statements: from ``T[index, ...] <accumulate>= value [, condition]*`` to a recorded statement of the program.
+
+::
+
+    C[i, j] += A[i, k] * B[k, j]                    accumulate; a new target starts from the neutral element
+    C[i, j] = sum(A[i, k] * B[k, j])                reset: the whole value is one reduction call
+    O[i] >>= x[i + k], k < 3                        conditions follow the value
+    assign(T[p[i]], "=:", v[i], unique=True)        any accumulator, with options
+    z = x[i] * x[i]                                 a local definition: a scalar at each point
+"""
+
+from __future__ import annotations
+
+import ast
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, TcdslError, raise_diagnostics
+from tcdsl.frontend.accesses import axis_index, is_data
+from tcdsl.frontend.binding import Binding, Open
+from tcdsl.frontend.environment import Builder, Declared, Environment, Existing, Fresh, TargetState
+from tcdsl.frontend.evaluation import Evaluation
+from tcdsl.frontend.faults import Faulty, shape_note
+from tcdsl.frontend.forms import Form, read_form
+from tcdsl.frontend.names import index_names, is_range
+from tcdsl.frontend.points import PointValue
+from tcdsl.frontend.recognition import recognize
+from tcdsl.frontend.reductions import Loops, leading_loops
+from tcdsl.frontend.stores import store
+from tcdsl.frontend.symbols import SymbolicTensor
+from tcdsl.frontend.values import Value
+from tcdsl.ir.expressions import Boundary, Expr
+from tcdsl.ir.program import Access
+from tcdsl.shapes.sketch import Sketch
+
+__all__ = ["evaluate_local", "evaluate_statement", "is_local_definition", "sketch_statement"]
+
+_RESET = {"sum": "add", "prod": "multiply", "max": "max", "min": "min", "any": "or", "all": "and"}
+
+
+def evaluate_statement(
+    node: ast.stmt, state: TargetState, environment: Environment, builder: Builder
+) -> SymbolicTensor:
+    """Record one tensor statement and return the new version of its target.
+
+    ``state`` says what the target's name holds. Raises the statement's faults, all together.
+    """
+    sketch = sketch_statement(node, state, environment, builder)
+    try:
+        return builder.record(sketch, state.label)
+    except ShapeError as error:
+        if not isinstance(state, Existing) or not error.diagnostics:
+            raise
+        note = (
+            f"{shape_note(state.tensor)}, because it exists already; a statement on a name that holds a tensor"
+            f" accumulates onto it"
+        )
+        hint = f"use another name, or start anew with the reset form `{state.label}[...] = sum(...)`"
+        raise_diagnostics([_with_note(fault, note, hint) for fault in error.diagnostics])
+        raise
+
+
+def _with_note(fault: Diagnostic, note: str, hint: str) -> Diagnostic:
+    return Diagnostic(
+        fault.kind, fault.fact, fault.span, (*fault.notes, note), f"{fault.hint}; {hint}" if fault.hint else hint
+    )
+
+
+def sketch_statement(node: ast.stmt, state: TargetState, environment: Environment, builder: Builder) -> Sketch:
+    """The statement before range inference."""
+    form = read_form(node, environment)
+    variables = index_names(form.indices, form.value, form.conditions, environment)
+    evaluation = Evaluation(environment, variables)
+    if isinstance(state, Fresh):
+        evaluation.unwritten = form.name
+    indices = _target_indices(evaluation, form, state)
+    accumulate, reset, value, loops = _value(evaluation, form)
+    conditions = [evaluation.condition(condition) for condition in form.conditions]
+    unique, oob = _options(evaluation, form)
+    stored = None
+    if value is not None:
+        stored = evaluation.attempt(
+            lambda: store(state, accumulate, reset, value, environment.span(form.value)), form.value
+        )
+    evaluation.finish()
+    assert stored is not None
+    binding = Binding(
+        evaluation.definitions,
+        builder.size_names(),
+        (lambda tensor: builder.tensor(tensor).shape) if environment.oob == "skip" else None,
+    )
+    opened = Open(
+        stored.accumulate,
+        tuple(index for index in indices if index is not None),
+        stored.value,
+        tuple(condition.expr for condition in conditions if condition is not None),
+        tuple(loops.variables),
+        tuple(loops.ranges),
+        tuple(loops.conditions),
+    )
+    bound = binding.bind(opened)
+    if reset and form.plain:
+        _check_reset(binding, opened, form, environment)
+    raise_diagnostics(binding.faults)
+    name = builder.new_version(state.label)
+    return Sketch(
+        Access(name, bound.indices, environment.span(form.target)),
+        stored.dtype,
+        _extents(state, len(form.indices)),
+        {Fresh: "fresh", Declared: "declared", Existing: "existing"}[type(state)],
+        stored.accumulate,
+        stored.start,
+        bound.value,
+        bound.variables,
+        bound.ranges,
+        bound.conditions,
+        bound.filters,
+        unique,
+        oob,
+        state.label,
+        environment.span(node),
+    )
+
+
+def _target_indices(evaluation: Evaluation, form: Form, state: TargetState) -> list[Expr | None]:
+    extents = _extents(state, len(form.indices))
+    if len(extents) != len(form.indices):
+        count = len(form.indices)
+        notes = (shape_note(state.tensor),) if isinstance(state, Existing) else ()
+        evaluation.fault(
+            ShapeError,
+            f"`{state.label}` has rank {len(extents)} and is given {count} {'index' if count == 1 else 'indices'}",
+            form.target,
+            "give one index per axis, `[()]` for rank 0",
+            notes,
+        )
+        extents = (None,) * count
+    found: list[Expr | None] = []
+    for node, extent in zip(form.indices, extents, strict=True):
+        entry = axis_index(evaluation, node, extent)
+        if entry is not None and entry[1] is not Boundary.SKIP and not is_data(entry[0]):
+            evaluation.fault(
+                DslSyntaxError,
+                f"`{entry[1].value}` around an index of the target",
+                node,
+                "boundaries are for reading; a condition says which cells are written",
+            )
+        found.append(None if entry is None else entry[0])
+    return found
+
+
+def _extents(state: TargetState, count: int) -> tuple[Expr | None, ...]:
+    match state:
+        case Fresh():
+            return (None,) * count
+        case Declared(extents=extents):
+            return extents
+        case Existing(tensor=tensor):
+            return tensor.extents
+
+
+def _value(evaluation: Evaluation, form: Form) -> tuple[str, bool, Value | None, Loops]:
+    """The accumulator, whether all cells start anew, the value, and the loops of its generator."""
+    loops = Loops()
+    call = form.value
+    if form.plain and isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords:
+        name = recognize(evaluation.quietly(call.func)) if isinstance(call.func, ast.Name | ast.Attribute) else None
+        if name in _RESET:
+            argument = call.args[0]
+            given = _reduced(evaluation, argument, loops)
+            if given is not None:
+                value = evaluation.scalar(given, argument)
+                return _RESET[name], True, value, loops
+    return form.accumulate, form.reset, evaluation.value(form.value), loops
+
+
+def _reduced(evaluation: Evaluation, argument: ast.expr, loops: Loops) -> object | None:
+    # What a reset form reduces; None if the reduction is ordinary Python or takes a whole tensor.
+    if isinstance(argument, ast.GeneratorExp | ast.ListComp):
+        clauses = argument.generators
+        if not all(is_range(clause.iter, evaluation.environment) for clause in clauses):
+            return None
+        with evaluation.scope(loops.names):
+            leading_loops(evaluation, clauses, loops)
+            return evaluation.evaluate(argument.elt)
+    if isinstance(argument, ast.Starred):
+        return None
+    given = evaluation.quietly(argument)
+    return evaluation.evaluate(argument) if isinstance(given, Value | Faulty) else None
+
+
+def _options(evaluation: Evaluation, form: Form) -> tuple[bool, str]:
+    unique, oob = False, evaluation.environment.oob
+    if "unique" in form.options:
+        given = evaluation.evaluate(form.options["unique"])
+        unique = bool(given)
+    if "oob" in form.options:
+        given = evaluation.evaluate(form.options["oob"])
+        if given in ("check", "skip", "clamp"):
+            oob = str(given)
+        else:
+            evaluation.fault(
+                DslSyntaxError, f"oob={given!r}", form.options["oob"], 'write oob="check", "skip" or "clamp"'
+            )
+    return unique, oob
+
+
+def _check_reset(binding: Binding, opened: Open, form: Form, environment: Environment) -> None:
+    on_target = binding.occurrences(opened.indices)
+    free = [name for name in binding.occurrences((opened.value,)) if name not in on_target]
+    if not opened.loop_variables:
+        if not free:
+            fact = "the reduction binds no index variable: all that it mentions are on the target"
+            hint = "reduce over an index that is not on the target, or write `... for k in range(n)`"
+            binding.faults.append(Diagnostic(DslSyntaxError, fact, environment.span(form.value), hint=hint))
+        return
+    # In `C[i] = sum(... for j in range(n))` the generator says what is summed, and nothing else is.
+    for name in free:
+        if name not in opened.loop_variables:
+            fact = f"the index `{name}` is neither on the target nor bound by the generator"
+            hint = f"add `for {name} in range(...)`, or put `{name}` on the target"
+            binding.faults.append(Diagnostic(ShapeError, fact, environment.span(form.value), hint=hint))
+
+
+# -- local definitions ---------------------------------------------------------------------------------------
+
+
+def is_local_definition(node: ast.stmt, environment: Environment) -> bool:
+    """Whether ``z = value`` defines a scalar at each point: a cell of a tensor is indexed by a free index variable."""
+    match node:
+        case ast.Assign(targets=[ast.Name()], value=value) if not isinstance(value, ast.Tuple):
+            pass
+        case _:
+            return False
+    if not index_names((), value, (), environment):
+        return False
+    subscripts = [part for part in ast.walk(value) if isinstance(part, ast.Subscript)]
+    return any(_reads_points(part, environment) for part in subscripts)
+
+
+def _reads_points(node: ast.Subscript, environment: Environment) -> bool:
+    if not index_names((node.slice,), ast.Constant(0), (), environment):
+        return False
+    evaluation = Evaluation(environment, ())
+    try:
+        base = evaluation.evaluate(node.value)
+        return isinstance(base, Faulty) or evaluation.tensor_of(base, node.value) is not None
+    except TcdslError:
+        return True
+
+
+def evaluate_local(node: ast.Assign, environment: Environment) -> PointValue:
+    """The scalar that ``z = value`` defines, for the function to bind to ``z``. Raises its faults, all together."""
+    (target,) = node.targets
+    assert isinstance(target, ast.Name)
+    evaluation = Evaluation(environment, index_names((), node.value, (), environment))
+    value = evaluation.value(node.value)
+    evaluation.finish()
+    assert value is not None
+    return PointValue.define(target.id, value, evaluation.definitions, environment.span(node.value))

@@ -1,5 +1,5 @@
 """Settings: an argument wins over ``with tc.config(...)``, that over a ``TCDSL_*`` environment variable, that over the
-default.
+default. Environment variables are read when settings are first needed.
 
 ::
 
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -79,7 +80,9 @@ _READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(
 _current: ContextVar[Settings | None] = ContextVar("tcdsl_settings", default=None)
 
 
+@cache
 def _from_environment() -> Settings:
+    # Read once: asking the environment at every call would cost more than a small call itself.
     given = {
         name: reader(os.environ["TCDSL_" + name.upper()])
         for name, reader in _READERS.items()

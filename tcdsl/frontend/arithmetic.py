@@ -60,7 +60,7 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
         case bool() | int() | float() | np.generic():
             return Value.of(operand), ()
         case np.ndarray():
-            return element_of(session.capture(operand, "constant"), session)
+            return element_of(session.capture(operand), session)
         case _:
             raise session.fault(
                 DtypeError,
@@ -106,11 +106,11 @@ def broadcast(
 def _meet(session: Session, left: Expr, right: Expr) -> str:
     if left == right:
         return "equal"
-    if isinstance(left, Constant) and isinstance(right, Constant):
-        if left.value == 1:
-            return "left"
-        if right.value == 1:
-            return "right"
+    # A constant extent of 1 broadcasts to whatever it meets; only symbolic extents need a guard.
+    if isinstance(left, Constant) and left.value == 1:
+        return "left"
+    if isinstance(right, Constant) and right.value == 1:
+        return "right"
     relation = session.broadcast_relation(left, right)
     if relation == "equal":
         from tcdsl.ir.printer import format_expr

@@ -111,13 +111,7 @@ class FunctionScope:
             return value
         if isinstance(value, np.generic) or not hasattr(value, "__array__") or not hasattr(value, "shape"):
             return None
-        namespace: Any = None
-        if self._function.__globals__.get(name) is value:
-            namespace = self._function.__globals__
-        elif self.enclosing(name) is value:
-            position = self._function.__code__.co_freevars.index(name)
-            namespace = (self._function.__closure__ or ())[position]
-        return self._session.capture(value, name, namespace, name)
+        return self._session.capture(value, name)
 
     def span(self, node: ast.AST) -> Span | None:
         """The place of a node in the user's file."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.builder import ProgramBuilder
+from tcdsl.frontend.surroundings import Reading
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.expressions import Expr
@@ -84,22 +85,16 @@ def _relation(left: int, right: int) -> str:
 class CapturedArray:
     """An array that the program reads from the function's surroundings at every call.
 
-    ``namespace`` and ``key`` say where it is read from anew (a module's globals, a closure); a namespace of ``None``
-    means ``value`` itself.
+    ``reading`` says where it is read from anew; without one it is ``value`` itself, an array made during staging.
     """
 
     tensor: str
     value: Any
-    namespace: Any = None
-    key: str = ""
+    reading: Reading | None = None
 
     def current(self) -> Any:
         """The array as it is now."""
-        if self.namespace is None:
-            return self.value
-        if isinstance(self.namespace, Mapping):
-            return self.namespace.get(self.key, self.value)
-        return self.namespace.cell_contents
+        return self.value if self.reading is None else self.reading.current()
 
 
 _current: ContextVar[Session | None] = ContextVar("tcdsl_session", default=None)
@@ -120,7 +115,7 @@ class Session:
         self.captured: list[CapturedArray] = []
         self.faults: list[Diagnostic] = []
         self.filenames: set[str] = set()
-        self.inlined: list[Any] = []
+        self.readings: list[Reading] = []
         self.oob = "check"
 
     @contextmanager
@@ -159,8 +154,10 @@ class Session:
         """An expression of sizes for this call. ``KeyError`` where there is no call."""
         return evaluate_size(expr, _Extents(self))
 
-    def capture(self, value: Any, label: str, namespace: Any = None, key: str = "") -> SymbolicTensor:
+    def capture(self, value: Any, label: str = "") -> SymbolicTensor:
         """The input for an array of the function's surroundings; the same one for the same array."""
+        reading = next((reading for reading in self.readings if reading.seen is value), None)
+        label = reading.names[-1] if reading is not None else label or "constant"
         for captured in self.captured:
             if captured.value is value:
                 known = self.builder.tensor(captured.tensor)
@@ -177,7 +174,7 @@ class Session:
         tensor = self.builder.input(label, dtype, array.ndim)
         for axis, extent in enumerate(array.shape):
             self.extents[f"{tensor.name}_{axis}"] = extent
-        self.captured.append(CapturedArray(tensor.name, value, namespace, key))
+        self.captured.append(CapturedArray(tensor.name, value, reading))
         return tensor
 
     def location(self) -> Span | None:

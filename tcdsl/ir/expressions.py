@@ -7,6 +7,7 @@ part in equality, so a program that was printed and parsed again equals the orig
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -59,11 +60,26 @@ class Boundary(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A literal number or truth value of type ``dtype``."""
+    """A literal number or truth value of type ``dtype``.
+
+    Two constants are equal if they stand for the same number: 0.0 and -0.0 differ, NaN equals NaN.
+    """
 
     value: bool | int | float
     dtype: str
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def _key(self) -> tuple[object, ...]:
+        # Python's == takes -0.0 for 0.0, so programs that compute differently would share a cache entry.
+        if math.isnan(self.value):
+            return self.dtype, "nan"
+        return self.dtype, self.value, math.copysign(1.0, self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Constant) and self._key() == other._key())
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
 
 @dataclass(frozen=True, slots=True)

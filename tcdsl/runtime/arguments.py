@@ -16,6 +16,8 @@ from tcdsl.ir.dtypes import DTYPES
 __all__ = ["Argument", "Call", "Signature"]
 
 _NUMBER_DTYPES = {bool: "bool", int: "int64", float: "float64"}
+# Native byte order only: a dtype that is not here is not handled. Finding a name here is quicker than asking the dtype.
+_DTYPE_NAMES: dict[np.dtype, str] = {np.dtype(name): name for name in DTYPES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Argument:
     label: str
     place: int | str
     array: np.ndarray
+    dtype: str
     weak: str | None
     given: Any
 
@@ -65,8 +68,8 @@ class Signature:
 
         ``TypeError`` as Python's own for arguments that do not fit.
         """
-        if self._simple and len(args) == len(self._names) and not kwargs and not self.keyword_only:
-            return list(zip(self._names, args, strict=True)), {}
+        if self._simple and len(args) == len(self._names) and kwargs.keys() == self.keyword_only:
+            return list(zip(self._names, args, strict=True)), dict(kwargs)
         if self._signature is None:
             return [(f"x{k}", value) for k, value in enumerate(args)], dict(kwargs)
         try:
@@ -103,7 +106,7 @@ class Signature:
             else:
                 configuration[name] = _hashable(self.name, name, value)
         key = (
-            tuple((a.place, str(a.array.dtype), a.array.ndim, a.weak) for a in arguments),
+            tuple((a.place, a.dtype, a.array.ndim, a.weak) for a in arguments),
             tuple((name, type(value), value) for name, value in sorted(configuration.items())),
         )
         return Call(tuple(arguments), configuration, len(positional), key)
@@ -130,7 +133,8 @@ def _number(name: str, place: int | str, value: Any) -> Argument:
     kind = bool if isinstance(value, bool) else int if isinstance(value, int) else float
     if kind is int and not -(2**63) <= value < 2**63:
         raise Diagnostic(DtypeError, f"`{name}` = {value} does not fit into 64 bits", hint="use a float").error()
-    return Argument(name, place, np.asarray(value, _NUMBER_DTYPES[kind]), kind.__name__, value)
+    dtype = _NUMBER_DTYPES[kind]
+    return Argument(name, place, np.asarray(value, dtype), dtype, kind.__name__, value)
 
 
 def tensor_argument(function: str, name: str, position: int, value: Any) -> Argument:
@@ -149,14 +153,15 @@ def tensor_argument(function: str, name: str, position: int, value: Any) -> Argu
         raise Diagnostic(DtypeError, f"{function}(): `{name}` is a symbolic value outside of its function").error()
     else:
         array = _foreign(function, name, value)
-    if str(array.dtype) not in DTYPES or not array.dtype.isnative:
+    dtype = _DTYPE_NAMES.get(array.dtype)
+    if dtype is None:
         kind = str(array.dtype) if array.dtype.isnative else f"{array.dtype} (not in this machine's byte order)"
         raise Diagnostic(
             DtypeError,
             f"{function}(): `{name}` has the element type {kind}, which tcdsl does not handle",
             hint=f"convert it with .astype to one of {', '.join(DTYPES)}",
         ).error()
-    return Argument(name, position, array, None, value)
+    return Argument(name, position, array, dtype, None, value)
 
 
 def _foreign(function: str, name: str, value: Any) -> np.ndarray:

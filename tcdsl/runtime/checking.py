@@ -94,5 +94,5 @@ def _is_leaf(value: Any) -> bool:
 
 
 def _double(position: int, value: Any) -> np.ndarray:
-    array = tensor_argument("check_grads", f"argument {position}", position, value).array
-    return np.asarray(array, np.float64) if is_floating(str(array.dtype)) else array
+    argument = tensor_argument("check_grads", f"argument {position}", position, value)
+    return np.asarray(argument.array, np.float64) if is_floating(argument.dtype) else argument.array

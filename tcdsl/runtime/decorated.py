@@ -46,12 +46,11 @@ class DecoratedStaging(StagedFunction):
                     value.memory = True
                     given[value.name] = value
         receiver = () if owner.receiver is None else (owner.receiver,)
-        readings = owner.template.surroundings.read()
+        session.readings.extend(owner.template.surroundings.read(owner.receiver))
         result = owner.template.run(*receiver, *positional, **configuration)
         outputs, structure = returned(session, result, self.title)
         updates = [(name, memory.name) for name, memory in given.items() if memory.name != name]
-        inlined = [reading for surroundings in session.inlined for reading in surroundings.read()]
-        return Traced(session.builder.program(outputs, updates), structure, (*readings, *inlined))
+        return Traced(session.builder.program(outputs, updates), structure, tuple(session.readings))
 
 
 def returned(session: Session, result: Any, name: str) -> tuple[list[str], Structure]:
@@ -95,7 +94,7 @@ def run_inline(function: TensorFunction, arguments: tuple[Any, ...], keywords: d
                 value = SymbolicTensor(value.builder, value.name, value.dtype, value.extents, value.label)
         values.append(value)
     receiver = () if function.receiver is None else (function.receiver,)
-    session.inlined.append(owner.surroundings)
+    session.readings.extend(owner.surroundings.read(function.receiver))
     outer, session.oob = session.oob, function.oob
     try:
         return owner.run(*receiver, *values, **configuration)

@@ -13,7 +13,7 @@ from tcdsl.config import Settings, settings
 from tcdsl.errors import Diagnostic, ShapeError, TcdslError
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.program import Program
-from tcdsl.ir.sizes import bind_sizes
+from tcdsl.ir.sizes import SizePlan
 
 if TYPE_CHECKING:
     from tcdsl.codegen import CompiledKernel
@@ -33,6 +33,7 @@ class Executable:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self._plan = SizePlan(program)
         self._kernel: dict[bool, Kernel] = {}
         self._compiled: dict[tuple[Any, ...], CompiledKernel] = {}
 
@@ -75,7 +76,7 @@ class Executable:
 
     def sizes(self, arrays: Sequence[np.ndarray]) -> dict[str, int]:
         """The sizes for these inputs; a `ShapeError` if they do not fit."""
-        return bind_sizes(self.program, [array.shape for array in arrays])
+        return self._plan.bind([array.shape for array in arrays])
 
     def run(
         self,

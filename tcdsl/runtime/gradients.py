@@ -172,9 +172,7 @@ def _pull(
         seeds.append(np.asarray(array, result.dtype))
     entry, arrays = staging.entry(call)
     adjoints = iter(entry.executable.run([*arrays, *seeds]))
-    floating = [
-        is_floating(str(argument.array.dtype)) for argument in call.arguments if isinstance(argument.place, int)
-    ]
+    floating = [is_floating(argument.dtype) for argument in call.arguments if isinstance(argument.place, int)]
     return tuple(_scalar(next(adjoints)) if real else None for real in floating)
 
 

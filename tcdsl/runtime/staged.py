@@ -62,7 +62,7 @@ class Entry:
             else:
                 tensor = self.executable.program.tensor(source.tensor)
                 array = tensor_argument("surroundings", tensor.label, 0, source.current()).array
-                if str(array.dtype) != tensor.dtype or array.ndim != len(tensor.shape):
+                if array.dtype != tensor.dtype or array.ndim != len(tensor.shape):
                     return None
                 arrays.append(array)
         if self.guards:
@@ -113,7 +113,7 @@ class CacheInfo:
 
 def symbolic_argument(session: Session, argument: Argument, size_names: Sequence[str | None] = ()) -> Any:
     """The input of the program for ``argument``: a tensor, or a run-time number."""
-    tensor = session.builder.input(argument.label, str(argument.array.dtype), argument.array.ndim, size_names)
+    tensor = session.builder.input(argument.label, argument.dtype, argument.array.ndim, size_names)
     if argument.weak is not None:
         expr = cast(Read(tensor.name, (), (), tensor.dtype), tensor.dtype)
         return SymbolicNumber(session.builder, expr, argument.weak, frozenset((str(argument.place),)))
@@ -209,7 +209,7 @@ class StagedFunction(ABC):
         return CacheInfo(
             programs=len(entries),
             kernels=len(compiled),
-            hits=sum(entry.hits for _, entry in entries) - self._misses,
+            hits=sum(entry.hits for _, entry in entries),
             misses=self._misses,
             from_disk=sum(kernel.from_disk for kernel in compiled),
             keys=tuple(_printable(key, entry) for key, entry in entries),

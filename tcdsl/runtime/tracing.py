@@ -40,12 +40,11 @@ def trace_function(
     code = getattr(function, "__code__", None)
     if code is not None:
         session.filenames.add(code.co_filename)
-    readings = _surroundings(function)
+    session.readings.extend(_surroundings(function))
     outputs, structure = returned(
         session, function(*positional, **configuration), getattr(function, "__name__", "result")
     )
-    inlined = tuple(reading for surroundings in session.inlined for reading in surroundings.read())
-    return Traced(session.builder.program(outputs), structure, (*readings, *inlined))
+    return Traced(session.builder.program(outputs), structure, tuple(session.readings))
 
 
 def _surroundings(function: Any) -> tuple[Any, ...]:
@@ -129,8 +128,8 @@ class GradientStaging(StagedFunction):
             symbols.append(_mirrored(outer, inner, tensor, value, label))
         with inner.active():
             traced = self.trace(inner, symbols, configuration)
-        given.extend(outer.capture(c.value, c.key or c.tensor, c.namespace, c.key) for c in inner.captured)
-        outer.inlined.extend(inner.inlined)
+        outer.readings.extend(inner.readings)
+        given.extend(outer.capture(c.value, c.tensor) for c in inner.captured)
         _lift_guards(outer, inner, traced.program, given)
         return traced.structure.build(inline_program(outer, traced.program, given))
 

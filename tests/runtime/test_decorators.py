@@ -1,0 +1,474 @@
+"""What can be decorated, what it becomes, and how calls find their program."""
+
+from __future__ import annotations
+
+import functools
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import cd, op
+
+SCALE = 2.0
+TABLE = np.arange(4.0)
+SETTINGS = {"shift": 1}
+x = np.ones(3)
+
+
+@op
+def doubled(x):
+    return 2 * x
+
+
+def plain_doubled(x):
+    return 2 * x
+
+
+@op
+def scaled(x):
+    return SCALE * x
+
+
+@op
+def with_table(x):
+    return x + TABLE
+
+
+def test_op_of_a_function_equals_decorating_it() -> None:
+    np.testing.assert_array_equal(op(plain_doubled).interpret(x), doubled.interpret(x))
+
+
+def test_functions_keep_their_name_and_pickle() -> None:
+    assert doubled.__name__ == "doubled"
+    assert repr(doubled) == "<op doubled>"
+    assert pickle.loads(pickle.dumps(doubled)) is doubled
+
+
+def test_nested_functions_static_methods_and_methods() -> None:
+    class Layer:
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+        @op
+        def forward(self, x):
+            return self.factor * x
+
+        @staticmethod
+        @op
+        def shifted(x):
+            return x + 1
+
+    assert Layer(3.0).forward.interpret(x).tolist() == [3, 3, 3]
+    assert Layer(4.0).forward.interpret(x).tolist() == [4, 4, 4]
+    assert Layer.shifted.interpret(x).tolist() == [2, 2, 2]
+    layer = Layer(5.0)
+    assert layer.forward is layer.forward
+
+
+def test_a_changed_attribute_of_the_instance_takes_effect() -> None:
+    class Layer:
+        factor = 2.0
+
+        @op
+        def forward(self, x):
+            return self.factor * x
+
+    layer = Layer()
+    assert layer.forward.interpret(x)[0] == 2
+    layer.factor = 7.0
+    assert layer.forward.interpret(x)[0] == 7
+
+
+def test_a_changed_global_takes_effect() -> None:
+    global SCALE
+    try:
+        assert scaled.interpret(x)[0] == 2
+        SCALE = 5.0
+        assert scaled.interpret(x)[0] == 5
+    finally:
+        SCALE = 2.0
+
+
+def test_a_global_array_is_an_input_read_at_every_call() -> None:
+    global TABLE
+    four = np.zeros(4)
+    first = TABLE
+    try:
+        np.testing.assert_array_equal(with_table.interpret(four), [0, 1, 2, 3])
+        programs = with_table.cache_info().programs
+        TABLE = np.array([5.0, 6.0, 7.0, 8.0])
+        np.testing.assert_array_equal(with_table.interpret(four), [5, 6, 7, 8])
+        TABLE[0] = 9.0
+        assert with_table.interpret(four)[0] == 9
+        assert with_table.cache_info().programs == programs
+    finally:
+        TABLE = first
+
+
+def test_closure_values_take_effect_when_they_change() -> None:
+    factor = 2.0
+
+    @op
+    def times(x):
+        return factor * x
+
+    assert times.interpret(x)[0] == 2
+    factor = 3.0
+    assert times.interpret(x)[0] == 3
+
+
+def test_ops_call_ops() -> None:
+    @op
+    def quadrupled(x):
+        return doubled(doubled(x))
+
+    assert quadrupled.interpret(x)[0] == 4
+    assert "doubled" not in quadrupled.explain("ir")
+
+
+def test_python_around_statements_runs_at_staging() -> None:
+    @op
+    def repeated(x, *, times: int, activation: str = "relu"):
+        for _ in range(times):
+            x = x + 1 if activation == "relu" else x - 1
+        return x
+
+    assert repeated.interpret(x, times=3)[0] == 4
+    assert repeated.interpret(x, times=2, activation="none")[0] == -1
+    assert repeated.cache_info().programs == 2
+
+
+def test_floats_are_run_time_numbers_until_python_branches_on_them() -> None:
+    @op
+    def step(x, *, rate):
+        return x * rate
+
+    @op
+    def branching(x, *, rate):
+        return x * rate if rate > 0.5 else x
+
+    for k in range(3):
+        assert step.interpret(x, rate=0.25 * k)[0] == 0.25 * k
+        assert branching.interpret(x, rate=float(k))[0] == (k if k > 0 else 1)
+    assert step.cache_info().programs == 1
+    assert branching.cache_info().programs == 3
+
+
+def test_float_functions_of_run_time_numbers() -> None:
+    @op
+    def f(x, *, rate, power: int):
+        return x * math.sqrt(rate) / (1 - rate**2) + power
+
+    assert f.interpret(x, rate=0.25, power=3)[0] == pytest.approx(0.5 / (1 - 0.0625) + 3)
+
+
+def test_weak_numbers_take_the_type_of_what_they_meet() -> None:
+    @op
+    def f(x, y, *, rate):
+        return x * rate, x + y
+
+    first, second = f.interpret(np.ones(2, np.float32), 2, rate=0.5)
+    assert first.dtype == np.float32
+    assert second.dtype == np.float32
+    assert f.interpret(np.ones(2, np.float32), np.float64(2), rate=0.5)[1].dtype == np.float64
+
+
+def test_results_keep_their_structure() -> None:
+    @op
+    def f(x):
+        return {"twice": 2 * x, "rest": [x, (x + 1, None, "text", 3)]}
+
+    found = f.interpret(x)
+    assert found["twice"][0] == 2
+    assert found["rest"][1][1:] == (None, "text", 3)
+    found["rest"][0][0] = 50
+    assert x[0] == 1
+
+
+def test_one_program_for_all_shapes_and_one_per_type_and_rank() -> None:
+    function = op(plain_doubled)
+    for extent in (0, 1, 2, 7):
+        assert function.interpret(np.ones(extent)).shape == (extent,)
+    function.interpret(np.ones((2, 2)))
+    function.interpret(np.ones(2, np.float32))
+    assert function.cache_info().programs == 3
+    assert function.cache_info().hits == 3
+    assert "float32[_]" in str(function.cache_info())
+    function.cache_clear()
+    assert function.cache_info().programs == 0
+
+
+def test_names_of_sizes_come_from_the_function() -> None:
+    @op
+    def f(A, B: "real[K, M]"):
+        N, K = A.shape
+        return A @ B
+
+    text = f.explain("ir", np.ones((2, 3)), np.ones((3, 4)))
+    assert "input A: float64[N, K]" in text
+    assert "input B: float64[B_0, M]" in text
+
+
+def test_sizes_bound_twice_must_agree() -> None:
+    @op
+    def f(A, B):
+        A.bind_dims(N, K)
+        B.bind_dims(K, M)
+        return A * N + M
+
+    assert f.interpret(np.ones((2, 3)), np.ones((3, 4)))[0, 0] == 6
+    with pytest.raises(tc.ShapeError, match="axis 0 of `B` does not have the extent `K`"):
+        f.interpret(np.ones((2, 3)), np.ones((5, 4)))
+
+
+def test_annotations_name_ranks_and_types() -> None:
+    @op
+    def f(A: "float32[N, N]"):
+        return A + N
+
+    assert f.interpret(np.ones((2, 2), np.float32))[0, 0] == 3
+    with pytest.raises(tc.DtypeError, match="`A` is float64, not float32"):
+        f.interpret(np.ones((2, 2)))
+    with pytest.raises(tc.ShapeError, match="`A` has rank 1, but 2 sizes"):
+        f.interpret(np.ones(2, np.float32))
+    with pytest.raises(tc.ShapeError, match="axis 1 of `A`"):
+        f.interpret(np.ones((2, 3), np.float32))
+
+
+def test_containers_are_ordinary_python() -> None:
+    @op
+    def f(x):
+        found = {}
+        items = [0, 0]
+        found["a"] = x + 1
+        items[0] = found["a"] * 2
+        items[1] += 5
+        SETTINGS["seen"] = True
+        return items[0] + items[1] + SETTINGS["shift"]
+
+    assert f.interpret(x)[0] == 10
+    assert SETTINGS.pop("seen") is True
+
+
+# -- @cd ------------------------------------------------------------------------------------------------------------------
+
+
+def test_cd_stores_into_memory() -> None:
+    @cd
+    def sgd(p, g, v, learning_rate, *, momentum, weight_decay):
+        delta = g + weight_decay * p
+        v = momentum * v + delta
+        p -= learning_rate * v
+
+    p, g, v = np.ones(3), np.full(3, 2.0), np.full(3, 4.0)
+    new_p, new_v = sgd.interpret(p, g, v, 0.5, momentum=0.5, weight_decay=0.25)
+    assert p[0] == 1 and v[0] == 4
+    np.testing.assert_allclose(new_v, 0.5 * 4 + 2.25)
+    np.testing.assert_allclose(new_p, 1 - 0.5 * 4.25)
+
+
+def test_a_fresh_name_in_cd_is_a_tensor_of_its_own() -> None:
+    @cd
+    def swap(a, b):
+        old = a
+        a = b
+        b = old
+
+    first, second = swap.interpret(np.zeros(2), np.ones(2))
+    assert first.tolist() == [1, 1]
+    assert second.tolist() == [0, 0]
+
+
+def test_cd_functions_called_from_cd_functions_store_into_the_same_memory() -> None:
+    @cd
+    def increment(a, amount):
+        a += amount
+
+    @cd
+    def twice(a):
+        increment(a, 1.0)
+        increment(a, a)
+
+    assert twice.interpret(np.ones(2))[0].tolist() == [4, 4]
+
+
+def test_whole_stores() -> None:
+    @cd
+    def fill(a, b):
+        a[...] = 3
+        b[:] = a * 2
+
+    assert [part.tolist() for part in fill.interpret(np.zeros(2), np.zeros(2))] == [[3, 3], [6, 6]]
+
+
+def test_cd_checks_what_it_writes() -> None:
+    @cd
+    def increment(a, b):
+        a += b
+
+    a = np.ones(3)
+    frozen = np.ones(3)
+    frozen.flags.writeable = False
+    with pytest.raises(tc.ShapeError, match="writes to `a`, but the array is read-only"):
+        increment(frozen, a)
+    with pytest.raises(tc.ShapeError, match="writes to `a`, which shares memory with `b`"):
+        increment(a, a)
+    with pytest.raises(tc.ShapeError, match="several of its cells share memory"):
+        increment(np.lib.stride_tricks.as_strided(np.ones(1), (3,), (0,)), a)
+    with pytest.raises(tc.DtypeError, match="writes to `a`, which is a Foreign"):
+        increment(Foreign(), np.ones(3))
+    with pytest.raises(tc.DtypeError, match="float64"):
+        increment(np.ones(3, np.int64), a)
+    assert a.tolist() == [1, 1, 1]
+
+
+def test_a_target_keeps_its_shape() -> None:
+    @cd
+    def widen(a, b):
+        a += b
+
+    with pytest.raises(tc.ShapeError, match="does not broadcast to `a`"):
+        widen.interpret(np.ones((1, 3)), np.ones((2, 3)))
+    with pytest.raises(tc.ShapeError, match="rank 2 cannot be stored in `a`, which has rank 1"):
+        widen.interpret(np.ones(3), np.ones((2, 3)))
+
+
+# -- what cannot be decorated, and wrong arguments --------------------------------------------------------------------------
+
+
+def passing(function: Any) -> Any:
+    @functools.wraps(function)
+    def inner(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    return inner
+
+
+def test_what_cannot_be_decorated() -> None:
+    async def asynchronous(x):
+        return x
+
+    def generating(x):
+        yield x
+
+    with pytest.raises(tc.DslSyntaxError, match="a lambda cannot be decorated"):
+        op(lambda x: x)
+    with pytest.raises(tc.DslSyntaxError, match="is an async function"):
+        op(asynchronous)
+    with pytest.raises(tc.DslSyntaxError, match="is a generator"):
+        op(generating)
+    with pytest.raises(tc.DslSyntaxError, match="takes a function, not a type"):
+        op(int)
+    with pytest.raises(tc.DslSyntaxError, match="is decorated already"):
+        op(doubled)
+
+
+def test_another_decorator_between() -> None:
+    with pytest.raises(tc.DslSyntaxError, match="stands between"):
+
+        @op
+        @passing
+        def first(x):
+            return x
+
+    def tagged(function: Any) -> Any:
+        function.tag = True
+        return function
+
+    with pytest.raises(tc.DslSyntaxError, match=r"`tagged` stands between"):
+
+        @op
+        @tagged
+        def second(x):
+            return x
+
+
+def test_source_that_is_not_available() -> None:
+    namespace: dict[str, Any] = {"op": op}
+    with pytest.raises(tc.DslSyntaxError, match="the source of `f` is not available"):
+        exec("@op\ndef f(x):\n    return x\n", namespace)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "error", "message"),
+    [
+        (([1.0, 2.0],), {}, tc.DtypeError, "`x` is a list"),
+        (("a",), {}, tc.DtypeError, "`x` is a str"),
+        ((None,), {}, tc.DtypeError, "`x` is a NoneType"),
+        ((np.ones(2, complex),), {}, tc.DtypeError, "element type complex128"),
+        ((np.array(["a"]),), {}, tc.DtypeError, "element type <U1"),
+        ((np.ones(2, ">f4"),), {}, tc.DtypeError, "byte order"),
+        ((2**70,), {}, tc.DtypeError, "does not fit into 64 bits"),
+        ((np.ones(2),), {"mode": [1]}, tc.ConfigurationError, "a list cannot be hashed"),
+        ((np.ones(2),), {"mode": np.ones(2)}, tc.ConfigurationError, "move it in front of the"),
+        ((np.ones(2), np.ones(2)), {}, TypeError, "too many positional arguments"),
+        ((), {}, TypeError, "missing a required argument"),
+    ],
+)
+def test_wrong_arguments(arguments: Any, keywords: Any, error: type[Exception], message: str) -> None:
+    @op
+    def f(x, *, mode=None):
+        return x
+
+    with pytest.raises(error, match=message):
+        f.interpret(*arguments, **keywords)
+
+
+class Foreign:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.arange(3.0)
+
+
+def test_foreign_arrays_are_read() -> None:
+    assert doubled.interpret(Foreign()).tolist() == [0, 2, 4]
+
+
+def test_explain_needs_a_program_and_a_stage() -> None:
+    function = op(plain_doubled)
+    with pytest.raises(tc.ConfigurationError, match="has not been staged yet"):
+        function.explain("ir")
+    with pytest.raises(tc.ConfigurationError, match="the stages are source, ir, loops, python, grad"):
+        function.explain("assembly", x)
+    assert "def plain_doubled(x):" in function.explain("source")
+
+
+def test_settings() -> None:
+    from tcdsl.config import settings
+
+    assert settings().threads == 0
+    with tc.config(threads=2, check="bounds,nan"):
+        assert settings().threads == 2
+        with tc.config(optimize=False):
+            assert settings().check == {"bounds", "nan"}
+            assert settings().optimize is False
+    assert settings().optimize is True
+    for options, message in [
+        ({"thread": 1}, "there is no setting 'thread'"),
+        ({"threads": -1}, "threads is -1"),
+        ({"check": "speed"}, "names 'speed'"),
+        ({"debug": "perhaps"}, "'perhaps' is not a switch"),
+    ]:
+        with pytest.raises(tc.ConfigurationError, match=message), tc.config(**options):
+            pass
+
+
+def test_settings_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tcdsl import config as _  # noqa: F401  # the module below is shadowed by the function of its name
+    import sys
+
+    module = sys.modules["tcdsl.config"]
+    monkeypatch.setenv("TCDSL_THREADS", "3")
+    monkeypatch.setenv("TCDSL_OPTIMIZE", "off")
+    module._from_environment.cache_clear()
+    try:
+        assert module.settings().threads == 3
+        assert module.settings().optimize is False
+        with tc.config(threads=1):
+            assert module.settings().threads == 1
+    finally:
+        monkeypatch.undo()
+        module._from_environment.cache_clear()

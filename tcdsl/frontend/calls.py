@@ -10,6 +10,7 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arithmetic import cast_any, combine
 from tcdsl.frontend.contraction import reduce_array
 from tcdsl.frontend.operators import ArithmeticOperators
+from tcdsl.frontend.points import PointValue, combine_points
 from tcdsl.frontend.recognition import CASTS, REDUCTIONS, recognize
 from tcdsl.frontend.session import current_session, session_of
 from tcdsl.frontend.symbols import SymbolicArray
@@ -26,6 +27,8 @@ def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str
     elementwise, and ``sum(x)``, ``np.max(x, axis=0)`` reduce whole arrays as NumPy's functions do.
     """
     name = recognize(function)
+    if name is not None and not keywords and any(isinstance(a, PointValue) for a in arguments):
+        return combine_points(name, arguments)
     symbolic = any(isinstance(a, ArithmeticOperators) for a in (*arguments, *keywords.values()))
     if name is None or not symbolic or current_session() is None:
         return function(*arguments, **keywords)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.frontend.operators import ArithmeticOperators
+from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.vocabulary import BOUNDARY_NAMES
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.primitives import PRIMITIVES
@@ -31,7 +32,7 @@ class PrimitiveFunction:
         row = PRIMITIVES[self.__tcdsl_name__]
         if len(arguments) != row.arity:
             raise TypeError(f"{row.name}() takes {row.arity} arguments, not {len(arguments)}")
-        if any(isinstance(argument, ArithmeticOperators) for argument in arguments):
+        if any(isinstance(argument, ArithmeticOperators | PointValue) for argument in arguments):
             from tcdsl.frontend.calls import call_function
 
             return call_function(self, arguments, {})
@@ -49,7 +50,7 @@ class CastFunction:
         self.__name__ = name
 
     def __call__(self, argument: Any) -> Any:
-        if isinstance(argument, ArithmeticOperators):
+        if isinstance(argument, ArithmeticOperators | PointValue):
             from tcdsl.frontend.calls import call_function
 
             return call_function(self, (argument,), {})

@@ -9,6 +9,10 @@ __all__ = ["ArithmeticOperators"]
 
 def _combine(primitive: str, *operands: object) -> Any:
     from tcdsl.frontend.arithmetic import combine
+    from tcdsl.frontend.points import PointValue
+
+    if any(isinstance(operand, PointValue) for operand in operands):
+        return NotImplemented  # the scalar at a point knows what to do with its reflected operator
 
     return combine(primitive, *operands)
 

@@ -53,7 +53,9 @@ class SymbolicNumber(ArithmeticOperators):
         self.parameters = parameters
 
     def __repr__(self) -> str:
-        return f"<run-time {self.weak_kind} {', '.join(sorted(self.parameters))}>"
+        from tcdsl.ir.printer import format_expr
+
+        return f"<run-time {self.weak_kind} {format_expr(self.expr)}>"
 
 
 class SymbolicArray(ArithmeticOperators):

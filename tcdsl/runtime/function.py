@@ -49,7 +49,7 @@ class TensorFunction:
         self._receiver = receiver
         self._bound: dict[int, TensorFunction] = {}
         target = function if receiver is None else MethodType(function, receiver)
-        self.signature = Signature(target, function.__qualname__)
+        self.signature = Signature(target, function.__name__)
 
     # -- staging
     # ---------------------------------------------------------------------------------------
@@ -99,9 +99,9 @@ class TensorFunction:
         entry, arrays = self.staging.entry(call)
         program = entry.executable.program
         if program.updates:
-            _check_written(self.__qualname__, call, arrays, [t.name for t in program.inputs], dict(program.updates))
+            _check_written(self.__name__, call, arrays, [t.name for t in program.inputs], dict(program.updates))
         sizes = entry.executable.sizes(arrays)
-        buffers = None if out is None else _buffers(self.__qualname__, out, entry, arrays, sizes)
+        buffers = None if out is None else _buffers(self.__name__, out, entry, arrays, sizes)
         results = entry.executable.run(arrays, buffers, sizes)
         if buffers is not None:
             return out

@@ -1,0 +1,38 @@
+"""Every error says the fact, shows the place and the shapes, and tells what to write instead: golden messages."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+import tcdsl as tc
+from tests.errors.faulty_programs import FAULTS
+from tests.golden_texts import Golden
+
+
+def text_of(error: tc.TcdslError) -> str:
+    """The class and the message, with file names instead of paths and without the numbers of lines."""
+    folder = re.escape(str(Path(__file__).parent))
+    text = re.sub(folder + r"[/\\]", "", str(error))
+    return f"{type(error).__name__}: " + re.sub(r"(?m)^(\S+\.py):\d+:", r"\1:", text)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_message(name: str, golden: Golden) -> None:
+    with pytest.raises(tc.TcdslError) as caught:
+        FAULTS[name]()
+    error = caught.value
+    golden(f"errors/{name}", text_of(error))
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+
+
+def test_classes_are_those_that_python_programmers_expect() -> None:
+    assert issubclass(tc.DslSyntaxError, SyntaxError)
+    assert issubclass(tc.ShapeError, ValueError)
+    assert issubclass(tc.DtypeError, TypeError)
+    assert issubclass(tc.DataIndexError, IndexError)

@@ -113,7 +113,16 @@ class PointEvaluator:
                 return self._apply(expr)
 
     def _apply(self, expr: Apply) -> ScalarFunction:
-        parts = [self.function(argument) for argument in expr.arguments]
+        # A loop along the first arguments, because sums of hundreds of terms are deep trees.
+        spine = [expr]
+        while isinstance(first := spine[-1].arguments[0], Apply):
+            spine.append(first)
+        result = self.function(first)
+        for node in reversed(spine):
+            result = self._combined(node, [result, *map(self.function, node.arguments[1:])])
+        return result
+
+    def _combined(self, expr: Apply, parts: list[ScalarFunction]) -> ScalarFunction:
         match expr.primitive, parts:
             case "where", [condition, chosen, other]:
                 return lambda frame: chosen(frame) if condition(frame) else other(frame)

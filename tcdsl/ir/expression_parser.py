@@ -11,44 +11,30 @@ asks for, else int64 or float64. ``float32(2.0)`` is a constant of that type, ``
 from __future__ import annotations
 
 import ast
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.ir import build
 from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_boolean, is_floating, is_integer
+from tcdsl.ir.expression_scope import NUMBER_NAMES, ExpressionScope, syntax_fault
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
     Cast,
     Constant,
     Expr,
-    IndexValue,
     Let,
     Local,
     Read,
-    SizeValue,
     is_affine_index,
 )
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Tensor
-from tcdsl.ir.span import Span
 
-__all__ = [
-    "BINARY_OPERATORS",
-    "BOUNDARY_NAMES",
-    "NUMBER_NAMES",
-    "ExpressionParser",
-    "index_list",
-    "parse_expr",
-    "syntax_fault",
-]
+__all__ = ["BINARY_OPERATORS", "BOUNDARY_NAMES", "ExpressionParser", "index_list", "parse_expr"]
 
-NUMBER_NAMES: Mapping[str, float] = {"inf": math.inf, "nan": math.nan}
 BOUNDARY_NAMES: Mapping[str, Boundary] = {boundary.value: boundary for boundary in Boundary}
 
 BINARY_OPERATORS: Mapping[type[ast.operator], str] = {
@@ -75,40 +61,18 @@ _COMPARE: Mapping[type[ast.cmpop], str] = {
 }
 
 
-def syntax_fault(fact: str, text: str, line: int, column: int, width: int = 1, hint: str = "") -> TcdslError:
-    """The error for a fault at ``line`` (from 1) and ``column`` (from 0) of ``text``, showing the line and a caret."""
-    lines = text.split("\n")
-    shown = lines[line - 1] if 0 < line <= len(lines) else ""
-    caret = " " * column + "^" * max(1, min(width, len(shown) - column))
-    span = Span("<text>", line, column, line, column + max(1, width))
-    return Diagnostic(DslSyntaxError, fact, span, (shown, caret), hint).error()
-
-
-class ExpressionParser:
+class ExpressionParser(ExpressionScope):
     """Turns Python's syntax tree into typed expressions, node by node, exactly as written: nothing is simplified.
 
-    ``text`` is the whole text, for error messages; `parse` takes a piece of it.
+    `parse` takes a piece of the text.
     """
-
-    def __init__(
-        self, text: str, tensors: Mapping[str, Tensor], sizes: Collection[str], variables: Collection[str]
-    ) -> None:
-        self.text = text
-        self.tensors = tensors
-        self.names: dict[str, Expr] = {
-            **{name: SizeValue(name) for name in sizes},
-            **{name: IndexValue(name) for name in variables},
-        }
-        self._natural: dict[int, str | None] = {}
-        self._origin = (1, 0)
-        self._tree: ast.expr | None = None
 
     def parse(self, piece: str, dtype: str | None = None, line: int = 1, column: int = 0) -> Expr:
         """The expression ``piece``, which starts at ``line`` and ``column`` of the text and is of type ``dtype``."""
-        self._origin = (line, column)
+        self._origin, self._lines = (line, column), f"({piece}\n)".split("\n")
         try:
             # The parentheses let an expression run over several lines.
-            self._tree = ast.parse(f"({piece}\n)", mode="eval").body
+            tree = ast.parse(f"({piece}\n)", mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             row = getattr(error, "lineno", 1) or 1
             offset = (getattr(error, "offset", 2) or 2) - (2 if row == 1 else 1)
@@ -122,16 +86,7 @@ class ExpressionParser:
         if not piece.strip():
             raise syntax_fault("an expression is missing", self.text, line, column)
         self._natural.clear()
-        return self._expr(self._tree, dtype)
-
-    def fault(self, node: ast.AST, fact: str, hint: str = "") -> TcdslError:
-        """A `DslSyntaxError` that points at ``node``."""
-        row, offset = getattr(node, "lineno", 1), getattr(node, "col_offset", 1)
-        line = self._origin[0] + row - 1
-        column = offset - 1 + self._origin[1] if row == 1 else offset
-        same = getattr(node, "end_lineno", row) == row
-        width = getattr(node, "end_col_offset", offset + 1) - offset if same else 1
-        return syntax_fault(fact, self.text, line, max(0, column), width, hint)
+        return self._expr(tree, dtype)
 
     def make(self, node: ast.expr, primitive: str, arguments: Sequence[Expr]) -> Expr:
         """The node for a primitive on arguments."""
@@ -141,96 +96,6 @@ class ExpressionParser:
             hint = "the operands of a primitive have one type; write casts, as in float32(e)"
             raise self.fault(node, str(error), hint) from None
         return Apply(primitive, tuple(arguments), dtype)
-
-    # Types that need no context. None stands for numbers, which take a type from elsewhere.
-
-    def natural(self, node: ast.expr) -> str | None:
-        """The type that ``node`` has by itself; None if it consists of numbers only."""
-        if id(node) not in self._natural:
-            self._natural[id(node)] = self._natural_dtype(node)
-        return self._natural[id(node)]
-
-    def _natural_dtype(self, node: ast.expr) -> str | None:
-        match node:
-            case ast.Constant(value=bool()) | ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
-                return "bool"
-            case ast.Name(id=name):
-                bound = self.lookup(name)
-                return None if bound is None else bound.dtype
-            case ast.UnaryOp(operand=operand):
-                return self.natural(operand)
-            case ast.BinOp(left=left, right=right):
-                return self._first_natural((left, right))
-            case ast.IfExp(body=body, orelse=orelse):
-                return self._first_natural((body, orelse))
-            case ast.Subscript(value=ast.Name(id=name)) if name in self.tensors:
-                return compute_dtype(self.tensors[name].dtype)
-            case ast.Call(func=ast.Name(id=name), args=arguments):
-                return self._natural_call(name, arguments)
-        return None
-
-    def _natural_call(self, name: str, arguments: list[ast.expr]) -> str | None:
-        if name in DTYPES:
-            return name
-        if name == "let" and arguments and isinstance(arguments[0], ast.NamedExpr):
-            with self._locals(arguments[:-1]):
-                return self.natural(arguments[-1])
-        if name == "get":
-            return self._first_natural(arguments[:1])
-        row = PRIMITIVES.get(name)
-        if row is not None and row.kind in ("compare", "logical"):
-            return "bool"
-        return self._first_natural(arguments[1:] if row is not None and row.kind == "select" else arguments)
-
-    def _first_natural(self, nodes: Sequence[ast.expr]) -> str | None:
-        return next((dtype for dtype in map(self.natural, nodes) if dtype is not None), None)
-
-    def default(self, node: ast.expr) -> str:
-        """The type of numbers without any context: float64 if one is written with a point, else int64."""
-        return "float64" if self._has_real_number(node) else "int64"
-
-    def _has_real_number(self, node: ast.expr) -> bool:
-        match node:
-            case ast.Constant(value=value):
-                return isinstance(value, float)
-            case ast.Name(id=name):
-                return name in NUMBER_NAMES
-            case ast.UnaryOp(operand=operand):
-                return self._has_real_number(operand)
-            case ast.BinOp(left=left, op=op, right=right):
-                return isinstance(op, ast.Div) or self._has_real_number(left) or self._has_real_number(right)
-            case ast.IfExp(body=body, orelse=orelse):
-                return self._has_real_number(body) or self._has_real_number(orelse)
-            case ast.Call(func=ast.Name(id="let"), args=[*_, body]):
-                return self._has_real_number(body)
-            case ast.Call(func=ast.Name(id=name), args=arguments) if name in PRIMITIVES:
-                row = PRIMITIVES[name]
-                parts = arguments[1:] if row.kind == "select" else arguments
-                return row.kind == "real" or any(self._has_real_number(part) for part in parts)
-        return False
-
-    @contextmanager
-    def _locals(self, definitions: Sequence[ast.expr]) -> Iterator[None]:
-        # Brings the names of `let` into scope, each visible to the ones after it.
-        saved = dict(self.names)
-        try:
-            for definition in definitions:
-                if not isinstance(definition, ast.NamedExpr):
-                    raise self.fault(definition, "a definition in let(...) is written name := value")
-                name = definition.target.id
-                dtype = self.natural(definition.value) or self.default(definition.value)
-                self.names[name] = Local(name, dtype)
-            yield
-        finally:
-            self.names = saved
-
-    def lookup(self, name: str) -> Expr | None:
-        """What a bare name stands for; None for numbers such as ``inf`` and for unknown names."""
-        if name in self.names:
-            return self.names[name]
-        if name not in NUMBER_NAMES and name in self.tensors and not self.tensors[name].shape:
-            return Read(name, (), (), compute_dtype(self.tensors[name].dtype))
-        return None
 
     # Expressions.
 
@@ -245,8 +110,8 @@ class ExpressionParser:
                 return self._name(node, name)
             case ast.UnaryOp(op=op, operand=operand):
                 return self._unary(node, op, operand, dtype)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY_OPERATORS:
-                return self.make(node, BINARY_OPERATORS[type(op)], self._group(node, (left, right), dtype))
+            case ast.BinOp():
+                return self._chain(node, dtype)
             case ast.BoolOp(op=op, values=values):
                 return self._fold(node, "and_" if isinstance(op, ast.And) else "or_", values)
             case ast.Compare(left=left, ops=ops, comparators=comparators):
@@ -286,6 +151,21 @@ class ExpressionParser:
             return self.make(node, "not_", (self._expr(operand, "bool"),))
         primitive = "neg" if isinstance(op, ast.USub) else "bit_not"
         return self.make(node, primitive, (self._expr(operand, dtype),))
+
+    def _chain(self, node: ast.BinOp, dtype: str | None) -> Expr:
+        # Down along the left operands to the first that is no operator or only numbers, and up again.
+        spine: list[tuple[ast.BinOp, str]] = []
+        left: ast.expr = node
+        while isinstance(left, ast.BinOp) and (not spine or self.natural(left) is not None):
+            if type(left.op) not in BINARY_OPERATORS:
+                raise self.fault(left, "this notation is not part of the language")
+            dtype = self.natural(left) or dtype or self.default(left)
+            spine.append((left, dtype))
+            left = left.left
+        result = self._expr(left, dtype)
+        for step, shared in reversed(spine):
+            result = self.make(step, BINARY_OPERATORS[type(step.op)], (result, self._expr(step.right, shared)))
+        return result
 
     def _group(self, node: ast.expr, operands: Sequence[ast.expr], dtype: str | None) -> list[Expr]:
         # Operands of one type: what one of them knows, all of them take. Else numbers take what `node` is to be.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expression_parser import NUMBER_NAMES
+from tcdsl.ir.expression_scope import NUMBER_NAMES
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
@@ -109,7 +109,7 @@ class ExpressionPrinter:
                 case Apply(primitive=primitive, arguments=arguments) if primitive in PRIMITIVES:
                     kind = PRIMITIVES[primitive].kind
                     parts = arguments[1:] if kind == "select" else arguments
-                    known = kind in ("compare", "logical") or any(self._has_type(part) for part in parts)
+                    known = kind in ("compare", "logical") or any(map(self._has_type, reversed(parts)))
                 case _:
                     known = True
             self._typed[id(expr)] = known
@@ -118,7 +118,7 @@ class ExpressionPrinter:
     def _operand_dtypes(self, operands: Sequence[Expr], dtype: str | None) -> list[str | None]:
         # What the parser will expect of each of several operands of one type.
         own = operands[0].dtype
-        found = any(self._has_type(operand) for operand in operands) or dtype == own
+        found = dtype == own or any(map(self._has_type, reversed(operands)))
         if found or (dtype is None and own in ("int64", "float64")):
             return [own] * len(operands)
         return [_MARK, *[own] * (len(operands) - 1)]
@@ -149,10 +149,21 @@ class ExpressionPrinter:
         if primitive == "pow":
             return self._infix("**", arguments, types, _ATOM, _UNARY), _POWER
         if primitive in _BINARY:
-            own = _BINARY[primitive]
-            return self._infix(row.operator, arguments, types, own, own + 1), own
+            return self._chain(expr, dtype), _BINARY[primitive]
         parts = [self._text(part, kind, 0) for part, kind in zip(arguments, types, strict=True)]
         return f"{primitive}({', '.join(parts)})", _ATOM
+
+    def _chain(self, expr: Apply, dtype: str | None) -> str:
+        # A loop along the left operands, because sums of hundreds of terms are deep trees.
+        parts = []
+        while True:
+            left, right = expr.arguments
+            own = _BINARY[expr.primitive]
+            types = self._operand_dtypes(expr.arguments, dtype)
+            parts.append(f" {PRIMITIVES[expr.primitive].operator} {self._text(right, types[1], own + 1)}")
+            if not (isinstance(left, Apply) and _BINARY.get(left.primitive, 0) >= own and len(left.arguments) == 2):
+                return self._text(left, types[0], own) + "".join(reversed(parts))
+            expr, dtype = left, types[0]
 
     def _infix(
         self, operator: str, arguments: Sequence[Expr], types: Sequence[str | None], left: int, right: int

@@ -24,7 +24,7 @@ from tcdsl.ir.evaluation import Frame, PointEvaluator, working_dtype
 from tcdsl.ir.expressions import Boundary, Expr, is_affine_index
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor
-from tcdsl.ir.sizes import bind_sizes, evaluate_size
+from tcdsl.ir.sizes import SizePlan, evaluate_size
 
 __all__ = ["Interpretation", "interpret"]
 
@@ -41,12 +41,12 @@ def interpret(program: Program, inputs: Sequence[Any]) -> Interpretation:
     """``interpret(program, [A, B])``: run ``program`` on arrays, which it does not change.
 
     Floats are computed in float64 and rounded to their declared type only in the results; an input that is declared as
-    one floating type may be given as another. Raises `ShapeError` as `tcdsl.ir.sizes.bind_sizes` does, or where a
+    one floating type may be given as another. Raises `ShapeError` as `tcdsl.ir.sizes.SizePlan` does, or where a
     statement that promises to write each cell once does not; `DtypeError` for arrays of another kind; `DataIndexError`
     for indices read from data.
     """
     given = [np.asarray(array) for array in inputs]
-    sizes = bind_sizes(program, [array.shape for array in given])
+    sizes = SizePlan(program).bind([array.shape for array in given])
     _check_types(program, given)
     arrays = {
         tensor.name: array.astype(working_dtype(tensor.dtype))

@@ -15,7 +15,8 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.domain_text import domain_text, domain_variables
 from tcdsl.ir.dtypes import DTYPES, compute_dtype
-from tcdsl.ir.expression_parser import ExpressionParser, parse_expr, syntax_fault
+from tcdsl.ir.expression_parser import ExpressionParser, parse_expr
+from tcdsl.ir.expression_scope import syntax_fault
 from tcdsl.ir.expressions import Expr, SizeValue
 from tcdsl.ir.program import (
     Access,

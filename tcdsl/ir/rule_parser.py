@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tcdsl.ir import build
-from tcdsl.ir.expression_parser import BINARY_OPERATORS, NUMBER_NAMES, ExpressionParser
+from tcdsl.ir.expression_parser import BINARY_OPERATORS, ExpressionParser
+from tcdsl.ir.expression_scope import NUMBER_NAMES
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.primitives import PRIMITIVES
 

@@ -21,7 +21,7 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import result_dtype
 from tcdsl.ir.domain_text import domain_parameters
 from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_boolean, is_floating
-from tcdsl.ir.expression_parser import NUMBER_NAMES
+from tcdsl.ir.expression_scope import NUMBER_NAMES
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,

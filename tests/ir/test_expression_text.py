@@ -241,3 +241,13 @@ def test_a_fault_points_at_its_place() -> None:
         "      exp(q))",
         "          ^",
     ]
+
+
+def test_a_fault_points_at_characters_not_bytes() -> None:
+    with pytest.raises(DslSyntaxError) as caught:
+        parse_expr("größe + maß * größe", {"größe": Tensor("größe", "float32", ())})
+    assert str(caught.value).split("\n") == [
+        "<text>:1: the name maß is not defined",
+        "    größe + maß * größe",
+        "            ^^^",
+    ]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import DataIndexError, DtypeError, ShapeError
-from tcdsl.ir import PRIMITIVES, evaluation, interpret, parse_program, verify
+from tcdsl.ir import PRIMITIVES, evaluation, format_program, interpret, parse_program, verify
 from tcdsl.ir.build import result_dtype
 from tcdsl.ir.evaluation import InternalRangeError
 from tcdsl.ir.interpreter import Interpretation
@@ -569,3 +569,14 @@ def test_floating_inputs_keep_their_own_precision() -> None:
     text = "\ninput x: float32\ntensor y: float64\ny[()] = float64(x)  for []\nreturn y\n"
     assert float(run_one(text, np.float64(0.1))) == 0.1
     assert float(run_one(text, np.float32(0.1))) == float(np.float32(0.1))
+
+
+def test_long_chains_of_operators() -> None:
+    terms = 450
+    chain = " + ".join(["x[i] * 2.0"] * terms)
+    text = f"\ninput x: float64[N]\ntensor y: float64[N]\ny[i] = {chain} - 1.0  for [i]: 0 <= i < N\nreturn y\n"
+    same(run_one(text, np.array([1.0, 2.0])), [2 * terms - 1, 4 * terms - 1], "float64")
+    program = parse_program("program test\n" + text)
+    printed = format_program(program)
+    assert chain in printed
+    assert format_program(parse_program(printed)) == printed

@@ -24,9 +24,8 @@ from tcdsl.frontend.names import GlobalNumber, IndexName, Position, index_meanin
 from tcdsl.frontend.points import PointValue, scalar_of
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.values import Value, apply_primitive, as_truth
-from tcdsl.ir.build import truth
-from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import IndexValue, Read
+from tcdsl.ir.build import integer, truth
+from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.ir.span import Span
 
 __all__ = ["Evaluation"]
@@ -157,8 +156,7 @@ class Evaluation:
         """``given`` as a value at a point; ``None`` after a fault."""
         if isinstance(given, Faulty):
             return None
-        if isinstance(given, PointValue):
-            self.definitions.update(given.definitions)
+        given = self._unwrapped(given)
         value: Value | None = self.attempt(lambda: scalar_of(given, self.span(node)), node)
         if value is not None:
             return None if isinstance(value, Faulty) else value
@@ -166,15 +164,13 @@ class Evaluation:
         if isinstance(tensor, Faulty):
             return None
         if tensor is not None:
-            return self._cell(tensor, node)
+            self._whole(tensor, node)
+            return None
         hint = "tensor statements compute with numbers, sizes, index variables and cells of arrays"
         self.fault(DtypeError, f"a {type(given).__name__} is not a number", node, hint)
         return None
 
-    def _cell(self, tensor: SymbolicTensor, node: ast.AST) -> Value | None:
-        if tensor.rank == 0:
-            read = Read(tensor.name, (), (), compute_dtype(tensor.dtype), span=self.span(node))
-            return Value(read, None, tensor.dtype)
+    def _whole(self, tensor: SymbolicTensor, node: ast.AST) -> None:
         self.fault(
             ShapeError,
             f"`{tensor.label}` has rank {tensor.rank} and stands here without an index",
@@ -182,7 +178,6 @@ class Evaluation:
             f"index all of its axes, as in `{tensor.label}[{', '.join('ijklmnopqrst'[: tensor.rank])}]`",
             (shape_note(tensor),),
         )
-        return None
 
     def value(self, node: ast.expr, position: Position = Position.VALUE) -> Value | None:
         """The scalar that ``node`` is; ``None`` after a fault."""
@@ -235,9 +230,21 @@ class Evaluation:
 
     def _unwrapped(self, given: object) -> object:
         if isinstance(given, PointValue):
+            given = given.within(self._visible())
             self.definitions.update(given.definitions)
             return given.value
         return given
+
+    def _visible(self) -> dict[str, Expr]:
+        # What the names of the generators around stand for: a local definition that mentions them means those.
+        found: dict[str, Expr] = {}
+        for names in self._scopes:
+            for name, meaning in names.items():
+                if isinstance(meaning, Value):
+                    found[name] = meaning.expr
+                elif isinstance(meaning, int) and not isinstance(meaning, bool):
+                    found[name] = integer(meaning)
+        return found
 
     def _name(self, name: str, node: ast.Name, position: Position) -> object:
         for scope in reversed(self._scopes):

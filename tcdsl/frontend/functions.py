@@ -1,5 +1,6 @@
 """The language's own functions as objects: what a decorated function gets for a name such as ``relu`` that nobody
-defined."""
+defined.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +9,18 @@ from typing import Any
 import numpy as np
 
 from tcdsl.frontend.operators import ArithmeticOperators
-from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.vocabulary import BOUNDARY_NAMES
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.primitives import PRIMITIVES
 
 __all__ = ["LANGUAGE_FUNCTIONS", "CastFunction", "PrimitiveFunction"]
+
+
+def _is_symbolic(argument: object) -> bool:
+    # Imported here, so that `from tcdsl import relu` does not load the Integer Set Library.
+    from tcdsl.frontend.points import PointValue
+
+    return isinstance(argument, ArithmeticOperators | PointValue)
 
 
 class PrimitiveFunction:
@@ -32,7 +39,7 @@ class PrimitiveFunction:
         row = PRIMITIVES[self.__tcdsl_name__]
         if len(arguments) != row.arity:
             raise TypeError(f"{row.name}() takes {row.arity} arguments, not {len(arguments)}")
-        if any(isinstance(argument, ArithmeticOperators | PointValue) for argument in arguments):
+        if any(_is_symbolic(argument) for argument in arguments):
             from tcdsl.frontend.calls import call_function
 
             return call_function(self, arguments, {})
@@ -50,7 +57,7 @@ class CastFunction:
         self.__name__ = name
 
     def __call__(self, argument: Any) -> Any:
-        if isinstance(argument, ArithmeticOperators | PointValue):
+        if _is_symbolic(argument):
             from tcdsl.frontend.calls import call_function
 
             return call_function(self, (argument,), {})

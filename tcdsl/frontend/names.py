@@ -117,7 +117,7 @@ def _names(node: ast.AST, indexing: bool, hidden: frozenset[str], environment: E
     match node:
         case ast.Name(id=name):
             if name not in hidden:
-                yield from _name(name, indexing, environment)
+                yield from (found for found in _name(name, indexing, environment) if found not in hidden)
         case ast.Subscript(value=base, slice=index):
             yield from _base_names(base, indexing, hidden, environment)
             yield from _names(index, True, hidden, environment)

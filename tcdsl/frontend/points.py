@@ -9,20 +9,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError
 from tcdsl.frontend.recognition import recognize
-from tcdsl.frontend.symbols import SymbolicNumber, SymbolicSize
+from tcdsl.frontend.symbols import PendingArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.values import Value, call_function
-from tcdsl.ir.expressions import Expr, IndexValue, Local, children
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, children, rebuild
 from tcdsl.ir.span import Span
 from tcdsl.shapes.sketch import Reduction
 
-__all__ = ["GENERATED", "PointValue", "open_walk", "scalar_of"]
+__all__ = ["GENERATED", "PointValue", "combine_points", "open_transform", "open_walk", "scalar_of"]
 
 # Marks names that the user did not write: variables of generators (`j#0`) and local definitions (`z#7`). Both get
 # readable names when the statement is complete.
@@ -46,6 +48,23 @@ def open_children(expr: Expr) -> tuple[Expr, ...]:
     return children(expr)
 
 
+def open_transform(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
+    """Apply ``rule`` to every node, innermost first, those inside of `Reduction`s included."""
+    if isinstance(expr, Reduction):
+        ranges = tuple(
+            replace(stated, low=open_transform(stated.low, rule), high=open_transform(stated.high, rule))
+            for stated in expr.ranges
+        )
+        conditions = tuple(open_transform(condition, rule) for condition in expr.conditions)
+        filters = tuple(open_transform(condition, rule) for condition in expr.filters)
+        value = open_transform(expr.value, rule)
+        return cast(Expr, replace(expr, ranges=ranges, conditions=conditions, filters=filters, value=value))
+    parts = children(expr)
+    if parts:
+        expr = rebuild(expr, tuple(open_transform(part, rule) for part in parts))
+    return rule(expr)
+
+
 def scalar_of(operand: object, span: Span | None = None) -> Value | None:
     """A number, a size or a scalar at a point as a value; ``None`` for anything else."""
     match operand:
@@ -59,6 +78,10 @@ def scalar_of(operand: object, span: Span | None = None) -> Value | None:
             return Value(operand.expr, operand.weak_kind, operand.expr.dtype)
         case bool() | int() | float() | np.generic():
             return Value.of(operand, span)
+        case PendingArray() if operand.rank == 0:
+            return operand.element
+        case SymbolicTensor() if operand.rank == 0:
+            return Value(Read(operand.name, (), (), compute_dtype(operand.dtype), span=span), None, operand.dtype)
         case np.ndarray() if operand.ndim == 0:
             return Value.of(operand.dtype.type(operand.item()), span)
         case _:
@@ -86,6 +109,10 @@ class PointValue:
         local = Local(key, value.expr.dtype, span)
         return PointValue(value.with_expr(local), {**definitions, key: value}, span)
 
+    def named(self, name: str) -> PointValue:
+        """The same value under a name, so that it is computed once per point."""
+        return PointValue.define(name, self.value, self.definitions, self.span)
+
     def index_names(self) -> Iterator[str]:
         """The index variables that the value mentions, in the order of their first occurrence."""
         return iter(dict.fromkeys(self._index_names(self.value.expr)))
@@ -96,6 +123,26 @@ class PointValue:
                 yield node.name
             elif isinstance(node, Local) and node.name in self.definitions:
                 yield from self._index_names(self.definitions[node.name].expr)
+
+    def within(self, scope: Mapping[str, Expr]) -> PointValue:
+        """The same value inside of a generator: its index variables that the generator binds are the generator's."""
+        captured = [name for name in self.index_names() if name in scope]
+        if not captured:
+            return self
+        mark = "_".join(repr(scope[name]) for name in captured)
+        keys = {key: _marked(key, mark) for key in self.definitions}
+
+        def rule(node: Expr) -> Expr:
+            if isinstance(node, IndexValue):
+                return scope.get(node.name, node)
+            return (
+                Local(keys[node.name], node.dtype, node.span) if isinstance(node, Local) and node.name in keys else node
+            )
+
+        definitions = {
+            keys[key]: value.with_expr(open_transform(value.expr, rule)) for key, value in self.definitions.items()
+        }
+        return PointValue(self.value.with_expr(open_transform(self.value.expr, rule)), definitions, self.span)
 
     def __repr__(self) -> str:
         return f"<{self.value.logical} scalar at a point>"
@@ -127,10 +174,11 @@ class PointValue:
         name = recognize(ufunc)
         if name is None or method != "__call__" or kwargs:
             raise Diagnostic(DtypeError, f"np.{ufunc.__name__} is not a primitive of the language", self.span).error()
-        return _combined(name, inputs)
+        return combine_points(name, inputs)
 
 
-def _combined(name: str, operands: tuple[object, ...]) -> Any:
+def combine_points(name: str, operands: Sequence[object]) -> Any:
+    """A function of the language on operands one of which is a `PointValue`; ``NotImplemented`` if one is no scalar."""
     spans = [operand.span for operand in operands if isinstance(operand, PointValue) and operand.span is not None]
     span = spans[0] if spans else None
     values: list[Value] = []
@@ -143,6 +191,12 @@ def _combined(name: str, operands: tuple[object, ...]) -> Any:
         if isinstance(operand, PointValue):
             definitions.update(operand.definitions)
     return PointValue(call_function(name, values, span), definitions, span)
+
+
+def _marked(key: str, mark: str) -> str:
+    # Another definition of the same readable name and serial number: `z#7` becomes `z#<mark>#7`.
+    name, serial = key.split(GENERATED, maxsplit=1)[0], key.rsplit(GENERATED, 1)[1]
+    return f"{name}{GENERATED}{mark}{GENERATED}{serial}"
 
 
 _OPERATORS = {
@@ -166,13 +220,13 @@ _UNARY = {"neg": "neg", "pos": "id", "abs": "abs", "invert": "bit_not"}
 def _install() -> None:
     # One method per operator, made from the table: they differ in nothing but the primitive.
     def unary(primitive: str) -> Any:
-        return lambda self: _combined(primitive, (self,))
+        return lambda self: combine_points(primitive, (self,))
 
     def binary(primitive: str) -> Any:
-        return lambda self, other: _combined(primitive, (self, other))
+        return lambda self, other: combine_points(primitive, (self, other))
 
     def reflected(primitive: str) -> Any:
-        return lambda self, other: _combined(primitive, (other, self))
+        return lambda self, other: combine_points(primitive, (other, self))
 
     for operator, primitive in _OPERATORS.items():
         setattr(PointValue, f"__{operator}__", binary(primitive))

@@ -14,6 +14,7 @@ from tcdsl.frontend.arithmetic import store_elementwise
 from tcdsl.frontend.calls import call_function
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, bind_dimensions, declared_dtype, extent_expression
 from tcdsl.frontend.environment import UNBOUND, Existing, Fresh
+from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.rewriting import Rewritten, annotation_names, parsed_annotation
 from tcdsl.frontend.scope import FunctionScope
 from tcdsl.frontend.session import Poison, Session, StagingStopped, materialized, session_of
@@ -165,6 +166,8 @@ class Recorder:
 
     def bind(self, name: str, thunks: Thunks, value: Any) -> Any:
         """``name = value``: in `@op` a new value, in `@cd` a store if the name holds memory."""
+        if isinstance(value, PointValue):
+            return value.named(name)
         if not isinstance(value, SymbolicArray | SymbolicNumber) and not self._in_place:
             return value
         session = session_of("a tensor statement")

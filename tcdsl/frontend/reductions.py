@@ -29,7 +29,7 @@ from tcdsl.shapes.sketch import ExplicitRange, Reduction
 if TYPE_CHECKING:
     from tcdsl.frontend.evaluation import Evaluation
 
-__all__ = ["Loops", "leading_loops", "open_reduction", "reduction"]
+__all__ = ["Loops", "leading_loops", "open_reduction", "reduce_given", "reduction"]
 
 _COMBINABLE = ("sum", "prod", "max", "min", "any", "all")
 
@@ -56,7 +56,12 @@ def reduction(evaluation: Evaluation, name: str, node: ast.Call, function: objec
         )
     if isinstance(argument, ast.GeneratorExp | ast.ListComp):
         return _over_generator(evaluation, name, argument, argument.generators, node)
-    given = evaluation.evaluate(argument, position)
+    return reduce_given(evaluation, name, evaluation.evaluate(argument, position), node, function)
+
+
+def reduce_given(evaluation: Evaluation, name: str, given: object, node: ast.Call, function: object) -> object:
+    """The reduction of its only argument, which is evaluated already: a scalar, a list of scalars, a whole tensor."""
+    argument = node.args[0]
     if isinstance(given, Faulty):
         return FAULTY
     if isinstance(given, list | tuple) and any(map(evaluation.is_symbolic, given)):

@@ -23,7 +23,7 @@ from tcdsl.frontend.forms import Form, read_form
 from tcdsl.frontend.names import index_names, is_range
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import recognize
-from tcdsl.frontend.reductions import Loops, leading_loops
+from tcdsl.frontend.reductions import Loops, leading_loops, reduce_given
 from tcdsl.frontend.stores import store
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.frontend.values import Value
@@ -162,29 +162,30 @@ def _value(evaluation: Evaluation, form: Form) -> tuple[str, bool, Value | None,
     loops = Loops()
     call = form.value
     if form.plain and isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords:
-        name = recognize(evaluation.quietly(call.func)) if isinstance(call.func, ast.Name | ast.Attribute) else None
-        if name in _RESET:
-            argument = call.args[0]
-            given = _reduced(evaluation, argument, loops)
-            if given is not None:
-                value = evaluation.scalar(given, argument)
-                return _RESET[name], True, value, loops
+        function = evaluation.quietly(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+        name = recognize(function)
+        if name is not None and name in _RESET and _is_reset(call.args[0], evaluation.environment):
+            given = _reduced(evaluation, call.args[0], loops)
+            if isinstance(given, Value | Faulty):
+                return _RESET[name], True, evaluation.scalar(given, call.args[0]), loops
+            # A list of scalars or a whole tensor: the reduction is part of the value, and the statement a plain store.
+            given = reduce_given(evaluation, name, given, call, function)
+            return form.accumulate, form.reset, evaluation.scalar(given, call), loops
     return form.accumulate, form.reset, evaluation.value(form.value), loops
 
 
-def _reduced(evaluation: Evaluation, argument: ast.expr, loops: Loops) -> object | None:
-    # What a reset form reduces; None if the reduction is ordinary Python or takes a whole tensor.
+def _is_reset(argument: ast.expr, environment: Environment) -> bool:
     if isinstance(argument, ast.GeneratorExp | ast.ListComp):
-        clauses = argument.generators
-        if not all(is_range(clause.iter, evaluation.environment) for clause in clauses):
-            return None
+        return all(is_range(clause.iter, environment) for clause in argument.generators)
+    return not isinstance(argument, ast.Starred)
+
+
+def _reduced(evaluation: Evaluation, argument: ast.expr, loops: Loops) -> object:
+    if isinstance(argument, ast.GeneratorExp | ast.ListComp):
         with evaluation.scope(loops.names):
-            leading_loops(evaluation, clauses, loops)
+            leading_loops(evaluation, argument.generators, loops)
             return evaluation.evaluate(argument.elt)
-    if isinstance(argument, ast.Starred):
-        return None
-    given = evaluation.quietly(argument)
-    return evaluation.evaluate(argument) if isinstance(given, Value | Faulty) else None
+    return evaluation.evaluate(argument)
 
 
 def _options(evaluation: Evaluation, form: Form) -> tuple[bool, str]:

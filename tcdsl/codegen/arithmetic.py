@@ -214,7 +214,7 @@ class Scalar:
         if function is None:
             function = ir.Function(self.builder.module, self._signature(arguments), symbol)
             # They may set errno, which nobody reads: let LLVM move and drop the calls.
-            for attribute in ("nounwind", "readnone", "willreturn"):
+            for attribute in ("nounwind", "readnone"):
                 function.attributes.add(attribute)
         return self.like(self.builder.call(function, [argument.value for argument in arguments]))
 

@@ -69,8 +69,10 @@ def _cached(function: Callable[..., Any], compile_function: Callable[[bool], Any
         except NumbaError:
             raise
         except Exception as fault:
-            warnings.warn(f"machine code cannot be kept on disk: {fault!r}", RuntimeWarning, stacklevel=2)
-        return compile_function(False)
+            reason = repr(fault)
+        compiled = compile_function(False)
+        warnings.warn(f"machine code cannot be kept on disk: {reason}", RuntimeWarning, stacklevel=2)
+        return compiled
 
 
 def compile_driver(function: Callable[..., Any], *, parameters: int, parallel: bool = False) -> Any:

@@ -7,8 +7,12 @@ from pathlib import Path
 
 __all__ = ["FASTMATH", "CodegenOptions"]
 
-FASTMATH: tuple[str, ...] = ("arcp", "contract", "nsz", "reassoc")
-"""The liberties that generated code takes with rounding. Never ``nnan`` or ``ninf``: NaN and inf stay what they are."""
+FASTMATH: tuple[str, ...] = ("contract", "nsz", "reassoc")
+"""The liberties that generated code takes with rounding. NaN and inf stay what they are.
+
+So never ``nnan`` or ``ninf``. Nor ``arcp``: with it x86 computes ``a / sqrt(b)`` from an estimate of the reciprocal
+root, which is NaN for 0 and inf, and ``0 / b`` becomes NaN where ``1 / b`` overflows.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,89 @@
+"""Data that is out of range: the error names the tensor, the axis, the value and the place, for any number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tcdsl.codegen import CodegenOptions, CompiledKernel, compile_kernel
+from tcdsl.errors import DataIndexError, TcdslError
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Cast, Local
+from tcdsl.ir.span import Span
+from tcdsl.lowering.loops import Check, Define, Kernel, Store
+
+from tests.codegen.kernels import I, J, M, N, P, loop, make, read
+
+
+def gather(dtype: str = "int64") -> Kernel:
+    """``E[i, j] = table[ids[i], j]``."""
+    row = Local("row", "int64")
+    ids = read("ids", I, dtype=dtype)
+    inside = apply("and_", apply("ge", row, integer(0)), apply("lt", row, N))
+    check = Check(inside, "table", 0, ids, N, Span("gather.py", 3, 14, 3, 20))
+    value = ids if dtype == "int64" else Cast(ids, "int64")
+    body = loop("i", P, Define("row", value), check, loop("j", M, Store("E", (I, J), read("table", row, J))), parallel=True)
+    inputs = {"table": ("float32", (N, M)), "ids": (dtype, (P,))}
+    return make(inputs, {"E": ("float32", (P, M))}, [body], name="gather", work=apply("mul", P, M))
+
+
+@pytest.fixture
+def compiled(options: CodegenOptions) -> CompiledKernel:
+    return compile_kernel(gather(), contiguous=(True, True), options=options)
+
+
+def sizes(table: np.ndarray, ids: np.ndarray) -> dict[str, int]:
+    return {"N": table.shape[0], "M": table.shape[1], "P": len(ids)}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+def test_gather(dtype: str, options: CodegenOptions) -> None:
+    table, ids = np.random.rand(7, 3).astype(np.float32), np.array([6, 0, 3, 3], dtype)
+    kernel = compile_kernel(gather(dtype), contiguous=(True, True), options=options)
+    (E,) = kernel.run([table, ids], sizes(table, ids))
+    np.testing.assert_array_equal(E, table[ids])
+
+
+@pytest.mark.parametrize("bad", [7, -1, 2**62, -(2**62)])
+def test_out_of_range(bad: int, compiled: CompiledKernel) -> None:
+    table, ids = np.zeros((7, 3), np.float32), np.array([6, 0, bad, 9])
+    with pytest.raises(DataIndexError) as caught:
+        compiled.run([table, ids], sizes(table, ids))
+    message = str(caught.value)
+    assert f"index {bad} is out of range for axis 0 of `table`, which has extent 7" in message
+    assert "at i = 2" in message
+    assert message.startswith("gather.py:3:")
+    assert isinstance(caught.value, IndexError)
+    # The next call starts afresh.
+    fine = np.array([6, 0, 1, 2])
+    np.testing.assert_array_equal(compiled.run([table, fine], sizes(table, fine))[0], table[fine])
+
+
+def test_an_empty_table_has_no_valid_index(compiled: CompiledKernel) -> None:
+    table, ids = np.zeros((0, 3), np.float32), np.array([0])
+    with pytest.raises(DataIndexError, match="extent 0"):
+        compiled.run([table, ids], sizes(table, ids))
+    assert compiled.run([table, ids[:0]], sizes(table, ids[:0]))[0].shape == (0, 3)
+
+
+def test_the_first_fault_is_reported_whatever_the_threads(compiled: CompiledKernel) -> None:
+    table, ids = np.zeros((7, 16), np.float32), np.zeros(50_000, np.int64)
+    ids[[31_000, 1_000, 49_999]] = [99, 77, 88]
+    for threads in (1, 2, 3, 2, 2):
+        with pytest.raises(DataIndexError, match=r"index 77 .*\n.*at i = 1000"):
+            compiled.run([table, ids], sizes(table, ids), threads=threads)
+
+
+def test_debug_finds_accesses_out_of_range(options: CodegenOptions) -> None:
+    # What lowering must never produce: here it does.
+    body = loop("i", N, Store("Y", (I,), read("X", apply("add", I, integer(1)))))
+    kernel = make({"X": ("float32", (N,))}, {"Y": ("float32", (N,))}, [body])
+    checked = CodegenOptions(cache_dir=options.cache_dir, debug=True)
+    X = np.zeros(5, np.float32)
+    compiled = compile_kernel(kernel, contiguous=(True,), options=checked)
+    with pytest.raises(TcdslError, match="read or wrote X at 5 along axis 0, whose extent is 5"):
+        compiled.run([X], {"N": 5})
+    assert compiled.run([X[:0]], {"N": 0})[0].shape == (0,)
+    strided = compile_kernel(kernel, contiguous=(False,), options=checked)
+    with pytest.raises(TcdslError, match="read or wrote X at 5"):
+        strided.run([np.zeros(10, np.float32)[::-2]], {"N": 5})

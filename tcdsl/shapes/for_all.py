@@ -20,6 +20,7 @@ from tcdsl.shapes.explicit_ranges import Ends
 from tcdsl.shapes.forms import Form
 from tcdsl.shapes.nesting import free_variables
 from tcdsl.shapes.size_algebra import Interval, SizeAlgebra
+from tcdsl.shapes.spaces import has_end
 
 __all__ = ["for_all_ends", "needed_variables", "range_constraints", "relevant_guard"]
 
@@ -103,8 +104,8 @@ def _ends_of(algebra: SizeAlgebra, line: isl.Set, some: isl.Set) -> Ends:
     if line.is_empty():
         return Ends()
     ends = Ends()
-    low = line.dim_min(0) if line.dim_has_lower_bound(isl.dim_type.set, 0) else None
-    high = line.dim_max(0) if line.dim_has_upper_bound(isl.dim_type.set, 0) else None
+    low = line.dim_min(0) if has_end(line, 0, largest=False) else None
+    high = line.dim_max(0) if has_end(line, 0, largest=True) else None
     if low is not None:
         ends.lows.append(algebra.form_of_function(low))
     if high is not None:

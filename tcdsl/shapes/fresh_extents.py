@@ -19,6 +19,7 @@ from tcdsl.shapes.for_all import needed_variables, range_constraints
 from tcdsl.shapes.forms import Form
 from tcdsl.shapes.inference import Inference
 from tcdsl.shapes.size_algebra import Interval
+from tcdsl.shapes.spaces import has_end
 
 __all__ = ["inferred_extent"]
 
@@ -60,8 +61,7 @@ def _extreme(inference: Inference, form: Form, intervals: Mapping[str, Interval]
         values = isl.Map.from_pw_aff(function_of(algebra.expr(form), points)).intersect_domain(points).range()
     except NotAffine:
         return None
-    side = isl.Set.dim_has_upper_bound if largest else isl.Set.dim_has_lower_bound
-    if values.is_empty() or not side(values, isl.dim_type.set, 0):
+    if values.is_empty() or not has_end(values, 0, largest):
         return None
     return algebra.form_of_function(values.dim_max(0) if largest else values.dim_min(0))
 

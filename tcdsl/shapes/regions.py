@@ -23,7 +23,7 @@ from tcdsl.shapes.inference import Inference
 from tcdsl.shapes.mixed_radix import in_range_by_digits
 from tcdsl.shapes.nesting import free_variables
 from tcdsl.shapes.size_algebra import Interval
-from tcdsl.shapes.spaces import dimension_names
+from tcdsl.shapes.spaces import dimension_names, has_end
 
 __all__ = ["Ranges", "Region", "affine_guard", "conjunction", "ends_of", "region_of"]
 
@@ -171,8 +171,8 @@ def _check_bounded(inference: Inference, level: Level, region: Region) -> None:
         k = region.variables.index(name)
         sides = [
             side
-            for side, bounded in (("below", isl.Set.dim_has_lower_bound), ("above", isl.Set.dim_has_upper_bound))
-            if not bounded(known, isl.dim_type.set, k)
+            for side, largest in (("below", False), ("above", True))
+            if not has_end(known, k, largest)
         ]
         if sides:
             _report_unbounded(inference, level, name, " and ".join(sides))

@@ -25,7 +25,7 @@ from tcdsl.ir.expressions import Expr, index_variables, is_affine_index, size_na
 from tcdsl.ir.program import Access, Keep, Statement
 from tcdsl.shapes.affine import NotAffine, expression_of, function_of
 from tcdsl.shapes.linear import linear_expression, linear_form, normalized
-from tcdsl.shapes.spaces import arranged, dimension_names, twice
+from tcdsl.shapes.spaces import arranged, dimension_names, has_end, twice
 
 __all__ = ["solve", "target_variables"]
 
@@ -244,7 +244,7 @@ def _constant_extent(points: isl.Set, name: str) -> bool:
     # Whether the variable's range is bounded by constants, whatever the sizes.
     line = arranged(points, (name,))
     line = line.project_out(isl.dim_type.param, 0, line.dim(isl.dim_type.param))
-    return bool(line.dim_has_lower_bound(isl.dim_type.set, 0) and line.dim_has_upper_bound(isl.dim_type.set, 0))
+    return has_end(line, 0, largest=False) and has_end(line, 0, largest=True)
 
 
 def _cell_names() -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import islpy as isl
 
-__all__ = ["arranged", "dimension_names", "parameter_names", "twice"]
+__all__ = ["arranged", "dimension_names", "has_end", "parameter_names", "twice"]
 
 
 def dimension_names(points: isl.Set) -> tuple[str, ...]:
@@ -17,6 +17,14 @@ def dimension_names(points: isl.Set) -> tuple[str, ...]:
 def parameter_names(points: isl.Set) -> tuple[str, ...]:
     """The names of the parameters of ``points``."""
     return tuple(str(points.get_dim_name(isl.dim_type.param, k)) for k in range(points.dim(isl.dim_type.param)))
+
+
+def has_end(points: isl.Set, position: int, largest: bool) -> bool:
+    """Whether the dimension at ``position`` is bounded from above (``largest``) or below, for all parameters."""
+    # isl takes the equation of `j % 2 == 0` for a bound on both sides, unless its unknown quotient is projected out.
+    plain = points.remove_divs()
+    side = isl.Set.dim_has_upper_bound if largest else isl.Set.dim_has_lower_bound
+    return bool(side(plain, isl.dim_type.set, position))
 
 
 def arranged(points: isl.Set, variables: Sequence[str], given: Iterable[str] = ()) -> isl.Set:

@@ -1,8 +1,14 @@
-"""Differentiation: programs in, programs out."""
+"""Differentiation: programs in, programs out.
+
+``adjoint(matmul, ["A"])`` pulls a derivative of the outputs back to the inputs, ``gradient`` does for a loss of one element,
+``tangent`` pushes directions forward. The results are programs like any other: they print, run and can be
+differentiated again.
+"""
 
 from __future__ import annotations
 
 from tcdsl.autodiff.adjoint import adjoint, gradient
+from tcdsl.autodiff.forward import tangent
 from tcdsl.autodiff.simplify import simplify
 
-__all__ = ["adjoint", "gradient", "simplify"]
+__all__ = ["adjoint", "gradient", "simplify", "tangent"]

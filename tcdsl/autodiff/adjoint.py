@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcdsl.autodiff.flows import transpose
+from tcdsl.autodiff.accumulators import transpose
+from tcdsl.autodiff.derivative import check_inputs, chosen_outputs
 from tcdsl.autodiff.regions import box
 from tcdsl.autodiff.renaming import with_tensors_renamed
 from tcdsl.autodiff.reverse import Reverse
 from tcdsl.autodiff.simplify import simplify
 from tcdsl.autodiff.writes import read_cell
-from tcdsl.errors import Diagnostic, DifferentiationError, raise_diagnostics
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.dtypes import compute_dtype, is_floating
+from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Access, Assertion, Neutral, Program, Statement, Tensor
 
@@ -32,8 +32,8 @@ def adjoint(
     followed by one adjoint ``d_<input>`` per name in ``wrt``, of that input's type and shape. A name that is taken gets a
     number; the order is as given. Raises `DifferentiationError` for integer and bool tensors and for missing rules.
     """
-    chosen = _outputs(program, outputs)
-    _check_inputs(program, wrt)
+    chosen = chosen_outputs(program, outputs)
+    check_inputs(program, wrt)
     work = Reverse(program, wrt)
     seeds = []
     for output in chosen:
@@ -52,8 +52,8 @@ def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool = True) ->
     ``gradient(loss, ["w"])`` takes the inputs of ``loss`` and returns its outputs and ``d_w``. The first output is the
     loss: floating, of rank 0 or with extents of 1, which an assertion checks at the call.
     """
-    _check_inputs(program, wrt)
-    [output] = _outputs(program, program.outputs[:1])
+    check_inputs(program, wrt)
+    [output] = chosen_outputs(program, program.outputs[:1])
     work = Reverse(program, wrt)
     declared = program.tensor(output)
     assertions = list(program.assertions)
@@ -71,40 +71,6 @@ def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool = True) ->
         work.contributions.add(output, Statement(target, "add", Neutral(), value, domain))
     found = _pull_back(work, wrt)
     return _finished(work, wrt, found, (), tuple(assertions), keep_outputs)
-
-
-def _outputs(program: Program, outputs: Sequence[str] | None) -> tuple[str, ...]:
-    if outputs is None:
-        return tuple(name for name in program.outputs if is_floating(program.tensor(name).dtype))
-    faults = []
-    for name in outputs:
-        if name not in program.outputs:
-            known = f"the outputs are {', '.join(program.outputs)}"
-            faults.append(
-                Diagnostic(DifferentiationError, f"{name} is not an output of {program.name}", notes=(known,))
-            )
-        elif not is_floating(program.tensor(name).dtype):
-            faults.append(_no_gradient(program.tensor(name)))
-    raise_diagnostics(faults)
-    return tuple(outputs)
-
-
-def _check_inputs(program: Program, wrt: Sequence[str]) -> None:
-    inputs = {tensor.name: tensor for tensor in program.inputs}
-    faults = []
-    for name in wrt:
-        if name not in inputs:
-            known = f"the inputs are {', '.join(inputs)}"
-            faults.append(Diagnostic(DifferentiationError, f"{name} is not an input of {program.name}", notes=(known,)))
-        elif not is_floating(inputs[name].dtype):
-            faults.append(_no_gradient(inputs[name]))
-    raise_diagnostics(faults)
-
-
-def _no_gradient(tensor: Tensor) -> Diagnostic:
-    fact = f"{tensor.label or tensor.name} is {tensor.dtype}: integer and bool tensors have no gradient"
-    hint = "leave it out of the arguments to differentiate by, or pass floating numbers"
-    return Diagnostic(DifferentiationError, fact, tensor.span, hint=hint)
 
 
 def _seed(work: Reverse, output: str, seed: Tensor) -> None:

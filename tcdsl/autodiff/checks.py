@@ -1,7 +1,7 @@
 """Checks of derivatives against differences of values.
 
-For an adjoint with seeds ``dy``, a direction ``v`` and the directional derivative ``Jv`` taken numerically in float64, the
-dot-product identity ``<dy, Jv> = <J^T dy, v>`` must hold.
+For an adjoint with seeds ``dy``, a direction ``v`` and the directional derivative ``Jv``, taken numerically in float64,
+the dot-product identity ``<dy, Jv> = <J^T dy, v>`` must hold.
 """
 
 from __future__ import annotations
@@ -11,10 +11,19 @@ from typing import Any
 
 import numpy as np
 
+from tcdsl.errors import TcdslError
 from tcdsl.ir.interpreter import interpret
+from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.program import Program
 
-__all__ = ["DerivativeMismatch", "check_adjoint", "check_program_gradient", "check_tangent", "numeric_directional"]
+__all__ = [
+    "DerivativeMismatchError",
+    "check_adjoint",
+    "check_program_gradient",
+    "check_program_tangent",
+    "check_tangent",
+    "numeric_directional",
+]
 
 Arrays = Sequence[np.ndarray]
 Function = Callable[..., Sequence[Any]]
@@ -25,7 +34,7 @@ STEP = 1e-3
 TOLERANCE = 1e-6
 
 
-class DerivativeMismatch(AssertionError):
+class DerivativeMismatchError(TcdslError, AssertionError):
     """A derivative that differs from the differences of values."""
 
 
@@ -66,7 +75,7 @@ def _agree(what: str, expected: Any, found: Any, tolerance: float) -> None:
     scale = max(1.0, float(np.max(np.abs(expected), initial=0.0)))
     worst = float(np.max(np.abs(expected - found), initial=0.0))
     if not worst <= tolerance * scale:
-        raise DerivativeMismatch(
+        raise DerivativeMismatchError(
             f"{what}: {found} instead of {expected} (differs by {worst:.3g}, {tolerance:g} allowed)"
         )
 
@@ -84,7 +93,7 @@ def check_adjoint(
     """Check ``adjoint(arguments, seeds)``, one array per position in ``wrt``, against differences of ``function``.
 
     ``function(*arguments)`` returns a sequence of arrays; ``outputs`` are the positions of those that have seeds (all by
-    default). Two random directions and seeds; raises `DerivativeMismatch` if the two sides of the dot-product identity
+    default). Two random directions and seeds; raises `DerivativeMismatchError` if the two sides of the dot-product identity
     differ by more than ``tolerance`` times the larger of 1 and their size.
     """
     rng = np.random.default_rng(seed)
@@ -97,7 +106,7 @@ def check_adjoint(
         pulled = [np.asarray(array, np.float64) for array in adjoint(arguments, seeds)]
         for k, position in enumerate(wrt):
             if pulled[k].shape != np.shape(arguments[position]):
-                raise DerivativeMismatch(
+                raise DerivativeMismatchError(
                     f"the derivative by argument {position} has shape {pulled[k].shape}, not {np.shape(arguments[position])}"
                 )
         left = sum(float(np.sum(s * pushed[k])) for s, k in zip(seeds, chosen, strict=True))
@@ -145,12 +154,9 @@ def check_program_gradient(
     float64.
     """
     from tcdsl.autodiff.adjoint import adjoint
-    from tcdsl.ir.dtypes import is_floating
 
     derivative = adjoint(program, wrt, keep_outputs=False)
-    names = [tensor.name for tensor in program.inputs]
-    positions = [names.index(name) for name in wrt]
-    floating = [k for k, name in enumerate(program.outputs) if is_floating(program.tensor(name).dtype)]
+    positions, floating = _positions(program, wrt), _floating_outputs(program)
 
     def function(*arrays: np.ndarray) -> Sequence[Any]:
         return run(program, arrays)
@@ -166,3 +172,36 @@ def check_program_gradient(
         deeper = [*wrt, *(tensor.name for tensor in derivative.inputs[len(program.inputs) :])]
         arguments = [*inputs, *seeds]
         check_program_gradient(derivative, arguments, deeper, run, order=order - 1, tolerance=tolerance, seed=seed + 2)
+
+
+def check_program_tangent(
+    program: Program,
+    inputs: Arrays,
+    wrt: Sequence[str],
+    run: Callable[[Program, Arrays], Sequence[Any]] = _interpreted,
+    *,
+    tolerance: float = TOLERANCE,
+    seed: int = 0,
+) -> None:
+    """Check ``tangent(program, wrt)`` at ``inputs`` along one random direction; see `check_program_gradient`."""
+    from tcdsl.autodiff.forward import tangent
+
+    derivative = tangent(program, wrt, keep_outputs=False)
+
+    def function(*arrays: np.ndarray) -> Sequence[Any]:
+        return run(program, arrays)
+
+    def pushed(arrays: Arrays, directions: Arrays) -> Sequence[Any]:
+        return run(derivative, [*arrays, *directions])
+
+    positions, floating = _positions(program, wrt), _floating_outputs(program)
+    check_tangent(function, pushed, inputs, positions, outputs=floating, tolerance=tolerance, seed=seed)
+
+
+def _positions(program: Program, wrt: Sequence[str]) -> list[int]:
+    names = [tensor.name for tensor in program.inputs]
+    return [names.index(name) for name in wrt]
+
+
+def _floating_outputs(program: Program) -> list[int]:
+    return [k for k, name in enumerate(program.outputs) if is_floating(program.tensor(name).dtype)]

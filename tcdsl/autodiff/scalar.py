@@ -9,7 +9,7 @@ touched. Forward mode uses the same rows: they are linear in ``g``, so ``g`` may
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from tcdsl.autodiff.folding import negated
@@ -196,11 +196,17 @@ def _inside(tape: Tape, read: Read, extents: tuple[Expr, ...]) -> Expr:
 
 
 def tangent_step(
-    tape: Tape, root: Expr, active: Callable[[str], bool], tangent_read: Callable[[Read, Expr | None], Read]
+    tape: Tape,
+    root: Expr,
+    active: Callable[[str], bool],
+    extents: Callable[[str], tuple[Expr, ...]],
+    tangent: Callable[[str], str],
+    result: Expr | None = None,
 ) -> Expr | None:
-    """The tangent of ``root`` as a leaf, or ``None`` if it is zero.
+    """The tangent of ``root`` as a leaf, or ``None`` if it is zero: forward mode by the same rows.
 
-    ``tangent_read(read, fill)`` is the read of the tangent of a tensor at the same place, ``fill`` the tangent of its fill.
+    ``tangent`` names the tangent of an active tensor, ``extents`` gives the shape of a tensor. ``result``, if given, is a leaf
+    that holds the value of ``root`` already.
     """
     tangents: dict[str, Expr] = {}
 
@@ -211,9 +217,14 @@ def tangent_step(
         step = tape.definition(Local(name, ""))
         total: Expr | None = None
         match step:
-            case Read():
-                fill = of(step.fill) if step.fill is None or of(step.fill) else constant(0, step.dtype)
-                total = tape.add(tangent_read(step, fill))
+            case Read(tensor=tensor):
+                zero = constant(0, step.dtype)
+                fill = None if step.fill is None else of(step.fill) or zero
+                if active(tensor):
+                    total = tape.add(replace(step, tensor=tangent(tensor), fill=fill))
+                elif fill is not None:
+                    inside = _inside(tape, step, extents(tensor))
+                    total = tape.add(Apply("where", (inside, zero, fill), step.dtype))
             case Cast(operand=operand):
                 inner = of(operand)
                 total = None if inner is None else tape.add(Cast(inner, step.dtype))
@@ -222,9 +233,10 @@ def tangent_step(
                 branches = tuple(of(branch) or zero for branch in (chosen, other))
                 total = tape.add(Apply("where", (condition, *branches), step.dtype))
             case Apply(arguments=arguments):
+                value = result if result is not None and root == Local(name, step.dtype) else Local(name, step.dtype)
                 for k, argument in enumerate(arguments):
                     inner = of(argument)
-                    share = None if inner is None else _by_argument(tape, step, k, Local(name, step.dtype), inner)
+                    share = None if inner is None else _by_argument(tape, step, k, value, inner)
                     if share is not None:
                         total = share if total is None else _sum(tape, total, share)
         if total is not None:

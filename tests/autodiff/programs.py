@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tcdsl.autodiff import adjoint
-from tcdsl.autodiff.checks import check_program_gradient
+from tcdsl.autodiff import adjoint, simplify, tangent
+from tcdsl.autodiff.checks import check_program_gradient, check_program_tangent
 from tcdsl.ir.interpreter import interpret
 from tcdsl.ir.parser import parse_program
 from tcdsl.ir.printer import format_program
@@ -35,9 +35,12 @@ def check(made: Program, *inputs: object, wrt: Sequence[str] | None = None, orde
     names = floating_inputs(made) if wrt is None else list(wrt)
     derivative = adjoint(made, names)
     verify(made, deep=True)
-    verify(derivative, deep=True)
-    assert parse_program(format_program(derivative)) == derivative
+    for result in (derivative, tangent(made, names)):
+        verify(result, deep=True)
+        assert parse_program(format_program(result)) == result
+        assert simplify(result) == result
     check_program_gradient(made, arrays, names, order=order)
+    check_program_tangent(made, arrays, names)
 
 
 def values(made: Program, *inputs: object) -> list[np.ndarray]:

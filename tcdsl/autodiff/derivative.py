@@ -1,0 +1,120 @@
+"""A program while its derivative is written: what is active, what is declared, what has been appended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcdsl.autodiff.names import names_of
+from tcdsl.autodiff.regions import size_context
+from tcdsl.autodiff.scalar import carriers
+from tcdsl.autodiff.tape import Tape
+from tcdsl.errors import Diagnostic, DifferentiationError, raise_diagnostics
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.expressions import Expr, Local
+from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor
+
+__all__ = ["Derivative", "active_tensors", "check_inputs", "chosen_outputs"]
+
+
+def active_tensors(program: Program, wrt: Sequence[str]) -> frozenset[str]:
+    """The tensors that depend differentiably on the inputs ``wrt``, these included."""
+    active = set(wrt)
+
+    def carries(expr: Expr) -> bool:
+        tape = Tape()
+        root = tape.flatten(expr)
+        return isinstance(root, Local) and root.name in carriers(tape, root, active.__contains__)
+
+    for statement in program.statements:
+        name = statement.target.tensor
+        if not is_floating(program.tensor(name).dtype):
+            continue
+        kept = isinstance(statement.start, Keep) and statement.start.tensor in active
+        filled = isinstance(statement.start, Fill) and carries(statement.start.value)
+        if kept or filled or carries(statement.value):
+            active.add(name)
+    return frozenset(active)
+
+
+def chosen_outputs(program: Program, outputs: Sequence[str] | None) -> tuple[str, ...]:
+    """The outputs to differentiate: ``outputs``, or all floating ones. `DifferentiationError` for others."""
+    if outputs is None:
+        return tuple(name for name in program.outputs if is_floating(program.tensor(name).dtype))
+    faults = []
+    for name in outputs:
+        if name not in program.outputs:
+            known = f"the outputs are {', '.join(program.outputs)}"
+            fact = f"{name} is not an output of {program.name}"
+            faults.append(Diagnostic(DifferentiationError, fact, notes=(known,)))
+        elif not is_floating(program.tensor(name).dtype):
+            faults.append(_no_gradient(program.tensor(name)))
+    raise_diagnostics(faults)
+    return tuple(outputs)
+
+
+def check_inputs(program: Program, wrt: Sequence[str]) -> None:
+    """Raise `DifferentiationError` for names that are no inputs, and for integer and bool ones."""
+    inputs = {tensor.name: tensor for tensor in program.inputs}
+    faults = []
+    for name in wrt:
+        if name not in inputs:
+            known = f"the inputs are {', '.join(inputs)}"
+            fact = f"{name} is not an input of {program.name}"
+            faults.append(Diagnostic(DifferentiationError, fact, notes=(known,)))
+        elif not is_floating(inputs[name].dtype):
+            faults.append(_no_gradient(inputs[name]))
+    raise_diagnostics(faults)
+
+
+def _no_gradient(tensor: Tensor) -> Diagnostic:
+    fact = f"{tensor.label or tensor.name} is {tensor.dtype}: integer and bool tensors have no gradient"
+    hint = "leave it out of the arguments to differentiate by, or pass floating numbers"
+    return Diagnostic(DifferentiationError, fact, tensor.span, hint=hint)
+
+
+class Derivative:
+    """The part of a `tcdsl.autodiff.transposition.Transposition` that both modes share."""
+
+    def __init__(self, program: Program, wrt: Sequence[str]) -> None:
+        self.program = program
+        self.names = names_of(program)
+        self.context = size_context(program)
+        self.active = active_tensors(program, wrt)
+        self.declared: dict[str, Tensor] = {t.name: t for t in (*program.inputs, *program.tensors)}
+        self.made: list[Tensor] = []
+        self.statements: list[Statement] = []
+        self._sizes = {size.name for size in program.sizes}
+
+    def tensor(self, name: str) -> Tensor:
+        """A declaration."""
+        return self.declared[name]
+
+    def extents(self, name: str) -> tuple[Expr, ...]:
+        """The shape of a tensor."""
+        return self.declared[name].shape
+
+    def wants(self, tensor: str) -> bool:
+        """Whether a tensor depends on what the program is differentiated by."""
+        return tensor in self.active
+
+    def carries(self, expr: Expr) -> bool:
+        """Whether an expression does."""
+        tape = Tape()
+        return bool(carriers(tape, tape.flatten(expr), self.wants))
+
+    def declare(self, hint: str, dtype: str, shape: tuple[Expr, ...]) -> str:
+        """A new tensor."""
+        name = self.names.fresh(hint)
+        tensor = Tensor(name, dtype, shape)
+        self.declared[name] = tensor
+        self.made.append(tensor)
+        return name
+
+    def append(self, statement: Statement) -> None:
+        """A statement that makes a declared tensor."""
+        self.statements.append(statement)
+
+    def cell_variables(self, rank: int) -> tuple[str, ...]:
+        """Names of index variables for the cells of a tensor, none of them a size."""
+        candidates = (f"z{k}" for k in range(rank + len(self._sizes)))
+        return tuple(name for name in candidates if name not in self._sizes)[:rank]

@@ -1,0 +1,208 @@
+"""Forward mode: the tangent of a program, a tangent statement beside each statement, over the same points.
+
+Sums, stores and elementwise accumulators follow the rows of the table of primitives. A reduction by another accumulator
+(a product, a maximum) has the tangent ``t_Y[f(v)] += w(v) * t_e(v)`` with the weights w that its transposition gives to the
+derivative of Y, so both modes share `tcdsl.autodiff.reductions`.
+
+Source: Bernstein, Mara, Li, Maclaurin, Ragan-Kelley, "Differentiating a Tensor Language" (2020), section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from tcdsl.autodiff.accumulators import holds_its_value, old_and_new_shares, transpose
+from tcdsl.autodiff.derivative import Derivative, check_inputs, chosen_outputs
+from tcdsl.autodiff.regions import box
+from tcdsl.autodiff.reverse import with_read_replaced
+from tcdsl.autodiff.scalar import conjunction, tangent_step
+from tcdsl.autodiff.simplify import simplify
+from tcdsl.autodiff.tape import Tape
+from tcdsl.autodiff.transposition import VALUE, Flow
+from tcdsl.autodiff.writes import affine_target, reached, read_at, read_cell, writes_each_cell_once
+from tcdsl.ir.accumulators import neutral_element
+from tcdsl.ir.build import constant, index
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, reads
+from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Start, Statement, Tensor
+
+__all__ = ["tangent"]
+
+_TANGENT = "tangent of the flow"
+
+
+def tangent(
+    program: Program, wrt: Sequence[str], outputs: Sequence[str] | None = None, keep_outputs: bool = True
+) -> Program:
+    """The program that pushes directions of the inputs ``wrt`` forward (a Jacobian-vector product).
+
+    ``tangent(matmul, ["A"])`` takes ``A``, ``B`` and the direction ``t_A: [N, K]`` and returns ``C`` and ``t_C: [N, M]``.
+
+    Its inputs are the program's, followed by one direction ``t_<input>`` per name in ``wrt``; its outputs are the program's
+    (unless ``keep_outputs`` is false), followed by ``t_<output>`` for each of ``outputs``, all floating ones by default. A
+    name that is taken gets a number. Raises `DifferentiationError` as `adjoint` does.
+    """
+    chosen = chosen_outputs(program, outputs)
+    check_inputs(program, wrt)
+    work = _Forward(program, wrt)
+    directions = []
+    for name in wrt:
+        declared = program.tensor(name)
+        direction = Tensor(work.names.fresh(f"t_{name}"), declared.dtype, declared.shape)
+        work.declared[direction.name] = direction
+        work.tangents[name] = direction.name
+        directions.append(direction)
+    for statement in program.statements:
+        if statement.target.tensor in work.active:
+            work.add_tangent(statement)
+    found: list[str] = []
+    for name in chosen:
+        own = work.tangents.get(name)
+        if own is None or own in found or own in {direction.name for direction in directions}:
+            own = work.copied(name, own)
+        found.append(own)
+    return simplify(
+        Program(
+            name=f"{program.name}_tangent",
+            inputs=(*program.inputs, *directions),
+            sizes=program.sizes,
+            tensors=(*program.tensors, *work.made),
+            statements=(*program.statements, *work.statements),
+            outputs=(*(program.outputs if keep_outputs else ()), *found),
+            updates=program.updates if keep_outputs else (),
+            assertions=program.assertions,
+        )
+    )
+
+
+class _Forward(Derivative):
+    """A program while its tangent is written. As a `Transposition` it turns flows into tangent statements."""
+
+    def __init__(self, program: Program, wrt: Sequence[str]) -> None:
+        super().__init__(program, wrt)
+        self.tangents: dict[str, str] = {}
+        self._target = ""
+        self._weights = ""
+
+    def copied(self, name: str, source: str | None) -> str:
+        """A tensor of its own for a result: zeros, or a copy."""
+        declared = self.tensor(name)
+        made = self.declare(f"t_{name}", declared.dtype, declared.shape)
+        cells = self.cell_variables(len(declared.shape))
+        dtype = compute_dtype(declared.dtype)
+        target = Access(made, tuple(index(z) for z in cells))
+        domain = Domain.from_set(box(cells, declared.shape))
+        value: Expr = constant(0, dtype) if source is None else read_cell(self.tensor(source), cells, dtype)
+        self.append(Statement(target, "assign", Neutral(), value, domain))
+        return made
+
+    def add_tangent(self, statement: Statement) -> None:
+        """The tangent of one statement."""
+        name = statement.target.tensor
+        declared = self.tensor(name)
+        if statement.accumulate in ("assign", "add", "subtract"):
+            value = self._tangent_of(statement.value, self._own_result(statement, declared))
+            zero = constant(0, compute_dtype(declared.dtype))
+            self._append_like(statement, statement.accumulate, self._start(statement), value or zero)
+        elif writes_each_cell_once(statement):
+            self._elementwise(statement, declared)
+        else:
+            self._reduction(statement, declared)
+
+    def _append_like(self, statement: Statement, accumulate: str, start: Start, value: Expr) -> None:
+        declared = self.tensor(statement.target.tensor)
+        made = self.declare(f"t_{declared.name}", declared.dtype, declared.shape)
+        self.tangents[declared.name] = made
+        self.append(
+            Statement(
+                Access(made, statement.target.indices, statement.target.span),
+                accumulate,
+                start,
+                value,
+                statement.domain,
+                reached(statement, declared),
+                statement.oob,
+                statement.unique,
+                span=statement.span,
+            )
+        )
+
+    def _start(self, statement: Statement) -> Start:
+        match statement.start:
+            case Keep(tensor=tensor) if tensor in self.tangents:
+                return Keep(self.tangents[tensor])
+            case Fill(value=value):
+                found = self._tangent_of(value, None)
+                return Neutral() if found is None else Fill(found)
+            case _:
+                return Neutral()
+
+    def _own_result(self, statement: Statement, declared: Tensor) -> Expr | None:
+        stored = declared.dtype == compute_dtype(declared.dtype) and affine_target(statement)
+        return read_at(statement, declared, declared.dtype) if stored and holds_its_value(statement) else None
+
+    def _tangent_of(self, expr: Expr, result: Expr | None) -> Expr | None:
+        tape = Tape()
+        root = tape.flatten(expr)
+        known = None if result is None else tape.flatten(result)
+        found = tangent_step(tape, root, self.wants, self.extents, self.tangents.__getitem__, known)
+        return None if found is None else tape.assemble(found)
+
+    def _elementwise(self, statement: Statement, declared: Tensor) -> None:
+        # new = primitive(old, value): the rows by both arguments, stored over the tangent of the start.
+        dtype = compute_dtype(declared.dtype)
+        tape = Tape()
+        value = tape.flatten(statement.value)
+        own = tangent_step(tape, value, self.wants, self.extents, self.tangents.__getitem__)
+        old: Expr = constant(neutral_element(statement.accumulate, dtype), dtype)
+        before: Expr | None = None
+        match statement.start:
+            case Keep(tensor=tensor):
+                old = tape.flatten(read_at(statement, self.tensor(tensor), dtype))
+                if tensor in self.tangents:
+                    before = tape.flatten(read_at(statement, self.tensor(self.tangents[tensor]), dtype))
+            case Fill(value=filled):
+                old = tape.flatten(filled)
+                before = tangent_step(tape, old, self.wants, self.extents, self.tangents.__getitem__)
+        names = {"a": old, "b": value, "y": tape.flatten(read_at(statement, declared, dtype))}
+        shares = [share for share in old_and_new_shares(statement, names, before, own) if share is not None]
+        leaves = [tape.flatten(share) for share in shares] or [constant(0, dtype)]
+        total = reduce(lambda left, right: tape.add(Apply("add", (left, right), dtype)), leaves)
+        self._append_like(statement, "assign", self._start(statement), tape.assemble(total))
+
+    def _reduction(self, statement: Statement, declared: Tensor) -> None:
+        self._target = declared.name
+        self._weights = self.names.fresh(f"d_{declared.name}")
+        self.declared[self._weights] = Tensor(self._weights, declared.dtype, declared.shape)
+        transpose(self, statement, self._weights)
+
+    # As a `Transposition`.
+
+    def give(self, tensor: str, adjoint: str) -> None:
+        """Reductions pass nothing on whole."""
+        raise NotImplementedError
+
+    def contribute(self, flow: Flow) -> None:
+        """The seed, linear in the derivative of the target, with the tangent of the value in its place."""
+        tape = Tape()
+        root = tape.flatten(flow.value)
+        found = tangent_step(tape, root, self.wants, self.extents, self.tangents.__getitem__)
+        if found is None:
+            return
+        bound = {VALUE: root, _TANGENT: found}
+        [place] = {read for read in reads(flow.seed) if read.tensor == self._weights}
+        seed = tape.flatten(with_read_replaced(flow.seed, place, Local(_TANGENT, place.dtype)), bound)
+        if flow.guards:
+            test = conjunction(tape, [tape.flatten(guard, bound) for guard in flow.guards])
+            seed = tape.add(Apply("where", (test, seed, constant(0, seed.dtype)), seed.dtype))
+        previous = self.tangents.get(self._target)
+        declared = self.tensor(self._target)
+        made = self.declare(f"t_{self._target}", declared.dtype, declared.shape)
+        self.tangents[self._target] = made
+        start: Start = Neutral() if previous is None else Keep(previous)
+        oob = "clamp" if Boundary.CLAMP in place.boundaries else "check"
+        domain = Domain.from_set(flow.points)
+        target = Access(made, place.indices)
+        self.append(Statement(target, "add", start, tape.assemble(seed), domain, flow.condition, oob))

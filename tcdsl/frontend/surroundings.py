@@ -7,7 +7,7 @@ longer matches.
 from __future__ import annotations
 
 import ast
-import copy
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import CellType, FunctionType, ModuleType
 from typing import Any
@@ -58,8 +58,10 @@ class _Instance:
 
 
 def _same(seen: Any, now: Any) -> bool:
+    if isinstance(now, list | dict | set):
+        return _same_container(seen, now)
     if seen is now:
-        return not isinstance(now, list | dict | set)
+        return True
     if type(seen) is not type(now) or isinstance(now, np.ndarray | ModuleType | FunctionType | type):
         # Arrays are inputs, read at every call; their type and rank are checked with the other arguments.
         return isinstance(seen, np.ndarray) and isinstance(now, np.ndarray)
@@ -69,9 +71,75 @@ def _same(seen: Any, now: Any) -> bool:
         return False
 
 
+def _same_container(seen: Any, now: Any) -> bool:
+    # An array in a container became an input as the object that it was, so it must still be that object.
+    if type(seen) is not type(now) or len(seen) != len(now):
+        return False
+    if isinstance(now, list):
+        return all(map(_same_item, seen, now))
+    if isinstance(now, dict):
+        return all(key in seen and _same_item(seen[key], item) for key, item in now.items())
+    return bool(seen == now)
+
+
+def _same_item(seen: Any, now: Any) -> bool:
+    return seen is now if isinstance(now, np.ndarray) else _same(seen, now)
+
+
 def _snapshot(value: Any) -> Any:
     # Containers may be changed in place, so their present contents are kept.
-    return copy.deepcopy(value) if isinstance(value, list | dict | set) else value
+    if isinstance(value, list):
+        return [_snapshot(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _snapshot(item) for key, item in value.items()}
+    return set(value) if isinstance(value, set) else value
+
+
+def _index_letters(statement: ast.stmt) -> frozenset[str]:
+    """The one-letter names that stand bare in a subscript: index variables, whatever they are outside the function."""
+    letters: set[str] = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Subscript):
+            used_otherwise = {id(base) for inner in ast.walk(node.slice) if (base := _base(inner)) is not None}
+            letters.update(
+                inner.id
+                for inner in ast.walk(node.slice)
+                if isinstance(inner, ast.Name)
+                and len(inner.id) == 1
+                and inner.id.islower()
+                and id(inner) not in used_otherwise
+            )
+    return frozenset(letters)
+
+
+def _base(node: ast.AST) -> ast.expr | None:
+    # What is called, subscripted or followed by a dot follows the rule for values even inside a subscript.
+    match node:
+        case ast.Call(func=base) | ast.Subscript(value=base) | ast.Attribute(value=base):
+            return base
+        case _:
+            return None
+
+
+def _outer_names(node: ast.AST) -> Iterator[tuple[str, ...]]:
+    """The names and attribute chains that are read under ``node``, index variables left out."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr):
+            letters = _index_letters(child)
+            yield from (chain for chain in _chains(child) if chain[0] not in letters)
+        else:
+            yield from _chains(child, deep=False)
+            yield from _outer_names(child)
+
+
+def _chains(node: ast.AST, deep: bool = True) -> Iterator[tuple[str, ...]]:
+    for inner in ast.walk(node) if deep else (node,):
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
+            yield (inner.id,)
+        elif isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Load):
+            chain = _chain(inner)
+            if chain is not None:
+                yield chain
 
 
 class Surroundings:
@@ -81,14 +149,7 @@ class Surroundings:
         self._function = function
         parameters = [*definition.args.posonlyargs, *definition.args.args]
         self._receiver = parameters[0].arg if parameters else ""
-        chains: dict[tuple[str, ...], None] = {}
-        for node in ast.walk(definition):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                chains[(node.id,)] = None
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                chain = _chain(node)
-                if chain is not None:
-                    chains[chain] = None
+        chains = dict.fromkeys(_outer_names(definition))
         self._outer = tuple(chain for chain in chains if chain[0] not in own)
         self._attributes = tuple(chain for chain in chains if chain[0] == self._receiver and len(chain) > 1)
 
@@ -96,7 +157,9 @@ class Surroundings:
         """The readings as of now; ``receiver`` is the instance whose method the function is."""
         code = self._function.__code__
         cells = dict(zip(code.co_freevars, self._function.__closure__ or (), strict=True))
-        places = [(chain, cells.get(chain[0], self._function.__globals__)) for chain in self._outer]
+        places: list[tuple[tuple[str, ...], Any]] = [
+            (chain, cells.get(chain[0], self._function.__globals__)) for chain in self._outer
+        ]
         if receiver is not None:
             places.extend((chain, _Instance(receiver)) for chain in self._attributes)
         readings = []

@@ -8,7 +8,7 @@ all loops.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import islpy as isl
 
@@ -18,12 +18,13 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Local, Read, substitute
 from tcdsl.ir.program import Statement, Tensor
 from tcdsl.lowering.boundaries import Declarations, interior, specialized
-from tcdsl.lowering.loops import Define, Loop, Node, Store
+from tcdsl.lowering.loops import Buffer, Define, Loop, Node, Store
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.points import Action, Place, first, point, start_value, sum_up, update
 from tcdsl.lowering.scalars import Scalars
 from tcdsl.lowering.scan import scan
-from tcdsl.lowering.schedule import Plan, box
+from tcdsl.lowering.schedule import Plan
+from tcdsl.lowering.statements import box
 from tcdsl.lowering.traversal import map_expressions, renamed
 from tcdsl.shapes.affine import NotAffine, condition_set
 from tcdsl.shapes.spaces import arranged
@@ -35,16 +36,19 @@ __all__ = ["Block", "Body", "Setting", "every_cell"]
 class Setting:
     """What the loops of all statements of a program share.
 
-    ``buffers`` says which memory holds a tensor, ``in_place`` which statements' targets already hold their start,
-    ``marks`` the memory of a unique target's marks, ``context`` what is known of the sizes.
+    ``buffers`` says which memory holds a tensor, ``types`` what a memory stores, ``in_place`` which statements' targets
+    already hold their start, ``marks`` the memory of a unique target's marks, ``context`` what is known of the sizes.
+    Memory that the loops need besides is added to ``extra``.
     """
 
     tensors: Declarations
     buffers: Mapping[str, str]
+    types: Mapping[str, str]
     in_place: frozenset[str]
     marks: Mapping[str, str]
     context: isl.Set
     names: Names
+    extra: list[Buffer] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,8 @@ class Body:
         given = plan.outer
         if block is not None:
             given = (*given, block.low, block.high)
-            points, context = _in_block(points, block), _with_parameters(context, (block.low, block.high))
+            context = self._block_context(context, block, plan.extent(row))
+            points = _in_block(points, block)
             along = None if along is None else _in_block(along, block)
         out: list[Node] = []
         act = first(statement, self.place) if plan.single else update(statement, self.place)
@@ -162,6 +167,17 @@ class Body:
         cell = tuple(scalars.position(axis, out) for axis in statement.target.indices)
         out.append(Store(self.place.buffer, cell, start_value(statement, self.place, cell, scalars, out)))
 
+    def reduction(self, name: str, block: Block) -> tuple[Node, ...]:
+        """All points of a block, accumulated in the scalar ``name``; for a statement with one cell."""
+        context = _with_parameters(self.setting.context, (block.low, block.high))
+        points = _in_block(self.points, block)
+        act = sum_up(self.plan.statement, name)
+        return _with_locals(self._visits(points, self.plan.inner, act, context, (block.low, block.high)), block)
+
+    def scalars(self) -> Scalars:
+        """Scalar code for all points of the statement."""
+        return self._scalars(self.points, {})
+
     # Other targets: a start of their own, then all loops by isl.
 
     def start(self) -> tuple[Node, ...]:
@@ -183,14 +199,19 @@ class Body:
             return ()
         return every_cell(self.plan.tensor, self.setting.names, lambda cell: [Store(marks, cell, truth(False))])
 
-    def scattered(self) -> tuple[Node, ...]:
+    def scattered(self, block: Block | None = None) -> tuple[Node, ...]:
         """The loops of a target that is not plain; its start has been written."""
         plan, statement = self.plan, self.plan.statement
         context = self.setting.context
+        act = update(statement, self.place)
+        if block is not None:
+            context = self._block_context(context, block, plan.extent(block.variable))
+            points = _in_block(self.points, block)
+            return _with_locals(self._visits(points, plan.inner, act, context, (block.low, block.high)), block)
         parallel = plan.cells if not statement.unique else ()
         if not (plan.scalar and plan.inner):
             order = (*plan.outer, *plan.inner)
-            return tuple(self._visits(self.points, order, update(statement, self.place), context, (), parallel))
+            return tuple(self._visits(self.points, order, act, context, (), parallel))
 
         def leaf(values: Mapping[Expr, Expr]) -> tuple[Node, ...]:
             scalars = self._scalars(self.points, {})
@@ -250,6 +271,16 @@ class Body:
 
     def _scalars(self, points: isl.Set, values: Mapping[Expr, Expr]) -> Scalars:
         return Scalars(self.setting.tensors, self.setting.buffers, self.setting.names, points, values)
+
+    def _block_context(self, context: isl.Set, block: Block, extent: Expr) -> isl.Set:
+        # 0 <= low, high <= extent.
+        context = _with_parameters(context, (block.low, block.high))
+        for left, right in ((integer(0), size(block.low)), (size(block.high), extent)):
+            try:
+                context = context.intersect(condition_set(apply("le", left, right), context).params())
+            except NotAffine:
+                continue
+        return context
 
     def _inside_cells(self, variables: tuple[str, ...]) -> tuple[isl.Set, isl.Set]:
         # The context within the loops over all cells of the variables, and the statement's points.

@@ -8,17 +8,18 @@ can fail: a failed call changes no argument.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index, reads
-from tcdsl.ir.program import Fill, Keep, Program, Statement
+from tcdsl.ir.expressions import Boundary, is_affine_index
+from tcdsl.ir.program import Keep, Program, Statement
 from tcdsl.lowering.loops import Buffer
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.schedule import Plan
+from tcdsl.lowering.statements import statement_reads
 from tcdsl.shapes.linear import normalized
 
-__all__ = ["Memory", "assign_memory", "can_fail", "statement_reads"]
+__all__ = ["Memory", "assign_memory", "can_fail"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +34,6 @@ class Memory:
     in_place: frozenset[str]
     marks: Mapping[str, str]
     updates: tuple[tuple[str, str], ...]
-
-
-def statement_reads(statement: Statement) -> Iterator[Read]:
-    """Every read of ``statement``, except of the version that it starts from."""
-    expressions: list[Expr] = [*statement.target.indices, statement.value]
-    if statement.condition is not None:
-        expressions.append(statement.condition)
-    if isinstance(statement.start, Fill):
-        expressions.append(statement.start.value)
-    for expr in expressions:
-        yield from reads(expr)
 
 
 def can_fail(statement: Statement) -> bool:
@@ -141,7 +131,7 @@ class _Sharing:
         elif name in self.written:
             earlier = self.written[name]
         else:
-            return None
+            return self._spent(position, of)
         if self.last.get(earlier, -1) > position or earlier in self.kept:
             return None
         if of[earlier] in self.inputs and not (self.written.get(name) == of[earlier] and position >= self.safe):
@@ -149,6 +139,21 @@ class _Sharing:
         if not isinstance(statement.start, Keep) and not self._untouched(of[earlier], of):
             return None
         return earlier if self._reads_own_cell(plan, earlier) else None
+
+    def _spent(self, position: int, of: Mapping[str, str]) -> str | None:
+        # A temporary that an elementwise statement is the last one to read, cell by cell: its memory takes the result.
+        plan = self.plans[position]
+        if not plan.full:
+            return None
+        for read in statement_reads(plan.statement):
+            earlier = read.tensor
+            if of[earlier] in self.inputs or earlier in self.kept or self.last[earlier] > position:
+                continue
+            tensor = self.program.tensor(earlier)
+            same = (tensor.dtype, tensor.shape) == (plan.tensor.dtype, plan.tensor.shape)
+            if same and self._reads_own_cell(plan, earlier):
+                return earlier
+        return None
 
     def _untouched(self, buffer: str, of: Mapping[str, str]) -> bool:
         # An input's memory that no version has taken over yet.

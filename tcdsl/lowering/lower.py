@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tcdsl.ir.expressions import Let, walk
-from tcdsl.ir.program import Program, Statement, Tensor
+from tcdsl.ir.program import Program, Statement
 from tcdsl.lowering.bodies import Setting
 from tcdsl.lowering.buffers import assign_memory
+from tcdsl.lowering.forwarding import without_unread
+from tcdsl.lowering.fusion import fuse
 from tcdsl.lowering.knowledge import size_context
 from tcdsl.lowering.loops import Kernel, Nest
-from tcdsl.lowering.merging import Group, merge, renamed_statement
+from tcdsl.lowering.merging import Group, merge
 from tcdsl.lowering.names import Names
-from tcdsl.lowering.nests import nests_of
+from tcdsl.lowering.nests import joined, nests_of
 from tcdsl.lowering.schedule import plan
-from tcdsl.shapes.solve import solve
+from tcdsl.lowering.simplify import own_outputs, simplify, with_equal_sizes
+from tcdsl.lowering.solving import solved, widened
+from tcdsl.lowering.statements import renamed_statement
 
 __all__ = ["lower"]
 
@@ -25,21 +29,28 @@ def lower(program: Program, *, optimize: bool = True) -> Kernel:
     Without ``optimize`` every statement has a nest of its own, for comparison.
     """
     names = Names(_names(program))
-    program = _solved(_without_clashes(program, names), names)
-    tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     context = size_context(program)
+    program = own_outputs(with_equal_sizes(_without_clashes(program, names)), names)
+    if optimize:
+        program = fuse(simplify(program), context, names)
+    program = widened(solved(program, names), names)
+    tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     plans = [plan(statement, tensors, context) for statement in program.statements]
     memory = assign_memory(program, plans, names)
     if optimize:
         groups = merge(plans, memory, context, names)
     else:
         groups = [Group((each,), len(each.outer) if each.plain else 0) for each in plans]
-    setting = Setting(tensors, memory.of, memory.in_place, memory.marks, context, names)
+    types = {buffer.name: buffer.dtype for buffer in memory.buffers}
+    setting = Setting(tensors, memory.of, types, memory.in_place, memory.marks, context, names)
     nests: list[Nest] = []
     for group in groups:
         nests.extend(nests_of(group, program, setting))
     outputs = tuple(memory.of[name] for name in program.outputs)
-    return Kernel(program, memory.buffers, tuple(nests), outputs, memory.updates)
+    kept = {*outputs, *(source for _, source in memory.updates)}
+    buffers = (*memory.buffers, *setting.extra)
+    pruned, buffers = without_unread(joined(nests) if optimize else nests, buffers, kept)
+    return Kernel(program, buffers, pruned, outputs, memory.updates)
 
 
 def _names(program: Program) -> set[str]:
@@ -61,15 +72,3 @@ def _without_clashes(program: Program, names: Names) -> Program:
         return renamed_statement(statement, wanted)
 
     return replace(program, statements=tuple(renamed(statement) for statement in program.statements))
-
-
-def _solved(program: Program, names: Names) -> Program:
-    """Scatters with affine targets as gathers."""
-    statements: list[Statement] = []
-    between: list[Tensor] = []
-    for statement in program.statements:
-        tensor = program.tensor(statement.target.tensor)
-        parts = solve(statement, names.fresh)
-        between.extend(replace(tensor, name=part.target.tensor) for part in parts[:-1])
-        statements.extend(parts)
-    return replace(program, statements=tuple(statements), tensors=(*program.tensors, *between))

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from tcdsl.ir.build import apply, index
-from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Apply, Expr, IndexValue, reads, substitute, walk
+from tcdsl.ir.expressions import Apply, Expr, IndexValue, reads, walk
 from tcdsl.ir.program import Access, Keep, Statement
-from tcdsl.lowering.buffers import Memory, statement_reads
+from tcdsl.lowering.buffers import Memory
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.schedule import Plan
+from tcdsl.lowering.statements import renamed_statement, statement_reads
 from tcdsl.shapes.affine import NotAffine, condition_set
 
 __all__ = ["Group", "is_contraction", "merge"]
@@ -177,24 +177,4 @@ def renamed_plan(plan: Plan, wanted: dict[str, str]) -> Plan:
         cells=tuple(wanted[name] for name in plan.cells),
         outer=tuple(wanted[name] for name in plan.outer),
         inner=tuple(wanted[name] for name in plan.inner),
-    )
-
-
-def renamed_statement(statement: Statement, wanted: dict[str, str]) -> Statement:
-    """The statement with its index variables renamed."""
-    replacements: dict[Expr, Expr] = {index(old): index(new) for old, new in wanted.items() if old != new}
-    if not replacements:
-        return statement
-    points = statement.domain.set
-    for k, name in enumerate(statement.domain.variables):
-        points = points.set_dim_name(isl.dim_type.set, k, wanted[name])
-    condition = statement.condition
-    return replace(
-        statement,
-        target=replace(
-            statement.target, indices=tuple(substitute(axis, replacements) for axis in statement.target.indices)
-        ),
-        value=substitute(statement.value, replacements),
-        condition=None if condition is None else substitute(condition, replacements),
-        domain=Domain.from_set(points),
     )

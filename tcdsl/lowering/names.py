@@ -14,11 +14,12 @@ class Names:
         self._taken = set(taken)
 
     def fresh(self, hint: str) -> str:
-        """``hint`` if it is free, else ``hint`` with the first number that is."""
+        """``hint`` if it is free, else ``hint`` with the first number that makes it so."""
         name, number = hint, 0
+        stem = hint.rstrip("0123456789") or hint
         while name in self._taken:
             number += 1
-            name = f"{hint}{number}"
+            name = f"{stem}{number}"
         self._taken.add(name)
         return name
 

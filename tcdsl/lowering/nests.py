@@ -2,35 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tcdsl.ir.build import apply, index, integer
-from tcdsl.ir.expressions import Expr, Local, index_variables, reads, walk
+from tcdsl.ir.expressions import Expr, IndexValue, Local, index_variables, reads, walk
 from tcdsl.ir.printer import format_statement
 from tcdsl.ir.program import Program, Statement
 from tcdsl.lowering.bodies import Block, Body, Setting
 from tcdsl.lowering.boundaries import Declarations
+from tcdsl.lowering.forwarding import forwarded
 from tcdsl.lowering.hoisting import hoisted
 from tcdsl.lowering.loops import Branch, Define, Loop, Nest, Node
 from tcdsl.lowering.merging import Group
+from tcdsl.lowering.partial import in_parts, partial_sums
 from tcdsl.lowering.schedule import Plan
+from tcdsl.lowering.traversal import walk_nodes
 
-__all__ = ["nests_of"]
+__all__ = ["joined", "nests_of"]
 
 # Cells per parallel block of a one-dimensional target: long enough for vectors, short enough to share among threads.
 _BLOCK = 4096
-_REDUCED_BLOCK = 256
+_REDUCED_BLOCK = 128
+_HEADS = {"start_": "start of ", "marks_": "unique cells of ", "parts_": "partial results of "}
+# Nodes of serial nests that are joined at most.
+_JOINED = 200
 
 
 def nests_of(group: Group, program: Program, setting: Setting) -> Iterator[Nest]:
     """The nests of a group; nothing for a statement that leaves memory as it is."""
     for hint, plans, body in _bodies(group, setting):
-        nodes = tuple(hoisted(_outermost(body)))
+        nodes = hoisted(forwarded(_outermost(body), setting.types, setting.names))
         if not nodes:
             continue
         name = setting.names.fresh(f"{hint}{plans[-1].statement.target.tensor}")
         title = "\n".join(_title(plan.statement, program) for plan in plans)
-        yield Nest(name, f"start of {title}" if hint == "start_" else title, nodes, _work(plans, setting.tensors))
+        yield Nest(name, _HEADS.get(hint, "") + title, nodes, _work(plans, setting.tensors))
+
+
+def joined(nests: Sequence[Nest]) -> list[Nest]:
+    """Consecutive nests without parallel loops as one: every nest costs a compilation."""
+    out: list[Nest] = []
+    for nest in nests:
+        if out and not _parallel(out[-1]) and not _parallel(nest) and _count(out[-1]) + _count(nest) <= _JOINED:
+            last = out.pop()
+            title = last.title if last.title == nest.title else f"{last.title}\n{nest.title}"
+            nest = Nest(nest.name, title, (*last.body, *nest.body), apply("add", last.work, nest.work))
+        out.append(nest)
+    return out
+
+
+def _parallel(nest: Nest) -> bool:
+    return any(isinstance(node, Loop) and node.parallel for node in nest.body)
+
+
+def _count(nest: Nest) -> int:
+    return sum(1 for _ in walk_nodes(nest.body))
 
 
 def _bodies(group: Group, setting: Setting) -> Iterator[tuple[str, tuple[Plan, ...], tuple[Node, ...]]]:
@@ -39,7 +65,12 @@ def _bodies(group: Group, setting: Setting) -> Iterator[tuple[str, tuple[Plan, .
         body = Body(first, setting)
         yield "start_", group.plans, body.start()
         yield "marks_", group.plans, body.clear_marks()
-        yield "nest_", group.plans, body.scattered()
+        yield "nest_", group.plans, _scattered(body, setting)
+        return
+    if len(group.plans) == 1 and in_parts(first):
+        parts, total = partial_sums(first, setting)
+        yield "parts_", group.plans, parts
+        yield "nest_", group.plans, total
         return
     if len(group.plans) == 1 and first.statement.unique:
         yield "marks_", group.plans, Body(first, setting).clear_marks()
@@ -54,23 +85,41 @@ def _bodies(group: Group, setting: Setting) -> Iterator[tuple[str, tuple[Plan, .
     yield "nest_", group.plans, nodes
 
 
+def _scattered(body: Body, setting: Setting) -> tuple[Node, ...]:
+    plan = body.plan
+    row = plan.row
+    reduced = set(plan.inner) - set(plan.cells)
+    if row is None or plan.outer or not reduced or plan.statement.unique:
+        return body.scattered()
+    if IndexValue(row) not in plan.statement.target.indices:
+        return body.scattered()
+    # Rows at data positions: every block of columns is one thread's.
+    return _in_blocks(row, plan.extent(row), _REDUCED_BLOCK, setting, body.scattered)
+
+
 def _blocks(plan: Plan, setting: Setting) -> tuple[Node, ...]:
     """A row cut into parallel blocks, where no other loop over cells is outside."""
-    row = plan.inner[-1]
+    body = Body(plan, setting)
     if plan.statement.unique:
-        return Body(plan, setting).cells()
-    extent = plan.extent(row)
+        return body.cells()
+    length = _BLOCK if plan.single else _REDUCED_BLOCK
+    row = plan.inner[-1]
+    return _in_blocks(row, plan.extent(row), length, setting, lambda block: body.cells(0, block))
+
+
+def _in_blocks(
+    row: str, extent: Expr, length: int, setting: Setting, make: Callable[[Block], tuple[Node, ...]]
+) -> tuple[Node, ...]:
     names = setting.names
     number = names.fresh("block")
     block = Block(row, names.fresh("low"), names.fresh("high"))
-    length = integer(_BLOCK if plan.single else _REDUCED_BLOCK)
-    body = Body(plan, setting).cells(0, block)
-    if not body:
+    nodes = make(block)
+    if not nodes:
         return ()
-    low = apply("mul", length, index(number))
-    high = apply("min", extent, apply("add", Local(block.low, "int64"), length))
-    count = apply("floor_div", apply("add", extent, apply("sub", length, integer(1))), length)
-    return (Loop(number, integer(0), count, 1, (Define(block.low, low), Define(block.high, high), *body), True),)
+    low = apply("mul", integer(length), index(number))
+    high = apply("min", extent, apply("add", Local(block.low, "int64"), integer(length)))
+    count = apply("floor_div", apply("add", extent, integer(length - 1)), integer(length))
+    return (Loop(number, integer(0), count, 1, (Define(block.low, low), Define(block.high, high), *nodes), True),)
 
 
 def _outermost(nodes: Sequence[Node]) -> tuple[Node, ...]:

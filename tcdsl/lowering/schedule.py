@@ -18,16 +18,17 @@ from dataclasses import dataclass
 import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.build import index
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index, reads
 from tcdsl.ir.program import Access, Statement, Tensor
 from tcdsl.lowering.boundaries import Declarations, interior
-from tcdsl.shapes.affine import NotAffine, condition_set
+from tcdsl.lowering.statements import box
+from tcdsl.shapes.affine import NotAffine
 from tcdsl.shapes.linear import linear_form
 from tcdsl.shapes.solve import target_variables
-from tcdsl.shapes.spaces import arranged
+from tcdsl.shapes.spaces import arranged, has_end
 
-__all__ = ["Plan", "box", "plan"]
+__all__ = ["Plan", "covers", "is_short", "plan"]
 
 # Loops shorter than this are not worth to be innermost.
 _SHORT = 16
@@ -63,15 +64,6 @@ class Plan:
         return self.tensor.shape[self.statement.target.indices.index(IndexValue(variable))]
 
 
-def box(plan_variables: tuple[tuple[str, Expr], ...], space: isl.Set) -> isl.Set:
-    """The points of ``space``'s space with ``0 <= variable < extent`` for the pairs given. Raises `NotAffine`."""
-    points = isl.Set.universe(space.get_space())
-    for name, extent in plan_variables:
-        points = points.intersect(condition_set(apply("ge", index(name), integer(0)), points))
-        points = points.intersect(condition_set(apply("lt", index(name), extent), points))
-    return points
-
-
 def plan(statement: Statement, tensors: Declarations, context: isl.Set) -> Plan:
     """The loop order of ``statement`` in a program with ``tensors``; ``context`` is what is known of the sizes."""
     tensor = tensors[statement.target.tensor]
@@ -88,7 +80,7 @@ def plan(statement: Statement, tensors: Declarations, context: isl.Set) -> Plan:
     determined = known and frozenset().union(*map(index_variables, indices)) <= set(cells)
     reduced = [name for name in statement.domain.variables if name not in cells]
     single = determined and not reduced
-    full = plain and single and statement.condition is None and _covers(statement, tensor, context)
+    full = plain and single and statement.condition is None and covers(statement, tensor, context)
     # With a border, isl makes the loops along the row.
     full = full and interior((statement.value,), statement.domain.set, cells, tensors) is None
     ranked = _ranked(statement)
@@ -109,7 +101,8 @@ def plan(statement: Statement, tensors: Declarations, context: isl.Set) -> Plan:
     return Plan(statement, tensor, cells, plain, outer, (*reduced, *row), scalar, single, False)
 
 
-def _covers(statement: Statement, tensor: Tensor, context: isl.Set) -> bool:
+def covers(statement: Statement, tensor: Tensor, context: isl.Set) -> bool:
+    """Whether a statement whose target's indices are its variables has a point for every cell of ``tensor``."""
     points = statement.domain.set.align_params(context.get_space())
     pairs = tuple(
         (axis.name, extent)
@@ -131,9 +124,10 @@ def _ranked(statement: Statement) -> list[str]:
     order = statement.domain.variables
 
     def rank(name: str) -> tuple[float, bool, bool, int]:
-        score: float = sum(_stride(name, access.indices) for access in accesses)
-        if _short(statement, name):
-            score -= len(accesses) + 1
+        # Large tensors count more.
+        score: float = sum(len(access.indices) * _stride(name, access.indices) for access in accesses)
+        if is_short(statement, name):
+            score -= sum(len(access.indices) for access in accesses) + 1
         along = last is not None and name in index_variables(last)
         return (-score, name not in target, not along, -order.index(name))
 
@@ -165,11 +159,13 @@ def _stride(name: str, indices: tuple[Expr, ...]) -> float:
     return -1
 
 
-def _short(statement: Statement, name: str) -> bool:
-    # Whether the loop's length is a small constant, whatever the sizes.
+def is_short(statement: Statement, name: str) -> bool:
+    """Whether the loop's length is a small constant, whatever the sizes."""
     line = arranged(statement.domain.set, (name,))
     line = line.project_out(isl.dim_type.param, 0, line.dim(isl.dim_type.param))
-    if not (line.dim_has_lower_bound(isl.dim_type.set, 0) and line.dim_has_upper_bound(isl.dim_type.set, 0)):
+    if line.is_empty():
+        return True
+    if not (has_end(line, 0, largest=False) and has_end(line, 0, largest=True)):
         return False
     low, high = line.dim_min_val(0), line.dim_max_val(0)
     return bool(high.to_python() - low.to_python() < _SHORT)

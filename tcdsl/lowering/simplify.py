@@ -1,0 +1,190 @@
+"""Programs without what is not needed: equal sizes under one name, statements that nobody reads, the same statement twice.
+
+IEEE semantics stay: nothing is reassociated, and ``x * 0`` stays what it is for an infinite x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import islpy as isl
+import numpy as np
+
+from tcdsl.ir.build import apply, constant, size
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.expressions import (
+    Apply,
+    Cast,
+    Constant,
+    Expr,
+    Read,
+    reads,
+    substitute,
+    transform,
+)
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.program import Keep, Program, Statement, Tensor
+from tcdsl.lowering.knowledge import equal_sizes
+from tcdsl.lowering.names import Names
+from tcdsl.lowering.statements import copy_statement, map_statement, tensors_read
+
+__all__ = ["needed", "own_outputs", "shared", "simplify", "with_equal_sizes"]
+
+
+def simplify(program: Program) -> Program:
+    """``program`` without constant parts, dead statements and repetitions."""
+    program = replace(program, statements=tuple(map_statement(each, folded) for each in program.statements))
+    return needed(shared(needed(program)))
+
+
+def own_outputs(program: Program, names: Names) -> Program:
+    """Every output is a tensor of its own: an input that is returned, or a tensor returned twice, is copied."""
+    inputs = {tensor.name for tensor in program.inputs}
+    seen: set[str] = set()
+    outputs: list[str] = []
+    copies: list[Statement] = []
+    tensors: list[Tensor] = []
+    for name in program.outputs:
+        if name not in inputs and name not in seen:
+            outputs.append(name)
+        else:
+            tensor = program.tensor(name)
+            copy = names.fresh(name)
+            outputs.append(copy)
+            tensors.append(replace(tensor, name=copy, label=tensor.label or tensor.name))
+            copies.append(copy_statement(tensor, copy, names))
+        seen.add(name)
+    if not copies:
+        return program
+    # An input is returned as it was at the call: copies of inputs come first, before anything changes.
+    first = tuple(each for each in copies if _source(each) in inputs)
+    last = tuple(each for each in copies if _source(each) not in inputs)
+    return replace(
+        program,
+        tensors=(*program.tensors, *tensors),
+        statements=(*first, *program.statements, *last),
+        outputs=tuple(outputs),
+    )
+
+
+def _source(copy: Statement) -> str:
+    return next(reads(copy.value)).tensor
+
+
+def with_equal_sizes(program: Program) -> Program:
+    """One name for sizes that the assertions make equal, so that bounds do not need both."""
+    names = equal_sizes(program)
+    if not names:
+        return program
+    replacements: dict[Expr, Expr] = {size(old): size(new) for old, new in names.items()}
+
+    def rule(expr: Expr) -> Expr:
+        return substitute(expr, replacements)
+
+    def rewritten(statement: Statement) -> Statement:
+        return replace(map_statement(statement, rule), domain=_with_sizes(statement.domain, names))
+
+    return replace(
+        program,
+        inputs=tuple(_with_shape(tensor, replacements) for tensor in program.inputs),
+        tensors=tuple(_with_shape(tensor, replacements) for tensor in program.tensors),
+        statements=tuple(rewritten(statement) for statement in program.statements),
+    )
+
+
+def _with_shape(tensor: Tensor, replacements: dict[Expr, Expr]) -> Tensor:
+    return replace(tensor, shape=tuple(substitute(extent, replacements) for extent in tensor.shape))
+
+
+def _with_sizes(domain: Domain, names: dict[str, str]) -> Domain:
+    points = domain.set
+    for old, new in names.items():
+        position = points.find_dim_by_name(isl.dim_type.param, old)
+        if position < 0:
+            continue
+        other = points.find_dim_by_name(isl.dim_type.param, new)
+        if other < 0:
+            points = points.set_dim_name(isl.dim_type.param, position, new)
+        else:
+            points = points.equate(isl.dim_type.param, position, isl.dim_type.param, other)
+            points = points.project_out(isl.dim_type.param, position, 1)
+    return domain if points is domain.set else Domain.from_set(points)
+
+
+def needed(program: Program) -> Program:
+    """Without the statements that neither an output nor an update depends on."""
+    wanted = {*program.outputs, *(name for _, name in program.updates)}
+    statements: list[Statement] = []
+    for statement in reversed(program.statements):
+        if statement.target.tensor in wanted:
+            statements.append(statement)
+            wanted.update(tensors_read(statement))
+    tensors = tuple(tensor for tensor in program.tensors if tensor.name in wanted)
+    return replace(program, statements=tuple(reversed(statements)), tensors=tensors)
+
+
+def shared(program: Program) -> Program:
+    """Of statements that compute the same tensor, only the first; outputs and updates keep theirs."""
+    fixed = {*program.outputs, *(name for _, name in program.updates)}
+    known: dict[object, str] = {}
+    same: dict[str, str] = {}
+    statements: list[Statement] = []
+    for statement in program.statements:
+        if same:
+            statement = _reading(statement, same)
+        tensor = program.tensor(statement.target.tensor)
+        key = (replace(statement, target=replace(statement.target, tensor="")), tensor.dtype, tensor.shape)
+        if key in known and tensor.name not in fixed:
+            same[tensor.name] = known[key]
+            continue
+        known.setdefault(key, tensor.name)
+        statements.append(statement)
+    if not same:
+        return program
+    tensors = tuple(tensor for tensor in program.tensors if tensor.name not in same)
+    return replace(program, statements=tuple(statements), tensors=tensors)
+
+
+def _reading(statement: Statement, same: dict[str, str]) -> Statement:
+    def rule(expr: Expr) -> Expr:
+        return transform(
+            expr,
+            lambda node: (
+                replace(node, tensor=same[node.tensor]) if isinstance(node, Read) and node.tensor in same else node
+            ),
+        )
+
+    statement = map_statement(statement, rule)
+    if isinstance(statement.start, Keep) and statement.start.tensor in same:
+        statement = replace(statement, start=Keep(same[statement.start.tensor]))
+    return statement
+
+
+def folded(expr: Expr) -> Expr:
+    """``expr`` with constant parts computed, in their own types, as NumPy computes them."""
+    return transform(expr, _fold)
+
+
+def _fold(node: Expr) -> Expr:
+    match node:
+        case Cast(operand=Constant(value=value, dtype=source), dtype=dtype):
+            with np.errstate(all="ignore"):
+                number = np.asarray(value, source).astype(dtype)[()]
+            return constant(number.item(), dtype, node.span)
+        case Apply(primitive="where" | "and_" | "or_"):
+            return apply(node.primitive, *node.arguments, span=node.span)
+        case Apply(arguments=arguments) if all(isinstance(part, Constant) for part in arguments):
+            return _evaluated(node)
+        case Apply():
+            return apply(node.primitive, *node.arguments, span=node.span)
+        case _:
+            return node
+
+
+def _evaluated(node: Apply) -> Expr:
+    numbers = [np.dtype(part.dtype).type(part.value) for part in node.arguments if isinstance(part, Constant)]
+    if node.primitive in ("floor_div", "mod") and numbers[1] == 0:
+        return node
+    with np.errstate(all="ignore"):
+        result = np.dtype(node.dtype).type(PRIMITIVES[node.primitive].evaluate(*numbers))
+    return constant(result.item(), node.dtype, node.span)

@@ -1,0 +1,90 @@
+"""Statements, rewritten and asked what they touch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import islpy as isl
+
+from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Boundary, Expr, Read, reads, substitute
+from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Tensor
+from tcdsl.lowering.names import Names
+from tcdsl.shapes.affine import condition_set, universe
+
+__all__ = [
+    "box",
+    "copy_statement",
+    "map_statement",
+    "renamed_statement",
+    "statement_expressions",
+    "statement_reads",
+    "tensors_read",
+]
+
+
+def statement_expressions(statement: Statement) -> Iterator[Expr]:
+    """Every expression of ``statement``."""
+    yield from statement.target.indices
+    yield statement.value
+    if statement.condition is not None:
+        yield statement.condition
+    if isinstance(statement.start, Fill):
+        yield statement.start.value
+
+
+def statement_reads(statement: Statement) -> Iterator[Read]:
+    """Every read of ``statement``, except of the version that it starts from."""
+    for expr in statement_expressions(statement):
+        yield from reads(expr)
+
+
+def tensors_read(statement: Statement) -> set[str]:
+    """The tensors whose cells ``statement`` needs, that from which it starts included."""
+    found = {read.tensor for read in statement_reads(statement)}
+    return found | ({statement.start.tensor} if isinstance(statement.start, Keep) else set())
+
+
+def map_statement(statement: Statement, rule: Callable[[Expr], Expr]) -> Statement:
+    """``statement`` with ``rule`` applied to each of its expressions; the domain stays."""
+    condition, start = statement.condition, statement.start
+    return replace(
+        statement,
+        target=replace(statement.target, indices=tuple(rule(axis) for axis in statement.target.indices)),
+        start=Fill(rule(start.value)) if isinstance(start, Fill) else start,
+        value=rule(statement.value),
+        condition=None if condition is None else rule(condition),
+    )
+
+
+def renamed_statement(statement: Statement, wanted: Mapping[str, str]) -> Statement:
+    """``statement`` with its index variables renamed."""
+    replacements: dict[Expr, Expr] = {index(old): index(new) for old, new in wanted.items() if old != new}
+    if not replacements:
+        return statement
+    points = statement.domain.set
+    for k, name in enumerate(statement.domain.variables):
+        points = points.set_dim_name(isl.dim_type.set, k, wanted[name])
+    statement = map_statement(statement, lambda expr: substitute(expr, replacements))
+    return replace(statement, domain=Domain.from_set(points))
+
+
+def copy_statement(tensor: Tensor, name: str, names: Names) -> Statement:
+    """``name[c] = tensor[c]`` for all cells."""
+    variables = tuple(names.fresh("c") for _ in tensor.shape)
+    cell = tuple(index(variable) for variable in variables)
+    value = Read(tensor.name, cell, (Boundary.SKIP,) * len(cell), compute_dtype(tensor.dtype))
+    points = box(tuple(zip(variables, tensor.shape, strict=True)), universe(variables, ()))
+    return Statement(Access(name, cell), "assign", Neutral(), value, Domain.from_set(points), span=tensor.span)
+
+
+def box(extents: Sequence[tuple[str, Expr]], space: isl.Set) -> isl.Set:
+    """The points of the space of ``space`` with ``0 <= variable < extent`` for the pairs given. Raises `NotAffine`."""
+    points = isl.Set.universe(space.get_space())
+    for name, extent in extents:
+        points = points.intersect(condition_set(apply("ge", index(name), integer(0)), points))
+        points = points.intersect(condition_set(apply("lt", index(name), extent), points))
+    return points

@@ -26,6 +26,7 @@ from tcdsl.frontend.recognition import recognize
 from tcdsl.frontend.reductions import Loops, leading_loops, reduce_given
 from tcdsl.frontend.stores import store
 from tcdsl.frontend.symbols import SymbolicTensor
+from tcdsl.frontend.truth_targets import record_truth
 from tcdsl.frontend.values import Value
 from tcdsl.ir.expressions import Boundary, Expr
 from tcdsl.ir.program import Access
@@ -45,6 +46,8 @@ def evaluate_statement(
     """
     sketch = sketch_statement(node, state, environment, builder)
     try:
+        if isinstance(state, Existing) and sketch.dtype != state.tensor.dtype:
+            return record_truth(sketch, state.tensor, builder)
         return builder.record(sketch, state.label)
     except ShapeError as error:
         if not isinstance(state, Existing) or not error.diagnostics:

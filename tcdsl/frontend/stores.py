@@ -80,12 +80,8 @@ def _logical(accumulate: str, dtype: str, start: Start, value: Value, span: Span
     if is_boolean(dtype):
         return Store(accumulate, dtype, start, value.expr)
     if isinstance(start, Keep):
-        raise Diagnostic(
-            DtypeError,
-            f"`{'|=' if accumulate == 'or' else '&='}` accumulates truth values, and the target holds {dtype}",
-            span,
-            hint="accumulate into a bool tensor; `>>=` is the maximum and `<<=` the minimum",
-        ).error()
+        # Numbers become truth values only where the statement writes: `tcdsl.frontend.truth_targets` sees to it.
+        return Store(accumulate, "bool", Neutral(), value.expr)
     # A numeric target that starts anew holds 0 and 1, of which max is or and min is and.
     compute = compute_dtype(dtype)
     start = Fill(constant(0 if accumulate == "or" else 1, compute))

@@ -196,9 +196,10 @@ class PointEvaluator:
         label, extent = self.labels[tensor], self.arrays[tensor].shape[axis]
         point = ", ".join(f"{name} = {value}" for name, value in zip(self.variables, frame, strict=False))
         notes = (f"at {point}",) if point else ()
-        fact = f"index {position} is out of range for axis {axis} of {label}, which has {extent} cells"
-        kind: type[TcdslError] = DataIndexError
+        # In the words of compiled code, which finds the same faults.
+        fact = f"index {position} is out of range for axis {axis} of `{label}`, which has extent {extent}"
         if boundary is Boundary.SKIP:
-            kind = InternalRangeError
             fact = f"{fact}, although its domain says that it is in range"
-        return Diagnostic(kind, fact, span or self.span, notes).error()
+            return Diagnostic(InternalRangeError, fact, span or self.span, notes).error()
+        hint = 'write get(..., default) to read a default there, or decorate with oob="skip" or oob="clamp"'
+        return Diagnostic(DataIndexError, fact, span or self.span, notes, hint).error()

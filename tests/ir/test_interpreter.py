@@ -272,7 +272,7 @@ tensor y: float32[1]
 y[i] = x[{boundary}(i)]  for [i]: i = 0
 return y
 """
-    with pytest.raises(DataIndexError, match="index 0 is out of range for axis 0 of x, which has 0 cells"):
+    with pytest.raises(DataIndexError, match="index 0 is out of range for axis 0 of `x`, which has extent 0"):
         run(text, floats())
 
 
@@ -347,8 +347,9 @@ def test_a_data_index_out_of_range_names_everything(value: int) -> None:
         run(GATHER, np.zeros((3, 2), "float32"), np.array([0, value]))
     assert isinstance(caught.value, IndexError)
     assert str(caught.value).split("\n") == [
-        f"index {value} is out of range for axis 0 of embedding, which has 3 cells",
+        f"index {value} is out of range for axis 0 of `embedding`, which has extent 3",
         "    at i = 1, d = 0",
+        'write get(..., default) to read a default there, or decorate with oob="skip" or oob="clamp"',
     ]
 
 
@@ -366,7 +367,7 @@ def test_scatter() -> None:
     same(run_one(SCATTER.format(options="with oob skip"), outside), [1, 0, 1], "int64")
     same(run_one(SCATTER.format(options="with oob clamp"), outside), [2, 0, 3], "int64")
     with pytest.raises(
-        DataIndexError, match="index -1 is out of range for axis 0 of histogram, which has 3 cells\n    at i = 1"
+        DataIndexError, match="index -1 is out of range for axis 0 of `histogram`, which has extent 3\n    at i = 1"
     ):
         run(SCATTER.format(options=""), outside)
 

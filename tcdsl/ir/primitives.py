@@ -101,6 +101,7 @@ def _floor_div(a: Any, b: Any) -> Any:
 _ROWS = (
     # unary, any type
     Primitive("id", 1, "any", lambda a: a, "{0}", ("g",)),
+    Primitive("stop_gradient", 1, "any", lambda a: a, "{0}", ("0",)),
     Primitive("neg", 1, "number", np.negative, "-{0}", ("-g",), operator="-", index=True),
     Primitive("abs", 1, "number", np.abs, "absolute({0})", ("g * sign(a)",)),
     Primitive("square", 1, "number", np.square, "square({0})", ("2 * g * a",)),

@@ -23,6 +23,7 @@ __all__ = ["COMPILING", "Executable"]
 
 # isl contexts and Numba's compiler are not made for several threads at once.
 COMPILING = threading.RLock()
+_REMEMBERED_SHAPES = 256
 
 
 class Executable:
@@ -36,6 +37,7 @@ class Executable:
         self._plan = SizePlan(program)
         self._kernel: dict[bool, Kernel] = {}
         self._compiled: dict[tuple[Any, ...], CompiledKernel] = {}
+        self._sizes: dict[tuple[tuple[int, ...], ...], dict[str, int]] = {}
 
     @property
     def kernels(self) -> int:
@@ -54,7 +56,7 @@ class Executable:
     def compiled(self, contiguous: tuple[bool, ...], current: Settings | None = None) -> CompiledKernel:
         """The machine code for inputs of this layout."""
         current = current or settings()
-        key = (contiguous, current.optimize, current.cache_dir, current.debug, current.check)
+        key = (contiguous, current)
         found = self._compiled.get(key)
         if found is None:
             with COMPILING:
@@ -76,7 +78,14 @@ class Executable:
 
     def sizes(self, arrays: Sequence[np.ndarray]) -> dict[str, int]:
         """The sizes for these inputs; a `ShapeError` if they do not fit."""
-        return self._plan.bind([array.shape for array in arrays])
+        shapes = tuple([array.shape for array in arrays])
+        known = self._sizes.get(shapes)
+        if known is None:
+            known = self._plan.bind(shapes)
+            if len(self._sizes) >= _REMEMBERED_SHAPES:
+                self._sizes.clear()
+            self._sizes[shapes] = known
+        return known
 
     def run(
         self,
@@ -91,7 +100,7 @@ class Executable:
         current = settings()
         if sizes is None:
             sizes = self.sizes(arrays)
-        compiled = self.compiled(tuple(array.flags.c_contiguous for array in arrays), current)
+        compiled = self.compiled(tuple([array.flags.c_contiguous for array in arrays]), current)
         results = compiled.run(arrays, sizes, outputs, current.threads or None)
         if "nan" in current.check:
             _search_nan(self.program, results)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
-from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.errors import ConfigurationError, DslSyntaxError
 from tcdsl.frontend.source import Source, check_decorators, read_source
-from tcdsl.runtime.arguments import Argument, Call, Signature
+from tcdsl.runtime.arguments import Signature
+from tcdsl.runtime.memory import check_written, output_buffers
 
 if TYPE_CHECKING:
     from tcdsl.frontend.session import Session
@@ -95,17 +94,14 @@ class TensorFunction:
 
         if current_session() is not None:
             return self.inline(*arguments, **keywords)
+        if out is None:
+            return self.staging.run(self.signature, arguments, keywords)
         call = self.signature.call(arguments, keywords)
         entry, arrays = self.staging.entry(call)
-        program = entry.executable.program
-        if program.updates:
-            _check_written(self.__name__, call, arrays, [t.name for t in program.inputs], dict(program.updates))
+        check_written(entry.executable.program, arrays, call)
         sizes = entry.executable.sizes(arrays)
-        buffers = None if out is None else _buffers(self.__name__, out, entry, arrays, sizes)
-        results = entry.executable.run(arrays, buffers, sizes)
-        if buffers is not None:
-            return out
-        return entry.structure.build([array if array.ndim else array[()] for array in results])
+        entry.executable.run(arrays, output_buffers(entry.executable.program, out, arrays, sizes), sizes)
+        return out
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
@@ -177,77 +173,6 @@ def _by_name(module: str, qualname: str) -> Any:
     for part in qualname.split("."):
         found = getattr(found, part)
     return found
-
-
-def _check_written(
-    name: str, call: Call, arrays: Sequence[np.ndarray], inputs: Sequence[str], updates: dict[str, str]
-) -> None:
-    # Written memory must be the caller's own writable array, and no other argument's.
-    given: dict[int, Argument] = {id(argument.array): argument for argument in call.arguments}
-    for position, (tensor, array) in enumerate(zip(inputs, arrays, strict=True)):
-        if tensor not in updates:
-            continue
-        argument = given.get(id(array))
-        if argument is not None and not isinstance(argument.given, np.ndarray):
-            raise Diagnostic(
-                DtypeError,
-                f"{name}() writes to `{tensor}`, which is a {type(argument.given).__name__}",
-                hint="pass a NumPy array, whose memory can be written",
-            ).error()
-        if not array.flags.writeable:
-            raise Diagnostic(
-                ShapeError, f"{name}() writes to `{tensor}`, but the array is read-only", hint="pass a copy: `x.copy()`"
-            ).error()
-        if array.size and _overlaps_itself(array):
-            raise Diagnostic(
-                ShapeError,
-                f"{name}() writes to `{tensor}`, but several of its cells share memory (strides {array.strides})",
-                hint="pass a copy: `x.copy()`",
-            ).error()
-        for other_position, other in enumerate(arrays):
-            if other_position != position and np.may_share_memory(array, other) and np.shares_memory(array, other):
-                raise Diagnostic(
-                    ShapeError,
-                    f"{name}() writes to `{tensor}`, which shares memory with `{inputs[other_position]}`",
-                    hint="pass arrays that do not overlap, or a copy of one of them",
-                ).error()
-
-
-def _overlaps_itself(array: np.ndarray) -> bool:
-    # Sorted by stride, every axis must step over all that the smaller ones reach.
-    axes = sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1)
-    reach = array.itemsize
-    for stride, extent in axes:
-        if stride < reach:
-            return True
-        reach += stride * (extent - 1)
-    return False
-
-
-def _buffers(name: str, out: Any, entry: Any, arrays: Sequence[np.ndarray], sizes: dict[str, int]) -> list[np.ndarray]:
-    from tcdsl.ir.sizes import evaluate_size
-
-    program = entry.executable.program
-    buffers = list(out) if isinstance(out, tuple | list) else [out]
-    if len(buffers) != len(program.outputs):
-        raise ConfigurationError(f"{name}(): out has {len(buffers)} arrays for {len(program.outputs)} outputs")
-    for buffer, output in zip(buffers, program.outputs, strict=True):
-        tensor = program.tensor(output)
-        shape = tuple(evaluate_size(extent, sizes) for extent in tensor.shape)
-        if not isinstance(buffer, np.ndarray) or str(buffer.dtype) != tensor.dtype or buffer.shape != shape:
-            got = f"{buffer.dtype}{list(buffer.shape)}" if isinstance(buffer, np.ndarray) else type(buffer).__name__
-            raise Diagnostic(
-                ShapeError, f"{name}(): the output `{tensor.label}` is {tensor.dtype}{list(shape)}, but out is {got}"
-            ).error()
-        if not buffer.flags.writeable or not buffer.flags.c_contiguous:
-            raise Diagnostic(
-                ShapeError, f"{name}(): out must be writable and row-major", hint="allocate it with np.empty"
-            ).error()
-        if any(np.may_share_memory(buffer, other) and np.shares_memory(buffer, other) for other in arrays):
-            raise Diagnostic(
-                ShapeError, f"{name}(): out shares memory with an argument", hint="allocate it anew"
-            ).error()
-    return buffers
 
 
 def _decorate(function: Any, in_place: bool, oob: str) -> TensorFunction:

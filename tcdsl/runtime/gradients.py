@@ -61,9 +61,7 @@ class DerivedFunction:
 
         if current_session() is not None:
             return self._staging.inline(arguments, keywords)
-        entry, arrays = self._staging.entry(self.signature.call(arguments, keywords))
-        results = entry.executable.run(arrays)
-        return entry.structure.build([array if array.ndim else array[()] for array in results])
+        return self._staging.run(self.signature, arguments, keywords)
 
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the reference interpreter on the derivative's program."""

@@ -10,7 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +19,15 @@ from tcdsl.frontend.symbols import SymbolicNumber
 from tcdsl.ir.build import cast
 from tcdsl.ir.expressions import Read
 from tcdsl.ir.program import AxisExtent, Program
-from tcdsl.runtime.arguments import Argument, Call, tensor_argument
+from tcdsl.runtime.arguments import Argument, Call, Signature, tensor_argument
 from tcdsl.runtime.execution import COMPILING, Executable
+from tcdsl.runtime.memory import check_written
 from tcdsl.runtime.structure import Structure
+
+if TYPE_CHECKING:
+    from tcdsl.runtime.repeated import RepeatedCall
+
+_REMEMBERED_SHAPES = 256
 
 __all__ = ["CacheInfo", "Entry", "StagedFunction", "Traced", "symbolic_argument"]
 
@@ -46,6 +52,7 @@ class Entry:
     readings: tuple[Any, ...]
     constants: Mapping[int | str, Any]
     hits: int = 0
+    guarded: set[tuple[tuple[int, ...], ...]] = field(default_factory=set)
 
     def arrays(self, call: Call) -> list[np.ndarray] | None:
         """The program's inputs for ``call``, or ``None`` if this entry does not serve it."""
@@ -65,11 +72,30 @@ class Entry:
                 if array.dtype != tensor.dtype or array.ndim != len(tensor.shape):
                     return None
                 arrays.append(array)
-        if self.guards:
-            sizes = _raw_sizes(self.executable.program, arrays)
-            if not all(guard.holds(sizes) for guard in self.guards):
-                return None
-        return arrays
+        return arrays if self.serves(arrays) else None
+
+    def run(self, arrays: list[np.ndarray], call: Call | None = None) -> Any:
+        """Run on the program's inputs and put the results into their structure."""
+        program = self.executable.program
+        if program.updates:
+            check_written(program, arrays, call)
+        results = self.executable.run(arrays)
+        return self.structure.build([array if array.ndim else array[()] for array in results])
+
+    def serves(self, arrays: Sequence[np.ndarray]) -> bool:
+        """Whether the guards hold for the shapes of these arrays."""
+        if not self.guards:
+            return True
+        shapes = tuple([array.shape for array in arrays])
+        if shapes in self.guarded:
+            return True
+        sizes = _raw_sizes(self.executable.program, arrays)
+        if not all(guard.holds(sizes) for guard in self.guards):
+            return False
+        if len(self.guarded) >= _REMEMBERED_SHAPES:
+            self.guarded.clear()
+        self.guarded.add(shapes)
+        return True
 
 
 def _raw_sizes(program: Program, arrays: Sequence[np.ndarray]) -> dict[str, int]:
@@ -129,6 +155,7 @@ class StagedFunction(ABC):
     def __init__(self) -> None:
         self._entries: dict[tuple[Any, ...], list[Entry]] = {}
         self._misses = 0
+        self.repeated: RepeatedCall | None = None
         self._lock = threading.RLock()
 
     @abstractmethod
@@ -144,7 +171,7 @@ class StagedFunction(ABC):
 
     def entry(self, call: Call) -> tuple[Entry, list[np.ndarray]]:
         """The staged program that serves ``call``, and the program's inputs."""
-        for found in self._entries.get(call.key, ()):
+        for found in tuple(self._entries.get(call.key, ())):
             arrays = found.arrays(call)
             if arrays is not None:
                 found.hits += 1
@@ -198,6 +225,26 @@ class StagedFunction(ABC):
         """What the function calls the extents of the parameter ``label``."""
         return ()
 
+    def run(self, signature: Signature, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """Run on concrete arguments, by the short way if the call is like the one before."""
+        repeated = self.repeated
+        if repeated is not None:
+            arrays = repeated.arrays(arguments, keywords)
+            if arrays is not None and repeated.entry.serves(arrays):
+                repeated.entry.hits += 1
+                return repeated.entry.run(arrays)
+        call = signature.call(arguments, keywords)
+        entry, arrays = self.entry(call)
+        result = entry.run(arrays, call)
+        self._remember(entry, call, keywords)
+        return result
+
+    def _remember(self, entry: Entry, call: Call, keywords: Mapping[str, Any]) -> None:
+        from tcdsl.runtime.repeated import RepeatedCall
+
+        repeated = RepeatedCall(entry, call, keywords)
+        self.repeated = repeated if repeated.usable else None
+
     def program_of(self, call: Call) -> Program:
         """The program that serves ``call``."""
         return self.entry(call)[0].executable.program
@@ -219,6 +266,7 @@ class StagedFunction(ABC):
         """Forget all staged programs and loaded kernels (the cache directory stays)."""
         self._entries.clear()
         self._misses = 0
+        self.repeated = None
 
 
 def _printable(key: tuple[Any, ...], entry: Entry) -> str:

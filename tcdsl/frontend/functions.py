@@ -36,6 +36,7 @@ class PrimitiveFunction:
         self.__doc__ = f"The primitive `{name}` of the language, elementwise."
 
     def __call__(self, *arguments: Any) -> Any:
+        """Apply the primitive to arrays and numbers, symbolic or concrete."""
         row = PRIMITIVES[self.__tcdsl_name__]
         if len(arguments) != row.arity:
             raise TypeError(f"{row.name}() takes {row.arity} arguments, not {len(arguments)}")
@@ -57,6 +58,7 @@ class CastFunction:
         self.__name__ = name
 
     def __call__(self, argument: Any) -> Any:
+        """Convert an array or a number, symbolic or concrete."""
         if _is_symbolic(argument):
             from tcdsl.frontend.calls import call_function
 

@@ -41,7 +41,7 @@ def check_written(program: Program, arrays: Sequence[np.ndarray], call: Call | N
         if not array.flags.c_contiguous and array.size and _overlaps_itself(array):
             raise Diagnostic(
                 ShapeError,
-                f"{program.name}() writes to `{label}`, but several of its cells share memory (strides {array.strides})",
+                f"{program.name}() writes to `{label}`, but some of its cells share memory (strides {array.strides})",
                 hint="pass a copy: `x.copy()`",
             ).error()
         for other_position, other in enumerate(arrays):

@@ -1,7 +1,7 @@
 """The short way for a repeated call: same types, ranks, layouts and configuration as the call before, other arrays.
 
-A call of a small kernel costs a few microseconds, so finding its program must not cost more. What `StagedFunction.entry` looks up
-is checked here against one remembered call, by identity where that decides; anything else takes the long way.
+A call of a small kernel costs a few microseconds, so finding its program must not cost more. What `StagedFunction.entry`
+looks up is checked here against one remembered call, by identity where that decides; anything else takes the long way.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def test_a_number_of_an_assignment_is_one_statement() -> None:
     @op
     def step(p, g, *, rate):
         update = p - rate * (g + 0.5)
-        return update
+        return update  # noqa: RET504  # the binding names the statement
 
     text = step.explain("ir", np.ones(3), np.ones(3), rate=0.1)
     assert text.count("update[i] =") == 1
@@ -186,13 +186,22 @@ def test_a_number_of_an_assignment_is_one_statement() -> None:
         (lambda x: x[0, 0, 0], "3 indices on an array of rank 2"),
         (lambda x: x["a"], "a str as an index"),
         (lambda x: x[::0], "a slice with step 0"),
-        (lambda x: x + [1.0], "a list does not take part"),
-        (lambda x: np.cbrt(x), "np.cbrt is not a primitive"),
+        (
+            lambda x: x + [1.0],  # noqa: RUF005
+            "a list does not take part",
+        ),
+        (
+            lambda x: np.cbrt(x),  # noqa: PLW0108
+            "np.cbrt is not a primitive",
+        ),
         (lambda x: x.sum(axis=2), "axis 2 of an array of rank 2"),
         (lambda x: x @ 2.0, "`@` takes arrays of rank 1 or more"),
         (lambda x: 1 if x[0, 0] > 0 else 2, "not known while the function is staged"),
         (lambda x: list(range(x.shape[0])), "not known while the function is staged"),
-        (lambda x: [row for row in x], "in a loop"),
+        (
+            lambda x: [row for row in x],  # noqa: C416
+            "in a loop",
+        ),
         (lambda x: float(x[0, 0]), "as a float"),
     ],
 )

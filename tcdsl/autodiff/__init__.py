@@ -1,7 +1,7 @@
 """Differentiation: programs in, programs out.
 
-``adjoint(matmul, ["A"])`` pulls a derivative of the outputs back to the inputs, ``gradient`` does for a loss of one element,
-``tangent`` pushes directions forward. The results are programs like any other: they print, run and can be
+``adjoint(matmul, ["A"])`` pulls a derivative of the outputs back to the inputs, ``gradient`` does for a loss of one
+element, ``tangent`` pushes directions forward. The results are programs like any other: they print, run and can be
 differentiated again.
 """
 

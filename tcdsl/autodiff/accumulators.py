@@ -1,8 +1,8 @@
 """The transposition of accumulators: how the derivative of a statement's target reaches its values and its start.
 
 Sums pass it on as it is, stores to the value that wrote the cell last. Where each cell is written at most once, any
-accumulator is elementwise, ``new = primitive(old, value)``, and the primitive's rows of derivatives say it all. The other
-reductions are in `tcdsl.autodiff.reductions`.
+accumulator is elementwise, ``new = primitive(old, value)``, and the primitive's rows of derivatives say it all. The
+other reductions are in `tcdsl.autodiff.reductions`.
 """
 
 from __future__ import annotations
@@ -81,9 +81,10 @@ def _overwritten(this: StatementTransposition, value: Expr) -> str:
 def old_and_new_shares(
     statement: Statement, bindings: Mapping[str, Expr], old_seed: Expr | None, new_seed: Expr | None
 ) -> tuple[Expr | None, Expr | None]:
-    """For ``new = primitive(old, value)``, the primitive's rows by ``old`` and by ``value``, or ``None`` where they are zero.
+    """For ``new = primitive(old, value)``, the rows by ``old`` and by ``value``, or ``None`` where they are zero.
 
-    ``bindings`` has ``a`` (the old cell), ``b`` (the value) and ``y`` (the new cell); a seed that is ``None`` gives ``None``.
+    ``bindings`` has ``a`` (the old cell), ``b`` (the value) and ``y`` (the new cell); a seed that is ``None`` gives
+    ``None``.
     """
     if isinstance(statement.start, Neutral) and statement.accumulate in _PASSING:
         return None, new_seed

@@ -25,12 +25,14 @@ def adjoint(
 ) -> Program:
     """The program that pulls derivatives of ``outputs`` back to the inputs ``wrt`` (a vector-Jacobian product).
 
-    ``adjoint(matmul, ["A", "B"])`` takes ``A: [N, K]``, ``B: [K, M]`` and the seed ``d_C: [N, M]`` and returns ``C``, ``d_A`` and ``d_B``.
+    ``adjoint(matmul, ["A", "B"])`` takes ``A: [N, K]``, ``B: [K, M]`` and the seed ``d_C: [N, M]`` and returns ``C``,
+    ``d_A`` and ``d_B``.
 
     Its inputs are the program's, followed by a seed ``d_<output>`` for each differentiated output (all floating ones
     by default), of that output's type and shape. Its outputs are the program's (unless ``keep_outputs`` is false),
-    followed by one adjoint ``d_<input>`` per name in ``wrt``, of that input's type and shape. A name that is taken gets a
-    number; the order is as given. Raises `DifferentiationError` for integer and bool tensors and for missing rules.
+    followed by one adjoint ``d_<input>`` per name in ``wrt``, of that input's type and shape. A name that is taken
+    gets a number; the order is as given. Raises `DifferentiationError` for integer and bool tensors and for missing
+    rules.
     """
     chosen = chosen_outputs(program, outputs)
     check_inputs(program, wrt)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.autodiff.regions import restrict
+from tcdsl.autodiff.regions import conjuncts, restrict
 from tcdsl.autodiff.tape import Tape
 from tcdsl.autodiff.writes import writes_each_cell_once
 from tcdsl.ir.build import apply
@@ -34,7 +34,7 @@ def with_brackets_in_domain(statement: Statement) -> Statement:
         return statement
     tape = Tape()
     before = statement.domain.set
-    points, left = restrict(before, _conjuncts(condition), tape.expand)
+    points, left = restrict(before, conjuncts(condition), tape.expand)
     thinner = _equations(points) > _equations(before)
     if not thinner and (not summing or writes_each_cell_once(statement)):
         return statement
@@ -42,12 +42,6 @@ def with_brackets_in_domain(statement: Statement) -> Statement:
     for test in reversed(left):
         inner = apply("where", test, inner, other)
     return replace(statement, value=inner, domain=Domain.from_set(points))
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    if isinstance(condition, Apply) and condition.primitive == "and_":
-        return [part for argument in condition.arguments for part in _conjuncts(argument)]
-    return [condition]
 
 
 def _equations(points: isl.Set) -> int:

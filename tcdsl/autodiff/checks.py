@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import TcdslError
-from tcdsl.ir.interpreter import interpret
 from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.interpreter import interpret
 from tcdsl.ir.program import Program
 
 __all__ = [
@@ -92,9 +92,9 @@ def check_adjoint(
 ) -> None:
     """Check ``adjoint(arguments, seeds)``, one array per position in ``wrt``, against differences of ``function``.
 
-    ``function(*arguments)`` returns a sequence of arrays; ``outputs`` are the positions of those that have seeds (all by
-    default). Two random directions and seeds; raises `DerivativeMismatchError` if the two sides of the dot-product identity
-    differ by more than ``tolerance`` times the larger of 1 and their size.
+    ``function(*arguments)`` returns a sequence of arrays; ``outputs`` are the positions of those that have seeds (all
+    by default). Two random directions and seeds; raises `DerivativeMismatchError` if the two sides of the dot-product
+    identity differ by more than ``tolerance`` times the larger of 1 and their size.
     """
     rng = np.random.default_rng(seed)
     values = [np.asarray(value) for value in function(*arguments)]
@@ -106,11 +106,11 @@ def check_adjoint(
         pulled = [np.asarray(array, np.float64) for array in adjoint(arguments, seeds)]
         for k, position in enumerate(wrt):
             if pulled[k].shape != np.shape(arguments[position]):
-                raise DerivativeMismatchError(
-                    f"the derivative by argument {position} has shape {pulled[k].shape}, not {np.shape(arguments[position])}"
-                )
-        left = sum(float(np.sum(s * pushed[k])) for s, k in zip(seeds, chosen, strict=True))
-        right = sum(float(np.sum(p * directions[k])) for p, k in zip(pulled, wrt, strict=True))
+                shape = np.shape(arguments[position])
+                message = f"the derivative by argument {position} has shape {pulled[k].shape}, not {shape}"
+                raise DerivativeMismatchError(message)
+        left = sum(float(np.sum(given * pushed[k])) for given, k in zip(seeds, chosen, strict=True))
+        right = sum(float(np.sum(p * np.asarray(directions[k]))) for p, k in zip(pulled, wrt, strict=True))
         _agree("dot-product identity <dy, J v> = <J^T dy, v>", left, right, tolerance)
 
 
@@ -124,7 +124,7 @@ def check_tangent(
     tolerance: float = TOLERANCE,
     seed: int = 0,
 ) -> None:
-    """Check ``tangent(arguments, directions)``, one array per differentiated output, against differences of ``function``."""
+    """Check ``tangent(arguments, directions)``, one array per chosen output, against differences of ``function``."""
     rng = np.random.default_rng(seed)
     directions = _directions(arguments, wrt, rng)
     expected = numeric_directional(function, arguments, directions)

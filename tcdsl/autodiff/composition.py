@@ -1,8 +1,8 @@
 """Reads of sparse tensors, composed with the writes that made them.
 
-``A[i, i] = x[i]`` read as ``A[j, j]`` is ``x[j]``: with w the map from points to the cells they write and r the map from points to
-the cells they read, the value comes from the point ``w^-1(r(v))``. Where no point writes the cell, it holds its start.
-A tensor that is only read in this way is never stored, so a diagonal costs N and not N squared.
+``A[i, i] = x[i]`` read as ``A[j, j]`` is ``x[j]``: with w the map from points to the cells they write and r the map
+from points to the cells they read, the value comes from the point ``w^-1(r(v))``. Where no point writes the cell, it
+holds its start. A tensor that is only read in this way is never stored, so a diagonal costs N and not N squared.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def is_sparse(statement: Statement, rank: int) -> bool:
         len(statement.domain.variables) < rank
         and statement.accumulate in ("assign", "add", "subtract")
         and statement.condition is None
-        and sum(isinstance(node, Apply) for node in walk(statement.value) if not is_affine_index(node)) <= _MOST_OPERATIONS
+        and sum(isinstance(node, Apply) for node in walk(statement.value) if not is_affine_index(node))
+        <= _MOST_OPERATIONS
         and affine_target(statement)
         and writes_each_cell_once(statement)
     )

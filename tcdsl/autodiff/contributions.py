@@ -92,9 +92,9 @@ class Contributions:
             for part in solve(made, lambda _: self._declare(declared, hint)):
                 made_of.append(part)
                 self._owner.append(_as_store(part))
-        if current is not None and 0 < len(made_of) <= _MOST_PARTS and known:
-            if all(_is_thin(part, len(declared.shape)) for part in made_of):
-                self.sparse[current] = tuple(made_of)
+        few = known and 0 < len(made_of) <= _MOST_PARTS
+        if current is not None and few and all(_is_thin(part, len(declared.shape)) for part in made_of):
+            self.sparse[current] = tuple(made_of)
         return current
 
     def _declare(self, tensor: Tensor, hint: str) -> str:

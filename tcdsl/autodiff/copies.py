@@ -66,9 +66,7 @@ def _copied(program: Program, statement: Statement) -> str | None:
     if isinstance(statement.start, Keep) and statement.domain.text.endswith(": false }"):
         return statement.start.tensor
     value = statement.value
-    plain = statement.accumulate == "assign" or (
-        statement.accumulate == "add" and isinstance(statement.start, Neutral)
-    )
+    plain = statement.accumulate == "assign" or (statement.accumulate == "add" and isinstance(statement.start, Neutral))
     if not plain or statement.condition is not None or not isinstance(value, Read) or value.fill is not None:
         return None
     variables = statement.domain.variables

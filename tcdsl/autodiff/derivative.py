@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tcdsl.autodiff.candidates import with_candidates_stored
 from tcdsl.autodiff.names import names_of
 from tcdsl.autodiff.regions import size_context
 from tcdsl.autodiff.scalar import carriers
@@ -76,6 +77,8 @@ class Derivative:
     """The part of a `tcdsl.autodiff.transposition.Transposition` that both modes share."""
 
     def __init__(self, program: Program, wrt: Sequence[str]) -> None:
+        active = active_tensors(program, wrt)
+        program = with_candidates_stored(program, active.__contains__)
         self.program = program
         self.names = names_of(program)
         self.context = size_context(program)

@@ -1,7 +1,8 @@
 """Simplification of one scalar step: constant folding and the identities that derivatives leave behind.
 
-Every identity keeps NaN and inf: ``0 * x`` stays, because ``x`` may be NaN; a term that a derivative rule says is zero is not
-built in the first place. ``x + 0`` becomes ``x``, which differs in the sign of a zero only, and rounding never changes.
+Every identity keeps NaN and inf: ``0 * x`` stays, because ``x`` may be NaN; a term that a derivative rule says is
+zero is not built in the first place. ``x + 0`` becomes ``x``, which differs in the sign of a zero only, and rounding
+never changes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Forward mode: the tangent of a program, a tangent statement beside each statement, over the same points.
 
-Sums, stores and elementwise accumulators follow the rows of the table of primitives. A reduction by another accumulator
-(a product, a maximum) has the tangent ``t_Y[f(v)] += w(v) * t_e(v)`` with the weights w that its transposition gives to the
-derivative of Y, so both modes share `tcdsl.autodiff.reductions`.
+Sums, stores and elementwise accumulators follow the rows of the table of primitives. A reduction by another
+accumulator (a product, a maximum) has the tangent ``t_Y[f(v)] += w(v) * t_e(v)`` with the weights w that its
+transposition gives to the derivative of Y, so both modes share `tcdsl.autodiff.reductions`.
 
 Source: Bernstein, Mara, Li, Maclaurin, Ragan-Kelley, "Differentiating a Tensor Language" (2020), section 3.
 """
@@ -38,11 +38,12 @@ def tangent(
 ) -> Program:
     """The program that pushes directions of the inputs ``wrt`` forward (a Jacobian-vector product).
 
-    ``tangent(matmul, ["A"])`` takes ``A``, ``B`` and the direction ``t_A: [N, K]`` and returns ``C`` and ``t_C: [N, M]``.
+    ``tangent(matmul, ["A"])`` takes ``A``, ``B`` and the direction ``t_A: [N, K]`` and returns ``C`` and
+    ``t_C: [N, M]``.
 
-    Its inputs are the program's, followed by one direction ``t_<input>`` per name in ``wrt``; its outputs are the program's
-    (unless ``keep_outputs`` is false), followed by ``t_<output>`` for each of ``outputs``, all floating ones by default. A
-    name that is taken gets a number. Raises `DifferentiationError` as `adjoint` does.
+    Its inputs are the program's, followed by one direction ``t_<input>`` per name in ``wrt``; its outputs are the
+    program's (unless ``keep_outputs`` is false), followed by ``t_<output>`` for each of ``outputs``, all floating
+    ones by default. A name that is taken gets a number. Raises `DifferentiationError` as `adjoint` does.
     """
     chosen = chosen_outputs(program, outputs)
     check_inputs(program, wrt)
@@ -54,7 +55,7 @@ def tangent(
         work.declared[direction.name] = direction
         work.tangents[name] = direction.name
         directions.append(direction)
-    for statement in program.statements:
+    for statement in work.program.statements:
         if statement.target.tensor in work.active:
             work.add_tangent(statement)
     found: list[str] = []
@@ -68,8 +69,8 @@ def tangent(
             name=f"{program.name}_tangent",
             inputs=(*program.inputs, *directions),
             sizes=program.sizes,
-            tensors=(*program.tensors, *work.made),
-            statements=(*program.statements, *work.statements),
+            tensors=(*work.program.tensors, *work.made),
+            statements=(*work.program.statements, *work.statements),
             outputs=(*(program.outputs if keep_outputs else ()), *found),
             updates=program.updates if keep_outputs else (),
             assertions=program.assertions,

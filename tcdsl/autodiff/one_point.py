@@ -71,5 +71,5 @@ def _solution(constraint: isl.Constraint, hull: isl.BasicSet, position: int) -> 
         for k in range(hull.dim(kind)):
             factor = constraint.get_coefficient_val(kind, k).to_python()
             if factor and not (kind == isl.dim_type.set and k == position):
-                terms[make(hull.get_dim_name(kind, k))] = -scale * factor
+                terms[make(str(hull.get_dim_name(kind, k)))] = -scale * factor
     return linear_expression(terms, -scale * constraint.get_constant_val().to_python())

@@ -33,7 +33,12 @@ _ReadAt = Callable[[str], Expr]
 
 
 def _tally(
-    this: StatementTransposition, name: str, dtype: str, accumulate: str, term: _Test, test: Callable[[Expr, _ReadAt], Expr]
+    this: StatementTransposition,
+    name: str,
+    dtype: str,
+    accumulate: str,
+    term: _Test,
+    test: Callable[[Expr, _ReadAt], Expr],
 ) -> str:
     """A tensor that accumulates ``term(e)`` over all values e of each cell, its start included, that pass ``test``."""
     start: Start = Neutral()

@@ -1,8 +1,8 @@
 """Where contributions go: the cells behind a read, as pieces on which every index is one affine expression.
 
-A read through ``clamp`` finds the first cell, the last one or its own: three pieces, and the sum over all positions that read a
-cell is the sum over the pieces. Periodic boundaries are pieces for one period on either side; what lies further out
-(shifts of more than a whole extent) keeps an index that is computed at run time.
+A read through ``clamp`` finds the first cell, the last one or its own: three pieces, and the sum over all positions
+that read a cell is the sum over the pieces. Periodic boundaries are pieces for one period on either side; what lies
+further out (shifts of more than a whole extent) keeps an index that is computed at run time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tcdsl.ir.program import AxisExtent, Program
 from tcdsl.shapes.affine import NotAffine, condition_set, function_of, universe
 from tcdsl.shapes.linear import normalized
 
-__all__ = ["Place", "box", "in_range", "places", "remapped", "restrict", "size_context"]
+__all__ = ["Place", "box", "conjuncts", "in_range", "places", "remapped", "restrict", "size_context"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +80,22 @@ def restrict(
     """``points`` where the affine ones of ``conditions`` hold, and the others. ``expand`` writes a condition out."""
     left: list[Expr] = []
     for condition in conditions:
-        whole = expand(condition)
-        if _conjuncts_hold(whole):
-            for part in _conjuncts(whole):
-                points = points.intersect(condition_set(part, points))
-        else:
-            left.append(condition)
+        parts = conjuncts(expand(condition))
+        affine = [part for part in parts if _is_affine(part)]
+        for part in affine:
+            points = points.intersect(condition_set(part, points))
+        left.extend([part for part in parts if part not in affine] if affine else [condition])
     return points, tuple(left)
 
 
-def _conjuncts(condition: Expr) -> list[Expr]:
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The parts of a conjunction: ``a and b and c`` has three."""
     if isinstance(condition, Apply) and condition.primitive == "and_":
-        return [part for argument in condition.arguments for part in _conjuncts(argument)]
+        return [part for argument in condition.arguments for part in conjuncts(argument)]
     return [condition]
 
 
-def _conjuncts_hold(condition: Expr) -> bool:
+def _is_affine(condition: Expr) -> bool:
     # Whether isl can speak of the condition; asked on a space without dimensions, where only the form matters.
     probe = universe(sorted(index_variables(condition)), ())
     try:

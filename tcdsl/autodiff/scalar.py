@@ -1,9 +1,10 @@
 """Derivatives of one scalar expression: which reads it depends on, and by how much.
 
-Reverse mode walks the steps of a `Tape` backwards, each primitive's row of `tcdsl.ir.primitives` saying what an argument
-gets. What stands in a branch of ``where`` carries the branch's condition along as a *guard*: its derivative is computed
-where the branch is taken and nowhere else, so that a read that is out of range, or a NaN, behind a false guard is never
-touched. Forward mode uses the same rows: they are linear in ``g``, so ``g`` may be the tangent of the argument.
+Reverse mode walks the steps of a `Tape` backwards, each primitive's row of `tcdsl.ir.primitives` saying what an
+argument gets. What stands in a branch of ``where`` carries the branch's condition along as a *guard*: its derivative
+is computed where the branch is taken and nowhere else, so that a read that is out of range, or a NaN, behind a false
+guard is never touched. Forward mode uses the same rows: they are linear in ``g``, so ``g`` may be the tangent of the
+argument.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Guards = tuple[Expr, ...]
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """A value and the conditions, in order, under which it may be computed; it counts as 0 elsewhere. All are leaves."""
+    """A value and the conditions, in order, under which it may be computed; it is 0 elsewhere. All are leaves."""
 
     guards: Guards
     value: Expr
@@ -116,12 +117,12 @@ def partials(
         match step:
             case Read(fill=None):
                 found.append(Partial(step, total.guards, total.value))
-            case Read():
-                inside = _inside(tape, step, extents(step.tensor))
-                if active(step.tensor):
-                    found.append(Partial(step, (*total.guards, inside), total.value))
+            case Read(tensor=tensor, fill=fill):
+                inside = _inside(tape, step, extents(tensor))
                 outside = tape.add(Apply("not_", (inside,), "bool"))
-                give(step.fill, Guarded((*total.guards, outside), total.value))
+                give(fill, Guarded((*total.guards, outside), total.value))
+                if active(tensor):
+                    found.append(Partial(step, (*total.guards, inside), total.value))
             case Cast(operand=operand):
                 give(operand, Guarded(total.guards, tape.add(Cast(total.value, operand.dtype))))
             case Apply(primitive="where", arguments=(condition, chosen, other)):
@@ -129,12 +130,11 @@ def partials(
                 give(chosen, Guarded((*total.guards, condition), total.value))
                 give(other, Guarded((*total.guards, opposite), total.value))
             case Apply(arguments=arguments):
-                value = result if result is not None and root == Local(name, step.dtype) else Local(name, step.dtype)
+                known = result if result is not None and root == Local(name, step.dtype) else Local(name, step.dtype)
                 for k, argument in enumerate(arguments):
                     if isinstance(argument, Local) and argument.name in received:
-                        share = _by_argument(tape, step, k, value, total.value)
-                        if share is not None:
-                            give(argument, Guarded(total.guards, share))
+                        share = _by_argument(tape, step, k, known, total.value)
+                        give(argument, Guarded(total.guards, share or constant(0, argument.dtype)))
     return found[::-1]
 
 
@@ -205,8 +205,8 @@ def tangent_step(
 ) -> Expr | None:
     """The tangent of ``root`` as a leaf, or ``None`` if it is zero: forward mode by the same rows.
 
-    ``tangent`` names the tangent of an active tensor, ``extents`` gives the shape of a tensor. ``result``, if given, is a leaf
-    that holds the value of ``root`` already.
+    ``tangent`` names the tangent of an active tensor, ``extents`` gives the shape of a tensor. ``result``, if given,
+    is a leaf that holds the value of ``root`` already.
     """
     tangents: dict[str, Expr] = {}
 

@@ -31,7 +31,7 @@ _MOST_READS = 4
 
 
 def with_thin_reads_composed(program: Program) -> Program:
-    """``program`` with ``A[j, j]`` replaced by ``x[j]`` where ``A[i, i] = x[i]`` is all that A holds, or all that is read."""
+    """``program`` with ``x[j]`` for ``A[j, j]`` where ``A[i, i] = x[i]`` is all that A holds, or all that is read."""
     makers = {statement.target.tensor: statement for statement in program.statements}
     results = {*program.outputs, *(new for _, new in program.updates)}
     thin = _read_thinly(program)

@@ -1,9 +1,9 @@
 """Scalar expressions as a list of named steps, so that derivatives share instead of repeat.
 
-``Tape.flatten`` turns ``sin(x[i]) * sin(x[i])`` into ``t0 = x[i]; t1 = sin(t0); t2 = t1 * t1``: each step has only leaves
-as arguments, equal steps are one step, and nothing grows faster than the expression. ``Tape.assemble`` turns a step back
-into an expression: a step that is used once is put where it is used, the others become `Let`s around their uses, as far
-inside as all uses allow. Since `Let` is lazy, nothing is evaluated that the original would not evaluate.
+``Tape.flatten`` turns ``sin(x[i]) * sin(x[i])`` into ``t0 = x[i]; t1 = sin(t0); t2 = t1 * t1``: each step has only
+leaves as arguments, equal steps are one step, and nothing grows faster than the expression. ``Tape.assemble`` turns a
+step back into an expression: a step that is used once is put where it is used, the others become `Let`s around their
+uses, as far inside as all uses allow. Since `Let` is lazy, nothing is evaluated that the original would not evaluate.
 """
 
 from __future__ import annotations
@@ -166,6 +166,6 @@ def _is_plain(step: Expr) -> bool:
 
 
 def shared(expr: Expr) -> Expr:
-    """``expr`` with its scalar steps simplified and repeated ones computed once: ``sin(x) * sin(x)`` binds ``sin(x)``."""
+    """``expr`` simplified, with repeated steps computed once: ``sin(x) * sin(x)`` binds ``sin(x)``."""
     tape = Tape()
     return tape.assemble(tape.flatten(expr))

@@ -189,12 +189,8 @@ class StatementTransposition:
             )
         )
 
-    def filling(
-        self, tensor: str, accumulate: str, start: Start, value: Expr, condition: Expr | None = None
-    ) -> None:
+    def filling(self, tensor: str, accumulate: str, start: Start, value: Expr, condition: Expr | None = None) -> None:
         """Append a statement that writes cell z of ``tensor``, for the whole box."""
         where = Domain.from_set(self.box)
         target = Access(tensor, self.cell)
-        self.program.append(
-            Statement(target, accumulate, start, value, where, condition, span=self.statement.span)
-        )
+        self.program.append(Statement(target, accumulate, start, value, where, condition, span=self.statement.span))

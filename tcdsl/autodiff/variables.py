@@ -40,7 +40,7 @@ def positional(statement: Statement) -> Statement:
 
 
 def targets_first(statement: Statement) -> Statement:
-    """The statement with its target's plain variables outermost, in the target's order. Not for ordered accumulators."""
+    """The statement with its target's plain variables outermost, in the target's order; not for ordered ones."""
     own = statement.domain.variables
     bare = [axis.name for axis in statement.target.indices if isinstance(axis, IndexValue)]
     order = tuple(dict.fromkeys([*bare, *own]))

@@ -33,6 +33,7 @@ def test_the_adjoint_of_a_convolution_is_a_gather() -> None:
     assert "d_c[j] += d_y[i] * x[i - j]" in text
 
 
+WINDOW = "i >= 0 and j >= 0 and 0 <= k <= 1 and 0 <= l <= 1 and i + k < N and j + l < M"
 ACCESSES = {
     "transposed": ("A: float64[N, M]", "y: float64[M, N]", "y[j, i] = A[i, j] for [j, i]: 0 <= j < M and 0 <= i < N"),
     "trace": ("A: float64[N, N]", "y: float64", "y[()] += A[i, i] for [i]: 0 <= i < N"),
@@ -74,8 +75,7 @@ ACCESSES = {
     "two-dimensional window": (
         "A: float64[N, M]; B: float64[2, 2]",
         "y: float64[N, M]",
-        "y[i, j] += A[i + k, j + l] * B[k, l]"
-        " for [i, j, k, l]: 0 <= i and 0 <= j and 0 <= k < 2 and 0 <= l < 2 and i + k < N and j + l < M",
+        f"y[i, j] += A[i + k, j + l] * B[k, l] for [i, j, k, l]: {WINDOW}",
     ),
 }
 EXTENTS = {"N": 5, "M": 4, "K": 3}

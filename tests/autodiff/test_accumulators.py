@@ -79,31 +79,23 @@ def test_ties_share() -> None:
 
 
 def test_pooling_with_overlapping_windows() -> None:
-    body = "y[i, j] >>= x[2*i + k, 2*j + l] for [i, j, k, l]: 0 <= i and 0 <= j and 0 <= k < 3 and 0 <= l < 3 and 2*i + k < N and 2*j + l < M"
-    made = program(
-        "x: float64[N, M]",
-        "y: float64[N // 2, M // 2]",
-        body.replace("0 <= i and 0 <= j", "0 <= i < N // 2 and 0 <= j < M // 2"),
-    )
+    window = "0 <= i < N // 2 and 0 <= j < M // 2 and 0 <= k < 3 and 0 <= l < 3 and 2*i + k < N and 2*j + l < M"
+    body = f"y[i, j] >>= x[2*i + k, 2*j + l] for [i, j, k, l]: {window}"
+    made = program("x: float64[N, M]", "y: float64[N // 2, M // 2]", body)
     check(made, RNG.random((5, 4)))
 
 
+VERSIONS = """\
+y[i] = x[i] * x[i]  for [i]: 0 <= i < N
+y_2[i] += exp(y[i])  from y  for [i]: 1 <= i < N
+y_3[i] = sin(y_2[i + 1])  from y_2  for [i]: 0 <= i < N - 2
+y_4[i] *= y_3[0] + y[i]  from y_3  for [i]: 0 <= i < N
+y_5[0] += y_4[i]  from y_4  for [i]: 0 <= i < N"""
+
+
 def test_versions_pass_derivatives_on() -> None:
-    body = "\n".join(
-        [
-            "y[i] = x[i] * x[i]  for [i]: 0 <= i < N",
-            "y_2[i] += exp(y[i])  from y  for [i]: 1 <= i < N",
-            "y_3[i] = sin(y_2[i + 1])  from y_2  for [i]: 0 <= i < N - 2",
-            "y_4[i] *= y_3[0] + y[i]  from y_3  for [i]: 0 <= i < N",
-            "y_5[0] += y_4[i]  from y_4  for [i]: 0 <= i < N",
-        ]
-    )
-    made = program(
-        "x: float64[N]",
-        "; ".join(f"{name}: float64[N]" for name in ("y", "y_2", "y_3", "y_4", "y_5")),
-        body,
-        "y_5, y_2",
-    )
+    names = ("y", "y_2", "y_3", "y_4", "y_5")
+    made = program("x: float64[N]", "; ".join(f"{name}: float64[N]" for name in names), VERSIONS, "y_5, y_2")
     check(made, RNG.random(5))
 
 

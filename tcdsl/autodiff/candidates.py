@@ -1,0 +1,98 @@
+"""Values that a maximum, a minimum or a product must recognize again, kept in memory.
+
+The derivative of a maximum asks which values equal it, that of a product which factors are zero. A value that is
+computed again may differ in its last bit, because generated code contracts ``a * b + c`` and reorders sums as it
+likes, and then no value would be the maximum. A cell read again is the same. So a value that takes more than one
+rounding is stored first: ``Y[i] >>= exp(x[i, k]) + 1`` becomes
+``Y_values[i, k] = exp(x[i, k]) + 1; Y[i] >>= Y_values[i, k]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import islpy as isl
+
+from tcdsl.autodiff.names import names_of
+from tcdsl.autodiff.tape import Tape
+from tcdsl.autodiff.writes import writes_each_cell_once
+from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, Read
+from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
+from tcdsl.shapes.affine import expression_of
+
+__all__ = ["with_candidates_stored"]
+
+_RECOGNIZING = frozenset(("max", "min", "multiply", "power"))
+# Results that are the same however they are compiled, and operations that round once.
+_EXACT = frozenset(("id", "stop_gradient", "neg", "abs", "relu", "sat01", "sign", "floor", "ceil", "round", "where"))
+_EXACT_PAIRS = frozenset(("fst", "snd", "relu_gate", "sat01_gate", "max", "min", "lt", "le", "gt", "ge", "eq", "ne"))
+_ROUNDING_ONCE = frozenset(("add", "sub", "mul", "square"))
+
+
+def with_candidates_stored(program: Program, active: Callable[[str], bool]) -> Program:
+    """``program`` with the values of reductions to ``active`` tensors stored where computing them twice may differ."""
+    names = names_of(program)
+    tensors = list(program.tensors)
+    statements: list[Statement] = []
+    for statement in program.statements:
+        if (
+            statement.accumulate in _RECOGNIZING
+            and active(statement.target.tensor)
+            and not _is_reproducible(statement.value)
+            and not writes_each_cell_once(statement)
+        ):
+            made, store, statement = _stored(statement, names.fresh(f"{statement.target.tensor}_values"))
+            tensors.append(made)
+            statements.append(store)
+        statements.append(statement)
+    if len(tensors) == len(program.tensors):
+        return program
+    return replace(program, tensors=tuple(tensors), statements=tuple(statements))
+
+
+def _is_reproducible(value: Expr) -> bool:
+    tape = Tape()
+    roundings = 0
+    for name in tape.steps([tape.flatten(value)]):
+        step = tape.definition(Local(name, ""))
+        if not isinstance(step, Apply) or not any(is_floating(argument.dtype) for argument in step.arguments):
+            continue
+        if step.primitive in _ROUNDING_ONCE:
+            roundings += 1
+        elif step.primitive not in _EXACT and step.primitive not in _EXACT_PAIRS:
+            return False
+    return roundings <= 1
+
+
+def _stored(statement: Statement, name: str) -> tuple[Tensor, Statement, Statement]:
+    """The tensor of a statement's values, the statement that makes it, and the statement reading it."""
+    points = statement.domain.set
+    lows, extents = _bounds(points, len(statement.domain.variables))
+    cell = tuple(
+        apply("sub", index(variable), low) for variable, low in zip(statement.domain.variables, lows, strict=True)
+    )
+    dtype = statement.value.dtype
+    store = replace(
+        statement,
+        target=Access(name, cell, statement.target.span),
+        accumulate="assign",
+        start=Neutral(),
+        oob="check",
+        unique=False,
+    )
+    read = Read(name, cell, (Boundary.SKIP,) * len(cell), dtype, span=statement.value.span)
+    return Tensor(name, dtype, tuple(extents)), store, replace(statement, value=read)
+
+
+def _bounds(points: isl.Set, count: int) -> tuple[Sequence[Expr], Sequence[Expr]]:
+    # The smallest box around the points: its lowest corner and its extents, 0 where there are no points.
+    lows, extents = [], []
+    for k in range(count):
+        low, high = points.dim_min(k), points.dim_max(k)
+        lows.append(expression_of(low))
+        extent = apply("add", expression_of(high.sub(low)), integer(1))
+        extents.append(apply("max", extent, integer(0)))
+    return lows, extents

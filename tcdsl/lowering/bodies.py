@@ -1,8 +1,8 @@
 """The loops of one statement, given its plan.
 
-For a plain target ``C[i, j]`` the outer loops run over all cells, so the start values are written there and isl only sees the
-rest: the reductions, and the row if there is one. For any other target the start is a nest of its own, and isl generates
-all loops.
+For a plain target ``C[i, j]`` the outer loops run over all cells, so the start values are written there and isl only
+sees the rest: the reductions, and the row if there is one. For any other target the start is a nest of its own, and
+isl generates all loops.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part ``low <= variable < high`` of the row, both names of loop-invariant scalars; for parallel loops along rows."""
+    """A part ``low <= variable < high`` of the row, both names of loop-invariant scalars; for parallel loops along
+    rows.
+    """
 
     variable: str
     low: str

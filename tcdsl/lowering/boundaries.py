@@ -1,7 +1,7 @@
 """Reads out of range: where they move to, which cells never need to ask, and reads that are known to be in range.
 
-The interior of a statement is the set of cells all of whose points read in range; there, boundaries vanish and branches on
-affine conditions are decided. Only the rest pays for tests.
+The interior of a statement is the set of cells all of whose points read in range; there, boundaries vanish and
+branches on affine conditions are decided. Only the rest pays for tests.
 """
 
 from __future__ import annotations

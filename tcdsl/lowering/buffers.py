@@ -1,9 +1,9 @@
 """Which memory holds a tensor: versions share it where nothing can tell.
 
-A tensor that starts from an earlier version takes over its memory if nobody reads that version afterwards and the statement
-itself reads it at the written cell only, before the write. Otherwise the cells are copied first. An input's memory is written
-only where the program says that the input changes, and only if nothing that comes later, in the same statement included,
-can fail: a failed call changes no argument.
+A tensor that starts from an earlier version takes over its memory if nobody reads that version afterwards and the
+statement itself reads it at the written cell only, before the write. Otherwise the cells are copied first. An input's
+memory is written only where the program says that the input changes, and only if nothing that comes later, in the same
+statement included, can fail: a failed call changes no argument.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Kernels, executed node by node in plain Python: what generated code must do, without generating any.
 
-It is the oracle between lowering and code generation, and how lowering is tested on its own. It is strict: an access out of
-range fails even where Python or NumPy would wrap around, temporaries start with garbage, and the iterations of parallel loops
-run in any order that the caller asks for.
+It is the oracle between lowering and code generation, and how lowering is tested on its own. It is strict: an access
+out of range fails even where Python or NumPy would wrap around, temporaries start with garbage, and the iterations of
+parallel loops run in any order that the caller asks for.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Elementwise statements, computed where they are read instead of stored.
 
-A producer can move into its readers if it stores every cell of its tensor once, whatever the data, and cannot fail. It does
-move if that repeats no work: one statement reads it, each cell once. Producers of next to no work move into several readers.
-An expression that a reader needs several times becomes a local definition, so long chains stay long and do not become trees.
+A producer can move into its readers if it stores every cell of its tensor once, whatever the data, and cannot fail. It
+does move if that repeats no work: one statement reads it, each cell once. Producers of next to no work move into
+several readers. An expression that a reader needs several times becomes a local definition, so long chains stay long
+and do not become trees.
 """
 
 from __future__ import annotations

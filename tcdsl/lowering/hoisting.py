@@ -1,7 +1,7 @@
 """Scalars and checks that do not change in a loop, moved in front of it.
 
-A data index that only an outer variable determines (``table[ids[i], d]`` along d) is then read and checked once per row. They
-run only if the loop has a point, because they stand for its first one.
+A data index that only an outer variable determines (``table[ids[i], d]`` along d) is then read and checked once per
+row. They run only if the loop has a point, because they stand for its first one.
 """
 
 from __future__ import annotations

@@ -53,8 +53,13 @@ def lower(program: Program, *, optimize: bool = True) -> Kernel:
     return Kernel(program, buffers, pruned, outputs, memory.updates)
 
 
+def _declared(program: Program) -> set[str]:
+    tensors = {tensor.name for tensor in (*program.inputs, *program.tensors)}
+    return tensors | {size.name for size in program.sizes}
+
+
 def _names(program: Program) -> set[str]:
-    taken = {each.name for each in (*program.sizes, *program.inputs, *program.tensors)}
+    taken = _declared(program)
     for statement in program.statements:
         taken.update(statement.domain.variables)
         for expr in (statement.value, statement.condition):
@@ -65,7 +70,7 @@ def _names(program: Program) -> set[str]:
 
 def _without_clashes(program: Program, names: Names) -> Program:
     """Index variables get names that no size and no tensor has: in loops they share one name space."""
-    taken = {each.name for each in (*program.sizes, *program.inputs, *program.tensors)}
+    taken = _declared(program)
 
     def renamed(statement: Statement) -> Statement:
         wanted = {name: names.fresh(f"{name}_") if name in taken else name for name in statement.domain.variables}

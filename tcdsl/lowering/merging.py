@@ -1,8 +1,8 @@
 """Statements that share outer loops: a row's maximum, exponentials, sum and quotients in one pass over the rows.
 
 Two statements may share their outer loops if, of any memory that one of them writes, both touch cells of the same
-iteration only. isl proves it where the indices do not show it. Merging is ours: it needs a common extent and a tensor that
-both touch, and it leaves contractions alone, which have kernels of their own.
+iteration only. isl proves it where the indices do not show it. Merging is ours: it needs a common extent and a tensor
+that both touch, and it leaves contractions alone, which have kernels of their own.
 """
 
 from __future__ import annotations

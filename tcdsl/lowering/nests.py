@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Expr, IndexValue, Local, index_variables, reads, walk
 from tcdsl.ir.printer import format_statement
-from tcdsl.ir.program import Program, Statement
+from tcdsl.ir.program import Access, Program, Statement
 from tcdsl.lowering.bodies import Block, Body, Setting
 from tcdsl.lowering.boundaries import Declarations
 from tcdsl.lowering.forwarding import forwarded
@@ -154,7 +154,8 @@ def _work(plans: Sequence[Plan], tensors: Declarations) -> Expr:
 def _length(statement: Statement, name: str, tensors: Declarations) -> Expr:
     # The extent of an axis that the variable indexes, of the shortest index that has it.
     found: list[tuple[int, Expr]] = []
-    for access in (statement.target, *reads(statement.value)):
+    places = [statement.target, *(Access(read.tensor, read.indices) for read in reads(statement.value))]
+    for access in places:
         for axis, extent in zip(access.indices, tensors[access.tensor].shape, strict=True):
             if name in index_variables(axis):
                 found.append((sum(1 for _ in walk(axis)), extent))

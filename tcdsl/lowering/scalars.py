@@ -1,7 +1,7 @@
 """Expressions of statements as scalar code: boundaries, checks and local definitions become nodes before the value.
 
-What stands behind ``where``, ``and_`` or ``or_`` is evaluated only where it is needed. As long as it needs no nodes, it stays an
-expression, which code generation prints as Python's lazy operators; otherwise it becomes a branch.
+What stands behind ``where``, ``and_`` or ``or_`` is evaluated only where it is needed. As long as it needs no nodes,
+it stays an expression, which code generation prints as Python's lazy operators; otherwise it becomes a branch.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _LAZY = ("where", "and_", "or_")
 class Scalars:
     """Writes the scalar code of one point.
 
-    ``values`` says what index variables are that have no loop, ``buffers`` which memory holds a tensor's cells. ``points``
-    are the points at which the code runs: extents that they prove to be positive need no test.
+    ``values`` says what index variables are that have no loop, ``buffers`` which memory holds a tensor's cells.
+    ``points`` are the points at which the code runs: extents that they prove to be positive need no test.
     """
 
     tensors: Declarations
@@ -258,7 +258,8 @@ def _bound(expr: Expr, name: str, value: Expr) -> Expr:
 def _sunk(expr: Let) -> Expr:
     """Locals that only lazy places use, defined in those places.
 
-    Locals that are defined one inside the other and are all lazy move together, so that none is copied into another's value.
+    Locals that are defined one inside the other and are all lazy move together, so that none is copied into another's
+    value.
     """
     bindings = [expr]
     body = expr.body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import islpy as isl
 
@@ -15,8 +16,13 @@ from tcdsl.shapes.spaces import arranged, parameter_names
 
 __all__ = ["Leaf", "scan"]
 
+# The package's type information lacks these names.
+_KINDS: Any = isl.ast_node_type
+
 Leaf = Callable[[Mapping[Expr, Expr]], Iterable[Node]]
-"""Makes the nodes of a point. The argument says what a variable is where it has one value only and therefore no loop."""
+"""Makes the nodes of a point. The argument says what a variable is where it has one value only and therefore no
+loop.
+"""
 
 
 def scan(
@@ -30,8 +36,8 @@ def scan(
 ) -> tuple[Node, ...]:
     """Loops over ``points``, outermost variable first, with ``leaf`` inside.
 
-    ``given`` are variables of ``points`` that loops outside have set; ``context`` is what holds of them and of the sizes.
-    The outermost loops over ``parallel`` variables are marked so. Nothing runs where there is no point.
+    ``given`` are variables of ``points`` that loops outside have set; ``context`` is what holds of them and of the
+    sizes. The outermost loops over ``parallel`` variables are marked so. Nothing runs where there is no point.
     """
     points = arranged(points, order, given)
     context = _relevant(context, points)
@@ -76,20 +82,20 @@ class _Scanner:
         self.leaf = leaf
 
     def nodes(self, tree: isl.AstNode, values: Mapping[Expr, Expr], outermost: bool) -> list[Node]:
-        kind = tree.get_type()
-        if kind == isl.ast_node_type.block:
+        kind: Any = tree.get_type()
+        if kind == _KINDS.block:
             children = tree.block_get_children()
             return [
                 node
                 for k in range(children.n_ast_node())
                 for node in self.nodes(children.get_ast_node(k), values, outermost)
             ]
-        if kind == isl.ast_node_type.if_:
+        if kind == _KINDS.if_:
             condition = self.expression(tree.if_get_cond(), values)
             body = self.nodes(tree.if_get_then_node(), values, outermost)
             otherwise = self.nodes(tree.if_get_else_node(), values, outermost) if tree.if_has_else_node() else []
             return [Branch(condition, tuple(body), tuple(otherwise))]
-        if kind == isl.ast_node_type.for_:
+        if kind == _KINDS.for_:
             return self.loop(tree, values, outermost)
         return list(self.leaf(self.point(tree.user_get_expr(), values)))
 
@@ -100,7 +106,8 @@ class _Scanner:
             return self.nodes(tree.for_get_body(), {**values, index(name): start}, outermost)
         condition = tree.for_get_cond()
         stop = self.expression(condition.get_op_arg(1), values)
-        if condition.get_op_type() == isl.ast_expr_op_type.le:
+        comparison: Any = condition.get_op_type()
+        if comparison == isl.ast_expr_op_type.le:
             stop = _next(stop)
         step = tree.for_get_inc().get_val().to_python()
         parallel = outermost and name in self.parallel

@@ -1,13 +1,13 @@
 """Loop orders: which loops of a statement run outside, in parallel, and which one runs innermost.
 
-The innermost loop is the one that moves along memory in most accesses. If it reduces, a scalar accumulates; if it runs along
-the target, a row of the target accumulates in place (``i, k, j`` for a matrix product)::
+The innermost loop is the one that moves along memory in most accesses. If it reduces, a scalar accumulates; if it runs
+along the target, a row of the target accumulates in place (``i, k, j`` for a matrix product)::
 
     s[i] += A[i, k]            for i (parallel): acc = 0; for k: acc += A[i, k]; s[i] = acc
     C[i, j] += A[i, k]*B[k, j] for i (parallel): for j: C[i, j] = 0; for k: for j: C[i, j] += A[i, k] * B[k, j]
 
-Loops over variables that the written cell determines (`tcdsl.shapes.solve.target_variables`) are outermost and parallel.
-Ordered accumulators keep the others in row-major order.
+Loops over variables that the written cell determines (`tcdsl.shapes.solve.target_variables`) are outermost and
+parallel. Ordered accumulators keep the others in row-major order.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Plan:
     """The loop order of a statement.
 
     ``cells`` are the variables that the written cell determines. A ``plain`` target has one of them as each of its
-    indices, so the loops over it may visit all cells. ``outer`` are cells whose loops run outside, in parallel; ``inner``
-    are the others, in order. With ``scalar`` all inner variables are reductions and a scalar accumulates. ``single``
-    says that no cell is written twice, ``full`` that moreover every cell is written, whatever the data.
+    indices, so the loops over it may visit all cells. ``outer`` are cells whose loops run outside, in parallel;
+    ``inner`` are the others, in order. With ``scalar`` all inner variables are reductions and a scalar accumulates.
+    ``single`` says that no cell is written twice, ``full`` that moreover every cell is written, whatever the data.
     """
 
     statement: Statement

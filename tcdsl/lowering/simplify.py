@@ -1,4 +1,5 @@
-"""Programs without what is not needed: equal sizes under one name, statements that nobody reads, the same statement twice.
+"""Programs without what is not needed: equal sizes under one name, statements that nobody reads, the same statement
+twice.
 
 IEEE semantics stay: nothing is reassociated, and ``x * 0`` stays what it is for an infinite x.
 """

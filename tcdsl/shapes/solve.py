@@ -8,7 +8,8 @@ The equation z = f(v) between a cell and the points that write it is solved for 
     T[i // 2] += x[i]                becomes    T[z] += x[i] over 2*z <= i <= 2*z + 1
 
 Afterwards every cell is written by one value of the `target_variables`, so that their loops are parallel without
-atomics. A target that determines its variables already stays: ``O[2*i]``, diagonals ``A[i, i]``, ``O[2*i + k]`` with k < 2.
+atomics. A target that determines its variables already stays: ``O[2*i]``, diagonals ``A[i, i]``, ``O[2*i + k]`` with k
+< 2.
 """
 
 from __future__ import annotations

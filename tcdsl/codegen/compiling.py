@@ -95,7 +95,7 @@ def load_module(path: Path, text: str) -> ModuleType:
         if loaded is not None and loaded.__file__ == str(path):
             return loaded
         discard_damaged(path)
-        before = {file.name for file in machine_code(path)}
+        before = _versions(path)
         spec = importlib.util.spec_from_loader(path.stem, loader=None, origin=str(path))
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
@@ -106,6 +106,10 @@ def load_module(path: Path, text: str) -> ModuleType:
         except BaseException:
             del sys.modules[path.stem]
             raise
-        if {file.name for file in machine_code(path)} != before:
+        if _versions(path) != before:
             seal(path)
         return module
+
+
+def _versions(path: Path) -> set[tuple[str, int, int]]:
+    return {(file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in machine_code(path)}

@@ -14,9 +14,11 @@ on, so a file is never wrong, only missing, old or damaged. All files are writte
 from __future__ import annotations
 
 import ast
+import atexit
 import hashlib
 import json
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -60,13 +62,26 @@ def module_directory(cache_dir: Path | None) -> Path:
         with tempfile.TemporaryFile(dir=wanted):
             return wanted
     except OSError as fault:
-        replacement = Path(tempfile.mkdtemp(prefix="tcdsl-"))
-        warnings.warn(
-            f"compiled kernels cannot be kept in {wanted} ({fault}); this process uses {replacement}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return replacement
+        return _replacement(wanted, fault)
+
+
+def _replacement(wanted: Path, fault: OSError) -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="tcdsl-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    if wanted.is_dir() and _is_trusted(wanted):
+        # A cache that may only be read, as in a container's image: its machine code serves from a copy.
+        shutil.copytree(wanted, directory, dirs_exist_ok=True)
+    else:
+        text = f"compiled kernels cannot be kept in {wanted} ({fault}); this process uses {directory}"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+    return directory
+
+
+def _is_trusted(directory: Path) -> bool:
+    if os.name != "posix":
+        return True
+    status = directory.stat()
+    return status.st_uid in (0, os.getuid()) and not stat.S_IMODE(status.st_mode) & 0o022
 
 
 def _make_private(directory: Path) -> None:

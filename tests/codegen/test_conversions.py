@@ -12,7 +12,6 @@ from tcdsl.ir.build import constant, integer
 from tcdsl.ir.dtypes import DTYPES, compute_dtype
 from tcdsl.ir.expressions import Cast, IndexValue
 from tcdsl.lowering.loops import Loop, Store
-
 from tests.codegen.kernels import I, N, loop, make, read
 
 CASTS = [dtype for dtype in DTYPES if dtype != "float16"]
@@ -61,16 +60,31 @@ def test_every_float16(options: CodegenOptions) -> None:
     halves = np.arange(65536, dtype=np.uint16).view(np.float16)
     finite = halves[np.isfinite(halves)].astype(np.float64)
     rng = np.random.default_rng(1)
-    doubles = np.concatenate([finite, (finite[:-1] + finite[1:]) / 2, finite * (1 + 1e-12), rng.normal(size=9999) * 70000])
-    doubles = np.concatenate([doubles, np.nextafter(doubles, np.inf), np.nextafter(doubles, -np.inf), [np.inf, -np.inf, np.nan]])
+    doubles = np.concatenate(
+        [finite, (finite[:-1] + finite[1:]) / 2, finite * (1 + 1e-12), rng.normal(size=9999) * 70000]
+    )
+    doubles = np.concatenate(
+        [doubles, np.nextafter(doubles, np.inf), np.nextafter(doubles, -np.inf), [np.inf, -np.inf, np.nan]]
+    )
     one = [loop("i", N, Store("A", (I,), read("H", I)), Store("B", (I,), read("H", I)))]
     x = read("D", IndexValue("j"), dtype="float64")
     two = [
-        Loop("j", integer(0), read_size("M"), 1, (Store("C", (IndexValue("j"),), x), Store("E", (IndexValue("j"),), Cast(x, "float16"))))
+        Loop(
+            "j",
+            integer(0),
+            read_size("M"),
+            1,
+            (Store("C", (IndexValue("j"),), x), Store("E", (IndexValue("j"),), Cast(x, "float16"))),
+        )
     ]
     kernel = make(
         {"H": ("float16", (N,)), "D": ("float64", (read_size("M"),))},
-        {"A": ("float32", (N,)), "B": ("float16", (N,)), "C": ("float16", (read_size("M"),)), "E": ("float32", (read_size("M"),))},
+        {
+            "A": ("float32", (N,)),
+            "B": ("float16", (N,)),
+            "C": ("float16", (read_size("M"),)),
+            "E": ("float32", (read_size("M"),)),
+        },
         one,
         two,
     )
@@ -114,7 +128,9 @@ def test_float16_without_instructions() -> None:
     np.testing.assert_array_equal(singles, bits.view(np.float16).astype(np.float32))
     finite = singles[np.isfinite(singles)]
     between = (finite[:-1] + finite[1:]) / 2
-    sample = np.concatenate([finite, between, np.nextafter(between, np.float32(np.inf)), np.nextafter(between, np.float32(-np.inf))])
+    sample = np.concatenate(
+        [finite, between, np.nextafter(between, np.float32(np.inf)), np.nextafter(between, np.float32(-np.inf))]
+    )
     sample = np.concatenate([sample, np.array([65519.9, 65520.0, 1e30, np.inf, -np.inf, np.nan, 1e-30], np.float32)])
     halves = function(single_to_half, "float32", types.uint16, types.float32)(sample).view(np.float16)
     with np.errstate(all="ignore"):

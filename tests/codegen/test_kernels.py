@@ -14,7 +14,6 @@ from tcdsl.ir.dtypes import DTYPES, compute_dtype
 from tcdsl.ir.expressions import IndexValue, Let, Local
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.lowering.loops import Accumulate, Branch, Define, Kernel, Store, Update
-
 from tests.codegen.kernels import I, K, N, elementwise, loop, make, matmul, read
 
 RNG = np.random.default_rng(7)
@@ -140,13 +139,13 @@ def test_reductions_into_locals_and_rank_0(options: CodegenOptions) -> None:
     X = sample("float64", 1000)
     S, L = run(kernel, [X], options)
     np.testing.assert_allclose(S, X.sum(), rtol=1e-12)
-    assert L == X.max()
+    assert X.max() == L
     X[500] = np.nan
     S, L = run(kernel, [X], options)
     assert np.isnan(S)
     assert np.isnan(L)
     S, L = run(kernel, [X[:0]], options)
-    assert (S, L) == (0, -np.inf)
+    assert (0, -np.inf) == (S, L)
 
 
 ACCUMULATED = [
@@ -184,8 +183,12 @@ def test_accumulators(options: CodegenOptions) -> None:
                 local = kind(evaluate(local, x))
                 cell = kind(np.dtype(dtype).type(kind(evaluate(cell, x))))
         tolerance = 1e-3 if dtype == "float16" else 1e-5
-        np.testing.assert_allclose(results[f"Y_{name}_{dtype}"].astype(kind), cell, rtol=tolerance, err_msg=f"{name} {dtype}")
-        np.testing.assert_allclose(results[f"Z_{name}_{dtype}"].astype(kind), local, rtol=tolerance, err_msg=f"{name} {dtype}")
+        np.testing.assert_allclose(
+            results[f"Y_{name}_{dtype}"].astype(kind), cell, rtol=tolerance, err_msg=f"{name} {dtype}"
+        )
+        np.testing.assert_allclose(
+            results[f"Z_{name}_{dtype}"].astype(kind), local, rtol=tolerance, err_msg=f"{name} {dtype}"
+        )
 
 
 def test_branches_steps_and_computed_bounds(options: CodegenOptions) -> None:
@@ -193,9 +196,23 @@ def test_branches_steps_and_computed_bounds(options: CodegenOptions) -> None:
     half = apply("floor_div", I, integer(2))
     inner = loop("k", I, Update("Y", (I,), "add", read("X", K)))
     even = apply("eq", apply("mod", I, integer(2)), integer(0))
-    body = loop("i", N, Branch(even, (Store("Y", (I,), apply("mul", read("X", I), constant(2, "float32"))),), (Store("Y", (I,), constant(0, "float32")), inner)))
+    body = loop(
+        "i",
+        N,
+        Branch(
+            even,
+            (Store("Y", (I,), apply("mul", read("X", I), constant(2, "float32"))),),
+            (Store("Y", (I,), constant(0, "float32")), inner),
+        ),
+    )
     other = loop("i", N, Store("Z", (half,), read("X", I)), start=integer(1), step=2, parallel=True)
-    kernel = make({"X": ("float32", (N,))}, {"Y": ("float32", (N,)), "Z": ("float32", (N,))}, [loop("k", N, Store("Z", (K,), constant(0, "float32")))], [body], [other])
+    kernel = make(
+        {"X": ("float32", (N,))},
+        {"Y": ("float32", (N,)), "Z": ("float32", (N,))},
+        [loop("k", N, Store("Z", (K,), constant(0, "float32")))],
+        [body],
+        [other],
+    )
     X = sample("float32", 11)
     Y, Z = run(kernel, [X], options)
     expected = np.array([2 * X[n] if n % 2 == 0 else X[:n].sum() for n in range(11)], np.float32)
@@ -210,7 +227,12 @@ def test_what_a_branch_guards_is_not_read(options: CodegenOptions) -> None:
     z = Local("z", "float64")
     chosen = apply("where", inside, apply("mul", z, z), constant(7, "float64"))
     again = apply("add", Let("z", before, chosen), apply("where", inside, before, constant(0, "float64")))
-    value = apply("where", apply("and_", inside, Let("z", before, apply("gt", z, constant(0, "float64")))), again, constant(-1, "float64"))
+    value = apply(
+        "where",
+        apply("and_", inside, Let("z", before, apply("gt", z, constant(0, "float64")))),
+        again,
+        constant(-1, "float64"),
+    )
     kernel = elementwise(value, "float64", {"X": "float64"})
     X = np.array([1.0, -2.0, 3.0, 4.0])
     checked = CodegenOptions(cache_dir=options.cache_dir, debug=True)
@@ -220,7 +242,7 @@ def test_what_a_branch_guards_is_not_read(options: CodegenOptions) -> None:
 
 
 def test_names_that_clash(options: CodegenOptions) -> None:
-    # A loop variable, a size, a buffer, a local and a bound value of one name, which is also a function's and a keyword's.
+    # A loop variable, a size, a buffer, a local and a bound value of one name, which is also a function or a keyword.
     for name in ("exp", "lambda", "frame", "A.grad", "range", "x y", "2nd"):
         variable, extent = IndexValue(name), size(name)
         value = apply("exp", apply("add", read(name, variable), Local(name, "float32")))
@@ -239,8 +261,16 @@ def test_updates_in_place_and_at_the_end(options: CodegenOptions) -> None:
     # p is changed where it lies, q from a temporary after the nests; r and s trade places.
     one = constant(1, "float32")
     body = loop("i", N, Update("p", (I,), "subtract", read("q", I)), Store("t", (I,), apply("add", read("q", I), one)))
-    shapes = {name: ("float32", (N,)) for name in "pqrs"}
-    kernel = make(shapes, {}, [body], temporaries={"t": ("float32", (N,))}, updated=["p"], updates=[("q", "t"), ("r", "s"), ("s", "r")], results=())
+    shapes = dict.fromkeys("pqrs", ("float32", (N,)))
+    kernel = make(
+        shapes,
+        {},
+        [body],
+        temporaries={"t": ("float32", (N,))},
+        updated=["p"],
+        updates=[("q", "t"), ("r", "s"), ("s", "r")],
+        results=(),
+    )
     p, q, r, s = (sample("float32", 5) for _ in range(4))
     before = [x.copy() for x in (p, q, r, s)]
     assert run(kernel, [p, q, r, s], options) == []
@@ -254,7 +284,7 @@ def test_updates_in_place_and_at_the_end(options: CodegenOptions) -> None:
 def test_an_updated_array_that_overlaps_an_input(options: CodegenOptions) -> None:
     # p[i] -= q[i] with q = p shifted: as if the nests had seen q before any write.
     body = loop("i", N, Update("p", (I,), "subtract", read("q", I)))
-    kernel = make({name: ("float32", (N,)) for name in "pq"}, {}, [body], updated=["p"], results=())
+    kernel = make(dict.fromkeys("pq", ("float32", (N,))), {}, [body], updated=["p"], results=())
     memory = np.arange(1, 12, dtype=np.float32) ** 2
     p, q = memory[1:], memory[:-1]
     expected = p - q

@@ -1,4 +1,4 @@
-"""Every row of the table of primitives against its ``evaluate``, on every type that it takes, special values included."""
+"""Every row of the table of primitives against its ``evaluate``, on every type, special values included."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.primitives import PRIMITIVES, Primitive
 from tcdsl.lowering.loops import Store
-
 from tests.codegen.kernels import I, N, loop, make, read
 
 KINDS = {
@@ -61,7 +60,9 @@ def computed(dtype: str, rows: list[Primitive], options: CodegenOptions) -> dict
     length = max(map(len, arrays))
     arrays = [np.resize(array, length) for array in arrays]
     for row in rows:
-        first = apply("ne", read(f"a{row.arity}0", I, dtype=dtype), constant(0, dtype)) if row.kind == "select" else None
+        first = (
+            apply("ne", read(f"a{row.arity}0", I, dtype=dtype), constant(0, dtype)) if row.kind == "select" else None
+        )
         arguments: list[Expr] = [read(f"a{row.arity}{k}", I, dtype=dtype) for k in range(row.arity)]
         if first is not None:
             arguments[0] = first
@@ -88,7 +89,18 @@ def reference(row: Primitive, dtype: str, arguments: list[np.ndarray]) -> list[A
 
 
 # Where float64 says more than the type can: the difference of nearly equal numbers, arguments reduced by pi, x ** y.
-ULPS = {"gelu": 64, "tan": 8, "sinh": 8, "cosh": 8, "pow": 16, "silu": 8, "sigmoid": 8, "softplus": 8, "exp": 4, "fma": 4}
+ULPS = {
+    "gelu": 64,
+    "tan": 8,
+    "sinh": 8,
+    "cosh": 8,
+    "pow": 16,
+    "silu": 8,
+    "sigmoid": 8,
+    "softplus": 8,
+    "exp": 4,
+    "fma": 4,
+}
 EXACT = {
     "id", "neg", "abs", "relu", "sat01", "sign", "floor", "ceil", "round", "sqrt", "fst", "snd", "add", "sub", "mul",
     "relu_gate", "sat01_gate", "max", "min", "where",
@@ -164,7 +176,10 @@ def test_every_row_is_tested() -> None:
 
 def test_constant_exponents_multiply(options: CodegenOptions) -> None:
     exponents = [-3, -2, -1, 0, 1, 2, 3, 5, 8, 31, 0.5, 100]
-    body = [Store("Y", (integer(k), I), apply("pow", read("X", I, dtype="float64"), constant(e, "float64"))) for k, e in enumerate(exponents)]
+    body = [
+        Store("Y", (integer(k), I), apply("pow", read("X", I, dtype="float64"), constant(e, "float64")))
+        for k, e in enumerate(exponents)
+    ]
     kernel = make({"X": ("float64", (N,))}, {"Y": ("float64", (integer(len(exponents)), N))}, [loop("i", N, *body)])
     compiled = compile_kernel(kernel, contiguous=(True,), options=options)
     X = np.array([0.0, 1.0, -1.5, 2.0, np.inf, -np.inf, np.nan, 1e-200, 1e200])

@@ -11,8 +11,7 @@ import pytest
 
 from tcdsl.codegen import CodegenOptions, CompiledKernel, compile_kernel
 from tcdsl.ir.build import apply, constant
-from tcdsl.lowering.loops import Update, Store
-
+from tcdsl.lowering.loops import Store, Update
 from tests.codegen.kernels import I, J, N, loop, make, matmul, read
 
 RNG = np.random.default_rng(11)
@@ -38,7 +37,15 @@ def test_results_do_not_depend_on_threads(compiled: CompiledKernel) -> None:
 
 def test_loops_of_uneven_length_and_large_steps(options: CodegenOptions) -> None:
     # The lower triangle, rows in steps of 3: Y[i] = sum of X[j] for j <= i.
-    three = loop("i", N, Store("Y", (I,), constant(0, "float64")), loop("j", apply("add", I, constant(1, "int64")), Update("Y", (I,), "add", read("X", J, dtype="float64"))), start=constant(1, "int64"), step=3, parallel=True)
+    three = loop(
+        "i",
+        N,
+        Store("Y", (I,), constant(0, "float64")),
+        loop("j", apply("add", I, constant(1, "int64")), Update("Y", (I,), "add", read("X", J, dtype="float64"))),
+        start=constant(1, "int64"),
+        step=3,
+        parallel=True,
+    )
     zero = loop("i", N, Store("Y", (I,), constant(-1, "float64")), parallel=True)
     kernel = make({"X": ("float64", (N,))}, {"Y": ("float64", (N,))}, [zero], [three], work=constant(1 << 20, "int64"))
     compiled = compile_kernel(kernel, contiguous=(True,), options=options)

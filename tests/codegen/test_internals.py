@@ -1,0 +1,56 @@
+"""What is not documented still holds here, and what happens where it does not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tcdsl.codegen.compiled as compiled_module
+import tcdsl.codegen.internals as internals
+from tcdsl.codegen import CodegenOptions, compile_kernel
+from tests.codegen.kernels import matmul
+
+
+def test_arrays_are_laid_out_as_expected() -> None:
+    assert internals.array_header() == object.__basicsize__
+
+
+def test_another_layout_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    internals.array_header.cache_clear()
+    monkeypatch.setattr(internals, "_fields", lambda array, header: (0,))
+    assert internals.array_header() is None
+    internals.array_header.cache_clear()
+
+
+def test_binding_without_reading_array_objects(options: CodegenOptions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_module, "array_header", lambda: None)
+    compiled = compile_kernel(matmul(), contiguous=(False, True), options=options)
+    A = np.linspace(0, 1, 18, dtype=np.float32).reshape(6, 3)[:, ::-1]
+    B = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
+    for _ in range(2):
+        (C,) = compiled.run([A, B], {"N": 6, "P": 3, "M": 2})
+        np.testing.assert_allclose(C, A @ B, rtol=1e-5)
+    with pytest.raises(ValueError, match="not float32"):
+        compiled.run([A.astype(np.float64), B], {"N": 6, "P": 3, "M": 2})
+
+
+def test_the_place_of_machine_code_is_set_and_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba import config
+
+    monkeypatch.setattr(config, "CACHE_DIR", "/elsewhere")
+    with internals.cache_beside_source():
+        assert config.CACHE_DIR == ""
+    assert config.CACHE_DIR == "/elsewhere"
+    for name in ("CACHE_DIR", "CACHE_LOCATOR_CLASSES"):
+        monkeypatch.delattr(config, name)
+    with internals.cache_beside_source():
+        assert not hasattr(config, "CACHE_DIR")
+
+
+def test_what_is_known_of_the_cache() -> None:
+    assert internals.loaded_from_cache(SimpleNamespace(cache_hits=1))
+    assert not internals.loaded_from_cache(SimpleNamespace(cache_hits=0))
+    assert internals.loaded_from_cache(SimpleNamespace(stats=SimpleNamespace(cache_hits={"signature": 1})))
+    assert not internals.loaded_from_cache(SimpleNamespace())

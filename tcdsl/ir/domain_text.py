@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-__all__ = ["domain_parameters", "domain_text", "domain_variables"]
+__all__ = ["RESERVED_NAMES", "domain_parameters", "domain_text", "domain_variables"]
+
+# What isl's notation reads as something else than a name of a dimension or parameter, however it came into a set.
+RESERVED_NAMES = frozenset(
+    ("and", "or", "not", "exists", "implies", "true", "false", "mod", "floor", "ceil", "floord", "ceild")
+    + ("min", "max", "rat", "infty", "infinity", "NaN", "nan")
+)
 
 
 def domain_parameters(text: str) -> tuple[str, ...]:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import contextlib
+import io
 from dataclasses import replace
 
+import islpy as isl
 import pytest
 
 from tcdsl.ir import (
@@ -29,6 +32,7 @@ from tcdsl.ir import (
     verify,
 )
 from tcdsl.ir.build import apply, constant, index, integer, size
+from tcdsl.ir.domain_text import RESERVED_NAMES
 
 VALID = parse_program("""
 program valid
@@ -80,6 +84,10 @@ CASES: dict[str, tuple[Program, str]] = {
         "the tensor name 'lambda' is not an identifier",
     ),
     "number as a size": (replace(VALID, sizes=(*VALID.sizes, Size("inf", INT))), "the size name inf is a number"),
+    "isl's words": (
+        replace(VALID, sizes=(*VALID.sizes, Size("floor", INT))),
+        "the size name floor is a word of isl's notation",
+    ),
     "unknown type": (
         replace(VALID, inputs=(*VALID.inputs, Tensor("q", "complex64", ()))),
         "q has the unknown type complex64",
@@ -329,3 +337,9 @@ def test_domains_that_isl_does_not_read() -> None:
     wrong = replace(program, statements=(replace(statement, domain=Domain(("i",), "{ [i, j] : 0 <= i < j < 3 }")),))
     with pytest.raises(VerificationError, match="another number of dimensions"):
         verify(wrong, deep=True)
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED_NAMES))
+def test_reserved_names_are_those_that_isl_does_not_read_back(name: str) -> None:
+    with pytest.raises(isl.Error), contextlib.redirect_stderr(io.StringIO()):
+        isl.Set(f"[{name}] -> {{ [i] : 0 <= i < {name} }}")

@@ -139,9 +139,10 @@ def _require_apart(
     name = next(iter(high.variables)) if len(high.variables) == 1 else None
     if name is not None and name in intervals and not intervals[name].length.variables:
         apart = apply("or_", apart, apply("le", algebra.expr(intervals[name].length), integer(1)))
+    spans, strides = inference.text(span + 1), inference.text(stride)
     message = (
         f"`=` writes each cell once, but `{inference.text(access.index)}` on axis {access.axis} of {access.tensor} "
-        f"meets cells again: its lower part spans {inference.text(span + 1)} cells, more than the stride {inference.text(stride)}"
+        f"meets cells again: its lower part spans {spans} cells, more than the stride {strides}"
     )
     inference.require(apart, f"{message}: {inference.values(span, stride)}", access.span)
 

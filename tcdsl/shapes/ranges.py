@@ -54,9 +54,8 @@ def resolve(sketch: Sketch, scope: Scope) -> Resolved:
     explicit = explicit_ranges(root, inference.algebra)
     ranges = Ranges({}, explicit)
     if None in sketch.extents:
-        written = frozenset().union(*map(free_variables, sketch.target.indices))
         variables = [name for level in levels for name in level.variables]
-        ranges = Ranges(RoundSolver(inference, variables, explicit, accesses, written).solve(), explicit)
+        ranges = Ranges(RoundSolver(inference, variables, explicit, accesses).solve(), explicit)
         inference.raise_faults()
     shape = _shape(inference, root, ranges)
     inference.raise_faults()

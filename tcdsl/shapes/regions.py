@@ -87,6 +87,8 @@ def region_of(
     for access in level.accesses:
         if access.settled or access.extent is None:
             continue
+        if access.written and access.form is None:
+            continue  # a data index of the target: the statement's `oob` says what happens out of range
         if access.form is None or not access.form.quasi_affine or access.guard:
             later.append(access)
         else:
@@ -169,11 +171,7 @@ def _check_bounded(inference: Inference, level: Level, region: Region) -> None:
     known = points.intersect_params(inference.algebra.context)
     for name in level.variables:
         k = region.variables.index(name)
-        sides = [
-            side
-            for side, largest in (("below", False), ("above", True))
-            if not has_end(known, k, largest)
-        ]
+        sides = [side for side, largest in (("below", False), ("above", True)) if not has_end(known, k, largest)]
         if sides:
             _report_unbounded(inference, level, name, " and ".join(sides))
 

@@ -26,16 +26,12 @@ __all__ = ["RoundSolver"]
 
 @dataclass(slots=True)
 class RoundSolver:
-    """``RoundSolver(inference, variables, explicit, accesses, written).solve()`` gives the interval of every variable.
-
-    ``written`` are the variables of the target.
-    """
+    """``RoundSolver(inference, variables, explicit, accesses).solve()`` gives the interval of every variable."""
 
     inference: Inference
     variables: Sequence[str]
     explicit: Mapping[str, Ends]
     accesses: Sequence[AxisAccess]
-    written: frozenset[str]
     solved: dict[str, Interval] = field(default_factory=dict)
     # Accesses that may bound a variable, by their variables.
     _open: list[tuple[frozenset[str], AxisAccess]] = field(default_factory=list)
@@ -88,19 +84,7 @@ class RoundSolver:
         fitting = [access for names, access in self._open if names - self.solved.keys() == {name}]
         if not fitting:
             return None
-        ends = Ends()
-        indirect: list[AxisAccess] = []
-        direct: list[AxisAccess] = []
-        for access in fitting:
-            guard = relevant_guard(access, name, self.solved, self.inference.algebra)
-            if guard or not self._direct(name, access, ends):
-                indirect.append(access)
-            else:
-                direct.append(access)
-        if indirect:
-            bounds = for_all_ends(self.inference.algebra, name, indirect, self.solved)
-            ends.lows.extend(bounds.lows)
-            ends.highs.extend(bounds.highs)
+        ends, direct = self._ends(name, fitting)
         lows, highs = stated.lows or ends.lows, stated.highs or ends.highs
         if not lows or not highs:
             return None
@@ -108,9 +92,26 @@ class RoundSolver:
         if not stated.lows and not stated.highs:
             for access in direct:
                 access.settled = True
-            if name in self.written and any(names != {name} for names, access in self._open if access in fitting):
+            if any(names != {name} for names, access in self._open if access in fitting):
                 self._require_length(name, interval, fitting)
         return interval
+
+    def _ends(self, name: str, fitting: Sequence[AxisAccess]) -> tuple[Ends, list[AxisAccess]]:
+        """The ends that accesses give, and the accesses whose ends are exact."""
+        algebra = self.inference.algebra
+        ends = Ends()
+        direct = [
+            access
+            for access in fitting
+            if not relevant_guard(access, name, self.solved, algebra) and self._direct(name, access, ends)
+        ]
+        if len(direct) == len(fitting):
+            return ends, direct
+        # Together they may bound what each of them leaves open for some sizes, so isl takes all that it can hold.
+        affine = [access for access in fitting if access.form is not None and access.form.quasi_affine]
+        ends = for_all_ends(algebra, name, affine, self.solved)
+        direct = [access for access in direct if access not in affine and self._direct(name, access, ends)]
+        return ends, direct
 
     def _direct(self, name: str, access: AxisAccess, ends: Ends) -> bool:
         """Add the ends that an access linear in ``name`` gives; False if it needs isl."""
@@ -182,7 +183,7 @@ class RoundSolver:
         self.inference.require_nonnegative(factor - 1, fact, access.span)
 
     def _require_length(self, name: str, interval: Interval, accesses: Sequence[AxisAccess]) -> None:
-        # A kernel longer than its input is a mistake, where an empty input is not: nothing to do.
+        # A window longer than what it slides over is a mistake; an empty input alone is not.
         length = self.inference.algebra.bound(interval.length, self.solved, True)
         if length is None:
             return

@@ -300,7 +300,8 @@ class _Reader:
             assert isinstance(read, Read)
             fill = cast(self.value(node.args[1]), read.dtype)
             return Read(read.tensor, read.indices, (Boundary.FILL,) * len(read.indices), read.dtype, fill, read.span)
-        if name in ("min", "max") and len(node.args) == 2:
+        reduced = len(node.args) == 2 and isinstance(node.args[1], ast.Name) and not isinstance(node.args[0], ast.Name)
+        if name in ("min", "max") and len(node.args) == 2 and not reduced:
             return apply(name, *self.same(*map(self.value, node.args)))
         if name in _REDUCTIONS:
             return self.reduction(_REDUCTIONS[name], node)

@@ -191,8 +191,11 @@ def _report_unbounded(inference: Inference, level: Level, name: str, sides: str)
 
 
 def ends_of(inference: Inference, points: isl.Set, k: int) -> tuple[Form, Form] | None:
-    """The smallest and the largest value of a dimension, as forms of sizes; None if there are no points at all."""
+    """The smallest and the largest value of a dimension, as forms of sizes; None if there are no points at all.
+
+    Also None if there are no ends, which is a fault that has been noted.
+    """
     algebra = inference.algebra
-    if points.is_empty():
+    if points.is_empty() or not (has_end(points, k, largest=False) and has_end(points, k, largest=True)):
         return None
     return algebra.form_of_function(points.dim_min(k)), algebra.form_of_function(points.dim_max(k))

@@ -7,7 +7,7 @@ constant integer arithmetic disappear. Everything that builds expressions after 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from tcdsl.ir.dtypes import is_boolean, is_floating, is_integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue
@@ -61,7 +61,7 @@ def cast(operand: Expr, dtype: str, span: Span | None = None) -> Expr:
     return Cast(operand, dtype, span)
 
 
-_KIND_CHECKS = {
+_KIND_CHECKS: Mapping[str, Callable[[str], bool]] = {
     "real": is_floating,
     "number": lambda dtype: not is_boolean(dtype),
     "any": lambda dtype: True,
@@ -87,7 +87,7 @@ def result_dtype(primitive: str, dtypes: Iterable[str]) -> str:
     return "bool" if row.kind in ("compare", "logical") else operands[0]
 
 
-_FOLDED = {
+_FOLDED: Mapping[str, Callable[..., bool | int | float]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
@@ -110,53 +110,63 @@ def _is(expr: Expr, value: float) -> bool:
     return isinstance(expr, Constant) and expr.value == value and not (value == 0 and math.copysign(1, expr.value) < 0)
 
 
+# Below: only rules that keep NaN, inf and signed zeros as they are; the simplifier of tcdsl.autodiff knows more. None
+# stands for no simplification.
+
+
+def _simplified_sum(primitive: str, first: Expr, second: Expr) -> Expr | None:
+    # x + 0.0 stays, because it turns -0.0 into 0.0.
+    exact = not is_floating(first.dtype)
+    if _is(second, 0) and (exact or primitive == "sub"):
+        return first
+    if primitive == "add":
+        return second if exact and _is(first, 0) else None
+    return constant(0, first.dtype) if exact and first == second else None
+
+
+def _simplified_product(first: Expr, second: Expr) -> Expr | None:
+    if _is(first, 1):
+        return second
+    if _is(second, 1):
+        return first
+    exact = not is_floating(first.dtype)
+    return constant(0, first.dtype) if exact and (_is(first, 0) or _is(second, 0)) else None
+
+
+def _simplified_logic(primitive: str, arguments: tuple[Expr, ...]) -> Expr | None:
+    first, *others = arguments
+    if primitive == "where":
+        chosen, other = others
+        if isinstance(first, Constant):
+            return chosen if first.value else other
+        return chosen if chosen == other else None
+    if primitive == "not_":
+        return truth(not first.value) if isinstance(first, Constant) else None
+    # A first operand is evaluated in any case, so one that the second decides alone stays.
+    neutral = primitive == "and_"
+    if isinstance(first, Constant):
+        return others[0] if first.value == neutral else first
+    return first if _is(others[0], neutral) else None
+
+
 def _simplified(primitive: str, arguments: tuple[Expr, ...]) -> Expr | None:
-    # Only rules that keep NaN, inf and signed zeros as they are; the simplifier of tcdsl.autodiff knows more.
-    first = arguments[0]
+    first, last = arguments[0], arguments[-1]
     exact = not is_floating(first.dtype)
     match primitive:
-        case "add":
-            if exact and _is(first, 0):
-                return arguments[1]
-            if exact and _is(arguments[1], 0):
-                return first
-        case "sub":
-            if _is(arguments[1], 0):
-                return first
-            if exact and first == arguments[1]:
-                return constant(0, first.dtype)
+        case "add" | "sub":
+            return _simplified_sum(primitive, first, last)
         case "mul":
-            if _is(first, 1):
-                return arguments[1]
-            if _is(arguments[1], 1):
-                return first
-            if exact and (_is(first, 0) or _is(arguments[1], 0)):
-                return constant(0, first.dtype)
-        case "div" | "floor_div" if _is(arguments[1], 1) and (exact or primitive == "div"):
+            return _simplified_product(first, last)
+        case "div" | "floor_div" if _is(last, 1) and (exact or primitive == "div"):
             return first
-        case "mod" if exact and _is(arguments[1], 1):
+        case "mod" if exact and _is(last, 1):
             return constant(0, first.dtype)
-        case "max" | "min" if first == arguments[1]:
+        case "max" | "min" if first == last:
             return first
         case "neg" if isinstance(first, Apply) and first.primitive == "neg":
             return first.arguments[0]
-        case "not_" if isinstance(first, Constant):
-            return truth(not first.value)
-        case "and_":
-            if isinstance(first, Constant):
-                return arguments[1] if first.value else first
-            if _is(arguments[1], 1):
-                return first
-        case "or_":
-            if isinstance(first, Constant):
-                return first if first.value else arguments[1]
-            if _is(arguments[1], 0):
-                return first
-        case "where":
-            if isinstance(first, Constant):
-                return arguments[1] if first.value else arguments[2]
-            if arguments[1] == arguments[2]:
-                return arguments[1]
+        case "not_" | "and_" | "or_" | "where":
+            return _simplified_logic(primitive, arguments)
     return None
 
 

@@ -41,9 +41,9 @@ class Domain:
         import islpy as isl
 
         points = points.coalesce().remove_redundancies()
-        variables = tuple(points.get_dim_name(isl.dim_type.set, k) for k in range(points.dim(isl.dim_type.set)))
+        variables = tuple(str(points.get_dim_name(isl.dim_type.set, k)) for k in range(points.dim(isl.dim_type.set)))
         used = [
-            points.get_dim_name(isl.dim_type.param, k)
+            str(points.get_dim_name(isl.dim_type.param, k))
             for k in range(points.dim(isl.dim_type.param))
             if points.involves_dims(isl.dim_type.param, k, 1)
         ]
@@ -72,7 +72,7 @@ class Domain:
         import islpy as isl
 
         points = self.set
-        return tuple(points.get_dim_name(isl.dim_type.param, k) for k in range(points.dim(isl.dim_type.param)))
+        return tuple(str(points.get_dim_name(isl.dim_type.param, k)) for k in range(points.dim(isl.dim_type.param)))
 
     def is_empty(self) -> bool:
         """Whether there is no point, whatever the sizes."""

@@ -9,8 +9,11 @@ __all__ = ["RESERVED_NAMES", "domain_parameters", "domain_text", "domain_variabl
 
 # What isl's notation reads as something else than a name of a dimension or parameter, however it came into a set.
 RESERVED_NAMES = frozenset(
-    ("and", "or", "not", "exists", "implies", "true", "false", "mod", "floor", "ceil", "floord", "ceild")
-    + ("min", "max", "rat", "infty", "infinity", "NaN", "nan")
+    {
+        *("and", "or", "not", "exists", "implies", "true", "false"),
+        *("mod", "floor", "ceil", "floord", "ceild", "min", "max"),
+        *("rat", "infty", "infinity", "NaN", "nan"),
+    }
 )
 
 

@@ -1,7 +1,7 @@
 """Reads the examples in a Markdown page and runs them as a reader would: one after the other, in one namespace.
 
-A block marked ``python`` is run; ``python raises`` must raise a `TcdslError`. If a ``text`` block follows, it shows what
-the example prints, or the error, to the letter.
+A block marked ``python`` is run; ``python raises`` must raise a `TcdslError`. If a ``text`` block follows, it shows to
+the letter what the example prints, or the error.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def examples(page: str) -> list[Example]:
 
 def run_example(example: Example, module: ModuleType, folder: Path) -> str:
     """Run ``example`` in ``module``'s namespace, from a file in ``folder``; what it printed, or its error's message."""
-    # Decorated functions read their source, so the code must be in a file; its name is what error messages show.
+    # Decorated functions read their source, so the code must be in a file; its name is what error messages show. The
+    # folders of a page's examples are numbered, and lie in one folder.
     folder.mkdir()
     path = folder / "example.py"
     path.write_text(example.code)
@@ -70,7 +71,7 @@ def run_example(example: Example, module: ModuleType, folder: Path) -> str:
     else:
         if example.raises:
             raise AssertionError("the page says that this example raises, but it does not")
-    lines = printed.getvalue().replace(f"{folder}/", "").splitlines()
+    lines = re.sub(re.escape(f"{folder.parent}/") + r"[0-9]+/", "", printed.getvalue()).splitlines()
     return "".join(line.rstrip() + "\n" for line in lines)
 
 

@@ -24,17 +24,18 @@ def _counted(programs: int) -> str:
 
 
 def show(console: Console) -> None:
-    """List every compiled program with its size, newest first."""
+    """List every compiled program with its size, machine code included, newest first."""
     entries = sorted(cache_entries(_folder()), key=lambda entry: -entry.modified)
     if entries:
         table = Table()
         table.add_column("program")
-        table.add_column("size with machine code", justify="right")
+        table.add_column("size", justify="right")
         table.add_column("compiled")
         table.add_column("file", overflow="fold")
         for entry in entries:
             when = datetime.fromtimestamp(entry.modified).strftime("%Y-%m-%d %H:%M")
-            table.add_row(entry.title, decimal(entry.size), when, entry.path.name)
+            name = entry.path.stem.rpartition("_")[0]
+            table.add_row(name, decimal(entry.size), when, entry.path.name)
         console.print(table)
     total = decimal(sum(entry.size for entry in entries))
     console.print(f"{_counted(len(entries))}, {total}, in {_folder()}", soft_wrap=True, highlight=False)

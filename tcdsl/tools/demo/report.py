@@ -13,7 +13,9 @@ __all__ = ["show_program", "show_times"]
 
 
 def show_program(console: Console, title: str, text: str) -> None:
-    """A program as index notation, in a frame."""
+    """A program as index notation, in a frame; without the checks of sizes and the types of what it computes."""
+    lines = [line for line in text.splitlines() if not line.startswith(("assert ", "tensor "))]
+    text = "\n".join(lines)
     console.print(
         Panel(Syntax(text, "python", background_color="default", word_wrap=True), title=title, title_align="left")
     )

@@ -15,6 +15,7 @@ from tcdsl.autodiff.brackets import with_brackets_in_domain
 from tcdsl.autodiff.constants import with_constants_propagated
 from tcdsl.autodiff.copies import without_copies
 from tcdsl.autodiff.one_point import without_determined_variables
+from tcdsl.autodiff.reuse import with_values_reused
 from tcdsl.autodiff.sparse_reads import with_thin_reads_composed
 from tcdsl.autodiff.tape import shared
 from tcdsl.ir.build import truth
@@ -39,7 +40,7 @@ def simplify(program: Program) -> Program:
         program = with_constants_propagated(program)
         program = without_copies(program)
         program = with_thin_reads_composed(program)
-        program = without_dead_statements(program)
+        program = with_values_reused(without_dead_statements(program))
         if program == before:
             break
     return program

@@ -48,7 +48,7 @@ class Tape:
             folded = fold(step, self.definition)
             if folded != step:
                 return self.flatten(folded)
-        if isinstance(step, _Leaf) or is_affine_index(step):
+        if isinstance(step, _Leaf) or _is_index(step):
             return step
         name = self._names.get(step) or self._names.get(_commuted(step))
         if name is None:
@@ -65,7 +65,7 @@ class Tape:
                 return values.get(name, expr)
             case Let(name=name, value=value, body=body):
                 return self.flatten(body, {**values, name: self.flatten(value, values)})
-            case _ if is_affine_index(expr):
+            case _ if _is_index(expr):
                 return expr
             case _:
                 return self.add(rebuild(expr, tuple(self.flatten(part, values) for part in children(expr))))
@@ -145,6 +145,11 @@ class Tape:
         for name in reversed(tuple(names)):
             body = Let(name, built[name], body)
         return body
+
+
+def _is_index(expr: Expr) -> bool:
+    # Index arithmetic stays whole, so that targets and domains can be read off it.
+    return expr.dtype == "int64" and is_affine_index(expr)
 
 
 def _commuted(step: Expr) -> Expr:

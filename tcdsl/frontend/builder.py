@@ -67,6 +67,8 @@ class ProgramBuilder:
             if size.source == expr:
                 return SizeValue(size.name)
         name = _spoken(expr)
+        if not name.isidentifier():
+            name = f"size_{name}"
         while name in self._sizes:
             name += "_"
         self._sizes[name] = Size(name, expr)

@@ -134,7 +134,9 @@ class _Collector:
         target = self.inference.sketch.target
         self.visit(index, level, ())
         form = self.form(index)
-        size = None if extent is None else self.inference.algebra.form(extent)
+        algebra = self.inference.algebra
+        known = self.inference.sketch.mode == "existing"
+        size = None if extent is None else algebra.extent(extent) if known else algebra.form(extent)
         span = getattr(index, "span", None) or target.span
         level.accesses.append(AxisAccess(target.tensor, axis, index, form, size, written=True, span=span))
 
@@ -203,7 +205,7 @@ class _Collector:
             self.visit(index, level, guard)
             extent = extents[axis]
             if boundary is Boundary.SKIP:
-                size = self.inference.algebra.form(extent)
+                size = self.inference.algebra.extent(extent)
                 span = getattr(index, "span", None) or read.span
                 closed = self.closed(index)
                 level.accesses.append(AxisAccess(read.tensor, axis, closed, self.form(index), size, guard, span=span))

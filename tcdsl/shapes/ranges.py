@@ -53,7 +53,7 @@ def resolve(sketch: Sketch, scope: Scope) -> Resolved:
     inference.raise_faults()
     explicit = explicit_ranges(root, inference.algebra)
     ranges = Ranges({}, explicit)
-    if None in sketch.extents:
+    if sketch.mode == "fresh":
         variables = [name for level in levels for name in level.variables]
         ranges = Ranges(RoundSolver(inference, variables, explicit, accesses).solve(), explicit)
         inference.raise_faults()

@@ -23,7 +23,7 @@ from tcdsl.shapes.inference import Inference
 from tcdsl.shapes.mixed_radix import in_range_by_digits
 from tcdsl.shapes.nesting import free_variables
 from tcdsl.shapes.size_algebra import Interval
-from tcdsl.shapes.spaces import dimension_names, has_end
+from tcdsl.shapes.spaces import arranged, dimension_names, has_end
 
 __all__ = ["Ranges", "Region", "affine_guard", "conjunction", "ends_of", "region_of"]
 
@@ -170,8 +170,9 @@ def _check_bounded(inference: Inference, level: Level, region: Region) -> None:
         return
     known = points.intersect_params(inference.algebra.context)
     for name in level.variables:
-        k = region.variables.index(name)
-        sides = [side for side, largest in (("below", False), ("above", True)) if not has_end(known, k, largest)]
+        # Variables may bound each other and still be unbounded, as in `A[5*j + k]`.
+        line = arranged(known, (name,))
+        sides = [side for side, largest in (("below", False), ("above", True)) if not has_end(line, 0, largest)]
         if sides:
             _report_unbounded(inference, level, name, " and ".join(sides))
 

@@ -169,6 +169,7 @@ class RoundSolver:
         raise NotAffine(access.index)
 
     def _divided(self, form: Form, factor: Form) -> Form:
+        """``form // factor`` for a form that is not negative."""
         # The assertion that the factor is positive is checked after sizes are computed: no division by zero before.
         algebra = self.inference.algebra
         parts = form.split(factor)
@@ -176,7 +177,7 @@ class RoundSolver:
         if not algebra.nonnegative(rest):
             whole, rest = Form({}), form
         safe = apply("max", algebra.expr(factor), integer(1))
-        return whole + algebra.form(self.inference.scope.opaque_size(apply("floor_div", algebra.expr(rest), safe)))
+        return whole + algebra.extent(self.inference.scope.opaque_size(apply("floor_div", algebra.expr(rest), safe)))
 
     def _require_positive(self, factor: Form, access: AxisAccess) -> None:
         fact = f"the stride {self.inference.text(factor)} in `{self.inference.text(access.index)}` must be positive"

@@ -13,6 +13,7 @@ import islpy as isl
 
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, index_variables
+from tcdsl.ir.program import AxisExtent
 from tcdsl.shapes.affine import NotAffine, condition_set, expression_of, function_of, universe
 from tcdsl.shapes.forms import Form, Monomial
 from tcdsl.shapes.linear import linear_expression
@@ -41,6 +42,7 @@ class SizeAlgebra:
         self.context: isl.Set = scope.context()
         self._forms: dict[Expr, Form] = {}
         self._names: dict[Monomial, Expr] = {}
+        self._signs: dict[str, bool] = {}
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -182,13 +184,36 @@ class SizeAlgebra:
         except NotAffine:
             return
 
+    def extent(self, expr: Expr) -> Form:
+        """The form of a tensor's extent, which is known not to be negative: the call fails before where it would be."""
+        form = self.form(expr)
+        if not self.nonnegative(form):
+            self.assume(apply("ge", self.expr(form), integer(0)))
+            if isinstance(expr, SizeValue):
+                self._signs[expr.name] = True
+        return form
+
+    def _natural(self, expr: Expr) -> bool:
+        # Whether an expression of sizes is a sum, product or quotient of extents, so never negative.
+        match expr:
+            case Constant(value=value):
+                return value >= 0
+            case SizeValue(name=name):
+                if name not in self._signs:
+                    source = self.scope.size(name).source
+                    self._signs[name] = isinstance(source, AxisExtent) or self._natural(source)
+                return self._signs[name]
+            case Apply(primitive="add" | "mul" | "floor_div" | "mod" | "min", arguments=arguments):
+                return all(map(self._natural, arguments))
+            case Apply(primitive="max", arguments=arguments):
+                return any(map(self._natural, arguments))
+        return False
+
     def nonnegative(self, form: Form) -> bool:
         """Whether a form of sizes is known not to be negative."""
         if form.value is not None:
             return form.value >= 0
-        if all(scale >= 0 for scale in form.terms.values()) and all(
-            isinstance(atom, SizeValue) for atom in form.sizes()
-        ):
+        if all(scale >= 0 for scale in form.terms.values()) and all(map(self._natural, form.sizes())):
             return True
         return not form.variables and self._never(form, "lt")
 

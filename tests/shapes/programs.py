@@ -104,7 +104,12 @@ class Shapes:
 
     def context(self) -> isl.Set:
         points = universe((), sorted(self.sizes))
-        conditions = [apply("ge", size(name), integer(0)) for name in self.sizes]
+        # A size that is an expression may be negative.
+        conditions = [
+            apply("ge", size(known.name), integer(0))
+            for known in self.sizes.values()
+            if isinstance(known.source, AxisExtent)
+        ]
         for condition in (*conditions, *(assertion.condition for assertion in self.assertions)):
             try:
                 points = points.intersect(condition_set(condition, points))

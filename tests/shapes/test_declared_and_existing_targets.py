@@ -105,6 +105,11 @@ def test_unbounded_variables_are_an_error(text, names):
     assert "write a range" in str(caught.value)
 
 
+def test_variables_that_only_bound_each_other_are_unbounded():
+    with pytest.raises(ShapeError, match="2 faults"):
+        Shapes({"A": 1}).add("s[()] += A[j*5 + k]", extents=[])
+
+
 def test_negative_declared_extents_fail_at_the_call():
     shapes = Shapes({"A": 1})
     shapes.add("O[i] = A[i]", extents=["A_0 - 2"])

@@ -207,6 +207,14 @@ def test_scalar_targets_and_constant_indices():
     shapes = Shapes({"A": 1})
     shapes.add("s[()] += A[i]")
     agree(shapes, lambda A_0: (), lambda i, A_0: 0 <= i < A_0)
+    shapes = Shapes({"I": 1, "K": 1})
+    shapes.add("s[()] += I[n + k] * K[k]")
+    agree(
+        shapes,
+        lambda I_0, K_0: () if K_0 <= I_0 + 1 else None,
+        lambda k, n, I_0, K_0: n in _window(I_0, K_0) and 0 <= k < K_0,
+        (1, 2, 3, 6),
+    )
     shapes = Shapes({"A": 1})
     shapes.add("O[2] += A[i]")
     agree(shapes, lambda A_0: (3,), lambda i, A_0: 0 <= i < A_0)

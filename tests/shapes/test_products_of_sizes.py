@@ -152,6 +152,13 @@ def test_strides_and_dilations():
     same(shapes, expected, (1, 2, 4))
 
 
+def test_extents_with_names_stay_as_they_are():
+    shapes = Shapes({"I": 1, "K": 1, "S": 1})
+    shapes.add("O[x] += I[x*S_0 + k] * K[k]")
+    shapes.add("Y[x] = 2.0 * O[x]")
+    assert shapes.tensors["Y"].shape == shapes.tensors["O"].shape
+
+
 def test_products_that_nothing_else_bounds_ask_for_a_range():
     with pytest.raises(ShapeError, match="nothing bounds the index `i`"):
         Shapes({"A": 1, "S": 1, "D": 1}).add("O[()] += A[i*S_0 + j*D_0], 0 <= j < 3", extents=[])

@@ -175,7 +175,7 @@ class CompiledKernel:
         if done == self._count:
             return
         words = frame.words[:FIRST_WORD].tolist()
-        if threads > 1:
+        if threads > 1 and plan.table[done, 3] > 1:
             # Which of several faults the threads met first is chance: report the first in order, if it can be had
             # again.
             frame.words[STATUS_WORD] = 0

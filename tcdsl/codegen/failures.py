@@ -12,7 +12,8 @@ from tcdsl.codegen.frame import (
     FrameLayout,
 )
 from tcdsl.codegen.nests import CheckSite
-from tcdsl.errors import DataIndexError, Diagnostic, TcdslError
+from tcdsl.errors import DataIndexError, Diagnostic, ShapeError, TcdslError
+from tcdsl.lowering.points import UNIQUE_AXIS
 
 __all__ = ["failure"]
 
@@ -27,7 +28,11 @@ def failure(words: list[int], checks: tuple[CheckSite, ...], layout: FrameLayout
         return Diagnostic(TcdslError, fact, hint="this is a fault of tcdsl: please report it with the program").error()
     check, variables = checks[number].check, checks[number].variables
     place = ", ".join(f"{variable} = {words[POSITION_WORD + k]}" for k, variable in enumerate(variables))
-    fact = f"index {value} is out of range for axis {check.axis} of `{check.tensor}`, which has extent {extent}"
     notes = (f"at {place}",) if place else ()
+    if check.axis == UNIQUE_AXIS:
+        fact = f"a cell of `{check.tensor}` is written twice by an assignment that promises unique cells"
+        hint = "write an accumulator such as += or >>=, or make the indices unique"
+        return Diagnostic(ShapeError, fact, check.span, notes, hint).error()
+    fact = f"index {value} is out of range for axis {check.axis} of `{check.tensor}`, which has extent {extent}"
     hint = 'write get(..., default) to read a default there, or decorate with oob="skip" or oob="clamp"'
     return Diagnostic(DataIndexError, fact, check.span, notes, hint).error()

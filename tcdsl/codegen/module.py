@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from tcdsl.codegen.expressions import call
 from tcdsl.codegen.frame import FrameLayout, frame_layout
@@ -62,6 +63,7 @@ def generate_module(kernel: Kernel, contiguous: Sequence[bool], options: Codegen
     return GeneratedModule(text, tuple(identifiers), layout, tuple(checks))
 
 
+@cache
 def _reserved() -> frozenset[str]:
     # What a nest's own names must not hide.
     functions = {

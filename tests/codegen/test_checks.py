@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from tcdsl.codegen import CodegenOptions, CompiledKernel, compile_kernel
-from tcdsl.errors import DataIndexError, TcdslError
+from tcdsl.errors import DataIndexError, ShapeError, TcdslError
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Cast, Local
+from tcdsl.ir.parser import parse_program
 from tcdsl.ir.span import Span
 from tcdsl.lowering.loops import Check, Define, Kernel, Store
+from tcdsl.lowering.lower import lower
 from tests.codegen.kernels import I, J, M, N, P, loop, make, read
 
 
@@ -73,6 +75,27 @@ def test_the_first_fault_is_reported_whatever_the_threads(compiled: CompiledKern
     for threads in (1, 2, 3, 2, 2):
         with pytest.raises(DataIndexError, match=r"index 77 .*\n.*at i = 1000"):
             compiled.run([table, ids], sizes(table, ids), threads=threads)
+
+
+def test_a_cell_written_twice(options: CodegenOptions) -> None:
+    program = parse_program("""
+program scatter
+input X: float32[N]
+input ids: int64[N_1]
+assert N == N_1, "lengths"
+tensor Y: float32[N]
+Y[ids[i]] = X[i]  for [i]: 0 <= i < N  with unique
+return Y
+""")
+    compiled = compile_kernel(lower(program), contiguous=(True, True), options=options)
+    n = 40_000
+    ids = np.arange(n)[::-1].copy()
+    X = np.linspace(0, 1, n, dtype=np.float32)
+    sizes = {"N": n, "N_1": n}
+    np.testing.assert_array_equal(compiled.run([X, ids], sizes)[0], X[::-1])
+    ids[30_000] = ids[17]
+    with pytest.raises(ShapeError, match=r"a cell of `Y` is written twice .*\n.*at i = 30000"):
+        compiled.run([X, ids], sizes)
 
 
 def test_debug_finds_accesses_out_of_range(options: CodegenOptions) -> None:

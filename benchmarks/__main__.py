@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         console.print(f"[red]{error}[/]")
         return 1
     machine = describe_machine(options.threads)
-    show(console, machine, measurements, ["tcdsl", "numpy", *peers])
+    show(console, machine, measurements)
     if options.json:
         write_json(options.json, machine, measurements)
     return 0

@@ -30,8 +30,13 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Unique: the computation and the first input's shape."""
-        return f"{self.computation} {'x'.join(map(str, self.shapes[0]))}"
+        """Unique: the computation and the first input's extents."""
+        return f"{self.computation} {self.extents}"
+
+    @property
+    def extents(self) -> str:
+        """The first input's shape."""
+        return "x".join(map(str, self.shapes[0]))
 
 
 M = 512  # matrix product

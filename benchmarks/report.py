@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -20,49 +22,44 @@ def _moved_bytes(measurement: Measurement) -> int:
     return measurement.case.moved * np.dtype(measurement.dtype).itemsize
 
 
-def _reached(measurement: Measurement) -> str:
-    seconds = measurement.timings["tcdsl"].median
+def _reached(measurement: Measurement, seconds: float) -> str:
     if measurement.case.limit == "operations":
         return f"{measurement.case.operations / seconds / 1e9:.1f} GFLOP/s"
     return f"{_moved_bytes(measurement) / seconds / 1e9:.1f} GB/s"
 
 
-def show(
-    console: Console, machine: dict[str, Any], measurements: Sequence[Measurement], contenders: Sequence[str]
-) -> None:
-    """Print medians with minima beside them, the ratio to each peer, and what tcdsl reaches of the case's limit."""
-    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+def show(console: Console, machine: dict[str, Any], measurements: Sequence[Measurement]) -> None:
+    """Print a row for each contender of each case; ``/ tcdsl`` is how many times longer it takes than tcdsl."""
     console.print(
-        f"{machine['processor']}, {machine['cores']} cores, {machine['threads']} threads; Python {machine['python']}"
+        f"{machine['processor']}, {machine['cores']} cores, {machine['threads']} threads, Python {machine['python']}"
     )
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     console.print(versions, highlight=False)
-    table = Table(title="milliseconds per call: median (minimum)", title_justify="left")
+    table = Table(box=box.SIMPLE, show_edge=False, padding=(0, 1, 0, 0), title="milliseconds per call")
     table.add_column("case")
-    table.add_column("dtype")
-    for name in contenders:
-        table.add_column(name, justify="right")
-    for name in contenders[1:]:
-        table.add_column(f"{name} / tcdsl", justify="right")
-    table.add_column("tcdsl reaches", justify="right")
-    table.add_column("limit")
-    table.add_column("max error", justify="right")
+    table.add_column("library")
+    for heading in ("median", "fastest", "/ tcdsl", "reaches", "error"):
+        table.add_column(heading, justify="right")
     for measurement in measurements:
-        times = measurement.timings
-        cells = [
-            f"{1e3 * t.median:.3f} ({1e3 * t.minimum:.3f})" if (t := times.get(name)) else "-" for name in contenders
+        titles = [
+            measurement.case.computation,
+            f"{measurement.case.extents} {measurement.dtype}",
+            f"limit: {measurement.case.limit}",
         ]
-        ratios = [_coloured(measurement.ratio(name)) if name in times else "-" for name in contenders[1:]]
-        error = f"{measurement.errors['tcdsl']:.0e}"
-        row = (
-            measurement.case.name,
-            measurement.dtype,
-            *cells,
-            *ratios,
-            _reached(measurement),
-            measurement.case.limit,
-            error,
-        )
-        table.add_row(*row)
+        rows = [
+            (
+                name,
+                f"{1e3 * timing.median:.3f}",
+                f"{1e3 * timing.minimum:.3f}",
+                _coloured(measurement.ratio(name)) if name != "tcdsl" else "",
+                _reached(measurement, timing.median),
+                f"{measurement.errors[name]:.0e}",
+            )
+            for name, timing in measurement.timings.items()
+        ]
+        for title, row in itertools.zip_longest(titles, rows):
+            table.add_row(title or "", *(row or ()))
+        table.add_section()
     console.print(table)
 
 

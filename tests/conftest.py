@@ -21,8 +21,8 @@ __all__ = ["golden"]
 GOLDEN_FOLDER = Path(__file__).parent / "golden"
 CACHE_FOLDER = pytest.StashKey[str]()
 
-# Test processes share the cores: threads that spin while they wait would keep each other from working. OpenMP reads this
-# when Numba loads it.
+# Test processes share the cores: threads that spin while they wait would keep each other from working. OpenMP reads
+# this when Numba loads it.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # Compiling takes longer than hypothesis's usual deadline; the blob lets a failure in CI be repeated elsewhere.

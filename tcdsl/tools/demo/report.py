@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from rich.console import Console
 from rich.panel import Panel
 from rich.syntax import Syntax
@@ -14,11 +16,14 @@ __all__ = ["show_program", "show_times"]
 
 def show_program(console: Console, title: str, text: str) -> None:
     """A program as index notation, in a frame; without the checks of sizes and the types of what it computes."""
-    lines = [line for line in text.splitlines() if not line.startswith(("assert ", "tensor "))]
-    text = "\n".join(lines)
-    console.print(
-        Panel(Syntax(text, "python", background_color="default", word_wrap=True), title=title, title_align="left")
-    )
+    kept = [line for line in text.splitlines() if not line.startswith(("assert ", "tensor "))]
+    shown = "\n".join(_wrapped(line, console.width - 4) for line in kept)
+    console.print(Panel(Syntax(shown, "python", background_color="default"), title=title, title_align="left"))
+
+
+def _wrapped(line: str, width: int) -> str:
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.fill(line, width, subsequent_indent=indent + 8 * " ", break_on_hyphens=False)
 
 
 def show_times(console: Console, names: list[str], timings: list[Timing], note: str) -> None:

@@ -71,7 +71,7 @@ def _difference(wanted: Sequence[np.ndarray], found: Sequence[np.ndarray], terms
 
 def matches_outcome(case: Case, outcome: Outcome, found: Attempt) -> None:
     """Fail unless ``found`` is what the oracle expects."""
-    if outcome.unspecified or (outcome.doubtful and isinstance(found, TcdslError) and not outcome.fault):
+    if outcome.unspecified or (outcome.doubtful and isinstance(found, TcdslError)):
         return
     if outcome.fault is not None:
         wanted = _ERRORS[type(outcome.fault)]

@@ -8,23 +8,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.oracle.kinds import is_bool, kind_of
-from tests.oracle.nodes import Cell, Fold, Node, Operation, Variable, variables_of
+from tests.oracle.nodes import Cell, Fold, Node, Number, Operation, Variable, variables_of
 from tests.oracle.reader import Statement
 
 __all__ = ["AxisAccess", "reading_accesses"]
 
 
+Guard = tuple[Node, bool]
+
+
 @dataclass(frozen=True, eq=False)
 class AxisAccess:
-    """``index`` must lie in ``range(extent)``; ``conditional`` if a branch or bracket may hide it.
+    """``index`` must lie in ``range(extent)``, for reads in a branch only where ``guards`` have their truth values.
 
     ``fold`` is the innermost reduction around it, ``None`` for the statement itself.
     """
 
     index: Node
     extent: int
-    conditional: bool
+    guards: tuple[Guard, ...]
     fold: Fold | None
+
+    @property
+    def conditional(self) -> bool:
+        return bool(self.guards)
 
     @property
     def variables(self) -> frozenset[str]:
@@ -39,35 +46,45 @@ def reading_accesses(statement: Statement, arrays: Mapping[str, np.ndarray]) -> 
     """Every access that is read: in the value, in conditions, and inside data indices, the target's included."""
     dtypes = {name: array.dtype for name, array in arrays.items()}
 
-    def of(node: Node, conditional: bool, fold: Fold | None) -> Iterator[AxisAccess]:
+    def of(node: Node, guards: tuple[Guard, ...], fold: Fold | None) -> Iterator[AxisAccess]:
         match node:
             case Cell(tensor=tensor, axes=axes, fill=fill):
                 for axis, extent in zip(axes, arrays[tensor].shape, strict=True):
                     if axis.mode == "direct" and fill is None:
-                        yield AxisAccess(axis.index, extent, conditional, fold)
-                    yield from of(axis.index, conditional, fold)
+                        yield AxisAccess(axis.index, extent, guards, fold)
+                    yield from of(axis.index, guards, fold)
                 if fill is not None:
-                    yield from of(fill, True, fold)
+                    yield from of(fill, (*guards, (Number(True), True)), fold)
             case Fold(conditions=conditions, body=body):
                 for condition in conditions:
-                    yield from of(condition, conditional, node)
-                yield from of(body, conditional, node)
-            case Operation(name="if" | "where" | "and" | "or", arguments=(first, *others)):
-                yield from of(first, conditional, fold)
-                for other in others:
-                    yield from of(other, True, fold)
+                    yield from of(condition, guards, node)
+                yield from of(body, guards, node)
+            case Operation(name="if" | "where", arguments=(test, body, other)):
+                yield from of(test, guards, fold)
+                yield from of(body, (*guards, (test, True)), fold)
+                yield from of(other, (*guards, (test, False)), fold)
+            case Operation(name="and" | "or" as name, arguments=arguments):
+                for argument in arguments:
+                    yield from of(argument, guards, fold)
+                    guards = (*guards, (argument, name == "and"))
             case Operation(name="product", arguments=factors):
                 brackets = [factor for factor in factors if is_bool(kind_of(factor, dtypes))]
+                for bracket in brackets:
+                    yield from of(bracket, guards, fold)
+                    guards = (*guards, (bracket, True))
                 for factor in factors:
-                    behind = bool(brackets) and factor is not brackets[0]
-                    yield from of(factor, conditional or behind, fold)
+                    if factor not in brackets:
+                        yield from of(factor, guards, fold)
             case Operation(arguments=arguments):
                 for argument in arguments:
-                    yield from of(argument, conditional, fold)
+                    yield from of(argument, guards, fold)
 
     found: list[AxisAccess] = []
-    for part in (*statement.conditions, statement.value):
-        found.extend(of(part, False, None))
+    value = statement.value
+    added = statement.accumulate in ("+", "-") and isinstance(value, Operation) and value.name == "product"
+    # In a sum a bracket equals a condition, so nothing stands behind it.
+    for part in (*statement.conditions, *(value.arguments if added else (value,))):
+        found.extend(of(part, (), None))
     for index in statement.indices:
-        found.extend(of(index, False, None))
+        found.extend(of(index, (), None))
     return found

@@ -11,13 +11,18 @@ import numpy as np
 
 from tests.oracle.accesses import AxisAccess, reading_accesses
 from tests.oracle.kinds import concrete, fresh_kind, is_bool
-from tests.oracle.nodes import Cell, Fold, Node, Number, Variable, variables_of, walk
+from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, Variable, variables_of, walk
 from tests.oracle.outcome import DataIndexFaultError, DtypeFaultError, FaultError, ShapeFaultError, UnspecifiedError
 from tests.oracle.ranges import Ends, candidates, check_bare_extents, explicit_ranges, solve
 from tests.oracle.reader import Statement
-from tests.oracle.values import INTEGERS, OutOfRangeError, Values, combine, neutral
+from tests.oracle.values import INTEGERS, OutOfRangeError, Values, at_an_end, combine, neutral
 
-__all__ = ["Result", "Target", "apply_statement"]
+__all__ = ["READINGS", "Result", "Target", "apply_statement"]
+
+# Whether reads that may not be evaluated (behind a bracket, in a branch) take part in rules 1 to 3: ``all`` do, they do
+# where nothing else bounds a variable (``needed``), or only where they are evaluated (``lazy``). The rules can be read
+# in each of these ways; a program on which they differ is unspecified.
+READINGS = ("all", "needed", "lazy")
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,11 @@ def _folds(statement: Statement) -> list[Fold]:
 def _variables(statement: Statement) -> list[str]:
     inner = {name for fold in _folds(statement) for name in fold.variables}
     found: set[str] = {name for name, _, _ in statement.ranges}
-    for part in (*statement.indices, statement.value, *statement.conditions):
+    for part in (*statement.indices, statement.value):
         found |= variables_of(part)
+    for condition in statement.conditions:
+        if not variables_of(condition) <= found:
+            raise FaultError("an index variable occurs only in conditions")
     return sorted(found - inner)
 
 
@@ -66,7 +74,7 @@ def _target_accesses(statement: Statement, shape: tuple[int, ...]) -> list[AxisA
     if len(shape) != len(statement.indices):
         raise ShapeFaultError("the target's rank")
     pairs = zip(statement.indices, shape, strict=True)
-    return [AxisAccess(index, extent, False, None) for index, extent in pairs if not _data(index)]
+    return [AxisAccess(index, extent, (), None) for index, extent in pairs if not _data(index)]
 
 
 def _inferred_shape(statement: Statement, ranges: Mapping[str, Any]) -> tuple[int, ...]:
@@ -102,12 +110,9 @@ def _points(names: list[str], box: Mapping[str, range], required: list[AxisAcces
             yield point
 
 
-def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, np.ndarray], *, lenient: bool) -> Result:
-    """The target after ``statement``.
-
-    ``lenient`` chooses between two readings of conditional reads (behind a bracket, in a branch): whether they bound a
-    variable that an unconditional access or an explicit range bounds already. Callers compare both.
-    """
+def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, np.ndarray], reading: str) -> Result:
+    """The target after ``statement``, under one of the `READINGS` of conditional reads."""
+    _check_types(statement, target, arrays)
     accesses = reading_accesses(statement, arrays)
     explicit = explicit_ranges(statement)
     sure = {name for access in accesses if not access.conditional for name in access.variables} | explicit.keys()
@@ -118,21 +123,26 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
         bare_target = _target_accesses(statement, target.array.shape)
     else:
         bare_target = []
-    check_bare_extents([access for access in accesses if not (lenient and access.conditional)], bare_target)
+    counted = [access for access in accesses if reading == "all" or not access.conditional]
+    check_bare_extents(counted, bare_target)
     if fresh:
-        bounding = [a for a in accesses if not (lenient and a.conditional and a.variables <= sure)]
-        ranges: Mapping[str, Ends] = solve([*outer, *inner], explicit, bounding)
+        bounding = [a for a in accesses if reading != "needed" or not a.conditional or not a.variables <= sure]
+        ranges: Mapping[str, Ends] = solve([*outer, *inner], explicit, bounding, guarded=reading == "lazy")
         shape = _inferred_shape(statement, ranges)
     else:
         ranges = explicit
         shape = target.array.shape if target.array is not None else target.shape
         assert shape is not None
     writing = _target_accesses(statement, shape)
-    sure |= {name for access in writing for name in access.variables}
-    required = [a for a in accesses if a.fold is None and (not a.conditional or not a.variables <= sure)] + writing
-    unconditional = [a for a in accesses if not a.conditional or not a.variables <= sure]
-    box = candidates([*outer, *inner], ranges, unconditional + writing)
+    if not fresh:
+        sure |= {name for access in writing for name in access.variables}
+    lazy = reading == "lazy" and not fresh
+    bounding = [a for a in accesses if not a.conditional or not (lazy or a.variables <= sure)] + writing
+    required = [a for a in bounding if a.fold is None]
+    box = {**candidates(outer, ranges, required), **candidates(inner, ranges, bounding)}
     doubt = _doubt(statement, fresh, outer, box)
+    if not sure >= {*outer, *inner}:
+        doubt = "only reads that may not be evaluated bound a variable"
     sure_inside = [a for a in accesses if a.fold is not None and not a.conditional]
     plain = Values({}, {})
     values = Values(
@@ -140,7 +150,11 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
         box,
         lambda fold, point: all(_check_in_range(a, plain, point) for a in sure_inside if a.fold is fold),
     )
-    result = _accumulated(statement, target, values, shape, (outer, box, required))
+    try:
+        result = _accumulated(statement, target, values, shape, (outer, box, required))
+    except FaultError as error:
+        error.doubtful = doubt
+        raise
     result.doubtful = doubt
     return result
 
@@ -161,14 +175,10 @@ def _accumulated(
 ) -> Result:
     names, box, required = space
     kind = values.kind(statement.value)
-    if target.array is not None:
-        dtype = target.array.dtype
-        _check_same_kind(kind, dtype)
-    else:
-        dtype = target.dtype or fresh_kind(statement.accumulate, kind)
-    if is_bool(dtype) and statement.accumulate not in ("=", "|", "&"):
-        raise UnspecifiedError("arithmetic on cells of type bool")
+    chosen = target.dtype if target.array is None else target.array.dtype
+    dtype = chosen or fresh_kind(statement.accumulate, kind)
     result = Result(_new_cells(statement, target, shape, dtype))
+    fault: DataIndexFaultError | None = None
     for point in _points(names, box, required):
         try:
             if not all(values.at(condition, point) for condition in statement.conditions):
@@ -177,15 +187,29 @@ def _accumulated(
             value = values.at(statement.value, point)
         except OutOfRangeError:
             continue
-        if any(name in box and len(box[name]) and point[name] in (INTEGERS[0], INTEGERS[-1]) for name in names):
+        except DataIndexFaultError as error:
+            fault = fault or error
+            continue
+        if statement.accumulate in ("+", "-") and values.vanishes(statement.value, point):
+            continue
+        if any(at_an_end(point[name]) for name in names):
             raise FaultError("nothing bounds an index variable: write a range")
         _store(statement, result, place, values.cast(value, dtype), dtype)
+    if fault is not None:
+        raise fault
     result.array = result.array.astype(dtype)
     result.terms = max(result.counts.values(), default=1)
     return result
 
 
-def _check_same_kind(kind: object, dtype: np.dtype) -> None:
+def _check_types(statement: Statement, target: Target, arrays: Mapping[str, np.ndarray]) -> None:
+    if target.array is None:
+        return
+    kind, dtype = Values(arrays, {}).kind(statement.value), target.array.dtype
+    if is_bool(dtype) and statement.accumulate not in ("=", "|", "&"):
+        raise UnspecifiedError("arithmetic on cells of type bool")
+    if not is_bool(dtype) and statement.accumulate in ("|", "&"):
+        raise UnspecifiedError("truth values in cells of another type")
     if kind is float and dtype.kind != "f":
         raise DtypeFaultError("a weak float into integers")
     if isinstance(kind, np.dtype) and not np.can_cast(concrete(kind), dtype, "same_kind"):
@@ -211,6 +235,18 @@ def _place(statement: Statement, shape: tuple[int, ...], values: Values, point: 
     return tuple(place)
 
 
+def _axes(statement: Statement) -> Iterator[Axis]:
+    for part in (statement.value, *statement.conditions):
+        for node in walk(part):
+            if isinstance(node, Cell):
+                yield from node.axes
+
+
+def _symbolic_stride(node: Node) -> bool:
+    factors = node.arguments if isinstance(node, Operation) and node.name == "product" else ()
+    return any(isinstance(factor, Number) and factor.symbolic for factor in factors)
+
+
 def _doubt(statement: Statement, fresh: bool, names: list[str], box: Mapping[str, range]) -> str:
     """Why the statement may be refused whatever the sizes are."""
     bare = [index.name for index in statement.indices if isinstance(index, Variable)]
@@ -224,4 +260,7 @@ def _doubt(statement: Statement, fresh: bool, names: list[str], box: Mapping[str
         return "a target index may be negative"
     if any(len(values) == len(INTEGERS) for values in box.values()):
         return "a variable may be unbounded"
+    indices = (*statement.indices, *(axis.index for axis in _axes(statement)))
+    if any(_symbolic_stride(node) for index in indices for node in walk(index)):
+        return "a stride that is a size may be 0"
     return ""

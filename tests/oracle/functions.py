@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tests.oracle.evaluation import Result, Target, apply_statement
+from tests.oracle.evaluation import READINGS, Result, Target, apply_statement
 from tests.oracle.kinds import is_float, kind_of
 from tests.oracle.outcome import FaultError, Outcome, ShapeFaultError, UnspecifiedError
 from tests.oracle.reader import Reader, free_names
@@ -21,38 +21,37 @@ __all__ = ["expected"]
 
 def expected(source: str, arguments: Mapping[str, np.ndarray]) -> Outcome:
     """What the function in ``source`` does with ``arguments``, by the rules of the language alone."""
-    outcomes = [_outcome(source, arguments, lenient) for lenient in (False, True)]
-    first, second = outcomes
-    if first.unspecified or second.unspecified:
-        return Outcome(unspecified=first.unspecified or second.unspecified)
-    if first.fault is not None or second.fault is not None:
-        if type(first.fault) is not type(second.fault):
-            return Outcome(unspecified="readings of conditional reads differ")
-        return first
-    for one, other in zip(first.arrays, second.arrays, strict=True):
-        if one.shape != other.shape or not np.array_equal(one, other, equal_nan=one.dtype.kind == "f"):
+    first, *others = (_outcome(source, arguments, reading) for reading in READINGS)
+    for other in (first, *others):
+        if other.unspecified:
+            return other
+        if type(first.fault) is not type(other.fault) or not all(map(_same, first.arrays, other.arrays)):
             return Outcome(unspecified="readings of conditional reads differ")
     return first
 
 
-def _outcome(source: str, arguments: Mapping[str, np.ndarray], lenient: bool) -> Outcome:
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+    return one.shape == other.shape and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+
+
+def _outcome(source: str, arguments: Mapping[str, np.ndarray], reading: str) -> Outcome:
     try:
         with np.errstate(all="ignore"):
-            return _Function(arguments, lenient).run(source)
+            return _Function(arguments, reading).run(source)
     except UnspecifiedError as reason:
         return Outcome(unspecified=str(reason))
     except FaultError as fault:
-        return Outcome(fault=fault)
+        return Outcome(fault=fault, doubtful=fault.doubtful)
 
 
 class _Function:
-    def __init__(self, arguments: Mapping[str, np.ndarray], lenient: bool) -> None:
+    def __init__(self, arguments: Mapping[str, np.ndarray], reading: str) -> None:
         self.tensors = {name: np.asarray(value) for name, value in arguments.items()}
         self.sizes: dict[str, int] = {}
         self.declared: dict[str, Target] = {}
         self.local: dict[str, ast.expr] = {}
         self.real: set[str] = set()
-        self.lenient = lenient
+        self.reading = reading
         self.terms = 1
         self.doubts: list[str] = []
 
@@ -115,7 +114,7 @@ class _Function:
         known = self.declared.get(statement.target, Target())
         array = self.tensors.get(statement.target)
         target = Target(array, known.shape, known.declared, known.dtype)
-        result: Result = apply_statement(statement, target, self.tensors, lenient=self.lenient)
+        result: Result = apply_statement(statement, target, self.tensors, self.reading)
         if array is None and statement.target in self.real:
             kind = kind_of(statement.value, {name: tensor.dtype for name, tensor in self.tensors.items()})
             result.array = result.array.astype(kind if isinstance(kind, np.dtype) and is_float(kind) else np.float64)

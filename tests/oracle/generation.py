@@ -143,6 +143,8 @@ class Draft:
         if other == name:
             return name, extent
         if draw_form > 19:
+            if not self.extent(other):
+                return name, extent
             return f"{name}*{self.size(self.extent(other))} + {other}", extent * self.extent(other)
         step = self.number(1, 2)
         far = max(self.extent(other) - 1, 0)

@@ -14,9 +14,10 @@ __all__ = ["Axis", "Cell", "Fold", "Node", "Number", "Operation", "Variable", "v
 
 @dataclass(frozen=True, eq=False)
 class Number:
-    """A Python number: a literal, or a size, which is known here."""
+    """A Python number: a literal, or a size, which is known here but not to tcdsl when it stages (``symbolic``)."""
 
     value: bool | int | float
+    symbolic: bool = False
 
 
 @dataclass(frozen=True, eq=False)

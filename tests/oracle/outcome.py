@@ -12,6 +12,8 @@ __all__ = ["DataIndexFaultError", "DtypeFaultError", "FaultError", "Outcome", "S
 class FaultError(Exception):
     """The language calls this program or this call wrong; tcdsl must raise some error of its own."""
 
+    doubtful = ""
+
 
 class ShapeFaultError(FaultError):
     """tcdsl must raise `ShapeError`."""

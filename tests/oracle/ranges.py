@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from tests.oracle.accesses import AxisAccess
-from tests.oracle.nodes import Fold, Node, Number, Operation, Variable, walk
+from tests.oracle.nodes import Cell, Fold, Node, Number, Operation, Variable, variables_of, walk
 from tests.oracle.outcome import FaultError, ShapeFaultError, UnspecifiedError
 from tests.oracle.reader import Statement
-from tests.oracle.values import INTEGERS, Values
+from tests.oracle.values import INTEGERS, Values, at_an_end
 
 __all__ = ["Ends", "candidates", "check_bare_extents", "explicit_ranges", "solve"]
 
@@ -94,27 +94,40 @@ def _in_range(access: AxisAccess, point: Mapping[str, int]) -> bool:
     return 0 <= index < access.extent
 
 
+def _evaluated(access: AxisAccess, point: Mapping[str, int]) -> bool:
+    # Whether a read is evaluated at a point, as far as its guards can be told from the variables of point alone.
+    for guard, wanted in access.guards:
+        told = variables_of(guard) <= point.keys() and not any(isinstance(part, Cell) for part in walk(guard))
+        if told and bool(_PLAIN.at(guard, point)) != wanted:
+            return False
+    return True
+
+
 def _interval(
-    name: str, accesses: Sequence[AxisAccess], solved: Mapping[str, tuple[int, int]]
+    name: str, accesses: Sequence[AxisAccess], solved: Mapping[str, tuple[int, int]], guarded: bool
 ) -> tuple[int, int] | None:
     # The half-open interval of name that keeps accesses in range for all solved values; None where unbounded.
     allowed = set(INTEGERS)
     shared = False
     for access in accesses:
-        others = sorted(access.variables - {name})
+        used = access.variables
+        if guarded:
+            used |= {other for guard, _ in access.guards for other in variables_of(guard)} & solved.keys()
+        others = sorted(used - {name})
         shared |= bool(others)
         boxes = [range(*solved[other]) for other in others]
         if any(len(box) == 0 for box in boxes):
             raise UnspecifiedError("a for-all over an empty range")
         for place in itertools.product(*boxes):
             point = dict(zip(others, place, strict=True))
-            allowed = {value for value in allowed if _in_range(access, {**point, name: value})}
+            points = [{**point, name: value} for value in allowed]
+            allowed = {p[name] for p in points if _in_range(access, p) or (guarded and not _evaluated(access, p))}
     if not allowed:
         if shared:
             raise UnspecifiedError("no value keeps the accesses in range")
         return 0, 0
     low, high = min(allowed), max(allowed)
-    if low == INTEGERS[0] or high == INTEGERS[-1]:
+    if at_an_end(low) or at_an_end(high):
         return None
     if len(allowed) != high - low + 1:
         raise UnspecifiedError("the values that keep the accesses in range are no interval")
@@ -122,16 +135,16 @@ def _interval(
 
 
 def solve(
-    variables: Sequence[str], explicit: Mapping[str, Ends], accesses: Sequence[AxisAccess]
+    variables: Sequence[str], explicit: Mapping[str, Ends], accesses: Sequence[AxisAccess], *, guarded: bool
 ) -> dict[str, tuple[int, int]]:
-    """Rule 2: the range of every variable, in rounds."""
+    """Rule 2: the range of every variable, in rounds; ``guarded`` asks for accesses only where they are evaluated."""
     solved = {name: (low, high) for name, (low, high) in explicit.items() if low is not None and high is not None}
     while not solved.keys() >= set(variables):
         found = {}
         for name in variables:
             fit = [access for access in accesses if access.variables - solved.keys() == {name}]
             if name not in solved and fit:
-                ends = _interval(name, fit, solved)
+                ends = _interval(name, fit, solved, guarded)
                 if ends is not None:
                     found[name] = _overridden(ends, explicit.get(name, (None, None)))
         if not found:

@@ -91,6 +91,7 @@ class Reader:
         self.bound: dict[str, object] = {**sizes, **tensors, **local}
         self.local = local
         self.serial = 0
+        self.consumed: set[int] = set()
 
     def statement(self, node: ast.Assign | ast.AugAssign) -> Statement:
         """Read ``T[index, ...] op= value, condition, ...``."""
@@ -118,12 +119,15 @@ class Reader:
         names = {name: name for name in outer}
         filters_inside = [condition for condition in conditions if not free_names(condition, self.bound) <= outer]
         filters = [self.node(condition, names) for condition in conditions if condition not in filters_inside]
+        value_read = self.node(value, names, filters_inside)
+        if any(id(condition) not in self.consumed for condition in filters_inside):
+            raise FaultError("an index variable occurs only in conditions")
         return Statement(
             target.value.id,
             tuple(self.node(index, names) for index in indices),
             accumulate,
             reset,
-            self.node(value, names, filters_inside),
+            value_read,
             tuple(filters),
             ranges,
         )
@@ -165,7 +169,7 @@ class Reader:
             case ast.Name(id=name) if name in names:
                 return Variable(names[name])
             case ast.Name(id=name) if name in self.sizes:
-                return Number(self.sizes[name])
+                return Number(self.sizes[name], symbolic=True)
             case ast.Name(id=name) if name in self.bound:
                 return Cell(name, ())
             case ast.Name(id=name):
@@ -221,6 +225,7 @@ class Reader:
         if not own:
             raise FaultError("a reduction that binds nothing")
         mine = [f for f in filters if free_names(f, self.bound) & own]
+        self.consumed |= {id(condition) for condition in mine}
         conditions = [*conditions, *mine]
         others = [f for f in filters if f not in mine]
         assert isinstance(node.func, ast.Name)

@@ -100,12 +100,13 @@ def _joined(draft: Draft, parts: list[str], names: list[str]) -> str:
 
 def _value(draft: Draft, kept: list[str], reduced: list[str]) -> str:
     names = [*kept, *reduced]
-    parts = [_dressed(draft, read, names) for read in _reads(draft, kept, reduced)]
+    reads = _reads(draft, kept, reduced)
     if names and draft.chance(10):
         draft.local += 1
         local = f"{'zvu'[draft.local % 3]}"
-        draft.lines.append(f"{local} = {parts[0]}")
-        parts = [local, *parts[1:], local] if draft.chance(50) else [local, *parts[1:]]
+        draft.lines.append(f"{local} = {reads[0]} * {reads[0]}")
+        reads = [local, *reads[1:], local] if draft.chance(50) else [local, *reads[1:]]
+    parts = [_dressed(draft, read, names) for read in reads]
     value = _joined(draft, parts, names)
     if names and draft.chance(15):
         value = f"{value} * ({draft.condition(names)})"
@@ -169,7 +170,7 @@ def _target(draft: Draft, kept: list[str], accumulate: str) -> tuple[str, list[s
     if form == "existing" and known and draft.chance(70):
         return draft.choose(*known), indices, []
     if form == "existing":
-        return draft.array("int64" if accumulate in ("|=", "&=") else draft.dtypes[0], tuple(shape)), indices, []
+        return draft.array("bool" if accumulate in ("|=", "&=") else draft.dtypes[0], tuple(shape)), indices, []
     draft.targets += 1
     target = f"T{draft.targets}"
     if form == "fresh":

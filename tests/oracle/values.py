@@ -13,15 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from tests.oracle.kinds import COMPARISONS, concrete, is_bool, is_float, is_whole, kind_of, promoted
+from tests.oracle.kinds import COMPARISONS, concrete, is_bool, is_float, is_whole, kind_of
 from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, Variable
 from tests.oracle.outcome import DataIndexFaultError, FaultError, UnspecifiedError
 
-__all__ = ["INTEGERS", "OutOfRangeError", "Values", "combine", "neutral"]
+__all__ = ["INTEGERS", "OutOfRangeError", "Values", "at_an_end", "combine", "neutral"]
 
 
 # Stands for all integers: extents are tiny, so whatever reaches an end of it is unbounded.
 INTEGERS = range(-45, 62)
+
+
+def at_an_end(value: int) -> bool:
+    """Whether an index variable that reaches ``value`` is unbounded."""
+    return not INTEGERS.start + 6 <= value < INTEGERS.stop - 6
 
 
 class OutOfRangeError(Exception):
@@ -102,7 +107,7 @@ def _stored(value: Any, dtype: Any) -> Any:
     if is_float(dtype):
         return np.float64(value)
     if is_whole(dtype):
-        return np.int64(value).astype(dtype) if not isinstance(value, np.integer) else value.astype(dtype)
+        return np.uint64(int(value) % 2**64).astype(dtype)
     return bool(value) if is_bool(dtype) else value
 
 
@@ -189,9 +194,7 @@ class Values:
             taken = arguments[1] if self.at(arguments[0], point) else arguments[2]
             return self._converted(self.at(taken, point), kind)
         if name in COMPARISONS:
-            met = promoted(*map(self.kind, arguments))
-            first, second = (self._converted(self.at(argument, point), met) for argument in arguments)
-            return bool(_COMPARE[name](first, second))
+            return bool(_COMPARE[name](*(self.at(argument, point) for argument in arguments)))
         if name == "product":
             return self._product(node, point)
         if name in ("float32", "float64", "int32", "int64"):
@@ -216,6 +219,13 @@ class Values:
                 result = self._converted(result * self._converted(self.at(factor, point), kind), kind)
         return result
 
+    def vanishes(self, node: Node, point: Mapping[str, int]) -> bool:
+        """Whether ``node`` is a product with a false bracket: it adds nothing to a sum, like a false condition."""
+        if not isinstance(node, Operation) or node.name != "product":
+            return False
+        brackets = (factor for factor in node.arguments if is_bool(self.kind(factor)))
+        return not all(self.at(bracket, point) for bracket in brackets)
+
     def _fold(self, node: Fold, point: Mapping[str, int]) -> Any:
         found: list[tuple[tuple[int, ...], Any]] = []
         limits = {name: (low, high) for name, low, high in node.ranges}
@@ -232,7 +242,9 @@ class Values:
                 found.append((place, self.at(node.body, inner)))
             except OutOfRangeError:
                 continue
-            if INTEGERS[0] in place or INTEGERS[-1] in place:
+            if node.kind == "sum" and self.vanishes(node.body, inner):
+                continue
+            if any(map(at_an_end, place)):
                 raise FaultError("nothing bounds a reduction's variable: write a range")
         if node.kind in ("argmax", "argmin"):
             return self._winner(node, found)

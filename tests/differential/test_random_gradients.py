@@ -1,0 +1,88 @@
+"""Gradients of random programs: the dot-product identity, and compiled pullbacks against interpreted ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl.autodiff.checks import check_program_gradient
+from tcdsl.errors import TcdslError
+from tests.differential.agreement import agree, attempt, shown
+from tests.differential.loading import loaded
+from tests.oracle.generation import Case, case_of_seed
+
+FLOATS = ("float64",)
+
+
+def smooth(case: Case, seed: int) -> Case:
+    """The same program where no two values tie and none is at a kink, so that differences of values are gradients."""
+    random = np.random.default_rng(seed)
+    moved = {
+        name: array + random.uniform(0.01, 0.2, array.shape) if array.dtype.kind == "f" else array
+        for name, array in case.arrays.items()
+    }
+    return Case(case.source, moved)
+
+
+def differentiable(seed: int) -> Case | None:
+    """A program with a floating output, that runs; None if the seed gives another."""
+    case = smooth(case_of_seed(seed, 1 + seed % 3, FLOATS), seed)
+    outputs = attempt(lambda: loaded(case.source).interpret(*case.arrays.values()))
+    if isinstance(outputs, TcdslError) or not any(array.dtype.kind == "f" for array in outputs):
+        return None
+    return case if all(np.abs(array[np.isfinite(array)]).max(initial=0) < 1e4 for array in outputs) else None
+
+
+def adjoint_is_transposed(case: Case) -> None:
+    arrays = list(case.arrays.values())
+    program = loaded(case.source).program(*arrays)
+    names = [t.name for t, array in zip(program.inputs, arrays, strict=True) if array.dtype.kind == "f"]
+    if names:
+        with shown(case), np.errstate(all="ignore"):
+            check_program_gradient(program, arrays, names)
+
+
+def compiled_pullback_as_interpreted(case: Case) -> None:
+    function = loaded(case.source)
+    arrays = list(case.arrays.values())
+    with shown(case), np.errstate(all="ignore"):
+        value, pullback = tc.vjp(function, *arrays)
+        outputs = value if isinstance(value, tuple) else (value,)
+        random = np.random.default_rng(1)
+        seeds = tuple(random.uniform(-1, 1, array.shape) for array in outputs)
+        found = pullback(seeds if isinstance(value, tuple) else seeds[0])
+        program = function.program(*arrays)
+        names = [t.name for t, array in zip(program.inputs, arrays, strict=True) if array.dtype.kind == "f"]
+        wanted = interpreted_pullback(program, names, arrays, seeds)
+    agree(case, wanted, [array for array in found if array is not None], 200, "compiled pullback against interpreted")
+
+
+def interpreted_pullback(
+    program: object, names: list[str], arrays: list[np.ndarray], seeds: tuple[np.ndarray, ...]
+) -> list[np.ndarray]:
+    from tcdsl.autodiff import adjoint
+    from tcdsl.ir.interpreter import interpret
+
+    derivative = adjoint(program, names, keep_outputs=False)
+    floating = [seed for seed, name in zip(seeds, program.outputs, strict=True) if program.tensor(name).dtype[0] == "f"]
+    return interpret(derivative, [*arrays, *floating]).outputs
+
+
+@pytest.mark.parametrize("batch", range(6))
+def test_adjoints_pass_the_dot_product_identity(batch: int) -> None:
+    checked = 0
+    for seed in range(20_000 + 50 * batch, 20_000 + 50 * batch + 50):
+        case = differentiable(seed)
+        if case is not None:
+            adjoint_is_transposed(case)
+            checked += 1
+    assert checked > 20
+
+
+@pytest.mark.parametrize("batch", range(2))
+def test_compiled_pullbacks_agree_with_the_interpreter(batch: int) -> None:
+    for seed in range(30_000 + 20 * batch, 30_000 + 20 * batch + 20):
+        case = differentiable(seed)
+        if case is not None and all(array.dtype.kind == "f" for array in case.arrays.values()):
+            compiled_pullback_as_interpreted(case)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import islpy as isl
 
 from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.build import apply, integer
+from tcdsl.ir.domain_text import RESERVED_NAMES
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Size, Statement, Tensor
 from tcdsl.ir.span import Span
@@ -48,7 +50,8 @@ class ProgramBuilder:
         shape = []
         for axis in range(rank):
             wanted = size_names[axis] if axis < len(size_names) else None
-            size = wanted if wanted and wanted not in self._sizes else f"{name}_{axis}"
+            free = wanted and wanted not in self._sizes and wanted not in RESERVED_NAMES
+            size = wanted if wanted and free else f"{name}_{axis}"
             while size in self._sizes:
                 size += "_"
             self._sizes[size] = Size(size, AxisExtent(name, axis))
@@ -150,7 +153,8 @@ class ProgramBuilder:
         resolved = resolve(sketch, self)
         for assertion in resolved.assertions:
             self.require(assertion.condition, assertion.message, assertion.span)
-        self.append(resolved.statements, resolved.tensors)
+        # Statements are known by what they write; labels are for comments in the user's source.
+        self.append([replace(statement, label="") for statement in resolved.statements], resolved.tensors)
         made = self._declared[sketch.target.tensor]
         return SymbolicTensor(self, made.name, made.dtype, made.shape, label)
 

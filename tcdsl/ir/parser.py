@@ -206,9 +206,10 @@ def _read_size(draft: _Draft, piece: _Piece) -> None:
 
 def _read_assertion(draft: _Draft, piece: _Piece) -> None:
     parts = piece.split(",")
-    if len(parts) != 2:
-        raise draft.fault(piece, 'an assertion is written assert CONDITION, "message"')
-    draft.assertions.append(Assertion(draft.expr(parts[0], "bool"), _string(draft, parts[1])))
+    if len(parts) > 2:
+        raise draft.fault(piece, 'an assertion is written assert CONDITION or assert CONDITION, "message"')
+    message = _string(draft, parts[1]) if len(parts) == 2 else ""
+    draft.assertions.append(Assertion(draft.expr(parts[0], "bool"), message))
 
 
 def _read_update(draft: _Draft, piece: _Piece) -> None:

@@ -98,10 +98,8 @@ def format_program(program: Program) -> str:
     """The program as text, ending in a newline. ``parse_program`` gives an equal program back."""
     lines = [f"program {_format_name(program.name)}", *_header(program)]
     sizes = {size.name for size in program.sizes}
-    lines += [
-        f"assert {format_expr(assertion.condition, 'bool')}, {_quoted(assertion.message)}"
-        for assertion in program.assertions
-    ]
+    # Messages are for the user of a call that fails, like spans: long, and not part of what the program is.
+    lines += [f"assert {format_expr(assertion.condition, 'bool')}" for assertion in program.assertions]
     lines += [f"tensor {format_tensor(tensor)}" for tensor in program.tensors]
     if program.statements:
         lines += ["", *_body(program, sizes)]

@@ -74,11 +74,12 @@ class Size:
 class Assertion:
     """A condition on sizes that must hold at the call, and what to tell the user if it does not (a `ShapeError`).
 
-    ``message`` may name sizes in braces, ``"A has {N} rows"``, to be filled in with their values.
+    ``message`` may name sizes in braces, ``"A has {N} rows"``, to be filled in with their values; what follows its
+    first line says what to write instead. Like the span it takes no part in equality.
     """
 
     condition: Expr
-    message: str
+    message: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

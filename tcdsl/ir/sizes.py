@@ -21,7 +21,7 @@ from tcdsl.errors import Diagnostic, ShapeError, raise_diagnostics
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, size_names
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.program import AxisExtent, Program, Tensor
+from tcdsl.ir.program import Assertion, AxisExtent, Program, Tensor
 
 __all__ = ["SizePlan", "bind_sizes", "evaluate_size", "size_function"]
 
@@ -170,7 +170,7 @@ class SizePlan:
         sizes, faults = self._bound_with_faults(shapes)
         for assertion, holds in zip(self.program.assertions, self._assertions, strict=True):
             if size_names(assertion.condition) <= sizes.keys() and not _holds(holds, sizes):
-                faults.append(Diagnostic(ShapeError, _filled(assertion.message, sizes), assertion.span))
+                faults.append(_unmet(assertion, sizes))
         raise_diagnostics(faults)
         for tensor in (*self.program.inputs, *self.program.tensors):
             notes = (_declaration(tensor), _values(tensor, sizes))
@@ -221,6 +221,14 @@ def _holds(condition: SizeFunction, sizes: Sizes) -> bool:
         return bool(condition(sizes))
     except ZeroDivisionError:
         return False
+
+
+def _unmet(assertion: Assertion, sizes: Sizes) -> Diagnostic:
+    from tcdsl.ir.printer import format_expr
+
+    message = assertion.message or f"{format_expr(assertion.condition, 'bool')} does not hold"
+    fact, _, hint = _filled(message, sizes).partition("\n")
+    return Diagnostic(ShapeError, fact, assertion.span, hint=hint)
 
 
 def _filled(message: str, sizes: Sizes) -> str:

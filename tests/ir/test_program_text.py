@@ -34,7 +34,7 @@ MATMUL = """\
 program matmul
 input A: float32[N, K]
 input B: float32[B_0, M] as "weights"
-assert K == B_0, "A has {K} columns, B has {B_0} rows"
+assert K == B_0
 tensor C: float32[N, M]
 
 C[i, j] += A[i, k] * B[k, j]  for [i, j, k]: 0 <= i < N and 0 <= j < M and 0 <= k < K
@@ -266,7 +266,7 @@ input A: float32[
     # another one
 input B: float32[B_0,
                  M]   as   'weights'
-assert K == B_0, 'A has {K} columns, B has {B_0} rows'
+assert K == B_0, 'messages are read and take no part in equality'
 tensor C: float32[N, M]
 C[i, j] += (A[i, k]
     # and one inside
@@ -310,7 +310,7 @@ FAULTS = {
     "program f\ntensor A: float32[N]": "the name N is not defined",
     "program f\nsize N": "a size is defined as NAME = EXPRESSION",
     "program f\nsize N = 2 *": "this is not an expression",
-    "program f\nassert 1 == 2": "an assertion is written assert CONDITION",
+    'program f\nassert 1 == 2, "a", "b"': "an assertion is written assert CONDITION",
     "program f\nassert 1 == 2, message": "a text in quotes is expected here",
     "program f\nupdate p": "an update is written update INPUT = TENSOR",
     "program f\nreturn A B": "a name is expected here, not 'A B'",

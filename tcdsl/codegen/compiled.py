@@ -29,6 +29,7 @@ __all__ = ["CompiledKernel", "compile_kernel"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+_ARRAY_TYPE = id(np.ndarray)
 _PLANS = 64  # Sets of sizes whose plans a kernel keeps.
 
 
@@ -149,12 +150,11 @@ class CompiledKernel:
         return made
 
     def _bind(self, plan: Plan, frame: Frame, arrays: list[Array]) -> bool:
-        # Addresses of array objects are only looked into if they are arrays: bind would read past other objects.
-        if self._header is None or len(arrays) != plan.array_count or not all(map(_is_array, arrays)):
+        if self._header is None or len(arrays) != plan.array_count:
             return False
         plan.pack(frame.objects, 0, *map(id, arrays))
-        address, objects = plan.bindings_address, frame.objects_address
-        return self._drivers.bind(address, objects, plan.array_count, frame.address, self._header) == 0
+        address, objects, count = plan.bindings_address, frame.objects_address, plan.array_count
+        return self._drivers.bind(address, objects, count, frame.address, self._header, _ARRAY_TYPE) == 0
 
     def _plan(self, key: Any) -> Plan:
         names = [size.name for size in self.kernel.program.sizes]
@@ -211,10 +211,6 @@ class CompiledKernel:
         for given, result in zip(outputs, results, strict=True):
             np.copyto(given, result)
         return list(outputs)
-
-
-def _is_array(value: object) -> bool:
-    return isinstance(value, np.ndarray)
 
 
 def _picker(names: Sequence[str]) -> Callable[[Mapping[str, int]], Any]:

@@ -53,7 +53,7 @@ def _overlap(frame: int, one: int, other: int) -> Any:
     return low < other_high and other_low < high
 
 
-def _bind(bindings: int, objects: int, count: int, frame: int, header: int) -> int:
+def _bind(bindings: int, objects: int, count: int, frame: int, header: int, kind: int) -> int:
     # For each array: is it as the plan says? Then its address, and its strides, go into the frame. A row of bindings
     # holds the word of the address, the rank, the element type's object, its size, the flags that must be set, and the
     # shape. The result is 0, or -1 - k for the first array that is not as planned, or 1 + k if array k, which is
@@ -61,6 +61,9 @@ def _bind(bindings: int, objects: int, count: int, frame: int, header: int) -> i
     row = bindings
     for k in range(count):
         array = load_word(objects + 8 * k) + header
+        # The last word before the fields is the object's type.
+        if load_word(array - 8) != kind:
+            return -1 - k
         slot = frame + 8 * load_word(row)
         ndim = load_word(row + 8)
         needed = load_word(row + 32) & (EXCLUSIVE - 1)
@@ -91,4 +94,4 @@ def _bind(bindings: int, objects: int, count: int, frame: int, header: int) -> i
 
 
 execute = compile_driver(_execute, parameters=3)
-bind = compile_driver(_bind, parameters=5)
+bind = compile_driver(_bind, parameters=6)

@@ -41,7 +41,7 @@ class Drivers:
         self._cache_dir = cache_dir
         serial = self._load("driver")
         self.execute: Callable[[int, int, int], int] = serial.execute
-        self.bind: Callable[[int, int, int, int, int], int] = serial.bind
+        self.bind: Callable[[int, int, int, int, int, int], int] = serial.bind
         self._parallel: Callable[[int, int, int, int], int] | None = None
         # Numba's own thread pool ends the process if two threads use it at once; OpenMP and TBB do not.
         self._guard: Any = threading.Lock()

@@ -54,6 +54,7 @@ def loaded_from_cache(compiled: Any) -> bool:
 def array_header() -> int | None:
     """How many bytes of an array object come before ``data, nd, dimensions, strides, base, descr, flags``.
 
+    The last eight of them are the address of its type.
     ``None`` if this interpreter or NumPy lays arrays out differently: then addresses are asked for array by array.
     """
     header = object.__basicsize__
@@ -69,6 +70,8 @@ def array_header() -> int | None:
 
 def _fields(array: np.ndarray[Any, Any], header: int) -> tuple[Any, ...]:
     address = id(array)
+    if ctypes.c_ssize_t.from_address(address + header - 8).value != id(np.ndarray):
+        return ()
     data, dimensions, strides, descr = (
         ctypes.c_ssize_t.from_address(address + header + offset).value for offset in (0, 16, 24, 40)
     )

@@ -75,6 +75,15 @@ def test_arrays_given_in_another_layout_than_compiled_for_are_copied(options: Co
     np.testing.assert_allclose(C, A @ B, rtol=1e-4, atol=1e-5)
 
 
+def test_subclasses_of_arrays(options: CodegenOptions, tmp_path: Path) -> None:
+    A = np.memmap(tmp_path / "A", np.float32, "w+", shape=(5, 4))
+    A[...] = sample("float32", 5, 4)
+    B = sample("float32", 4, 6).view(type("Named", (np.ndarray,), {}))
+    (C,) = run(matmul(), [A, B], options)
+    assert type(C) is np.ndarray
+    np.testing.assert_allclose(C, np.asarray(A) @ np.asarray(B), rtol=1e-4, atol=1e-5)
+
+
 def test_misaligned_arrays_are_copied(options: CodegenOptions) -> None:
     odd = np.zeros(4 * 20 + 1, np.uint8)[1:].view(np.float32).reshape(5, 4)
     odd[...] = sample("float32", 5, 4)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import apply, index, integer, size, truth
+from tcdsl.ir.build import index, integer, truth
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Expr, Local, Read, substitute
+from tcdsl.ir.expressions import Boundary, Expr, Local, Read
 from tcdsl.ir.program import Statement, Tensor
+from tcdsl.lowering.blocks import Block, block_context, in_block, with_locals, with_parameters
 from tcdsl.lowering.boundaries import Declarations, interior, specialized
 from tcdsl.lowering.loops import Buffer, Define, Loop, Node, Store
 from tcdsl.lowering.names import Names
@@ -25,11 +26,11 @@ from tcdsl.lowering.scalars import Scalars
 from tcdsl.lowering.scan import scan
 from tcdsl.lowering.schedule import Plan
 from tcdsl.lowering.statements import box
-from tcdsl.lowering.traversal import map_expressions, renamed
-from tcdsl.shapes.affine import NotAffine, condition_set
+from tcdsl.lowering.traversal import renamed
+from tcdsl.shapes.affine import NotAffine
 from tcdsl.shapes.spaces import arranged
 
-__all__ = ["Block", "Body", "Setting", "every_cell"]
+__all__ = ["Body", "Setting", "every_cell"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +52,6 @@ class Setting:
     extra: list[Buffer] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A part ``low <= variable < high`` of the row, both names of loop-invariant scalars; for parallel loops along
-    rows.
-    """
-
-    variable: str
-    low: str
-    high: str
-
-
 class Body:
     """Makes the loops of one statement."""
 
@@ -75,110 +65,41 @@ class Body:
         self.points = points.intersect_params(setting.context)
         self.started = name in setting.in_place
 
-    # Plain targets: loops over all cells outside, the rest by isl.
+    # Plain targets: what happens in one cell.
 
-    def cells(self, depth: int = 0, block: Block | None = None) -> tuple[Node, ...]:
-        """The loops of a plain target inside the first ``depth`` outer ones."""
-        plan = self.plan
-        if plan.full:
-            nodes = self._full()
-        elif plan.scalar:
-            nodes = self._scalar()
-        else:
-            nodes = self._row(block)
-        for variable in reversed(plan.outer[depth:]):
-            nodes = (Loop(variable, integer(0), plan.extent(variable), 1, nodes),)
-        return nodes
-
-    def _full(self) -> tuple[Node, ...]:
+    def full(self) -> tuple[Node, ...]:
+        """The only point of a cell, for a plan in which every cell has one."""
         statement = self._specialized(self.points)
-        return tuple(point(statement, self.place, self._scalars(self.points, {}), first(statement, self.place)))
+        return tuple(point(statement, self.place, self.scalars(self.points), first(statement, self.place)))
 
-    def _scalar(self) -> tuple[Node, ...]:
-        # start; reductions; store.
+    def cell(
+        self,
+        points: isl.Set,
+        order: Sequence[str],
+        context: isl.Set,
+        given: tuple[str, ...],
+        known: isl.Set | None = None,
+    ) -> tuple[Node, ...]:
+        """One cell of a plain target: start; reductions; store. ``known`` are the points of the cells in question."""
         statement = self.plan.statement
         cell = statement.target.indices
         name = self.setting.names.fresh("acc")
         out: list[Node] = []
-        start = start_value(statement, self.place, cell, self._scalars(self.points, {}), out)
-        out.append(Define(name, start))
-        context, points = self._inside_cells(self.plan.outer)
-        out.extend(self._visits(points, self.plan.inner, sum_up(statement, name), context, self.plan.outer))
+        out.append(Define(name, start_value(statement, self.place, cell, self.scalars(self.points), out)))
+        act = sum_up(statement, name)
+        if known is None:
+            out.extend(self.visits(points, order, act, context, given))
+        else:
+            out.extend(self.loops(points, order, act, context, given, known=known))
         out.append(Store(self.place.buffer, cell, Local(name, compute_dtype(self.plan.tensor.dtype))))
         return tuple(out)
 
-    def _row(self, block: Block | None) -> tuple[Node, ...]:
-        # start of the row's cells; reductions, and in each of them along the row.
-        plan, statement = self.plan, self.plan.statement
-        row = plan.inner[-1]
-        context, points = self._inside_cells(plan.outer)
-        try:
-            along = box(((row, plan.extent(row)),), points).intersect_params(context)
-            inside = box(tuple((name, plan.extent(name)) for name in plan.outer), points)
-            along = along.intersect(inside)
-        except NotAffine:
-            along = None
-        given = plan.outer
-        if block is not None:
-            given = (*given, block.low, block.high)
-            context = self._block_context(context, block, plan.extent(row))
-            points = _in_block(points, block)
-            along = None if along is None else _in_block(along, block)
-        out: list[Node] = []
-        act = first(statement, self.place) if plan.single else update(statement, self.place)
-        if not self.started:
-            out.extend(self._row_start(along, points, row, context, given, block))
-        out.extend(self._visits(points, plan.inner, act, context, given))
-        return _with_locals(out, block)
-
-    def _row_start(
-        self,
-        along: isl.Set | None,
-        points: isl.Set,
-        row: str,
-        context: isl.Set,
-        given: tuple[str, ...],
-        block: Block | None,
-    ) -> list[Node]:
-        statement = self.plan.statement
-        if along is None or not (self.plan.single and statement.condition is None):
-            nodes: list[Node] = []
-            self._fill_cell(nodes, {})
-            low, high = (
-                (Local(block.low, "int64"), Local(block.high, "int64"))
-                if block
-                else (
-                    integer(0),
-                    self.plan.extent(row),
-                )
-            )
-            return [Loop(row, low, high, 1, tuple(nodes))]
-        # Cells that a point stores need no start.
-        rest = along.subtract(points).coalesce()
-
-        def leaf(values: Mapping[Expr, Expr]) -> list[Node]:
-            nodes: list[Node] = []
-            self._fill_cell(nodes, values)
-            return nodes
-
-        return list(scan(rest, (row,), leaf, context=context, given=given))
-
-    def _fill_cell(self, out: list[Node], values: Mapping[Expr, Expr]) -> None:
-        statement = self.plan.statement
-        scalars = self._scalars(self.points, values)
-        cell = tuple(scalars.position(axis, out) for axis in statement.target.indices)
-        out.append(Store(self.place.buffer, cell, start_value(statement, self.place, cell, scalars, out)))
-
     def reduction(self, name: str, block: Block) -> tuple[Node, ...]:
         """All points of a block, accumulated in the scalar ``name``; for a statement with one cell."""
-        context = _with_parameters(self.setting.context, (block.low, block.high))
-        points = _in_block(self.points, block)
+        context = with_parameters(self.setting.context, (block.low, block.high))
+        points = in_block(self.points, block)
         act = sum_up(self.plan.statement, name)
-        return _with_locals(self._visits(points, self.plan.inner, act, context, (block.low, block.high)), block)
-
-    def scalars(self) -> Scalars:
-        """Scalar code for all points of the statement."""
-        return self._scalars(self.points, {})
+        return with_locals(self.visits(points, self.plan.inner, act, context, (block.low, block.high)), block)
 
     # Other targets: a start of their own, then all loops by isl.
 
@@ -189,7 +110,7 @@ class Body:
 
         def write(cell: tuple[Expr, ...]) -> list[Node]:
             out: list[Node] = []
-            value = start_value(self.plan.statement, self.place, cell, self._scalars(self.points, {}), out)
+            value = start_value(self.plan.statement, self.place, cell, self.scalars(self.points), out)
             return [*out, Store(self.place.buffer, cell, value)]
 
         return every_cell(self.plan.tensor, self.setting.names, write)
@@ -207,23 +128,23 @@ class Body:
         context = self.setting.context
         act = update(statement, self.place)
         if block is not None:
-            context = self._block_context(context, block, plan.extent(block.variable))
-            points = _in_block(self.points, block)
-            return _with_locals(self._visits(points, plan.inner, act, context, (block.low, block.high)), block)
+            context = block_context(context, block, plan.extent(block.variable))
+            points = in_block(self.points, block)
+            return with_locals(self.visits(points, plan.inner, act, context, (block.low, block.high)), block)
         parallel = plan.cells if not statement.unique else ()
         if not (plan.scalar and plan.inner):
             order = (*plan.outer, *plan.inner)
-            return tuple(self._visits(self.points, order, act, context, (), parallel))
+            return tuple(self.visits(self.points, order, act, context, (), parallel))
 
         def leaf(values: Mapping[Expr, Expr]) -> tuple[Node, ...]:
-            scalars = self._scalars(self.points, {})
+            scalars = self.scalars(self.points)
             out: list[Node] = []
             cell = tuple(scalars.position(axis, out) for axis in statement.target.indices)
             dtype = compute_dtype(plan.tensor.dtype)
             name = self.setting.names.fresh("acc")
             out.append(Define(name, Read(self.place.buffer, cell, (Boundary.SKIP,) * len(cell), dtype)))
-            inner = _with_parameters(self.setting.context, plan.outer)
-            out.extend(self._visits(self.points, plan.inner, sum_up(statement, name), inner, plan.outer))
+            inner = with_parameters(self.setting.context, plan.outer)
+            out.extend(self.visits(self.points, plan.inner, sum_up(statement, name), inner, plan.outer))
             out.append(Store(self.place.buffer, cell, Local(name, dtype)))
             return renamed(out, values)
 
@@ -231,7 +152,7 @@ class Body:
 
     # Shared.
 
-    def _visits(
+    def visits(
         self,
         points: isl.Set,
         order: Sequence[str],
@@ -242,16 +163,31 @@ class Body:
     ) -> list[Node]:
         """Loops over ``points``, interior and border apart."""
         out: list[Node] = []
-        for part in self._parts(points):
-            statement = self._specialized(part)
-
-            def leaf(values: Mapping[Expr, Expr], part: isl.Set = part, statement: Statement = statement) -> list[Node]:
-                return point(statement, self.place, self._scalars(part, values), act)
-
-            out.extend(scan(part, order, leaf, context=context, given=given, parallel=parallel))
+        for part in self.parts(points):
+            out.extend(self.loops(part, order, act, context, given, parallel))
         return out
 
-    def _parts(self, points: isl.Set) -> tuple[isl.Set, ...]:
+    def loops(
+        self,
+        points: isl.Set,
+        order: Sequence[str],
+        act: Action,
+        context: isl.Set,
+        given: tuple[str, ...],
+        parallel: tuple[str, ...] = (),
+        known: isl.Set | None = None,
+    ) -> tuple[Node, ...]:
+        """Loops over ``points``; ``known`` are the ones to which loops outside keep, if not all."""
+        known = points if known is None else known
+        statement = self._specialized(known)
+
+        def leaf(values: Mapping[Expr, Expr]) -> list[Node]:
+            return point(statement, self.place, self.scalars(known, values), act)
+
+        return scan(points, order, leaf, context=context, given=given, parallel=parallel)
+
+    def parts(self, points: isl.Set, window: Sequence[str] = ()) -> tuple[isl.Set, ...]:
+        """``points`` of the interior and of the border, or all of them."""
         statement = self.plan.statement
         ordered = ACCUMULATORS[statement.accumulate].ordered or statement.accumulate == "assign"
         cells = self.plan.cells
@@ -260,7 +196,7 @@ class Body:
                 return (points,)
             # The points of one cell may come in any order.
             cells = statement.domain.variables
-        return interior(questions_of(statement), points, cells, self.setting.tensors) or (points,)
+        return interior(questions_of(statement), points, cells, self.setting.tensors, window) or (points,)
 
     def _specialized(self, points: isl.Set) -> Statement:
         statement, tensors = self.plan.statement, self.setting.tensors
@@ -271,28 +207,19 @@ class Body:
             condition=None if condition is None else specialized(condition, points, tensors),
         )
 
-    def _scalars(self, points: isl.Set, values: Mapping[Expr, Expr]) -> Scalars:
+    def scalars(self, points: isl.Set, values: Mapping[Expr, Expr] | None = None) -> Scalars:
+        """Scalar code for ``points``; ``values`` of variables without loops."""
+        values = {} if values is None else values
         return Scalars(self.setting.tensors, self.setting.buffers, self.setting.names, points, values)
 
-    def _block_context(self, context: isl.Set, block: Block, extent: Expr) -> isl.Set:
-        # 0 <= low, high <= extent.
-        context = _with_parameters(context, (block.low, block.high))
-        for left, right in ((integer(0), size(block.low)), (size(block.high), extent)):
-            try:
-                context = context.intersect(condition_set(apply("le", left, right), context).params())
-            except NotAffine:
-                continue
-        return context
-
-    def _inside_cells(self, variables: tuple[str, ...]) -> tuple[isl.Set, isl.Set]:
-        # The context within the loops over all cells of the variables, and the statement's points.
-        context = _with_parameters(self.setting.context, variables)
+    def inside_cells(self, variables: tuple[str, ...]) -> isl.Set:
+        """The context within the loops over all cells of the variables."""
+        context = with_parameters(self.setting.context, variables)
         pairs = tuple((name, self.plan.extent(name)) for name in variables)
         try:
-            known = arranged(box(pairs, self.points), (), variables).params()
+            return context.intersect(arranged(box(pairs, self.points), (), variables).params())
         except NotAffine:
-            return context, self.points
-        return context.intersect(known), self.points
+            return context
 
 
 def questions_of(statement: Statement) -> tuple[Expr, ...]:
@@ -307,25 +234,3 @@ def every_cell(tensor: Tensor, names: Names, write: Callable[[tuple[Expr, ...]],
     for axis in reversed(range(len(variables))):
         nodes = (Loop(variables[axis], integer(0), tensor.shape[axis], 1, nodes, parallel=axis == 0),)
     return nodes
-
-
-def _with_parameters(context: isl.Set, names: Sequence[str]) -> isl.Set:
-    for name in names:
-        if context.find_dim_by_name(isl.dim_type.param, name) < 0:
-            position = context.dim(isl.dim_type.param)
-            context = context.add_dims(isl.dim_type.param, 1).set_dim_name(isl.dim_type.param, position, name)
-    return context
-
-
-def _in_block(points: isl.Set, block: Block) -> isl.Set:
-    row = index(block.variable)
-    points = points.intersect(condition_set(apply("ge", row, size(block.low)), points))
-    return points.intersect(condition_set(apply("lt", row, size(block.high)), points))
-
-
-def _with_locals(nodes: Sequence[Node], block: Block | None) -> tuple[Node, ...]:
-    # isl knows the ends of a block by name only.
-    if block is None:
-        return tuple(nodes)
-    ends: dict[Expr, Expr] = {index(name): Local(name, "int64") for name in (block.low, block.high)}
-    return map_expressions(nodes, lambda expr: substitute(expr, ends))

@@ -69,12 +69,18 @@ def _questions(expr: Expr, tensors: Declarations) -> Iterator[Expr]:
 
 
 def interior(
-    expressions: Sequence[Expr], points: isl.Set, cells: Sequence[str], tensors: Declarations
+    expressions: Sequence[Expr],
+    points: isl.Set,
+    cells: Sequence[str],
+    tensors: Declarations,
+    window: Sequence[str] = (),
 ) -> tuple[isl.Set, isl.Set] | None:
     """``points`` in two parts: those of cells where every question of ``expressions`` has the answer yes, and the rest.
 
-    A cell is a value of the variables ``cells``. None if there is nothing to ask or to gain.
+    A cell is a value of the variables ``cells``. Of a ``window``, variables with constant bounds, the cells of the
+    first part have all points. None if there is nothing to ask or to gain.
     """
+    missing = _missing(points, cells, window) if window else None
     holds: list[isl.Set] = []
     for expr in expressions:
         for question in _questions(expr, tensors):
@@ -86,18 +92,31 @@ def interior(
             if not yes.is_empty() and not points.is_subset(answer):
                 holds.append(answer)
     for chosen in (holds, holds[:1]):
-        if not chosen:
+        if not chosen and missing is None:
             return None
         outside = points
         for answer in chosen:
             outside = outside.intersect(answer)
         outside = points.subtract(outside)
-        touched = _cylinder(outside, cells, points)
+        touched = _cylinder(outside if missing is None else outside.union(missing), cells, points)
         inside = points.subtract(touched).coalesce()
         border = points.intersect(touched).coalesce()
         if not inside.is_empty() and inside.n_basic_set() == 1 and border.n_basic_set() <= _MOST_PIECES:
             return inside, border
     return None
+
+
+def _missing(points: isl.Set, cells: Sequence[str], window: Sequence[str]) -> isl.Set | None:
+    # What the cells' points lack of the smallest box of constants around all windows; None if nothing.
+    around = _cylinder(points, cells, points)
+    names = dimension_names(points)
+    for name in window:
+        line = arranged(points, (name,))
+        line = line.project_out(isl.dim_type.param, 0, line.dim(isl.dim_type.param))
+        around = around.lower_bound_val(isl.dim_type.set, names.index(name), line.dim_min_val(0))
+        around = around.upper_bound_val(isl.dim_type.set, names.index(name), line.dim_max_val(0))
+    missing = around.subtract(points)
+    return None if missing.is_empty() else missing
 
 
 def _cylinder(outside: isl.Set, cells: Sequence[str], points: isl.Set) -> isl.Set:

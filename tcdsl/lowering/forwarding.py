@@ -16,6 +16,8 @@ from tcdsl.lowering.traversal import expressions, map_expressions, walk_nodes
 __all__ = ["forwarded", "without_unread"]
 
 _Cell = tuple[str, tuple[Expr, ...]]
+# The value that a cell holds, and the names of which it and the cell's indices are made.
+_Known = dict[_Cell, tuple[Expr, frozenset[str]]]
 
 
 def forwarded(nodes: Sequence[Node], types: Mapping[str, str], names: Names) -> tuple[Node, ...]:
@@ -23,8 +25,9 @@ def forwarded(nodes: Sequence[Node], types: Mapping[str, str], names: Names) -> 
     return tuple(_sequence(nodes, {}, types, names))
 
 
-def _sequence(nodes: Sequence[Node], known: dict[_Cell, Expr], types: Mapping[str, str], names: Names) -> list[Node]:
+def _sequence(nodes: Sequence[Node], known: _Known, types: Mapping[str, str], names: Names) -> list[Node]:
     known = dict(known)
+    last_read = _last_reads(nodes)
     out: list[Node] = []
     for position, original in enumerate(nodes):
         node = original
@@ -51,14 +54,14 @@ def _sequence(nodes: Sequence[Node], known: dict[_Cell, Expr], types: Mapping[st
                 known = _without(known, {buffer})
                 if isinstance(node, Store) and types.get(buffer) != "float16":
                     key = (buffer, node.indices)
-                    if _read_later(key, nodes[position + 1 :]) and not _self_referring(node):
+                    if last_read.get(key, -1) > position and not _self_referring(node):
                         value = node.value
                         if not isinstance(value, Constant | SizeValue | IndexValue | Local):
                             name = names.fresh("v")
                             out.append(Define(name, value))
                             value = Local(name, value.dtype)
                             node = replace(node, value=value)
-                        known[key] = value
+                        known[key] = (value, _names(key, value))
             case _:
                 node = _read_from(node, known)
                 known = _without(known, _changed((node,)))
@@ -66,7 +69,7 @@ def _sequence(nodes: Sequence[Node], known: dict[_Cell, Expr], types: Mapping[st
     return out
 
 
-def _read_from(node: Node, known: Mapping[_Cell, Expr]) -> Node:
+def _read_from(node: Node, known: _Known) -> Node:
     (found,) = map_expressions((node,), lambda expr: _with(expr, known))
     return found
 
@@ -76,12 +79,13 @@ def _self_referring(node: Store) -> bool:
     return any(isinstance(part, Read) for axis in node.indices for part in walk(axis))
 
 
-def _with(expr: Expr, known: Mapping[_Cell, Expr]) -> Expr:
+def _with(expr: Expr, known: _Known) -> Expr:
     if not known:
         return expr
 
     def rule(node: Expr) -> Expr:
-        return known.get((node.tensor, node.indices), node) if isinstance(node, Read) else node
+        found = known.get((node.tensor, node.indices)) if isinstance(node, Read) else None
+        return node if found is None else found[0]
 
     return transform(expr, rule)
 
@@ -102,25 +106,28 @@ def _changed(nodes: Iterable[Node]) -> set[str]:
     return changed
 
 
-def _without(known: Mapping[_Cell, Expr], changed: set[str]) -> dict[_Cell, Expr]:
-    return {key: value for key, value in known.items() if not (_names(key, value) & changed)}
+def _without(known: _Known, changed: set[str]) -> _Known:
+    return {key: held for key, held in known.items() if held[1].isdisjoint(changed)}
 
 
-def _names(key: _Cell, value: Expr) -> set[str]:
+def _names(key: _Cell, value: Expr) -> frozenset[str]:
     buffer, indices = key
     found = {buffer}
     for expr in (*indices, value):
         found |= index_variables(expr)
         found |= {node.name for node in walk(expr) if isinstance(node, Local)}
-    return found
+    return frozenset(found)
 
 
-def _read_later(key: _Cell, nodes: Iterable[Node]) -> bool:
-    return any(
-        isinstance(part, Read) and (part.tensor, part.indices) == key
-        for expr in expressions(nodes)
+def _last_reads(nodes: Sequence[Node]) -> dict[_Cell, int]:
+    # For every cell that is read, the last of the nodes that reads it.
+    return {
+        (part.tensor, part.indices): position
+        for position, node in enumerate(nodes)
+        for expr in expressions((node,))
         for part in walk(expr)
-    )
+        if isinstance(part, Read)
+    }
 
 
 def without_unread(

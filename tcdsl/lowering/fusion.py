@@ -41,7 +41,7 @@ from tcdsl.shapes.linear import normalized
 __all__ = ["fuse"]
 
 # Nodes of a statement's expressions beyond which nothing more moves in: compile time grows faster than the code.
-_LARGEST = 400
+_LARGEST = 160
 # Operations that may be repeated by each of a few readers.
 _TRIVIAL = 2
 _FEW = 4

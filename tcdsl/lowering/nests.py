@@ -8,13 +8,15 @@ from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Expr, IndexValue, Local, index_variables, reads, walk
 from tcdsl.ir.printer import format_statement
 from tcdsl.ir.program import Access, Program, Statement
-from tcdsl.lowering.bodies import Block, Body, Setting
+from tcdsl.lowering.blocks import Block
+from tcdsl.lowering.bodies import Body, Setting
 from tcdsl.lowering.boundaries import Declarations
 from tcdsl.lowering.forwarding import forwarded
 from tcdsl.lowering.hoisting import hoisted
 from tcdsl.lowering.loops import Branch, Define, Loop, Nest, Node
 from tcdsl.lowering.merging import Group
 from tcdsl.lowering.partial import in_parts, partial_sums
+from tcdsl.lowering.rows import cell_loops
 from tcdsl.lowering.schedule import Plan
 from tcdsl.lowering.traversal import walk_nodes
 
@@ -77,7 +79,9 @@ def _bodies(group: Group, setting: Setting) -> Iterator[tuple[str, tuple[Plan, .
     if len(group.plans) == 1 and not first.outer and first.row is not None:
         yield "nest_", group.plans, _blocks(first, setting)
         return
-    nodes: tuple[Node, ...] = tuple(node for plan in group.plans for node in Body(plan, setting).cells(group.depth))
+    nodes: tuple[Node, ...] = tuple(
+        node for plan in group.plans for node in cell_loops(Body(plan, setting), group.depth)
+    )
     for level in reversed(range(group.depth)):
         variable = first.outer[level]
         parallel = level == 0 and not first.statement.unique
@@ -101,10 +105,10 @@ def _blocks(plan: Plan, setting: Setting) -> tuple[Node, ...]:
     """A row cut into parallel blocks, where no other loop over cells is outside."""
     body = Body(plan, setting)
     if plan.statement.unique:
-        return body.cells()
+        return cell_loops(body)
     length = _BLOCK if plan.single else _REDUCED_BLOCK
     row = plan.inner[-1]
-    return _in_blocks(row, plan.extent(row), length, setting, lambda block: body.cells(0, block))
+    return _in_blocks(row, plan.extent(row), length, setting, lambda block: cell_loops(body, 0, block))
 
 
 def _in_blocks(

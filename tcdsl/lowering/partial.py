@@ -5,19 +5,18 @@ The number of blocks does not depend on the number of threads, so neither does t
 
 from __future__ import annotations
 
-import islpy as isl
-
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Local, Read
-from tcdsl.lowering.bodies import Block, Body, Setting
+from tcdsl.lowering.blocks import Block
+from tcdsl.lowering.bodies import Body, Setting
 from tcdsl.lowering.loops import Accumulate, Buffer, Define, Loop, Node, Store
 from tcdsl.lowering.points import start_value
 from tcdsl.lowering.schedule import Plan, is_short
 from tcdsl.shapes.affine import expression_of
 from tcdsl.shapes.linear import normalized
-from tcdsl.shapes.spaces import arranged
+from tcdsl.shapes.spaces import arranged, has_end
 
 __all__ = ["in_parts", "partial_sums"]
 
@@ -34,7 +33,7 @@ def in_parts(plan: Plan) -> bool:
     if ACCUMULATORS[statement.accumulate].ordered:
         return False
     line = arranged(statement.domain.set, (plan.inner[0],))
-    bounded = line.dim_has_any_lower_bound(isl.dim_type.set, 0) and line.dim_has_any_upper_bound(isl.dim_type.set, 0)
+    bounded = has_end(line, 0, largest=False) and has_end(line, 0, largest=True)
     return bounded and not line.is_empty() and not is_short(statement, plan.inner[0])
 
 
@@ -71,7 +70,7 @@ def _joined(body: Body, parts: Buffer, number: str, dtype: str) -> tuple[Node, .
     statement = body.plan.statement
     total = body.setting.names.fresh("acc")
     out: list[Node] = []
-    start: Expr = start_value(statement, body.place, (), body.scalars(), out)
+    start: Expr = start_value(statement, body.place, (), body.scalars(body.points), out)
     part = Read(parts.name, (index(number),), (Boundary.SKIP,), dtype)
     accumulate = _JOINED.get(statement.accumulate, statement.accumulate)
     return (

@@ -12,7 +12,7 @@ parallel. Ordered accumulators keep the others in row-major order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
@@ -32,6 +32,8 @@ __all__ = ["Plan", "covers", "is_short", "plan"]
 
 # Loops shorter than this are not worth to be innermost.
 _SHORT = 16
+# Points of a reduction that is written out.
+_WINDOW = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class Plan:
     ``cells`` are the variables that the written cell determines. A ``plain`` target has one of them as each of its
     indices, so the loops over it may visit all cells. ``outer`` are cells whose loops run outside, in parallel;
     ``inner`` are the others, in order. With ``scalar`` all inner variables are reductions and a scalar accumulates.
-    ``single`` says that no cell is written twice, ``full`` that moreover every cell is written, whatever the data.
+    ``single`` says that no cell is written twice, ``full`` that moreover every cell is written, whatever the data. A
+    ``window`` is a reduction over few points, a constant number of them: its loops run inside that along the row.
     """
 
     statement: Statement
@@ -53,6 +56,7 @@ class Plan:
     scalar: bool
     single: bool
     full: bool
+    window: bool = False
 
     @property
     def row(self) -> str | None:
@@ -96,9 +100,21 @@ def plan(statement: Statement, tensors: Declarations, context: isl.Set) -> Plan:
     if tensor.dtype == "float16" and determined and not single:
         # Half-precision cells would round every partial sum.
         scalar = True
+    window = plain and determined and best in cells and _is_window(statement, reduced)
+    scalar = scalar and not window
     row = () if scalar or best is None or best not in cells else (best,)
     outer = tuple(name for name in cells if name not in row)
-    return Plan(statement, tensor, cells, plain, outer, (*reduced, *row), scalar, single, False)
+    return Plan(statement, tensor, cells, plain, outer, (*reduced, *row), scalar, single, False, window)
+
+
+def _is_window(statement: Statement, reduced: Sequence[str]) -> bool:
+    points = 1
+    for name in reduced:
+        length = constant_length(statement, name)
+        if length is None:
+            return False
+        points *= length
+    return bool(reduced) and 0 < points <= _WINDOW
 
 
 def covers(statement: Statement, tensor: Tensor, context: isl.Set) -> bool:
@@ -161,11 +177,17 @@ def _stride(name: str, indices: tuple[Expr, ...]) -> float:
 
 def is_short(statement: Statement, name: str) -> bool:
     """Whether the loop's length is a small constant, whatever the sizes."""
+    length = constant_length(statement, name)
+    return length is not None and length < _SHORT
+
+
+def constant_length(statement: Statement, name: str) -> int | None:
+    """The distance between the smallest and the largest value of a variable, and 1; None if it depends on sizes."""
     line = arranged(statement.domain.set, (name,))
     line = line.project_out(isl.dim_type.param, 0, line.dim(isl.dim_type.param))
     if line.is_empty():
-        return True
+        return 0
     if not (has_end(line, 0, largest=False) and has_end(line, 0, largest=True)):
-        return False
+        return None
     low, high = line.dim_min_val(0), line.dim_max_val(0)
-    return bool(high.to_python() - low.to_python() < _SHORT)
+    return int(high.to_python() - low.to_python() + 1)

@@ -1,0 +1,166 @@
+"""Loops over all cells of a plain target; innermost along a row: start values, interior and border.
+
+A cell that one point writes, or a window of a constant number of points, is computed in one go. If the row has an
+interior, it is one loop without tests, and two loops with them run before and after it; in rows of the border the
+first one does it all::
+
+    for j in 0 .. first:    any cell: start, the points that there are, store
+    for j in first .. last: interior: all points, written out
+    for j in last .. M:     as before
+
+Everything else accumulates along the row in memory, after a loop that stores the start values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import islpy as isl
+
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Expr, Local
+from tcdsl.lowering.blocks import Block, block_context, in_block, inside_block, with_locals, with_parameters
+from tcdsl.lowering.bodies import Body
+from tcdsl.lowering.loops import Branch, Define, Loop, Node, Store
+from tcdsl.lowering.points import first, start_value, update
+from tcdsl.lowering.scan import scan
+from tcdsl.lowering.statements import box
+from tcdsl.lowering.traversal import renamed
+from tcdsl.lowering.unrolling import unrolled
+from tcdsl.shapes.affine import NotAffine
+from tcdsl.shapes.spaces import arranged
+
+__all__ = ["cell_loops"]
+
+
+def cell_loops(body: Body, depth: int = 0, block: Block | None = None) -> tuple[Node, ...]:
+    """The loops of a plain target inside the first ``depth`` outer ones; of a ``block`` of its rows, if given."""
+    plan = body.plan
+    if plan.full:
+        nodes = body.full()
+    elif plan.scalar:
+        nodes = body.cell(body.points, plan.inner, body.inside_cells(plan.outer), plan.outer)
+    else:
+        nodes = row_loops(body, block)
+    for variable in reversed(plan.outer[depth:]):
+        nodes = (Loop(variable, integer(0), plan.extent(variable), 1, nodes),)
+    return nodes
+
+
+def row_loops(body: Body, block: Block | None) -> tuple[Node, ...]:
+    """The loops along the row of ``body``'s plan, or along a block of it, inside those over its other cells."""
+    row = _Row(body, block)
+    return with_locals(row.loops(), block)
+
+
+class _Row:
+    """A row, what is known inside the loops around it, and the names that they set."""
+
+    def __init__(self, body: Body, block: Block | None) -> None:
+        self.body = body
+        self.plan = body.plan
+        self.block = block
+        *window, self.variable = self.plan.inner
+        self.window = tuple(window)
+        self.given = self.plan.outer
+        self.context = body.inside_cells(self.plan.outer)
+        self.points = body.points
+        self.low: Expr = integer(0)
+        self.high: Expr = self.plan.extent(self.variable)
+        if block is not None:
+            self.given = (*self.given, block.low, block.high)
+            self.context = block_context(self.context, block, self.high)
+            self.points = in_block(self.points, block)
+            self.low, self.high = Local(block.low, "int64"), Local(block.high, "int64")
+
+    def loops(self) -> list[Node]:
+        if not (self.plan.single or self.plan.window):
+            return self.accumulated()
+        parts = self.body.parts(self.points, self.window)
+        if len(parts) == 1:
+            return [*self.starts(self.points), *self.stores(self.points)]
+        return self.split(*parts)
+
+    def accumulated(self) -> list[Node]:
+        """Start values; reductions, and in each of them along the row."""
+        act = update(self.plan.statement, self.body.place)
+        return [*self.starts(None), *self.body.visits(self.points, self.plan.inner, act, self.context, self.given)]
+
+    def stores(self, points: isl.Set) -> list[Node]:
+        """Loops over the cells of ``points``, a window written out for each."""
+        statement = self.plan.statement
+        if self.plan.single and statement.condition is None:
+            act = first(statement, self.body.place)
+            return list(self.body.loops(points, (self.variable,), act, self.context, self.given))
+        shadow = arranged(points, (), (*self.given, self.variable)).params()
+        inside = with_parameters(self.context, (self.variable,)).intersect(shadow).coalesce()
+
+        def leaf(values: Mapping[Expr, Expr]) -> tuple[Node, ...]:
+            return unrolled(renamed(self.cell(points, points, inside), values))
+
+        return list(scan(points, (self.variable,), leaf, context=self.context, given=self.given))
+
+    def cell(self, points: isl.Set, known: isl.Set, context: isl.Set) -> tuple[Node, ...]:
+        return self.body.cell(points, self.window, context, (*self.given, self.variable), known)
+
+    def split(self, inside: isl.Set, border: isl.Set) -> list[Node]:
+        """Border, interior, border."""
+        variable = self.variable
+        context = with_parameters(self.context, (variable,)).intersect(
+            self.body.inside_cells((*self.plan.outer, variable))
+        )
+        if self.block is not None:
+            context = inside_block(context, self.block)
+        cell = self.cell(self.points, border, context)
+        loop, condition = _single(self.stores(inside))
+        if loop is None:
+            return [Loop(variable, self.low, self.high, 1, cell)]
+        names = self.body.setting.names
+        start, stop = Local(names.fresh("first"), "int64"), Local(names.fresh("last"), "int64")
+        low = apply("min", apply("max", loop.start, self.low), self.high)
+        high = apply("min", apply("max", loop.stop, start), self.high)
+        if condition is not None:
+            low = apply("where", condition, low, self.high)
+            high = apply("where", condition, high, self.high)
+        return [
+            Define(start.name, low),
+            Define(stop.name, high),
+            Loop(variable, self.low, start, 1, cell),
+            Loop(variable, start, stop, 1, loop.body),
+            Loop(variable, stop, self.high, 1, cell),
+        ]
+
+    def starts(self, written: isl.Set | None) -> list[Node]:
+        """Start values along the row, except of the cells of the points ``written`` and where memory holds them."""
+        if self.body.started:
+            return []
+        plan, variable = self.plan, self.variable
+        single = plan.single and plan.statement.condition is not None
+        try:
+            if written is None or single:
+                raise NotAffine(variable)
+            rest = box(tuple((name, plan.extent(name)) for name in (*plan.outer, variable)), self.body.points)
+        except NotAffine:
+            return [Loop(variable, self.low, self.high, 1, tuple(self.fill({})))]
+        rest = arranged(rest if self.block is None else in_block(rest, self.block), (variable,), plan.outer)
+        rest = rest.subtract(arranged(written, (variable,), plan.outer)).coalesce()
+        return list(scan(rest, (variable,), self.fill, context=self.context, given=self.given))
+
+    def fill(self, values: Mapping[Expr, Expr]) -> list[Node]:
+        statement, place = self.plan.statement, self.body.place
+        out: list[Node] = []
+        scalars = self.body.scalars(self.body.points, values)
+        cell = tuple(scalars.position(axis, out) for axis in statement.target.indices)
+        out.append(Store(place.buffer, cell, start_value(statement, place, cell, scalars, out)))
+        return out
+
+
+def _single(nodes: list[Node]) -> tuple[Loop | None, Expr | None]:
+    # The loop, and the condition around it, if there is nothing else.
+    match nodes:
+        case [Loop(step=1) as loop]:
+            return loop, None
+        case [Branch(condition=condition, body=(Loop(step=1) as loop,), otherwise=())]:
+            return loop, condition
+        case _:
+            return None, None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcdsl.ir.build import apply
+from tcdsl.ir.program import Keep
 from tcdsl.shapes.accesses import AxisAccess
 from tcdsl.shapes.inference import Inference
 
@@ -40,6 +41,13 @@ def _require_equal(inference: Inference, name: str, left: AxisAccess, right: Axi
     fact = "the index `{}` runs over {}, which has the extent {}, and over {}, which has the extent {}"
     span = right.span or left.span
     hint = "make the extents equal, or read one of the two with a boundary such as get(..., 0.0)"
+    if (left.written or right.written) and isinstance(inference.sketch.start, Keep):
+        # Mostly a loop that reuses a name.
+        label = inference.label(inference.sketch.target.tensor)
+        hint = (
+            f"`{label}` exists already, and the statement accumulates onto it: "
+            f"use another name, or start anew with the reset form `{label}[...] = sum(...)`"
+        )
     if algebra.nonzero(difference):
         texts = inference.text(left.extent), inference.text(right.extent)
         inference.fault(fact.format(name, places[0], texts[0], places[1], texts[1]), span, hint=hint)

@@ -29,7 +29,7 @@ class Inference:
     def label(self, tensor: str) -> str:
         """What the user calls a tensor."""
         if tensor == self.sketch.target.tensor:
-            return tensor
+            return self.sketch.label or tensor
         return self.scope.tensor(tensor).label or tensor
 
     def fault(

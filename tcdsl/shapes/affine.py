@@ -7,13 +7,14 @@ gives them names (`tcdsl.ir.Size`). Products of an index variable and a size are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 import islpy as isl
 
 from tcdsl.ir.build import apply, index, integer, size, truth
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, size_names
+from tcdsl.shapes.spaces import dimension_names
 
 __all__ = [
     "NotAffine",
@@ -69,13 +70,21 @@ def _function(expr: Expr, space: isl.LocalSpace) -> isl.PwAff:
             raise NotAffine(expr)
 
 
+_PIECEWISE: Mapping[str, Callable[[isl.PwAff, isl.PwAff], isl.PwAff]] = {
+    "add": isl.PwAff.add,
+    "sub": isl.PwAff.sub,
+    "max": isl.PwAff.max,
+    "min": isl.PwAff.min,
+}
+
+
 def _applied(expr: Expr, primitive: str, arguments: tuple[Expr, ...], space: isl.LocalSpace) -> isl.PwAff:
     match primitive:
         case "neg":
             return _function(arguments[0], space).neg()
         case "add" | "sub" | "max" | "min":
             left, right = (_function(argument, space) for argument in arguments)
-            return getattr(left, primitive)(right)
+            return _PIECEWISE[primitive](left, right)
         case "mul":
             for scale, other in (arguments, arguments[::-1]):
                 if isinstance(scale, Constant):
@@ -94,7 +103,14 @@ def _applied(expr: Expr, primitive: str, arguments: tuple[Expr, ...], space: isl
     raise NotAffine(expr)
 
 
-_COMPARISONS = {"lt": "lt_set", "le": "le_set", "gt": "gt_set", "ge": "ge_set", "eq": "eq_set", "ne": "ne_set"}
+_COMPARISONS: Mapping[str, Callable[[isl.PwAff, isl.PwAff], isl.Set]] = {
+    "lt": isl.PwAff.lt_set,
+    "le": isl.PwAff.le_set,
+    "gt": isl.PwAff.gt_set,
+    "ge": isl.PwAff.ge_set,
+    "eq": isl.PwAff.eq_set,
+    "ne": isl.PwAff.ne_set,
+}
 
 
 def condition_set(expr: Expr, points: isl.Set) -> isl.Set:
@@ -118,7 +134,7 @@ def _condition(expr: Expr, space: isl.LocalSpace) -> isl.Set:
             if any(argument.dtype == "bool" for argument in arguments):
                 raise NotAffine(expr)
             left, right = (_function(argument, space) for argument in arguments)
-            return getattr(left, _COMPARISONS[primitive])(right)
+            return _COMPARISONS[primitive](left, right)
         case Apply(primitive="and_", arguments=(left, right)):
             return _condition(left, space).intersect(_condition(right, space))
         case Apply(primitive="or_", arguments=(left, right)):
@@ -137,8 +153,8 @@ def expression_of(function: isl.PwAff, context: isl.Set | None = None) -> Expr:
     """
     domain = function.domain()
     if context is not None:
-        function = function.gist(domain.from_params(context) if domain.dim(isl.dim_type.set) else context)
-    names = [domain.get_dim_name(isl.dim_type.set, k) for k in range(domain.dim(isl.dim_type.set))]
+        function = function.gist_params(context)
+    names = dimension_names(domain)
     # isl's printer of expressions works on parameters only, so the dimensions become parameters first.
     function = function.coalesce()
     count = function.dim(isl.dim_type.in_)
@@ -155,7 +171,7 @@ def expression_of(function: isl.PwAff, context: isl.Set | None = None) -> Expr:
 
 def expression_of_condition(points: isl.Set) -> Expr:
     """The bool expression that holds exactly at ``points``, in terms of its dimensions and parameters."""
-    names = [points.get_dim_name(isl.dim_type.set, k) for k in range(points.dim(isl.dim_type.set))]
+    names = dimension_names(points)
     count = points.dim(isl.dim_type.set)
     if count:
         params = points.dim(isl.dim_type.param)
@@ -172,41 +188,42 @@ def expression_of_ast(node: isl.AstExpr, variables: frozenset[str]) -> Expr:
     return _from_ast(node, variables)
 
 
+# By isl's names of its operations.
 _AST_BINARY = {
-    isl.ast_expr_op_type.add: "add",
-    isl.ast_expr_op_type.sub: "sub",
-    isl.ast_expr_op_type.mul: "mul",
-    isl.ast_expr_op_type.div: "floor_div",
-    isl.ast_expr_op_type.fdiv_q: "floor_div",
-    isl.ast_expr_op_type.pdiv_q: "floor_div",
-    isl.ast_expr_op_type.pdiv_r: "mod",
-    isl.ast_expr_op_type.zdiv_r: "mod",
-    isl.ast_expr_op_type.max: "max",
-    isl.ast_expr_op_type.min: "min",
-    isl.ast_expr_op_type.and_: "and_",
-    isl.ast_expr_op_type.and_then: "and_",
-    isl.ast_expr_op_type.or_: "or_",
-    isl.ast_expr_op_type.or_else: "or_",
-    isl.ast_expr_op_type.eq: "eq",
-    isl.ast_expr_op_type.le: "le",
-    isl.ast_expr_op_type.lt: "lt",
-    isl.ast_expr_op_type.ge: "ge",
-    isl.ast_expr_op_type.gt: "gt",
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "div": "floor_div",
+    "fdiv_q": "floor_div",
+    "pdiv_q": "floor_div",
+    "pdiv_r": "mod",
+    "zdiv_r": "mod",
+    "max": "max",
+    "min": "min",
+    "and_": "and_",
+    "and_then": "and_",
+    "or_": "or_",
+    "or_else": "or_",
+    "eq": "eq",
+    "le": "le",
+    "lt": "lt",
+    "ge": "ge",
+    "gt": "gt",
 }
 
 
 def _from_ast(node: isl.AstExpr, variables: frozenset[str]) -> Expr:
-    kind = node.get_type()
-    if kind == isl.ast_expr_type.int:
+    kind = isl.ast_expr_type(node.get_type()).name
+    if kind == "int":
         return integer(node.get_val().to_python())
-    if kind == isl.ast_expr_type.id:
+    if kind == "id":
         name = node.get_id().get_name()
         return index(name) if name in variables else size(name)
-    operation = node.get_op_type()
+    operation = isl.ast_expr_op_type(node.get_op_type()).name
     operands = [_from_ast(node.get_op_arg(k), variables) for k in range(node.get_op_n_arg())]
-    if operation == isl.ast_expr_op_type.minus:
+    if operation == "minus":
         return apply("neg", operands[0])
-    if operation in (isl.ast_expr_op_type.cond, isl.ast_expr_op_type.select):
+    if operation in ("cond", "select"):
         return apply("where", _as_condition(operands[0]), *operands[1:])
     primitive = _AST_BINARY[operation]
     if primitive in ("and_", "or_"):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -150,7 +151,7 @@ class Evaluation:
         """The tensor that ``given`` is, or ``None``."""
         if not self.is_array(given):
             return None
-        return self.environment.tensor_of(given, ast.unparse(node), self.span(node))
+        return self.environment.tensor_of(given, _label(node), self.span(node))
 
     def scalar(self, given: object, node: ast.AST) -> Value | None:
         """``given`` as a value at a point; ``None`` after a fault."""
@@ -442,3 +443,9 @@ class Evaluation:
             self.fault(DtypeError, f"a condition of type {value.logical}", node, f"compare it, as in `{text} != 0`")
             return None
         return value
+
+
+def _label(node: ast.AST) -> str:
+    # A name for an array that an expression gives: `layers[0].weight` is called layers_0_weight.
+    words = re.sub(r"\W+", "_", ast.unparse(node)).strip("_")
+    return words if words[:1].isalpha() else f"array_{words}"

@@ -45,26 +45,9 @@ def evaluate_statement(
     ``state`` says what the target's name holds. Raises the statement's faults, all together.
     """
     sketch = sketch_statement(node, state, environment, builder)
-    try:
-        if isinstance(state, Existing) and sketch.dtype != state.tensor.dtype:
-            return record_truth(sketch, state.tensor, builder)
-        return builder.record(sketch, state.label)
-    except ShapeError as error:
-        if not isinstance(state, Existing) or not error.diagnostics:
-            raise
-        note = (
-            f"{shape_note(state.tensor)}, because it exists already; a statement on a name that holds a tensor"
-            f" accumulates onto it"
-        )
-        hint = f"use another name, or start anew with the reset form `{state.label}[...] = sum(...)`"
-        raise_diagnostics([_with_note(fault, note, hint) for fault in error.diagnostics])
-        raise
-
-
-def _with_note(fault: Diagnostic, note: str, hint: str) -> Diagnostic:
-    return Diagnostic(
-        fault.kind, fault.fact, fault.span, (*fault.notes, note), f"{fault.hint}; {hint}" if fault.hint else hint
-    )
+    if isinstance(state, Existing) and sketch.dtype != state.tensor.dtype:
+        return record_truth(sketch, state.tensor, builder)
+    return builder.record(sketch, state.label)
 
 
 def sketch_statement(node: ast.stmt, state: TargetState, environment: Environment, builder: Builder) -> Sketch:
@@ -127,12 +110,16 @@ def _target_indices(evaluation: Evaluation, form: Form, state: TargetState) -> l
     extents = _extents(state, len(form.indices))
     if len(extents) != len(form.indices):
         count = len(form.indices)
-        notes = (shape_note(state.tensor),) if isinstance(state, Existing) else ()
+        notes: tuple[str, ...] = ()
+        hint = "give one index per axis, `[()]` for rank 0"
+        if isinstance(state, Existing):
+            notes = (shape_note(state.tensor),)
+            hint += f"; `{state.label}` exists already: a new tensor needs another name"
         evaluation.fault(
             ShapeError,
             f"`{state.label}` has rank {len(extents)} and is given {count} {'index' if count == 1 else 'indices'}",
             form.target,
-            "give one index per axis, `[()]` for rank 0",
+            hint,
             notes,
         )
         extents = (None,) * count
@@ -236,6 +223,9 @@ def is_local_definition(node: ast.stmt, environment: Environment) -> bool:
             return False
     if not index_names((), value, (), environment):
         return False
+    names = [part.id for part in ast.walk(value) if isinstance(part, ast.Name)]
+    if any(isinstance(environment.own(name), PointValue) for name in names):
+        return True
     subscripts = [part for part in ast.walk(value) if isinstance(part, ast.Subscript)]
     return any(_reads_points(part, environment) for part in subscripts)
 

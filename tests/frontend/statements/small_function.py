@@ -109,7 +109,7 @@ class SmallFunction:
             ):
                 nodes = index.elts if isinstance(index, ast.Tuple) else [index]
                 extents = tuple(self._python(extent) for extent in nodes)
-                self.declare(name, extents, None if kind == "real" else kind)
+                self.declare(name, extents, None if kind == "any" else kind)
             case ast.Assign(targets=[ast.Name(id=name)]) if is_local_definition(node, self):
                 self.names[name] = evaluate_local(node, self)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):

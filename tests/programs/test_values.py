@@ -21,7 +21,7 @@ def test_values_agree_with_numpy(program: CharacteristicProgram, dtype: str) -> 
         before = [array.copy() for array in arguments]
         found = program.function(*arguments, **program.options)
         wanted = np.asarray(program.reference(np, *arguments, **program.options))
-        assert isinstance(found, np.ndarray)
+        assert isinstance(found, np.ndarray | np.generic)
         assert found.shape == wanted.shape, call
         assert found.dtype == (dtype if program.smooth else wanted.dtype)
         np.testing.assert_allclose(found, wanted, **TOLERANCE[dtype], err_msg=str(call))

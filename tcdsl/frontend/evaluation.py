@@ -11,62 +11,24 @@ A fault is recorded and evaluation goes on with `FAULTY`, so that one statement 
 from __future__ import annotations
 
 import ast
-import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError, raise_diagnostics
-from tcdsl.frontend import accesses, applications, products
+from tcdsl.frontend import accesses, applications, operations, products
 from tcdsl.frontend.environment import UNBOUND, Environment
 from tcdsl.frontend.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.names import GlobalNumber, IndexName, Position, index_meaning, value_meaning
 from tcdsl.frontend.points import PointValue, scalar_of
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
-from tcdsl.frontend.values import Value, apply_primitive, as_truth
+from tcdsl.frontend.values import Value, apply_primitive
 from tcdsl.ir.build import integer, truth
 from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.ir.span import Span
 
 __all__ = ["Evaluation"]
-
-
-BINARY: Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Add: ("add", operator.add),
-    ast.Sub: ("sub", operator.sub),
-    ast.Mult: ("mul", operator.mul),
-    ast.Div: ("div", operator.truediv),
-    ast.FloorDiv: ("floor_div", operator.floordiv),
-    ast.Mod: ("mod", operator.mod),
-    ast.Pow: ("pow", operator.pow),
-    ast.BitAnd: ("bit_and", operator.and_),
-    ast.BitOr: ("bit_or", operator.or_),
-    ast.BitXor: ("bit_xor", operator.xor),
-    ast.LShift: ("shift_left", operator.lshift),
-    ast.RShift: ("shift_right", operator.rshift),
-    ast.MatMult: ("", operator.matmul),
-}
-_UNARY: Mapping[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
-    ast.USub: ("neg", operator.neg),
-    ast.UAdd: ("id", operator.pos),
-    ast.Not: ("not_", operator.not_),
-    ast.Invert: ("bit_not", operator.invert),
-}
-_COMPARISONS: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Lt: ("lt", operator.lt),
-    ast.LtE: ("le", operator.le),
-    ast.Gt: ("gt", operator.gt),
-    ast.GtE: ("ge", operator.ge),
-    ast.Eq: ("eq", operator.eq),
-    ast.NotEq: ("ne", operator.ne),
-}
-_PYTHON_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-    ast.In: lambda a, b: a in b,
-    ast.NotIn: lambda a, b: a not in b,
-}
 
 
 class Evaluation:
@@ -197,16 +159,16 @@ class Evaluation:
                 return self._attribute(node)
             case ast.Subscript():
                 return accesses.subscript(self, node, position)
-            case ast.BinOp():
+            case ast.BinOp() | ast.UnaryOp(op=ast.USub()):
                 return products.product(self, node, position)
             case ast.UnaryOp():
-                return self._unary(node, position)
+                return operations.unary(self, node, position)
             case ast.BoolOp():
-                return self._logical(node, position)
+                return operations.logical(self, node, position)
             case ast.Compare():
-                return self._compare(node, position)
+                return operations.compare(self, node, position)
             case ast.IfExp():
-                return self._conditional(node, position)
+                return operations.conditional(self, node, position)
             case ast.Call():
                 return self._unwrapped(applications.call(self, node, position))
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
@@ -301,25 +263,6 @@ class Evaluation:
             self.faults.extend(error.diagnostics)
             return FAULTY
 
-    # -- operators -------------------------------------------------------------------------------------------
-
-    def binary(self, kind: type[ast.operator], left: object, right: object, node: ast.expr) -> object:
-        """``left <operator> right``: Python's result on ordinary objects and whole tensors, else a `Value`."""
-        if isinstance(left, Faulty) or isinstance(right, Faulty):
-            return FAULTY
-        primitive, native = BINARY[kind]
-        sides = (left, right)
-        points = any(isinstance(side, Value | PointValue) for side in sides)
-        whole = any(self.is_array(side) and len(side.shape) > 0 for side in sides)  # type: ignore[attr-defined]
-        if not any(map(self.is_symbolic, sides)) or (whole and not points):
-            return self.native(lambda: native(left, right), node)
-        if not primitive:
-            return self.fault(
-                DtypeError, "`@` multiplies whole arrays, not scalars", node, "write `*`, or sum over an index"
-            )
-        values = [self.scalar(side, node) for side in sides]
-        return self.apply(primitive, values, node)
-
     def native(self, action: Callable[[], Any], node: ast.AST) -> object:
         """Python's own result; what it raises becomes a fault at ``node``."""
         try:
@@ -336,101 +279,6 @@ class Evaluation:
         if len(known) < len(values):
             return FAULTY
         return self.attempt(lambda: apply_primitive(primitive, known, self.span(node)), node)
-
-    def _unary(self, node: ast.UnaryOp, position: Position) -> object:
-        if isinstance(node.op, ast.USub):
-            return products.product(self, node, position)
-        operand = self.evaluate(node.operand, position)
-        if isinstance(operand, Faulty):
-            return FAULTY
-        primitive, native = _UNARY[type(node.op)]
-        if not self.is_symbolic(operand) or (self.is_array(operand) and operand.shape):  # type: ignore[attr-defined]
-            return self.native(lambda: native(operand), node)
-        value = self.scalar(operand, node.operand)
-        return value if primitive == "id" and value is not None else self.apply(primitive, [value], node)
-
-    def negated(self, operand: object, node: ast.expr) -> object:
-        """``-operand``."""
-        if isinstance(operand, Faulty):
-            return FAULTY
-        if not self.is_symbolic(operand) or (self.is_array(operand) and operand.shape):  # type: ignore[attr-defined]
-            return self.native(lambda: operator.neg(operand), node)  # type: ignore[arg-type]
-        return self.apply("neg", [self.scalar(operand, node)], node)
-
-    def _logical(self, node: ast.BoolOp, position: Position) -> object:
-        # What configuration decides is decided here, and what stands behind it is then not even evaluated.
-        conjunction = isinstance(node.op, ast.And)
-        found: Value | None = None
-        faulty = False
-        for part in node.values:
-            given = self.evaluate(part, position)
-            if not self.is_symbolic(given):
-                if bool(given) != conjunction:
-                    result: object = given if found is None else Value.of(not conjunction)
-                    return (
-                        FAULTY
-                        if faulty
-                        else result
-                        if found is None
-                        else self._joined(conjunction, found, result, node)
-                    )
-                if part is node.values[-1] and found is None and not faulty:
-                    return given
-                continue
-            value = self.scalar(given, part)
-            if value is None:
-                faulty = True
-            elif found is None:
-                found = as_truth(value, self.span(part))
-            else:
-                joined = self._joined(conjunction, found, value, node)
-                faulty |= isinstance(joined, Faulty)
-                found = joined if isinstance(joined, Value) else found
-        return FAULTY if faulty or found is None else found
-
-    def _joined(self, conjunction: bool, left: Value, right: object, node: ast.expr) -> object:
-        return self.apply("and_" if conjunction else "or_", [left, self.scalar(right, node)], node)
-
-    def _compare(self, node: ast.Compare, position: Position) -> object:
-        given = [self.evaluate(operand, position) for operand in (node.left, *node.comparators)]
-        found: object = None
-        for kind, left, right in zip(node.ops, given, given[1:], strict=False):
-            one = self._comparison(type(kind), left, right, node)
-            if isinstance(one, Faulty):
-                return FAULTY
-            if found is None:
-                found = one
-            elif isinstance(found, Value) or isinstance(one, Value):
-                found = self.apply("and_", [self.scalar(found, node), self.scalar(one, node)], node)
-            else:
-                found = found and one
-        return found
-
-    def _comparison(self, kind: type[ast.cmpop], left: object, right: object, node: ast.Compare) -> object:
-        if isinstance(left, Faulty) or isinstance(right, Faulty):
-            return FAULTY
-        if kind in _PYTHON_COMPARISONS:
-            if kind in (ast.In, ast.NotIn) and (self.is_symbolic(left) or self.is_symbolic(right)):
-                return self.fault(
-                    DslSyntaxError, "`in` on a value that is different at every point", node, "compare with =="
-                )
-            return self.native(lambda: _PYTHON_COMPARISONS[kind](left, right), node)
-        primitive, native = _COMPARISONS[kind]
-        if not self.is_symbolic(left) and not self.is_symbolic(right):
-            return self.native(lambda: native(left, right), node)
-        return self.apply(primitive, [self.scalar(left, node.left), self.scalar(right, node)], node)
-
-    def _conditional(self, node: ast.IfExp, position: Position) -> object:
-        test = self.evaluate(node.test, position)
-        if isinstance(test, Faulty):
-            self.evaluate(node.body, position)
-            self.evaluate(node.orelse, position)
-            return FAULTY
-        if not self.is_symbolic(test):
-            return self.evaluate(node.body if test else node.orelse, position)
-        condition = self.scalar(test, node.test)
-        body, other = self.value(node.body, position), self.value(node.orelse, position)
-        return self.apply("where", [condition, body, other], node)
 
     def condition(self, node: ast.expr) -> Value | None:
         """A condition that follows a value or stands in a generator: a truth value, or ``None`` after a fault."""

@@ -1,4 +1,4 @@
-"""Operators on syntax trees, and Iverson's brackets: a comparison or truth value as a factor of a product.
+"""Products, and Iverson's brackets: a comparison or truth value as a factor of a product.
 
 ``I[k] * (k <= i) * w[k]`` is one product with one bracket. Where the bracket is false the product is 0 and nothing
 behind it is evaluated: no NaN, no read out of range. Brackets are collected over the whole product, however it is
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcdsl.frontend.names import Position
+from tcdsl.frontend.operations import binary, negated
 from tcdsl.frontend.values import Value
 from tcdsl.ir.build import constant
 
@@ -35,8 +36,8 @@ def product(evaluation: Evaluation, node: ast.BinOp | ast.UnaryOp, position: Pos
         return parts.rest
     guard: object = parts.brackets[0]
     for bracket in parts.brackets[1:]:
-        guard = evaluation.binary(ast.Mult, guard, bracket, node)
-    return guard if parts.rest is None else evaluation.binary(ast.Mult, guard, parts.rest, node)
+        guard = binary(evaluation, ast.Mult, guard, bracket, node)
+    return guard if parts.rest is None else binary(evaluation, ast.Mult, guard, parts.rest, node)
 
 
 def _factors(evaluation: Evaluation, node: ast.expr, position: Position) -> _Product:
@@ -46,17 +47,17 @@ def _factors(evaluation: Evaluation, node: ast.expr, position: Position) -> _Pro
             brackets = (*one.brackets, *other.brackets)
             if one.rest is None or other.rest is None:
                 return _Product(brackets, other.rest if one.rest is None else one.rest)
-            return _Product(brackets, evaluation.binary(ast.Mult, one.rest, other.rest, node))
+            return _Product(brackets, binary(evaluation, ast.Mult, one.rest, other.rest, node))
         case ast.BinOp(op=kind, left=left, right=right):
             first, second = evaluation.evaluate(left, position), evaluation.evaluate(right, position)
-            return _factor(evaluation.binary(type(kind), first, second, node))
+            return _factor(binary(evaluation, type(kind), first, second, node))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             inner = _factors(evaluation, operand, position)
             if inner.brackets and inner.rest is None:
                 # A negated truth value is an integer.
                 minus_one = Value(constant(-1, "int64", evaluation.span(node)), None, "int64")
                 return _Product(inner.brackets, minus_one)
-            return _Product(inner.brackets, evaluation.negated(inner.rest, node))
+            return _Product(inner.brackets, negated(evaluation, inner.rest, node))
         case _:
             return _factor(evaluation.evaluate(node, position))
 

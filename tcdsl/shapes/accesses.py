@@ -16,6 +16,7 @@ from tcdsl.ir.expressions import Apply, Boundary, Expr, Let, Local, Read
 from tcdsl.ir.span import Span
 from tcdsl.shapes.affine import NotAffine
 from tcdsl.shapes.forms import Form
+from tcdsl.shapes.index_forms import RESERVED
 from tcdsl.shapes.inference import Inference
 from tcdsl.shapes.nesting import as_expr, as_reduction, free_locals, free_variables, parts, renamed, variables_of
 from tcdsl.shapes.sketch import ExplicitRange, Reduction
@@ -109,7 +110,7 @@ def root_level(inference: Inference) -> Level:
     free += [given.variable for given in sketch.ranges if given.variable not in free]
     variables = tuple(dict.fromkeys([*(name for name in sketch.variables if name in free), *free]))
     root = Level(None, variables, sketch.ranges, sketch.conditions, sketch.filters, sketch.value)
-    collector = _Collector(inference, set(variables))
+    collector = _Collector(inference, {*variables, *RESERVED})
     for axis, (index, extent) in enumerate(zip(sketch.target.indices, sketch.extents, strict=True)):
         collector.target(root, axis, index, extent)
     collector.level(root)
@@ -224,13 +225,15 @@ class _Collector:
         closed = self.wrapped(reduction)
         # What does not depend on the variables of the reduction around it is computed outside, once.
         while level.parent is not None and not free_variables(as_expr(closed)) & set(level.variables):
-            conditions = (*level.conditions, *level.filters, *guard)
-            if conditions and any(Boundary.CHECK in read.boundaries for read in _all_reads(as_expr(closed))):
+            # Not if that could fail: it might not be evaluated at all where it stands.
+            if any(Boundary.CHECK in read.boundaries for read in _all_reads(as_expr(closed))):
                 break
             level, guard = level.parent, level.guard
         known = level.reductions.get(written)
         if known is not None:
-            if known.guard != guard:
+            if known.guard and guard and known.guard != guard:
+                known.guard = (apply("or_", _conjunction(known.guard), _conjunction(guard)),)
+            elif not guard:
                 known.guard = ()
             return
         inner = Level(

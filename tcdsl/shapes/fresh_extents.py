@@ -27,7 +27,7 @@ __all__ = ["inferred_extent"]
 def inferred_extent(inference: Inference, access: AxisAccess, intervals: Mapping[str, Interval]) -> Form | None:
     """The extent of the target along the axis of ``access``; None after a fault. The access counts as settled."""
     form = access.form
-    open_extent = f"the extent of axis {access.axis} of {access.tensor} cannot be inferred"
+    open_extent = f"the extent of axis {access.axis} of {inference.label(access.tensor)} cannot be inferred"
     if form is None:
         fact = f"{open_extent}, because `{inference.text(access.index)}` depends on data"
         inference.fault(fact, access.span, hint="declare the extents of the target")
@@ -76,7 +76,7 @@ def _require_no_negative_index(inference: Inference, access: AxisAccess, least: 
     if algebra.nonnegative(least):
         return
     text = inference.text(access.index)
-    fact = f"`{text}` on axis {access.axis} of {access.tensor} would begin at {inference.text(least)}, below 0"
+    fact = f"`{text}` on axis {access.axis} of {inference.label(access.tensor)} would begin at {inference.text(least)}, below 0"
     hint = f"shift the index: `{inference.text(access.form - least)}`" if access.form is not None else ""
     if algebra.negative(least) and not any(map(algebra.negative, lengths)):
         inference.fault(fact, access.span, hint=hint)

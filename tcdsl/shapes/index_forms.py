@@ -11,17 +11,23 @@ from dataclasses import replace
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, index_variables, is_affine_index
 from tcdsl.shapes.affine import NotAffine
 from tcdsl.shapes.inference import Inference
-from tcdsl.shapes.nesting import rewritten
+from tcdsl.shapes.nesting import renamed_free, rewritten
 from tcdsl.shapes.sketch import Sketch
 
-__all__ = ["normalized_sketch"]
+__all__ = ["RESERVED", "normalized_sketch"]
+
+# Words of isl's notation, which domains are kept in: no names of index variables.
+RESERVED = frozenset(
+    {"and", "ceil", "exists", "false", "floor", "implies", "infinity", "infty", "max", "min", "mod", "nan", "not", "or"}
+    | {"rat", "true"}
+)
 
 _DATA_BOUNDARIES = {"check": Boundary.CHECK, "skip": Boundary.SKIP, "clamp": Boundary.CLAMP}
 
 
 def normalized_sketch(inference: Inference) -> Sketch:
     """The sketch with sizes in indices named and boundaries of data indices as the sketch's ``oob`` asks."""
-    sketch = inference.sketch
+    sketch = _with_other_names(inference.sketch)
 
     def rule(node: Expr) -> Expr:
         return _normalized_read(inference, node) if isinstance(node, Read) else node
@@ -34,6 +40,29 @@ def normalized_sketch(inference: Inference) -> Sketch:
         value=rewritten(sketch.value, rule),
         conditions=tuple(rewritten(condition, rule) for condition in sketch.conditions),
         filters=tuple(rewritten(condition, rule) for condition in sketch.filters),
+    )
+
+
+def _with_other_names(sketch: Sketch) -> Sketch:
+    names = {name: f"{name}_" for name in sketch.variables if name in RESERVED}
+    if not names:
+        return sketch
+
+    def other(expr: Expr) -> Expr:
+        return renamed_free(expr, names)
+
+    ranges = (
+        replace(r, variable=names.get(r.variable, r.variable), low=other(r.low), high=other(r.high))
+        for r in sketch.ranges
+    )
+    return replace(
+        sketch,
+        target=replace(sketch.target, indices=tuple(map(other, sketch.target.indices))),
+        value=other(sketch.value),
+        variables=tuple(names.get(name, name) for name in sketch.variables),
+        ranges=tuple(ranges),
+        conditions=tuple(map(other, sketch.conditions)),
+        filters=tuple(map(other, sketch.filters)),
     )
 
 

@@ -39,7 +39,7 @@ def check_variables_on_target(inference: Inference, variables: Sequence[str]) ->
         listed = ", ".join(f"`{name}`" for name in missing)
         are = "is" if len(missing) == 1 else "are"
         inference.fault(
-            f"`=` writes each cell once, but {listed} {are} not on the target {target.tensor}",
+            f"`=` writes each cell once, but {listed} {are} not on the target {inference.label(target.tensor)}",
             target.span,
             hint=f"say how the values over {listed} combine: {_CHOICES}",
             kind=DslSyntaxError,
@@ -141,7 +141,7 @@ def _require_apart(
         apart = apply("or_", apart, apply("le", algebra.expr(intervals[name].length), integer(1)))
     spans, strides = inference.text(span + 1), inference.text(stride)
     message = (
-        f"`=` writes each cell once, but `{inference.text(access.index)}` on axis {access.axis} of {access.tensor} "
+        f"`=` writes each cell once, but `{inference.text(access.index)}` on axis {access.axis} of {inference.label(access.tensor)} "
         f"meets cells again: its lower part spans {spans} cells, more than the stride {strides}"
     )
     inference.require(apart, f"{message}: {inference.values(span, stride)}", access.span)
@@ -164,7 +164,7 @@ def _injective_map(inference: Inference, region: Region, known: isl.Set, outputs
     if wrong.is_empty():
         return True
     shown = ", ".join(inference.text(part) for part in inference.sketch.target.indices)
-    fact = f"`=` writes each cell once, but {inference.sketch.target.tensor}[{shown}] is the same for different points"
+    fact = f"`=` writes each cell once, but {inference.label(inference.sketch.target.tensor)}[{shown}] is the same for different points"
     hint = f"say how the values combine: {_CHOICES}"
     span = inference.sketch.target.span
     if region.tests:
@@ -200,7 +200,7 @@ def _several_values(region: Region, known: isl.Set) -> isl.Set:
 def _report_data(inference: Inference) -> None:
     target = inference.sketch.target
     inference.fault(
-        f"`=` writes each cell once, but which cells of {target.tensor} are written depends on data",
+        f"`=` writes each cell once, but which cells of {inference.label(target.tensor)} are written depends on data",
         target.span,
         hint=f"say how the values combine, {_CHOICES}, or promise that they do not meet: {_UNIQUE}",
     )

@@ -11,7 +11,17 @@ from typing import cast
 from tcdsl.ir.expressions import Expr, IndexValue, Let, Local, children, rebuild
 from tcdsl.shapes.sketch import Reduction
 
-__all__ = ["as_expr", "as_reduction", "free_locals", "free_variables", "parts", "renamed", "rewritten", "variables_of"]
+__all__ = [
+    "as_expr",
+    "as_reduction",
+    "free_locals",
+    "free_variables",
+    "parts",
+    "renamed",
+    "renamed_free",
+    "rewritten",
+    "variables_of",
+]
 
 
 def as_reduction(node: object) -> Reduction | None:
@@ -81,12 +91,13 @@ def renamed(reduction: Reduction, names: Mapping[str, str]) -> Reduction:
     """``reduction`` with other names for some of the variables that it binds."""
     if not names:
         return reduction
-    changed = _rebuilt(reduction, tuple(_renamed_free(part, names) for part in parts(as_expr(reduction))))
+    changed = _rebuilt(reduction, tuple(renamed_free(part, names) for part in parts(as_expr(reduction))))
     given = tuple(replace(r, variable=names.get(r.variable, r.variable)) for r in changed.ranges)
     return replace(changed, ranges=given, variables=tuple(names.get(name, name) for name in changed.variables))
 
 
-def _renamed_free(expr: Expr, names: Mapping[str, str]) -> Expr:
+def renamed_free(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """``expr`` with other names for some of its free index variables."""
     if isinstance(expr, IndexValue):
         return replace(expr, name=names.get(expr.name, expr.name))
     inner = as_reduction(expr)
@@ -95,5 +106,5 @@ def _renamed_free(expr: Expr, names: Mapping[str, str]) -> Expr:
     before = parts(expr)
     if not before or not names:
         return expr
-    after = tuple(_renamed_free(part, names) for part in before)
+    after = tuple(renamed_free(part, names) for part in before)
     return rebuild(expr, after) if inner is None else as_expr(_rebuilt(inner, after))

@@ -213,9 +213,11 @@ class SizeAlgebra:
         """Whether a form of sizes is known not to be negative."""
         if form.value is not None:
             return form.value >= 0
+        if form.variables:
+            return False
         if all(scale >= 0 for scale in form.terms.values()) and all(map(self._natural, form.sizes())):
             return True
-        return not form.variables and self._never(form, "lt")
+        return self._never(form, "lt")
 
     def negative(self, form: Form) -> bool:
         """Whether a form of sizes is known to be negative."""

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, cast, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype, is_boolean, is_floating
@@ -82,14 +81,17 @@ class _Temporary:
         self.outer = tuple(name for name in around.variables if name in used)
         needed, unsaid = affine_guard(guard, around.points)
         self.places = arranged(around.points, self.outer)
-        base = _without_preconditions(arranged(needed, self.outer))
+        self.needed = arranged(needed, self.outer)
+        if not level.may_raise:
+            # Conditions on sizes alone would only say when the temporary is needed at all.
+            self.needed = _without_preconditions(self.needed)
         variables = (*self.outer, *level.variables)
-        self.region = region_of(self.inference, level, variables, arranged(base, variables), family.ranges)
+        base = arranged(self.needed, variables)
+        self.region = region_of(self.inference, level, variables, base, family.ranges)
+        if level.may_raise:
+            self.region.tests = [*unsaid, *self.region.tests]
         family.regions[id(level)] = self.region
         self.conditions = [family.lowered(test, level) for test in self.region.tests]
-        if level.may_raise:
-            assert level.parent is not None
-            self.conditions = [*(family.lowered(test, level.parent) for test in unsaid), *self.conditions]
         self.value = family.lowered(level.value, level)
         self.origins, self.shape = self._shape()
 
@@ -183,7 +185,7 @@ class _Temporary:
             box.at_most(name, ends[1])
             length = ends[1] - ends[0] + 1
             count = count * (length if algebra.nonnegative(length) else algebra.extreme([length, Form.number(0)], True))
-        whole = arranged(self.places, self.region.variables).intersect(
+        whole = arranged(self.needed, self.region.variables).intersect(
             arranged(box.set(self.level.variables), self.region.variables)
         )
         if not whole.intersect_params(algebra.context).is_subset(points):
@@ -203,9 +205,5 @@ class _Temporary:
 
 
 def _without_preconditions(points: isl.Set) -> isl.Set:
-    # Conditions on sizes alone would only say when the temporary is needed at all.
     relaxed = points.gist_params(points.params())
     return relaxed if relaxed.is_bounded() or not points.is_bounded() else points
-
-
-assert set(_NAMES) <= set(ACCUMULATORS)

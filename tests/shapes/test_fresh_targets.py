@@ -464,3 +464,15 @@ def test_affine_reads_inside_data_indices_take_part():
         lambda T_0, T_1, ids_0: (ids_0, T_1),
         lambda d, i, T_0, T_1, ids_0: 0 <= i < ids_0 and 0 <= d < T_1,
     )
+
+
+@pytest.mark.parametrize("name", ["mod", "exists", "rat", "row"])
+def test_index_variables_may_be_called_anything(name):
+    shapes = Shapes({"A": 2})
+    shapes.add(f"O[{name}] += A[{name}, a] * sum(A[a, {name}], a), a < 2")
+    agree(
+        shapes,
+        lambda A_0, A_1: (A_0,) if A_0 == A_1 else None,
+        lambda a, v, A_0, A_1: 0 <= v < A_0 and 0 <= a < min(A_1, 2),
+        (0, 1, 3),
+    )

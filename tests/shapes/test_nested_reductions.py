@@ -308,3 +308,35 @@ def test_positions_in_integers_and_truth_values():
     shapes.add("O[i] = argmax(A[i, k], k) * 10 + argmax(B[i, k], k)")
     A, B = np.array([[1, 5, 5], [-3, -2, -2]], np.int8), np.array([[False, True, True], [False, False, False]])
     np.testing.assert_array_equal(compute(shapes, [A, B]), A.argmax(axis=1) * 10 + B.argmax(axis=1))
+
+
+def test_guards_reach_reductions_inside_reductions():
+    shapes = Shapes({"ids": 3, "table": 1, "valid": 1}, {"ids": "int64"})
+    shapes.add("O[i] = sum(sum(table[ids[i, k, l]], l) * 2.0, k) if valid[i] > 0.0 else 0.5")
+    ids, table = np.array([[[0, 1]], [[9, 9]]]), np.array([3.0, 4.0])
+    np.testing.assert_array_equal(compute(shapes, [ids, table, np.array([1.0, -1.0])]), [14, 0.5])
+
+
+def test_a_reduction_behind_different_guards_is_computed_where_one_of_them_holds():
+    shapes = Shapes({"ids": 2, "table": 1, "valid": 1}, {"ids": "int64"})
+    shapes.add(
+        "O[i] = sum(table[ids[i, k]], k) if valid[i] > 0.0 else (2.0 * sum(table[ids[i, k]], k) if valid[i] < -1.0 else 0.5)"
+    )
+    assert len(shapes.program().statements) == 2
+    ids, table = np.array([[0, 1], [1, 1], [9, 9]]), np.array([3.0, 4.0])
+    np.testing.assert_array_equal(compute(shapes, [ids, table, np.array([1.0, -2.0, -1.0])]), [7, 16, 0.5])
+
+
+def test_what_may_fail_is_not_computed_for_no_point_at_all():
+    shapes = Shapes({"x": 1, "ids": 1, "table": 1}, {"ids": "int64"})
+    shapes.add("O[i] = x[i] + sum(table[ids[k]], k)")
+    assert compute(shapes, [np.zeros(0), np.array([9]), np.zeros(1)]).shape == (0,)
+    with pytest.raises(DataIndexError):
+        compute(shapes, [np.zeros(1), np.array([9]), np.zeros(1)])
+
+
+def test_the_mean_behind_a_guard_divides_by_the_extent():
+    shapes = Shapes({"A": 2})
+    shapes.add("O[i] = mean(A[i, k], k) if i > 0 else 7.0", extents=["A_0"])
+    assert len(shapes.program().statements) == 2
+    same(shapes, lambda A: [row.sum() / np.float64(len(row)) if i else 7.0 for i, row in enumerate(A)])

@@ -28,9 +28,9 @@ __all__ = [
 Arrays = Sequence[np.ndarray]
 Function = Callable[..., Sequence[Any]]
 
-# With h = 1e-3 the fourth-order difference errs by about h^4 = 1e-12 times the fifth derivative, and rounding by
-# 1e-16 / h = 1e-13 times the value: a relative tolerance of 1e-6 leaves room for both.
-STEP = 1e-3
+# With h = 3e-4 the fourth-order difference errs by about h^4 / 30 = 3e-16 times the fifth derivative, and rounding by
+# 1e-16 / h = 3e-13 times the value: a relative tolerance of 1e-6 leaves room for both.
+STEP = 3e-4
 TOLERANCE = 1e-6
 
 

@@ -63,6 +63,8 @@ def source(writer: Statement, points: isl.Set, read: Read) -> Source | None:
         variables = dimension_names(points)
         for k, name in enumerate(variables):
             between = between.set_dim_name(isl.dim_type.in_, k, name)
+        if between.is_empty():
+            return Source(points.subtract(points), writer.value)
         values = _functions(between, len(writer.domain.variables))
     except NotAffine:
         return None

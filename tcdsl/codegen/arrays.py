@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tcdsl.codegen.plans import Binding, Frame, Plan
+from tcdsl.lowering.loops import Buffer
 
-__all__ = ["BoundArrays", "bind_arrays"]
+__all__ = ["BoundArrays", "bind_arrays", "require_outputs"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -46,6 +47,14 @@ def bind_arrays(plan: Plan, frame: Frame, bindings: Sequence[Binding], arrays: S
         seen.append(array)
         _enter(plan, frame, binding, array)
     return BoundArrays(seen, back)
+
+
+def require_outputs(plan: Plan, buffers: Sequence[Buffer], arrays: Sequence[Array]) -> None:
+    """Raise ``ValueError`` unless ``arrays`` can receive the results that lie in ``buffers``."""
+    if len(arrays) != len(buffers):
+        raise ValueError(f"{plan.name} has {len(buffers)} outputs, not {len(arrays)}")
+    for buffer, array in zip(buffers, arrays, strict=True):
+        _require(plan, Binding(buffer, contiguous=False, exclusive=False, written=True), array)
 
 
 def _require(plan: Plan, binding: Binding, array: Array) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.codegen.arrays import bind_arrays
+from tcdsl.codegen.arrays import bind_arrays, require_outputs
 from tcdsl.codegen.compiling import CompiledNest, load_module
 from tcdsl.codegen.drivers import Drivers
 from tcdsl.codegen.failures import failure
@@ -103,6 +103,8 @@ class CompiledKernel:
         self._bindings += [Binding(buffer, True, True, True) for buffer in made]
         self._made_positions = {buffer.name: k for k, buffer in enumerate(made)}
         self._made = [(buffer.name, numpy_dtype(buffer.dtype)) for buffer in made]
+        by_name = {buffer.name: buffer for buffer in kernel.buffers}
+        self._outputs = [by_name[name] for name in kernel.outputs]
         # Usually the outputs are the arrays made, in order.
         self._direct = list(kernel.outputs) == [buffer.name for buffer in made]
 
@@ -117,17 +119,21 @@ class CompiledKernel:
 
         ``inputs`` have the program's dtypes and shapes, ``sizes`` the value of every size. Arrays that are misaligned,
         or overlap one that is written, are copied. ``outputs``, if given, receive the results and are returned.
-        Raises `DataIndexError` if an index read from data is out of range, ``ValueError`` if an array does not fit.
+        Raises `DataIndexError` if an index read from data is out of range, ``ValueError`` if an array does not fit;
+        ``outputs`` then hold what they held.
         """
         key = self._sizes_of(sizes)
         plan = self._plans.get(key)
         if plan is None:
             plan = self._plan(key)
         frame = plan.acquire()
-        if outputs is not None and self._direct:
+        # Nests write straight into the arrays given unless they may fail half-way.
+        straight = outputs is not None and self._direct and not self._generated.checks
+        if outputs is not None and not straight:
+            require_outputs(plan, self._outputs, outputs)
+        made = [np.empty(plan.shapes[name], dtype) for name, dtype in self._made]
+        if outputs is not None and straight:
             made = list(outputs)
-        else:
-            made = [np.empty(plan.shapes[name], dtype) for name, dtype in self._made]
         arrays = [*inputs, *made]
         if not self._all_inputs_bound:
             arrays = [*(inputs[k] for k in self._input_positions.values()), *made]
@@ -142,12 +148,15 @@ class CompiledKernel:
         self._execute(plan, frame, limit)
         for array, computed in back:
             array[...] = computed
+        results = made if self._direct else self._results(inputs, made, frame)
         if self.kernel.updates:
             self._update(inputs, made, frame)
-        if not self._direct:
-            made = self._results(inputs, made, frame, outputs)
         plan.release(frame)
-        return made
+        if outputs is None or straight:
+            return results
+        for array, computed in zip(outputs, results, strict=True):
+            np.copyto(array, computed)
+        return list(outputs)
 
     def _bind(self, plan: Plan, frame: Frame, arrays: list[Array]) -> bool:
         if self._header is None or len(arrays) != plan.array_count:
@@ -197,20 +206,14 @@ class CompiledKernel:
         for (target, _), source in zip(self.kernel.updates, sources, strict=True):
             np.copyto(inputs[self._input_positions[target]], source)
 
-    def _results(
-        self, inputs: Sequence[Array], made: list[Array], frame: Frame, outputs: Sequence[Array] | None
-    ) -> list[Array]:
+    def _results(self, inputs: Sequence[Array], made: list[Array], frame: Frame) -> list[Array]:
         # Outputs that are inputs, temporaries or each other: every one gets memory of its own.
         results: list[Array] = []
         for buffer in self.kernel.outputs:
             array = self._array(buffer, inputs, made, frame)
             fresh = buffer in self._made_positions and not any(array is other for other in results)
             results.append(array if fresh else array.copy())
-        if outputs is None:
-            return results
-        for given, result in zip(outputs, results, strict=True):
-            np.copyto(given, result)
-        return list(outputs)
+        return results
 
 
 def _picker(names: Sequence[str]) -> Callable[[Mapping[str, int]], Any]:

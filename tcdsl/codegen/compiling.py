@@ -15,7 +15,7 @@ from typing import Any
 from numba import cfunc, njit, types
 from numba.core.errors import NumbaError
 
-from tcdsl.codegen.internals import cache_beside_source, loaded_from_cache
+from tcdsl.codegen.internals import loaded_from_cache, own_settings
 from tcdsl.codegen.store import discard_damaged, machine_code, seal
 
 __all__ = ["CompiledNest", "compile_driver", "load_module", "nest"]
@@ -54,7 +54,7 @@ def _cached(function: Callable[..., Any], compile_function: Callable[[bool], Any
 
     Numba lets an unreadable index or a read-only directory out as whatever exception it meets.
     """
-    with _LOCK, cache_beside_source():
+    with _LOCK:
         try:
             return compile_function(True)
         except NumbaError:
@@ -102,7 +102,8 @@ def load_module(path: Path, text: str) -> ModuleType:
         module.__file__ = str(path)
         sys.modules[path.stem] = module
         try:
-            exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - the module just generated
+            with own_settings():
+                exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - the module just generated
         except BaseException:
             del sys.modules[path.stem]
             raise

@@ -16,19 +16,19 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["array_header", "cache_beside_source", "loaded_from_cache"]
+__all__ = ["array_header", "loaded_from_cache", "own_settings"]
 
 
 @contextmanager
-def cache_beside_source() -> Iterator[None]:
+def own_settings() -> Iterator[None]:
     """Within it, Numba keeps machine code in ``__pycache__`` beside the file of the function compiled.
 
-    Where Numba lacks these settings, its own order of places applies: the same place unless an environment variable or
+    And it compiles, even if ``NUMBA_DISABLE_JIT`` is set for the sake of the user's own functions. Where Numba lacks these settings, its own order of places applies: the same place unless an environment variable or
     missing permission says otherwise.
     """
     from numba import config
 
-    wanted = {"CACHE_DIR": "", "CACHE_LOCATOR_CLASSES": "InTreeCacheLocator"}
+    wanted = {"CACHE_DIR": "", "CACHE_LOCATOR_CLASSES": "InTreeCacheLocator", "DISABLE_JIT": 0}
     before = {name: getattr(config, name) for name in wanted if hasattr(config, name)}
     try:
         for name in before:

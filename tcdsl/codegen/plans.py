@@ -25,7 +25,7 @@ __all__ = ["Binding", "Frame", "Launch", "Plan", "aligned_empty"]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _ALIGNMENT = 64
-_POOLED_BYTES = 1 << 20  # Temporaries up to this many bytes stay allocated between calls.
+_POOLED_BYTES = 1 << 18  # Temporaries up to this many bytes stay allocated between calls.
 _SERIAL_WORK = 1 << 15  # Points below which waking threads costs more than it saves.
 _BLOCKS_PER_THREAD = 4
 
@@ -173,5 +173,5 @@ class Plan:
 
     def release(self, frame: Frame) -> None:
         """Give ``frame`` back."""
-        if len(self._free) < 8:
+        if len(self._free) < 4:
             self._free.append(frame)

@@ -62,6 +62,23 @@ def test_out_of_range(bad: int, compiled: CompiledKernel) -> None:
     np.testing.assert_array_equal(compiled.run([table, fine], sizes(table, fine))[0], table[fine])
 
 
+def test_a_failed_call_changes_no_output(compiled: CompiledKernel) -> None:
+    table, ids = np.ones((7, 3), np.float32), np.array([6, 0, 7])
+    out = np.full((3, 3), 5, np.float32)
+    with pytest.raises(DataIndexError):
+        compiled.run([table, ids], sizes(table, ids), outputs=[out])
+    assert (out == 5).all()
+    ids[2] = 2
+    (result,) = compiled.run([table, ids], sizes(table, ids), outputs=[out])
+    assert result is out
+    np.testing.assert_array_equal(out, table[ids])
+    for wrong in (np.zeros((3, 3)), np.zeros((3, 2), np.float32)):
+        with pytest.raises(ValueError, match="not float32"):
+            compiled.run([table, ids], sizes(table, ids), outputs=[wrong])
+    with pytest.raises(ValueError, match="1 outputs, not 0"):
+        compiled.run([table, ids], sizes(table, ids), outputs=[])
+
+
 def test_an_empty_table_has_no_valid_index(compiled: CompiledKernel) -> None:
     table, ids = np.zeros((0, 3), np.float32), np.array([0])
     with pytest.raises(DataIndexError, match="extent 0"):

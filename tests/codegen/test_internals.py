@@ -40,12 +40,12 @@ def test_the_place_of_machine_code_is_set_and_restored(monkeypatch: pytest.Monke
     from numba import config
 
     monkeypatch.setattr(config, "CACHE_DIR", "/elsewhere")
-    with internals.cache_beside_source():
+    with internals.own_settings():
         assert config.CACHE_DIR == ""
     assert config.CACHE_DIR == "/elsewhere"
     for name in ("CACHE_DIR", "CACHE_LOCATOR_CLASSES"):
         monkeypatch.delattr(config, name)
-    with internals.cache_beside_source():
+    with internals.own_settings():
         assert not hasattr(config, "CACHE_DIR")
 
 

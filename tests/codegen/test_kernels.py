@@ -13,7 +13,7 @@ from tcdsl.ir.build import apply, cast, constant, integer, size
 from tcdsl.ir.dtypes import DTYPES, compute_dtype
 from tcdsl.ir.expressions import IndexValue, Let, Local
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.lowering.loops import Accumulate, Branch, Define, Kernel, Store, Update
+from tcdsl.lowering.loops import Accumulate, Branch, Define, Kernel, Node, Store, Update
 from tests.codegen.kernels import I, K, N, elementwise, loop, make, matmul, read
 
 RNG = np.random.default_rng(7)
@@ -167,8 +167,9 @@ ACCUMULATED = [
 
 
 def test_accumulators(options: CodegenOptions) -> None:
-    # Every accumulator on every type, on cells and on locals: one kernel.
-    inputs, outputs, body = {}, {}, []
+    # Every accumulator on every type, on cells and on locals: one kernel, a nest per type.
+    inputs, outputs = {}, {}
+    bodies: dict[str, list[Node]] = {dtype: [] for dtype in DTYPES}
     for dtype in DTYPES:
         inputs[f"X_{dtype}"] = (dtype, (N,))
     for name, dtype in ACCUMULATED:
@@ -176,11 +177,11 @@ def test_accumulators(options: CodegenOptions) -> None:
         X, Y, Z = f"X_{dtype}", f"Y_{name}_{dtype}", f"Z_{name}_{dtype}"
         outputs[Y] = outputs[Z] = (dtype, ())
         start = constant(neutral_element(name, dtype), kind)
-        body += [Store(Y, (), start), Define(f"{name}_{dtype}", start)]
         value = read(X, I, dtype=kind)
-        body.append(loop("i", N, Update(Y, (), name, value), Accumulate(f"{name}_{dtype}", name, value)))
-        body.append(Store(Z, (), Local(f"{name}_{dtype}", kind)))
-    kernel = make(inputs, outputs, body, name="accumulators")
+        steps = (Update(Y, (), name, value), Accumulate(f"{name}_{dtype}", name, value))
+        bodies[dtype] += [Store(Y, (), start), Define(f"{name}_{dtype}", start), loop("i", N, *steps)]
+        bodies[dtype].append(Store(Z, (), Local(f"{name}_{dtype}", kind)))
+    kernel = make(inputs, outputs, *bodies.values(), name="accumulators")
     X = {dtype: sample(dtype, 6) for dtype in DTYPES}
     results = dict(zip(outputs, run(kernel, list(X.values()), options), strict=True))
     for name, dtype in ACCUMULATED:

@@ -65,9 +65,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_second_process_loads_from_disk(filled: Path) -> None:
-    # Even where the user points Numba elsewhere: what is ours stays together.
+    # Even where the user points Numba elsewhere, or turns it off: what is ours stays together and compiled.
     before = {file: file.stat().st_mtime_ns for file in filled.rglob("*") if file.is_file()}
-    answer = result(launch(filled, NUMBA_CACHE_DIR=str(filled / "numba")))
+    answer = result(launch(filled, NUMBA_CACHE_DIR=str(filled / "numba"), NUMBA_DISABLE_JIT="1"))
     assert answer["from_disk"]
     assert answer["warnings"] == []
     assert {file: file.stat().st_mtime_ns for file in filled.rglob("*") if file.is_file()} == before
@@ -82,11 +82,9 @@ def test_the_directory_is_private(filled: Path) -> None:
 
 DAMAGES = {
     "truncated data": lambda file: file.suffix == ".nbc" and file.write_bytes(file.read_bytes()[:100]),
-    "empty data": lambda file: file.suffix == ".nbc" and file.write_bytes(b""),
     "flipped bits": lambda file: file.suffix == ".nbc" and file.write_bytes(bytes(255 - b for b in file.read_bytes())),
     "truncated index": lambda file: file.suffix == ".nbi" and file.write_bytes(file.read_bytes()[:30]),
     "missing data": lambda file: file.suffix == ".nbc" and file.unlink(),
-    "damaged sums": lambda file: file.suffix == ".sums" and file.write_text("{"),
     "changed text": lambda file: file.suffix == ".py" and file.write_text("raise SystemExit('not what was written')"),
 }
 

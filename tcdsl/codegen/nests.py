@@ -74,7 +74,8 @@ class NestWriter:
         self.split = parallel_loop(nest)
         body = self.block(nest.body)
         parameters = ast.arguments([], [ast.arg(p) for p in ("begin", "end", "frame")], None, [], [], None, [])
-        title = ast.Expr(ast.Constant(nest.title or nest.name))
+        lines = (nest.title or nest.name).splitlines()
+        title = ast.Expr(ast.Constant("\n    ".join(lines if len(lines) == 1 else [*lines, ""])))
         function = ast.FunctionDef(identifier, parameters, [title, *self._declarations(), *body], [decorator], lineno=0)
         if hasattr(function, "type_params"):
             function.type_params = []

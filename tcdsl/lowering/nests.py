@@ -19,12 +19,15 @@ from tcdsl.lowering.partial import in_parts, partial_sums
 from tcdsl.lowering.rows import cell_loops
 from tcdsl.lowering.schedule import Plan
 from tcdsl.lowering.traversal import walk_nodes
+from tcdsl.shapes.linear import normalized
 
 __all__ = ["joined", "nests_of"]
 
-# Cells per parallel block of a one-dimensional target: long enough for vectors, short enough to share among threads.
+# Cells per parallel block of a row. Along a reduction blocks are as long as eight of them allow: longer ones stream
+# through memory faster, but there must be enough to share among threads.
 _BLOCK = 4096
-_REDUCED_BLOCK = 128
+_REDUCED_BLOCKS = 8
+_SHORTEST, _LONGEST = 64, 1024
 _HEADS = {"start_": "start of ", "marks_": "unique cells of ", "parts_": "partial results of "}
 # Nodes of serial nests that are joined at most.
 _JOINED = 200
@@ -98,7 +101,8 @@ def _scattered(body: Body, setting: Setting) -> tuple[Node, ...]:
     if IndexValue(row) not in plan.statement.target.indices:
         return body.scattered()
     # Rows at data positions: every block of columns is one thread's.
-    return _in_blocks(row, plan.extent(row), _REDUCED_BLOCK, setting, body.scattered)
+    extent = plan.extent(row)
+    return _in_blocks(row, extent, _reduced_block(extent), setting, body.scattered)
 
 
 def _blocks(plan: Plan, setting: Setting) -> tuple[Node, ...]:
@@ -106,13 +110,19 @@ def _blocks(plan: Plan, setting: Setting) -> tuple[Node, ...]:
     body = Body(plan, setting)
     if plan.statement.unique:
         return cell_loops(body)
-    length = _BLOCK if plan.single else _REDUCED_BLOCK
     row = plan.inner[-1]
-    return _in_blocks(row, plan.extent(row), length, setting, lambda block: cell_loops(body, 0, block))
+    extent = plan.extent(row)
+    length = integer(_BLOCK) if plan.single or plan.window else _reduced_block(extent)
+    return _in_blocks(row, extent, length, setting, lambda block: cell_loops(body, 0, block))
+
+
+def _reduced_block(extent: Expr) -> Expr:
+    share = apply("floor_div", normalized(apply("add", extent, integer(_REDUCED_BLOCKS - 1))), integer(_REDUCED_BLOCKS))
+    return apply("min", apply("max", share, integer(_SHORTEST)), integer(_LONGEST))
 
 
 def _in_blocks(
-    row: str, extent: Expr, length: int, setting: Setting, make: Callable[[Block], tuple[Node, ...]]
+    row: str, extent: Expr, length: Expr, setting: Setting, make: Callable[[Block], tuple[Node, ...]]
 ) -> tuple[Node, ...]:
     names = setting.names
     number = names.fresh("block")
@@ -120,9 +130,9 @@ def _in_blocks(
     nodes = make(block)
     if not nodes:
         return ()
-    low = apply("mul", integer(length), index(number))
-    high = apply("min", extent, apply("add", Local(block.low, "int64"), integer(length)))
-    count = apply("floor_div", apply("add", extent, integer(length - 1)), integer(length))
+    low = apply("mul", index(number), length)
+    high = apply("min", extent, apply("add", Local(block.low, "int64"), length))
+    count = apply("floor_div", normalized(apply("add", extent, apply("sub", length, integer(1)))), length)
     return (Loop(number, integer(0), count, 1, (Define(block.low, low), Define(block.high, high), *nodes), True),)
 
 

@@ -32,6 +32,9 @@ from tcdsl.shapes.spaces import arranged
 
 __all__ = ["cell_loops"]
 
+# Pieces of a row beyond which all of its cells get a start value, those included that are stored again.
+_MOST_PIECES = 6
+
 
 def cell_loops(body: Body, depth: int = 0, block: Block | None = None) -> tuple[Node, ...]:
     """The loops of a plain target inside the first ``depth`` outer ones; of a ``block`` of its rows, if given."""
@@ -144,6 +147,8 @@ class _Row:
             return [Loop(variable, self.low, self.high, 1, tuple(self.fill({})))]
         rest = arranged(rest if self.block is None else in_block(rest, self.block), (variable,), plan.outer)
         rest = rest.subtract(arranged(written, (variable,), plan.outer)).coalesce()
+        if rest.n_basic_set() > _MOST_PIECES:
+            return [Loop(variable, self.low, self.high, 1, tuple(self.fill({})))]
         return list(scan(rest, (variable,), self.fill, context=self.context, given=self.given))
 
     def fill(self, values: Mapping[Expr, Expr]) -> list[Node]:

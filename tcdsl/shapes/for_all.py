@@ -62,10 +62,10 @@ def needed_variables(names: frozenset[str], intervals: Mapping[str, Interval]) -
 
 
 def for_all_ends(
-    algebra: SizeAlgebra, name: str, accesses: Sequence[AxisAccess], solved: Mapping[str, Interval]
+    algebra: SizeAlgebra, name: str, accesses: Sequence[AxisAccess], solved: Mapping[str, Interval], lazily: bool
 ) -> Ends:
-    """The ends of ``name`` that accesses give; none where they leave it unbounded."""
-    guards = {access: relevant_guard(access, name, solved, algebra) for access in accesses}
+    """The ends of ``name`` that accesses give; none where they leave it unbounded. ``lazily``: only where made."""
+    guards = {access: relevant_guard(access, name, solved, algebra) if lazily else () for access in accesses}
     used = frozenset().union(
         *(access.form.variables for access in accesses if access.form is not None),
         *(free_variables(guard) for conditions in guards.values() for guard in conditions),

@@ -33,6 +33,8 @@ class RoundSolver:
     explicit: Mapping[str, Ends]
     accesses: Sequence[AxisAccess]
     solved: dict[str, Interval] = field(default_factory=dict)
+    # Whether reads behind a bracket or in a branch bound a variable only as far as they are made.
+    _lazily: bool = True
     # Accesses that may bound a variable, by their variables.
     _open: list[tuple[frozenset[str], AxisAccess]] = field(default_factory=list)
 
@@ -51,9 +53,14 @@ class RoundSolver:
                     interval = self._interval(name)
                     if interval is not None:
                         found[name] = interval
+            if not found and self._lazily:
+                # Brackets take no part in this rule: where nothing else bounds a variable, reads behind them do.
+                self._lazily = False
+                continue
             if not found:
                 self._report_unbounded()
                 break
+            self._lazily = True
             self.solved.update(found)
             self._take_explicit()
         return self.solved
@@ -103,13 +110,14 @@ class RoundSolver:
         direct = [
             access
             for access in fitting
-            if not relevant_guard(access, name, self.solved, algebra) and self._direct(name, access, ends)
+            if not (self._lazily and relevant_guard(access, name, self.solved, algebra))
+            and self._direct(name, access, ends)
         ]
         if len(direct) == len(fitting):
             return ends, direct
         # Together they may bound what each of them leaves open for some sizes, so isl takes all that it can hold.
         affine = [access for access in fitting if access.form is not None and access.form.quasi_affine]
-        ends = for_all_ends(algebra, name, affine, self.solved)
+        ends = for_all_ends(algebra, name, affine, self.solved, self._lazily)
         direct = [access for access in direct if access not in affine and self._direct(name, access, ends)]
         return ends, direct
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from tcdsl.errors import ShapeError
 from tests.shapes.brute_force import agree, arrays_of, compute, sizes_of
 from tests.shapes.programs import Shapes
 
@@ -32,8 +30,16 @@ def test_a_branch_that_leaves_an_end_open_waits_for_other_accesses():
     shapes = Shapes({"x": 1})
     shapes.add("y[i] = (x[i - 1] if i > 0 else 7.0) + x[i]")
     agree(shapes, lambda x_0: (x_0,), lambda i, x_0: 0 <= i < x_0)
-    with pytest.raises(ShapeError, match="cannot be inferred"):
-        Shapes({"x": 1}).add("y[i] = x[i - 1] if i > 0 else 7.0")
+
+
+def test_a_read_behind_a_bracket_bounds_what_nothing_else_bounds():
+    shapes = Shapes({"x": 1})
+    shapes.add("y[i] = x[i] if i < 2 else 0.0")
+    agree(shapes, lambda x_0: (x_0,), lambda i, x_0: 0 <= i < x_0)
+    np.testing.assert_array_equal(compute(shapes, [np.array([1.0, 2.0, 3.0])]), [1, 2, 0])
+    shapes = Shapes({"x": 1})
+    shapes.add("y[i] = x[i - 1] if i > 0 else 7.0")
+    agree(shapes, lambda x_0: (x_0 + 1 if x_0 else 0,), lambda i, x_0: 1 <= i < x_0 + 1)
 
 
 def test_concatenation():
@@ -87,7 +93,7 @@ def test_local_definitions_are_reached_where_they_are_used():
     agree(shapes, lambda x_0: (x_0 + 4,), lambda i, x_0: 0 <= i < x_0 + 4 and (i <= 1 or i - 2 < x_0))
     shapes = Shapes({"x": 1})
     shapes.add("y[i] = 0.0 * z if i > 0 else 7.0 + z", extents=["x_0 + 1"], local={"z": "x[i - 1]"})
-    agree(shapes, lambda x_0: (x_0 + 1,), lambda i, x_0: 1 <= i < x_0 + 1)
+    agree(shapes, lambda x_0: (x_0 + 1 if x_0 else 0,), lambda i, x_0: 1 <= i < x_0 + 1)
 
 
 def test_long_chains_of_local_definitions_stay_quick():

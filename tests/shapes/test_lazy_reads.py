@@ -93,7 +93,7 @@ def test_local_definitions_are_reached_where_they_are_used():
     agree(shapes, lambda x_0: (x_0 + 4,), lambda i, x_0: 0 <= i < x_0 + 4 and (i <= 1 or i - 2 < x_0))
     shapes = Shapes({"x": 1})
     shapes.add("y[i] = 0.0 * z if i > 0 else 7.0 + z", extents=["x_0 + 1"], local={"z": "x[i - 1]"})
-    agree(shapes, lambda x_0: (x_0 + 1 if x_0 else 0,), lambda i, x_0: 1 <= i < x_0 + 1)
+    agree(shapes, lambda x_0: (x_0 + 1,), lambda i, x_0: 1 <= i < x_0 + 1)
 
 
 def test_long_chains_of_local_definitions_stay_quick():

@@ -77,6 +77,7 @@ class Binding:
         self._extents = extents
         self._trailing: list[Expr] = []
         self._placed: set[int] = set()
+        self._reduced: set[str] = set()
         self._bound: dict[tuple[Reduction, tuple[str, ...]], Reduction] = {}
 
     def bind(self, statement: Open) -> Bound:
@@ -187,6 +188,7 @@ class Binding:
         return self.occurrences((*parts, *expr.conditions, expr.value))
 
     def _bind_reduction(self, expr: Reduction, own: tuple[str, ...], outer: Mapping[str, str]) -> Reduction:
+        self._reduced.update(own)
         names = {**outer, **{name: fresh_name(_readable(name), self._taken) for name in own}}
         conditions = list(expr.conditions)
         for position, condition in enumerate(self._trailing):
@@ -230,10 +232,17 @@ class Binding:
         for position, condition in enumerate(self._trailing):
             if position not in self._placed:
                 unknown = [name for name in self.occurrences((condition,)) if name not in names]
+                listed = ", ".join(f"`{name}`" for name in unknown)
                 many = len(unknown) > 1
+                if any(name in self._reduced for name in unknown):
+                    self._fault(
+                        f"the condition mentions {listed}, which no single reduction binds",
+                        condition.span,
+                        "write the condition as an `if` of the generator that it belongs to",
+                    )
+                    continue
                 self._fault(
-                    f"the ind{'ices' if many else 'ex'} {', '.join(f'`{name}`' for name in unknown)}"
-                    f" occur{'' if many else 's'} only in a condition, or in reductions that do not contain each other",
+                    f"the ind{'ices' if many else 'ex'} {listed} occur{'' if many else 's'} only in a condition",
                     condition.span,
                     f"write an access or a generator that uses {'them' if many else 'it'}, or drop the condition",
                 )

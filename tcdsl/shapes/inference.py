@@ -4,6 +4,8 @@ found.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tcdsl.errors import Diagnostic, ShapeError, TcdslError, raise_diagnostics
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Constant, Expr, SizeValue, size_names
@@ -12,6 +14,9 @@ from tcdsl.ir.span import Span
 from tcdsl.shapes.forms import Form
 from tcdsl.shapes.size_algebra import Interval, SizeAlgebra
 from tcdsl.shapes.sketch import Scope, Sketch
+
+if TYPE_CHECKING:
+    from tcdsl.shapes.accesses import AxisAccess
 
 __all__ = ["Inference"]
 
@@ -31,6 +36,10 @@ class Inference:
         if tensor == self.sketch.target.tensor:
             return self.sketch.label or tensor
         return self.scope.tensor(tensor).label or tensor
+
+    def place(self, access: AxisAccess) -> str:
+        """Where an access is made: `` `n + k` on axis 0 of I``."""
+        return f"`{self.text(access.index)}` on axis {access.axis} of {self.label(access.tensor)}"
 
     def fault(
         self, fact: str, span: Span | None, *notes: str, hint: str = "", kind: type[TcdslError] = ShapeError

@@ -141,7 +141,7 @@ def _require_apart(
         apart = apply("or_", apart, apply("le", algebra.expr(intervals[name].length), integer(1)))
     spans, strides = inference.text(span + 1), inference.text(stride)
     message = (
-        f"`=` writes each cell once, but `{inference.text(access.index)}` on axis {access.axis} of {inference.label(access.tensor)} "
+        f"`=` writes each cell once, but {inference.place(access)} "
         f"meets cells again: its lower part spans {spans} cells, more than the stride {strides}"
     )
     inference.require(apart, f"{message}: {inference.values(span, stride)}", access.span)
@@ -157,14 +157,15 @@ def _injective_map(inference: Inference, region: Region, known: isl.Set, outputs
     for form in outputs:
         left = algebra.expr(form)
         right = substitute(left, replacements)
-        pairs = pairs.intersect(function_of(left, pairs).eq_set(function_of(right, pairs)))
-    for name in region.variables:
-        same = same.intersect(function_of(index(name), same).eq_set(function_of(replacements[IndexValue(name)], same)))
+        pairs = pairs.intersect(_equal(left, right, pairs))
+    for variable in region.variables:
+        same = same.intersect(_equal(index(variable), replacements[IndexValue(variable)], same))
     wrong = pairs.subtract(same).params()
     if wrong.is_empty():
         return True
     shown = ", ".join(inference.text(part) for part in inference.sketch.target.indices)
-    fact = f"`=` writes each cell once, but {inference.label(inference.sketch.target.tensor)}[{shown}] is the same for different points"
+    name = inference.label(inference.sketch.target.tensor)
+    fact = f"`=` writes each cell once, but {name}[{shown}] is the same for different points"
     hint = f"say how the values combine: {_CHOICES}"
     span = inference.sketch.target.span
     if region.tests:
@@ -184,6 +185,10 @@ def _injective_map(inference: Inference, region: Region, known: isl.Set, outputs
         condition, f"{fact}, unless {inference.text(condition)}{': ' if values else ''}{values}\n{hint}", span
     )
     return True
+
+
+def _equal(left: Expr, right: Expr, points: isl.Set) -> isl.Set:
+    return function_of(left, points).eq_set(function_of(right, points))
 
 
 def _several_values(region: Region, known: isl.Set) -> isl.Set:

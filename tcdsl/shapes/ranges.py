@@ -106,7 +106,8 @@ def _shape(inference: Inference, root: Level, ranges: Ranges) -> tuple[Expr, ...
 
 def _require_extent(inference: Inference, access: AxisAccess, extent: Form) -> None:
     if inference.sketch.mode == "declared":
-        fact = f"axis {access.axis} of {inference.label(access.tensor)} would have the negative extent {inference.text(extent)}"
+        axis = f"axis {access.axis} of {inference.label(access.tensor)}"
+        fact = f"{axis} would have the negative extent {inference.text(extent)}"
         inference.require_nonnegative(extent, fact, access.span)
 
 

@@ -319,9 +319,8 @@ def test_guards_reach_reductions_inside_reductions():
 
 def test_a_reduction_behind_different_guards_is_computed_where_one_of_them_holds():
     shapes = Shapes({"ids": 2, "table": 1, "valid": 1}, {"ids": "int64"})
-    shapes.add(
-        "O[i] = sum(table[ids[i, k]], k) if valid[i] > 0.0 else (2.0 * sum(table[ids[i, k]], k) if valid[i] < -1.0 else 0.5)"
-    )
+    part = "sum(table[ids[i, k]], k)"
+    shapes.add(f"O[i] = {part} if valid[i] > 0.0 else (2.0 * {part} if valid[i] < -1.0 else 0.5)")
     assert len(shapes.program().statements) == 2
     ids, table = np.array([[0, 1], [1, 1], [9, 9]]), np.array([3.0, 4.0])
     np.testing.assert_array_equal(compute(shapes, [ids, table, np.array([1.0, -2.0, -1.0])]), [7, 16, 0.5])

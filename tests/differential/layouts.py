@@ -12,7 +12,7 @@ __all__ = ["laid_out"]
 def laid_out(array: np.ndarray, pick: Callable[[int, int], int]) -> np.ndarray:
     """``array`` with a layout that ``pick(low, high)`` chooses; contiguous most often."""
     form = pick(0, 9)
-    if form == 5:
+    if form == 5 and array.ndim:
         return np.asfortranarray(array)
     if form == 6 and array.ndim:
         wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1] + 1), array.dtype)

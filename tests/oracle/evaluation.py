@@ -136,11 +136,15 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     writing = _target_accesses(statement, shape)
     if not fresh:
         sure |= {name for access in writing for name in access.variables}
-    lazy = reading == "lazy" and not fresh
+    lazy = reading == "lazy"
     bounding = [a for a in accesses if not a.conditional or not (lazy or a.variables <= sure)] + writing
     required = [a for a in bounding if a.fold is None]
     box = {**candidates(outer, ranges, required), **candidates(inner, ranges, bounding)}
     doubt = _doubt(statement, fresh, outer, box)
+    bare = {access.bare for access in bounding}
+    empty = any(0 in array.shape for array in arrays.values())
+    if empty and not {name for name in (*outer, *inner) if name not in ranges} <= bare:
+        doubt = "a variable may be unbounded where extents are not 0"
     if not sure >= {*outer, *inner}:
         doubt = "only reads that may not be evaluated bound a variable"
     sure_inside = [a for a in accesses if a.fold is not None and not a.conditional]

@@ -101,6 +101,7 @@ class Reader:
         parts = self._expand(node.value)
         value, *conditions = parts.elts if isinstance(parts, ast.Tuple) else [parts]
         indices = _elements(target.slice)
+        self._check_names(value, [*indices, *conditions])
         accumulate = _AUGMENTED[type(node.op)] if isinstance(node, ast.AugAssign) else "="
         ranges: tuple[tuple[str, int, int], ...] = ()
         reset = accumulate == "=" and is_reduction(value) and value.func.id in _WHOLE
@@ -131,6 +132,20 @@ class Reader:
             tuple(filters),
             ranges,
         )
+
+    def _check_names(self, value: ast.expr, indexing: list[ast.expr]) -> None:
+        # In values only names that are index variables elsewhere are; others would be Python's.
+        known: set[str] = set()
+        for node in indexing:
+            known |= free_names(node, self.bound)
+        for part in (part for node in (value, *indexing) for part in ast.walk(node)):
+            if isinstance(part, ast.Subscript):
+                known |= free_names(part.slice, self.bound)
+            elif isinstance(part, ast.comprehension):
+                known |= {part.target.id, *(name for test in part.ifs for name in free_names(test, self.bound))}
+        unknown = free_names(value, self.bound) - known - {"inf", "pi"}
+        if unknown:
+            raise FaultError(f"{sorted(unknown)} are not defined")
 
     def _expand(self, node: ast.expr) -> ast.expr:
         local = self.local

@@ -114,6 +114,8 @@ def _value(draft: Draft, kept: list[str], reduced: list[str]) -> str:
 
 
 def _truth(draft: Draft, kept: list[str], reduced: list[str]) -> str:
+    if draft.chance(70):
+        return f"{_value(draft, kept, reduced)} {draft.choose('>', '<=')} {draft.number(-1, 1)}"
     comparisons = [f"{read} > {draft.number(-1, 1)}" for read in _reads(draft, kept, reduced)]
     if len(comparisons) == 1:
         return comparisons[0]

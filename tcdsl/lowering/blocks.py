@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, index, integer, size
+from tcdsl.ir.build import apply, index, size
 from tcdsl.ir.expressions import Expr, Local, substitute
 from tcdsl.lowering.loops import Node
 from tcdsl.lowering.traversal import map_expressions
@@ -34,10 +34,10 @@ def with_parameters(context: isl.Set, names: Sequence[str]) -> isl.Set:
     return context
 
 
-def block_context(context: isl.Set, block: Block, extent: Expr) -> isl.Set:
-    """``context``, and that a block of a row with ``extent`` cells lies in it."""
+def block_context(context: isl.Set, block: Block, start: Expr, stop: Expr) -> isl.Set:
+    """``context``, and that a block lies between the expressions of sizes ``start`` and ``stop``."""
     context = with_parameters(context, (block.low, block.high))
-    for left, right in ((integer(0), size(block.low)), (size(block.high), extent)):
+    for left, right in ((start, size(block.low)), (size(block.high), stop)):
         try:
             context = context.intersect(condition_set(apply("le", left, right), context).params())
         except NotAffine:

@@ -94,13 +94,6 @@ class Body:
         out.append(Store(self.place.buffer, cell, Local(name, compute_dtype(self.plan.tensor.dtype))))
         return tuple(out)
 
-    def reduction(self, name: str, block: Block) -> tuple[Node, ...]:
-        """All points of a block, accumulated in the scalar ``name``; for a statement with one cell."""
-        context = with_parameters(self.setting.context, (block.low, block.high))
-        points = in_block(self.points, block)
-        act = sum_up(self.plan.statement, name)
-        return with_locals(self.visits(points, self.plan.inner, act, context, (block.low, block.high)), block)
-
     # Other targets: a start of their own, then all loops by isl.
 
     def start(self) -> tuple[Node, ...]:
@@ -128,7 +121,7 @@ class Body:
         context = self.setting.context
         act = update(statement, self.place)
         if block is not None:
-            context = block_context(context, block, plan.extent(block.variable))
+            context = block_context(context, block, integer(0), plan.extent(block.variable))
             points = in_block(self.points, block)
             return with_locals(self.visits(points, plan.inner, act, context, (block.low, block.high)), block)
         parallel = plan.cells if not statement.unique else ()

@@ -15,7 +15,7 @@ from tcdsl.lowering.forwarding import forwarded
 from tcdsl.lowering.hoisting import hoisted
 from tcdsl.lowering.loops import Branch, Define, Loop, Nest, Node
 from tcdsl.lowering.merging import Group
-from tcdsl.lowering.partial import in_parts, partial_sums
+from tcdsl.lowering.partial import in_parts, partial_results
 from tcdsl.lowering.rows import cell_loops
 from tcdsl.lowering.schedule import Plan
 from tcdsl.lowering.traversal import walk_nodes
@@ -73,9 +73,9 @@ def _bodies(group: Group, setting: Setting) -> Iterator[tuple[str, tuple[Plan, .
         yield "nest_", group.plans, _scattered(body, setting)
         return
     if len(group.plans) == 1 and in_parts(first):
-        parts, total = partial_sums(first, setting)
+        parts, together = partial_results(first, setting)
         yield "parts_", group.plans, parts
-        yield "nest_", group.plans, total
+        yield "nest_", group.plans, together
         return
     if len(group.plans) == 1 and first.statement.unique:
         yield "marks_", group.plans, Body(first, setting).clear_marks()

@@ -72,7 +72,7 @@ class _Row:
         self.high: Expr = self.plan.extent(self.variable)
         if block is not None:
             self.given = (*self.given, block.low, block.high)
-            self.context = block_context(self.context, block, self.high)
+            self.context = block_context(self.context, block, integer(0), self.high)
             self.points = in_block(self.points, block)
             self.low, self.high = Local(block.low, "int64"), Local(block.high, "int64")
 

@@ -77,7 +77,7 @@ y[j] += x[i] * A[i, j]  for [j, i]: 0 <= i < N and 0 <= j < M
 return y
 """,
     lambda n, m: [real(n), real(n, m)],
-    (*PLANE, (3, 300)),
+    (*PLANE, (3, 300), (200, 3)),
 )
 case(
     "valid_convolution",

@@ -46,13 +46,14 @@ def generate_module(kernel: Kernel, contiguous: Sequence[bool], options: Codegen
         [size.name for size in program.sizes], [(buffer.name, len(buffer.shape)) for buffer in kernel.buffers]
     )
     buffers = {buffer.name: buffer for buffer in kernel.buffers}
+    shown = frozenset(variable for statement in program.statements for variable in statement.domain.variables)
     checks: list[CheckSite] = []
     functions: list[ast.stmt] = []
     used: set[str] = set()
     module_names = Names(_reserved())
     identifiers = []
     for nest in kernel.nests:
-        writer = NestWriter(buffers, strided, layout, checks, Names(_reserved()), debug=options.debug)
+        writer = NestWriter(buffers, strided, layout, checks, Names(_reserved()), shown, debug=options.debug)
         identifier = module_names("nest", nest.name)
         functions.append(writer.function(nest, identifier, _decorator(options)))
         identifiers.append(identifier)

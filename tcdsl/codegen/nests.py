@@ -29,7 +29,7 @@ _AUGMENTED: dict[str, type[ast.operator]] = {
 
 @dataclass(frozen=True, slots=True)
 class CheckSite:
-    """A `Check` of the kernel with the loop variables around it, outermost first."""
+    """A `Check` of the kernel with the loop variables around it that an error shows, outermost first."""
 
     check: Check
     variables: tuple[str, ...]
@@ -45,8 +45,10 @@ def parallel_loop(nest: Nest) -> Loop | None:
 
 
 class NestWriter:
-    """Writes one nest: ``NestWriter(...).function(nest)``. ``checks`` is the kernel's list of checks, which it
-    extends.
+    """Writes one nest: ``NestWriter(...).function(nest)``.
+
+    ``strided`` names the buffers that are not contiguous. ``checks`` is the kernel's list of checks, which the writer
+    extends; an error shows the loop variables that are ``shown``, or all if none are.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class NestWriter:
         layout: FrameLayout,
         checks: list[CheckSite],
         names: Names,
+        shown: frozenset[str],
         *,
         debug: bool,
     ) -> None:
@@ -64,6 +67,7 @@ class NestWriter:
         self.layout = layout
         self.checks = checks
         self.names = names
+        self.shown = shown
         self.debug = debug
         self.values = ExpressionWriter(names)
         self.loops: list[str] = []
@@ -178,7 +182,8 @@ class NestWriter:
         self.values.block.append(ast.Assign([target], written, lineno=0))
 
     def _check(self, node: Check) -> None:
-        variables = tuple(self.loops[:MAX_POSITIONS])
+        # Users know the index variables of their statements, not the loops over blocks around them.
+        variables = tuple(loop for loop in self.loops if loop in self.shown or not self.shown)[:MAX_POSITIONS]
         number = len(self.checks)
         self.checks.append(CheckSite(node, variables))
         test = ast.UnaryOp(ast.Not(), self.values.expression(node.condition))

@@ -7,6 +7,8 @@ import sys
 
 __all__ = ["expression_text", "module_text"]
 
+_WIDTH = 120
+
 
 def module_text(module: ast.Module) -> str:
     """The text of ``module``: by astor, which breaks long lines, below Python 3.14, which astor does not support."""
@@ -14,8 +16,9 @@ def module_text(module: ast.Module) -> str:
     if sys.version_info >= (3, 14):
         return ast.unparse(module) + "\n"
     import astor
+    from astor.source_repr import split_lines
 
-    return str(astor.to_source(module))
+    return str(astor.to_source(module, pretty_source=lambda parts: "".join(split_lines(parts, maxline=_WIDTH))))
 
 
 def expression_text(expression: ast.expr) -> str:

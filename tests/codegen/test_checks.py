@@ -128,3 +128,20 @@ def test_debug_finds_accesses_out_of_range(options: CodegenOptions) -> None:
     strided = compile_kernel(kernel, contiguous=(False,), options=checked)
     with pytest.raises(TcdslError, match="read or wrote X at 5"):
         strided.run([np.zeros(10, np.float32)[::-2]], {"N": 5})
+
+
+def test_the_place_is_given_in_the_variables_of_the_statement(options: CodegenOptions) -> None:
+    # The scatter is split into blocks of columns, which are nobody's business.
+    program = parse_program("""
+program scatter
+input X: float32[N, M]
+input ids: int64[N_1]
+assert N == N_1, "lengths"
+tensor Y: float32[5, M]
+Y[ids[row], d] += X[row, d]  for [row, d]: 0 <= row < N and 0 <= d < M
+return Y
+""")
+    compiled = compile_kernel(lower(program), contiguous=(True, True), options=options)
+    X, ids = np.ones((3, 2), np.float32), np.array([0, 4, 5])
+    with pytest.raises(DataIndexError, match=r"index 5 is out of range for axis 0 of `Y`.*\n    at row = 2\n"):
+        compiled.run([X, ids], {"N": 3, "M": 2, "N_1": 3})

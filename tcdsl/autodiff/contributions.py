@@ -30,6 +30,19 @@ def _is_thin(statement: Statement, rank: int) -> bool:
     return is_sparse(statement, rank) or (uniform and is_sparse(statement, len(statement.domain.variables) + 1))
 
 
+def _sum(statements: list[Statement]) -> Statement:
+    # Statements that differ in their values and in the names of their variables only.
+    first = statements[0]
+    if len(statements) == 1:
+        return first
+    values = [renamed(statement, first.domain.variables).value for statement in statements]
+    # In pairs: a thousand terms are ten levels deep.
+    while len(values) > 1:
+        pairs = [apply("add", *values[k : k + 2]) for k in range(0, len(values) - 1, 2)]
+        values = pairs + values[len(pairs) * 2 :]
+    return replace(first, value=shared(values[0]))
+
+
 def _as_store(statement: Statement) -> Statement:
     # The first contribution to cells that it writes once each is stored, not added to zeros.
     if isinstance(statement.start, Neutral) and affine_target(statement) and writes_each_cell_once(statement):
@@ -132,15 +145,10 @@ class Contributions:
 
     def _merged(self, statements: list[Statement]) -> list[Statement]:
         """One statement for all that add at the same cells from the same points."""
-        groups: dict[object, Statement] = {}
+        groups: dict[object, list[Statement]] = {}
         for statement in statements:
             statement = targets_first(statement)
             common = positional(statement)
             key = (common.target.indices, common.domain, common.condition, common.oob)
-            have = groups.get(key)
-            if have is None:
-                groups[key] = statement
-            else:
-                same = renamed(statement, have.domain.variables)
-                groups[key] = replace(have, value=shared(apply("add", have.value, same.value)))
-        return list(groups.values())
+            groups.setdefault(key, []).append(statement)
+        return [_sum(group) for group in groups.values()]

@@ -11,6 +11,7 @@ from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Constant, Expr, SizeValue, size_names
 from tcdsl.ir.program import Assertion
 from tcdsl.ir.span import Span
+from tcdsl.shapes.contexts import sketch_sizes, statement_context
 from tcdsl.shapes.forms import Form
 from tcdsl.shapes.size_algebra import Interval, SizeAlgebra
 from tcdsl.shapes.sketch import Scope, Sketch
@@ -27,7 +28,7 @@ class Inference:
     def __init__(self, sketch: Sketch, scope: Scope) -> None:
         self.sketch = sketch
         self.scope = scope
-        self.algebra = SizeAlgebra(scope)
+        self.algebra = SizeAlgebra(scope, statement_context(scope, sketch_sizes(sketch, scope)))
         self.assertions: list[Assertion] = []
         self._faults: list[Diagnostic] = []
 

@@ -37,9 +37,9 @@ class Interval(NamedTuple):
 class SizeAlgebra:
     """Arithmetic on the sizes of one program, with what its context says about them."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, context: isl.Set | None = None) -> None:
         self.scope = scope
-        self.context: isl.Set = scope.context()
+        self.context: isl.Set = scope.context() if context is None else context
         self._forms: dict[Expr, Form] = {}
         self._names: dict[Monomial, Expr] = {}
         self._signs: dict[str, bool] = {}

@@ -10,9 +10,11 @@ import pytest
 from tcdsl.ir.build import apply, index, integer, size
 from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, SizeValue
 from tcdsl.ir.sizes import evaluate_size
-from tcdsl.shapes.affine import NotAffine
+from tcdsl.shapes.affine import NotAffine, condition_set
+from tcdsl.shapes.contexts import sketch_sizes, statement_context
 from tcdsl.shapes.forms import Form
 from tcdsl.shapes.size_algebra import Interval, SizeAlgebra
+from tcdsl.shapes.spaces import parameter_names
 from tests.shapes.programs import Shapes
 
 N, M, K = (Form.of(size(name)) for name in ("N_0", "M_0", "K_0"))
@@ -140,3 +142,20 @@ def test_quotients(algebra):
         algebra.quotient(I, M)
     with pytest.raises(NotAffine):
         algebra.form(apply("floor_div", integer(4), index("i")))
+
+
+def test_the_context_of_a_statement_speaks_of_its_sizes_and_what_is_made_from_them():
+    shapes = Shapes({f"P{k}": 2 for k in range(12)})
+    for k in range(4):
+        shapes.add(f"Q{k}[i, j] += P{k}[i, l] * P{k + 1}[l, j]")
+    product = shapes.opaque_size(apply("mul", size("P0_1"), size("P0_0")))
+    names = sketch_sizes(shapes.sketch("R[i] += P0[i, j] * P2[j, i]"), shapes)
+    assert names == {"P0_0", "P0_1", "P2_0", "P2_1"}
+    context = statement_context(shapes, names)
+    assert set(parameter_names(context)) == {*names, product.name}
+    # What is known through sizes that are left out stays known: P0_1 == P1_1 == P2_0.
+    differ = condition_set(apply("ne", size("P0_1"), size("P2_0")), context)
+    assert not context.intersect(differ).is_empty()
+    shapes.add("S[i] = P0[0, i] + P1[0, i]")
+    shapes.add("T[i] = P1[0, i] + P2[i, 0]")
+    assert statement_context(shapes, names).intersect(differ).is_empty()

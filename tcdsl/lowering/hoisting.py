@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tcdsl.ir.build import apply
+from tcdsl.ir.build import apply, truth
 from tcdsl.ir.expressions import Expr, Local, Read, index_variables, walk
 from tcdsl.lowering.loops import Accumulate, Branch, Check, Define, Loop, Node, Store, Update
 from tcdsl.lowering.traversal import expressions, walk_nodes
@@ -60,7 +60,8 @@ def _loop(loop: Loop) -> tuple[Node, ...]:
     some: Expr = apply("lt", loop.start, loop.stop)
     if condition is not None:
         some = apply("and_", some, condition)
-    return (Branch(some, (*moved, replace(loop, body=tuple(rest)))),)
+    nodes = (*moved, replace(loop, body=tuple(rest)))
+    return nodes if some == truth(True) else (Branch(some, nodes),)
 
 
 def _depends(expr: Expr, variable: str, names: Iterable[str]) -> bool:

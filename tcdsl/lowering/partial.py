@@ -11,6 +11,7 @@ from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, Local, Read
+from tcdsl.ir.program import Statement
 from tcdsl.lowering.blocks import Block, block_context, in_block, with_locals
 from tcdsl.lowering.bodies import Body, Setting
 from tcdsl.lowering.loops import Accumulate, Buffer, Define, Loop, Node, Store, Update
@@ -42,7 +43,18 @@ def in_parts(plan: Plan) -> bool:
         return False
     line = arranged(statement.domain.set, (reduced[0],))
     bounded = has_end(line, 0, largest=False) and has_end(line, 0, largest=True)
-    return bounded and not line.is_empty() and not is_short(statement, reduced[0])
+    if not bounded or line.is_empty() or is_short(statement, reduced[0]):
+        return False
+    return plan.row is None or _is_product(statement, reduced[0], plan.row)
+
+
+def _is_product(statement: Statement, reduced: str, row: str) -> bool:
+    # Whether every step writes the whole row: otherwise clearing the partial rows could be most of the work.
+    points = arranged(statement.domain.set, (reduced, row))
+    around = arranged(arranged(points, (reduced,)), (reduced, row)).intersect(
+        arranged(arranged(points, (row,)), (reduced, row))
+    )
+    return bool(around.is_subset(points))
 
 
 def partial_results(plan: Plan, setting: Setting) -> tuple[tuple[Node, ...], tuple[Node, ...]]:

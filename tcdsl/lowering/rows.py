@@ -114,10 +114,10 @@ class _Row:
         )
         if self.block is not None:
             context = inside_block(context, self.block)
-        cell = self.cell(self.points, border, context)
-        loop, condition = _single(self.stores(inside))
+        loop, condition = _single(self.stores(inside)) if _convex(inside) else (None, None)
         if loop is None:
-            return [Loop(variable, self.low, self.high, 1, cell)]
+            return [Loop(variable, self.low, self.high, 1, self.cell(self.points, self.points, context))]
+        cell = self.cell(self.points, border, context)
         names = self.body.setting.names
         start, stop = Local(names.fresh("first"), "int64"), Local(names.fresh("last"), "int64")
         low = apply("min", apply("max", loop.start, self.low), self.high)
@@ -158,6 +158,11 @@ class _Row:
         cell = tuple(scalars.position(axis, out) for axis in statement.target.indices)
         out.append(Store(place.buffer, cell, start_value(statement, place, cell, scalars, out)))
         return out
+
+
+def _convex(points: isl.Set) -> bool:
+    # Whether a loop over the last variable meets every value between its ends.
+    return all(part.dim(isl.dim_type.div) == 0 for part in points.get_basic_sets()) and points.n_basic_set() == 1
 
 
 def _single(nodes: list[Node]) -> tuple[Loop | None, Expr | None]:

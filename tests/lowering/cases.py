@@ -100,7 +100,8 @@ input K: float32[D, K_1, X, Y]
 assert C == K_1, "channels"
 tensor O: float32[B, D, H, W]
 O[b, d, y, x] += I[b, c, y + p - 1, x + q - 1] * K[d, c, p, q]
-  for [b, d, y, x, c, p, q]: 0 <= b < B and 0 <= d < D and 0 <= y < H and 0 <= x < W and 0 <= c < C and 0 <= p < X and 0 <= q < Y and 1 <= y + p <= H and 1 <= x + q <= W
+  for [b, d, y, x, c, p, q]: 0 <= b < B and 0 <= d < D and 0 <= y < H and 0 <= x < W and 0 <= c < C and 0 <= p < X
+    and 0 <= q < Y and 1 <= y + p <= H and 1 <= x + q <= W
 return O
 """,
     lambda b, h, w: [real(b, 2, h, w), real(3, 2, 3, 3)],
@@ -322,6 +323,19 @@ input x: float32[N]
 tensor y: float32[N]
 y[i] = (x[i - 1] if i > 0 else 7.0) + (x[i + 1] if i < N - 1 else x[i])  for [i]: 0 <= i < N
 return y
+""",
+    lambda n: [real(n)],
+    LINE,
+)
+case(
+    "branch_by_parity",
+    """
+input x: float32[N]
+tensor y: float32[N]
+tensor z: float32[N]
+y[i] = x[i - 1] if i % 2 == 0 else 2.0 * x[i]  for [i]: 1 <= i < N
+z[i] += x[i + k] if (i + k) % 2 == 0 else 2.0 * x[i]  for [i, k]: 0 <= i < N and 0 <= k <= 2 and i + k < N
+return y, z
 """,
     lambda n: [real(n)],
     LINE,

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pytest
 
-from tests.lowering.cases import CASES
 from tcdsl.ir.interpreter import interpret
 from tcdsl.ir.parser import parse_program
 from tcdsl.ir.verifier import verify
 from tcdsl.lowering.execute import execute
 from tcdsl.lowering.loops import Kernel
 from tcdsl.lowering.lower import lower
+from tests.lowering.cases import CASES
 
 
 @functools.cache

@@ -17,8 +17,11 @@ import numpy as np
 from tcdsl.codegen.frame import EXCLUSIVE, FrameLayout
 from tcdsl.codegen.nests import parallel_loop
 from tcdsl.ir.dtypes import numpy_dtype
+from tcdsl.ir.expressions import Apply, walk
+from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.sizes import size_function
 from tcdsl.lowering.loops import Buffer, Kernel, Nest
+from tcdsl.lowering.traversal import expressions
 
 __all__ = ["Binding", "Frame", "Launch", "Plan", "aligned_empty"]
 
@@ -26,7 +29,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _ALIGNMENT = 64
 _POOLED_BYTES = 1 << 18  # Temporaries up to this many bytes stay allocated between calls.
-_SERIAL_WORK = 1 << 15  # Points below which waking threads costs more than it saves.
+# Points below which waking threads (2 to 60 microseconds, more on a busy machine) costs more than it saves. A point that
+# calls a function of the C library counts as many.
+_SERIAL_WORK = 1 << 18
+_LIBRARY_CALL = 16
+_QUICK = frozenset(("floor", "ceil", "round", "sqrt", "recip", "recip_sqrt", "div"))
 _BLOCKS_PER_THREAD = 4
 
 
@@ -60,6 +67,7 @@ class Launch:
     def __init__(self, nest: Nest, address: int) -> None:
         self.address = address
         self._work = size_function(nest.work)
+        self._weight = _LIBRARY_CALL if _calls_library(nest) else 1
         loop = parallel_loop(nest)
         self._bounds = None if loop is None else (size_function(loop.start), size_function(loop.stop), loop.step)
 
@@ -71,9 +79,14 @@ class Launch:
         if step != 1:
             begin, end = 0, len(range(begin, end, step))
         extent = max(0, end - begin)
-        small = threads < 2 or self._work(sizes) < _SERIAL_WORK
+        small = threads < 2 or self._work(sizes) * self._weight < _SERIAL_WORK
         blocks = 1 if small else min(extent, threads * _BLOCKS_PER_THREAD)
         return self.address, begin, max(begin, end), max(1, blocks)
+
+
+def _calls_library(nest: Nest) -> bool:
+    primitives = {part.primitive for expr in expressions(nest.body) for part in walk(expr) if isinstance(part, Apply)}
+    return any(PRIMITIVES[name].kind == "real" and name not in _QUICK for name in primitives) or "pow" in primitives
 
 
 class Frame:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tcdsl.codegen import CodegenOptions, CompiledKernel, compile_kernel
+from tcdsl.codegen.plans import Launch
 from tcdsl.ir.build import apply, constant
 from tcdsl.lowering.loops import Store, Update
-from tests.codegen.kernels import I, J, N, loop, make, matmul, read
+from tests.codegen.kernels import I, J, N, elementwise, loop, make, matmul, read
 
 RNG = np.random.default_rng(11)
 
@@ -89,3 +91,26 @@ def test_a_forked_process_runs_without_the_threads_it_lacks(compiled: CompiledKe
     assert queue.get(timeout=60)
     child.join(60)
     assert child.exitcode == 0
+
+
+def test_small_work_stays_on_one_thread() -> None:
+    kernel = matmul()
+    exponential = elementwise(apply("exp", read("X", I)), "float32", {"X": "float32"})
+    costly = replace(exponential.nests[0], work=N, body=(replace(exponential.nests[0].body[0], parallel=True),))
+    rows = {
+        ("matmul", 8): Launch(kernel.nests[0], 1).row({"N": 8, "M": 8, "P": 8}, 2),
+        ("matmul", 200): Launch(kernel.nests[0], 1).row({"N": 200, "M": 200, "P": 200}, 2),
+        ("matmul", 3): Launch(kernel.nests[0], 1).row({"N": 3, "M": 1000, "P": 1000}, 2),
+        ("exp", 1000): Launch(costly, 1).row({"N": 1000}, 2),
+        ("exp", 40000): Launch(costly, 1).row({"N": 40000}, 2),
+        ("one", 200): Launch(kernel.nests[0], 1).row({"N": 200, "M": 200, "P": 200}, 1),
+    }
+    blocks = {case: row[3] for case, row in rows.items()}
+    assert blocks == {
+        ("matmul", 8): 1,
+        ("matmul", 200): 8,
+        ("matmul", 3): 3,
+        ("exp", 1000): 1,
+        ("exp", 40000): 8,
+        ("one", 200): 1,
+    }

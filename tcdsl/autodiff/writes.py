@@ -28,8 +28,14 @@ def affine_target(statement: Statement) -> bool:
 
 
 def writes_each_cell_once(statement: Statement) -> bool:
-    """Whether no two points write one cell, for any sizes; a run-time check (``unique``) counts as proof."""
-    return statement.unique or target_variables(statement) == statement.domain.variables
+    """Whether no two points write one cell, for any sizes; a run-time check (``unique``) counts as proof.
+
+    Of a plain store whose target isl cannot speak of, such as ``C[i * P + p]``, range inference has shown it before, or
+    asserts it at the call: the language has no other plain stores.
+    """
+    if statement.unique or target_variables(statement) == statement.domain.variables:
+        return True
+    return statement.accumulate == "assign" and not affine_target(statement)
 
 
 def cell_map(points: isl.Set, indices: Sequence[Expr]) -> isl.Map:

@@ -8,7 +8,6 @@ touched.
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from tcdsl.frontend.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.names import Position
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import BOUNDARIES, recognize
-from tcdsl.frontend.symbols import SymbolicNumber, SymbolicTensor
+from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.frontend.values import Value, store_value
 from tcdsl.ir.build import apply, cast, integer
 from tcdsl.ir.dtypes import compute_dtype, is_integer
@@ -148,9 +147,6 @@ def index_expression(evaluation: Evaluation, node: ast.expr, extent: Expr | None
         )
         return None
     given = evaluation.evaluate(node, Position.INDEX)
-    if isinstance(given, SymbolicNumber) and given.weak_kind == "int":
-        number = given
-        given = evaluation.native(lambda: operator.index(number), node)
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         return _fixed(evaluation, int(given), node, extent)
     value = evaluation.scalar(given, node)

@@ -11,6 +11,7 @@ A fault is recorded and evaluation goes on with `FAULTY`, so that one statement 
 from __future__ import annotations
 
 import ast
+import operator
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -150,6 +151,13 @@ class Evaluation:
 
     def evaluate(self, node: ast.expr, position: Position = Position.VALUE) -> object:
         """What ``node`` is: a `Value`, a Python object, or `FAULTY`."""
+        given = self._evaluate(node, position)
+        if position is not Position.VALUE and isinstance(given, SymbolicNumber) and given.weak_kind == "int":
+            # Indices, ranges and conditions are solved when the function is staged, so the number becomes a constant.
+            return self.native(lambda: operator.index(given), node)
+        return given
+
+    def _evaluate(self, node: ast.expr, position: Position) -> object:
         match node:
             case ast.Constant(value=constant):
                 return constant

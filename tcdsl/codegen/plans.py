@@ -29,8 +29,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _ALIGNMENT = 64
 _POOLED_BYTES = 1 << 18  # Temporaries up to this many bytes stay allocated between calls.
-# Points below which waking threads (2 to 60 microseconds, more on a busy machine) costs more than it saves. A point that
-# calls a function of the C library counts as many.
+# Points below which waking threads (2 to 60 microseconds, more on a busy machine) costs more than it saves. A point
+# that calls a function of the C library counts as many.
 _SERIAL_WORK = 1 << 18
 _LIBRARY_CALL = 16
 _QUICK = frozenset(("floor", "ceil", "round", "sqrt", "recip", "recip_sqrt", "div"))

@@ -17,9 +17,9 @@ from tcdsl.frontend.accesses import axis_nodes
 from tcdsl.frontend.environment import Environment
 from tcdsl.ir.accumulators import ACCUMULATORS
 
-__all__ = ["Form", "read_form"]
+__all__ = ["AUGMENTED", "Form", "read_form"]
 
-_AUGMENTED: Mapping[type[ast.operator], str] = MappingProxyType(
+AUGMENTED: Mapping[type[ast.operator], str] = MappingProxyType(
     {
         ast.Add: "add",
         ast.Sub: "subtract",
@@ -62,7 +62,7 @@ def read_form(node: ast.stmt, environment: Environment) -> Form:
         case ast.Assign(targets=[target], value=value):
             return _form(target, "assign", True, False, value, (), {}, environment)
         case ast.AugAssign(target=target, op=kind, value=value):
-            accumulate = _AUGMENTED.get(type(kind))
+            accumulate = AUGMENTED.get(type(kind))
             if accumulate is None:
                 raise _fault(node, "no accumulator has this operator", f"write one of {_TABLE}", environment)
             return _form(target, accumulate, False, False, value, (), {}, environment)

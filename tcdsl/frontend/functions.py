@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from tcdsl.frontend.operators import ArithmeticOperators
-from tcdsl.frontend.vocabulary import BOUNDARY_NAMES
+from tcdsl.frontend.recognition import BOUNDARIES, CONSTANTS
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.primitives import PRIMITIVES
 
-__all__ = ["LANGUAGE_FUNCTIONS", "CastFunction", "PrimitiveFunction"]
+__all__ = ["LANGUAGE_FUNCTIONS", "LANGUAGE_NAMES", "CastFunction", "PrimitiveFunction"]
 
 
 def _is_symbolic(argument: object) -> bool:
@@ -82,5 +82,10 @@ def _only_in_statements(name: str) -> Any:
 LANGUAGE_FUNCTIONS: dict[str, Any] = {
     **{name: PrimitiveFunction(name) for name in PRIMITIVES},
     **{name: CastFunction(name) for name in DTYPES if name != "bool"},
-    **{name: _only_in_statements(name) for name in (*BOUNDARY_NAMES, "assign")},
+    **{name: _only_in_statements(name) for name in (*BOUNDARIES, "get", "assign")},
 }
+
+# What a decorated function may say without importing it; abs, max, min, round and pow are found as Python's builtins.
+LANGUAGE_NAMES = frozenset((*LANGUAGE_FUNCTIONS, *CONSTANTS, "output")) - frozenset(
+    ("abs", "max", "min", "round", "pow")
+)

@@ -14,6 +14,7 @@ from tcdsl.frontend.arithmetic import store_elementwise
 from tcdsl.frontend.calls import call_function
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, bind_dimensions, declared_dtype, extent_expression
 from tcdsl.frontend.environment import UNBOUND, Existing, Fresh
+from tcdsl.frontend.forms import AUGMENTED
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.rewriting import Rewritten, annotation_names, parsed_annotation
 from tcdsl.frontend.scope import FunctionScope
@@ -25,17 +26,6 @@ __all__ = ["Recorder"]
 
 _CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 
-_ACCUMULATES = {
-    ast.Add: "add",
-    ast.Sub: "subtract",
-    ast.Mult: "multiply",
-    ast.Div: "divide",
-    ast.Pow: "power",
-    ast.RShift: "max",
-    ast.LShift: "min",
-    ast.BitOr: "or",
-    ast.BitAnd: "and",
-}
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.iadd,
     ast.Sub: operator.isub,
@@ -139,7 +129,7 @@ class Recorder:
         current = materialized(current, name)
         if ordinary is not None and _is_whole(node) and isinstance(current, SymbolicTensor):
             value = ordinary()[2]
-            accumulate = _ACCUMULATES[type(node.op)] if isinstance(node, ast.AugAssign) else "assign"
+            accumulate = AUGMENTED[type(node.op)] if isinstance(node, ast.AugAssign) else "assign"
             return self._stored(current, store_elementwise(current.value(), accumulate, value))
         if isinstance(current, SymbolicTensor):
             return self._stored(current, evaluate_statement(node, Existing(current.value()), scope, session.builder))
@@ -192,11 +182,11 @@ class Recorder:
         if isinstance(current, Poison) or isinstance(value, Poison):
             return Poison()
         current = materialized(current, name)
-        if not isinstance(current, SymbolicTensor) or kind not in _ACCUMULATES:
+        if not isinstance(current, SymbolicTensor) or kind not in AUGMENTED:
             return self.bind(name, {name: lambda: current}, _OPERATORS[kind](current, value))
         session = session_of("a tensor statement")
         return self._guarded(
-            session, lambda: self._stored(current, store_elementwise(current.value(), _ACCUMULATES[kind], value))
+            session, lambda: self._stored(current, store_elementwise(current.value(), AUGMENTED[kind], value))
         )
 
     def annotate(self, number: int, thunks: Thunks) -> Any:

@@ -19,8 +19,8 @@ import ast
 import copy
 from dataclasses import dataclass, field
 
+from tcdsl.frontend.functions import LANGUAGE_NAMES
 from tcdsl.frontend.source import Source
-from tcdsl.frontend.vocabulary import LANGUAGE_NAMES
 
 __all__ = ["RECORDER", "Rewritten", "rewrite"]
 

@@ -16,10 +16,10 @@ from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, output
 from tcdsl.frontend.environment import UNBOUND
 from tcdsl.frontend.functions import LANGUAGE_FUNCTIONS
+from tcdsl.frontend.recognition import CONSTANTS
 from tcdsl.frontend.session import Poison, Session, StagingStopped
 from tcdsl.frontend.source import span_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicTensor
-from tcdsl.frontend.vocabulary import CONSTANT_NAMES
 from tcdsl.indices import IndexLetter
 from tcdsl.ir.span import Span
 
@@ -95,8 +95,8 @@ class FunctionScope:
         value = self.value_of(name)
         if value is not UNBOUND:
             return value
-        if name in CONSTANT_NAMES:
-            return CONSTANT_NAMES[name]
+        if name in CONSTANTS:
+            return CONSTANTS[name]
         if name == "output":
             return output
         if name not in LANGUAGE_FUNCTIONS:

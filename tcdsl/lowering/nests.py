@@ -28,7 +28,12 @@ __all__ = ["joined", "nests_of"]
 _BLOCK = 4096
 _REDUCED_BLOCKS = 8
 _SHORTEST, _LONGEST = 64, 1024
-_HEADS = {"start_": "start of ", "marks_": "unique cells of ", "parts_": "partial results of "}
+_HEADS = {
+    "start_": "start of ",
+    "marks_": "unique cells of ",
+    "parts_": "partial results of ",
+    "join_": "all results of ",
+}
 # Nodes of serial nests that are joined at most.
 _JOINED = 200
 
@@ -41,7 +46,12 @@ def nests_of(group: Group, program: Program, setting: Setting) -> Iterator[Nest]
             continue
         name = setting.names.fresh(f"{hint}{plans[-1].statement.target.tensor}")
         title = "\n".join(_title(plan.statement, program) for plan in plans)
-        yield Nest(name, _HEADS.get(hint, "") + title, nodes, _work(plans, setting.tensors))
+        yield Nest(
+            name,
+            _HEADS.get(hint, "") + title,
+            nodes,
+            _joining(plans[0]) if hint == "join_" else _work(plans, setting.tensors),
+        )
 
 
 def joined(nests: Sequence[Nest]) -> list[Nest]:
@@ -75,7 +85,7 @@ def _bodies(group: Group, setting: Setting) -> Iterator[tuple[str, tuple[Plan, .
     if len(group.plans) == 1 and in_parts(first):
         parts, together = partial_results(first, setting)
         yield "parts_", group.plans, parts
-        yield "nest_", group.plans, together
+        yield "join_", group.plans, together
         return
     if len(group.plans) == 1 and first.statement.unique:
         yield "marks_", group.plans, Body(first, setting).clear_marks()
@@ -163,6 +173,14 @@ def _work(plans: Sequence[Plan], tensors: Declarations) -> Expr:
                 points = apply("mul", points, _length(plan.statement, name, tensors))
         total = apply("add", total, points)
     return total
+
+
+def _joining(plan: Plan) -> Expr:
+    # Every cell is made of some partial results.
+    points: Expr = integer(16)
+    for extent in plan.tensor.shape:
+        points = apply("mul", points, extent)
+    return points
 
 
 def _length(statement: Statement, name: str, tensors: Declarations) -> Expr:

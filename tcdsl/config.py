@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tcdsl.errors import ConfigurationError
+from tcdsl.tracebacks import user_facing
 
 __all__ = ["CHECKS", "Settings", "config", "settings"]
 
@@ -96,8 +97,8 @@ def settings() -> Settings:
     return _current.get() or _from_environment()
 
 
-@contextmanager
-def config(**options: object) -> Iterator[Settings]:
+@user_facing
+def config(**options: object) -> AbstractContextManager[Settings]:
     """``with tc.config(threads=1): ...`` changes settings inside the block.
 
     Options are the fields of `Settings`; an unknown one or an impossible value is a `ConfigurationError`.
@@ -106,7 +107,11 @@ def config(**options: object) -> Iterator[Settings]:
     for name in options:
         if name not in known:
             raise ConfigurationError(f"there is no setting {name!r}; the settings are {', '.join(known)}")
-    values = {name: _READERS[name](value) for name, value in options.items()}
+    return _changed({name: _READERS[name](value) for name, value in options.items()})
+
+
+@contextmanager
+def _changed(values: Mapping[str, Any]) -> Iterator[Settings]:
     token = _current.set(replace(settings(), **values))
     try:
         yield settings()

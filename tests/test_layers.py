@@ -14,12 +14,13 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tcdsl"
 
 # A package may import itself and those named here. Modules directly under tcdsl/ are packages of their own.
-BASE = {"errors", "config", "indices", "ir", "shapes"}
+BASE = {"errors", "config", "indices", "tracebacks", "ir", "shapes"}
 COMPILER = BASE | {"frontend", "autodiff", "lowering", "codegen"}
 ALLOWED = {
     "errors": {"ir.span"},
-    "config": {"errors"},
+    "config": {"errors", "tracebacks"},
     "indices": set(),
+    "tracebacks": {"errors"},
     "ir": {"errors"},
     "shapes": {"errors", "ir"},
     "frontend": BASE,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
+from tcdsl.frontend.evaluator import Evaluator
 from tcdsl.frontend.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.names import Position
 from tcdsl.frontend.points import PointValue
@@ -23,9 +23,6 @@ from tcdsl.frontend.values import Value, store_value
 from tcdsl.ir.build import apply, cast, integer
 from tcdsl.ir.dtypes import compute_dtype, is_integer
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, IndexValue, Read, SizeValue, is_affine_index
-
-if TYPE_CHECKING:
-    from tcdsl.frontend.evaluation import Evaluation
 
 __all__ = ["access_indices", "axis_nodes", "filled_read", "is_data", "subscript"]
 
@@ -37,7 +34,7 @@ def axis_nodes(index: ast.expr) -> list[ast.expr]:
     return list(index.elts) if isinstance(index, ast.Tuple) else [index]
 
 
-def subscript(evaluation: Evaluation, node: ast.Subscript, position: Position) -> object:
+def subscript(evaluation: Evaluator, node: ast.Subscript, position: Position) -> object:
     """``base[index]``: a cell of a tensor, or what Python gives for a dict, a list or a shape."""
     base = evaluation.evaluate(node.value)
     if isinstance(base, Faulty):
@@ -70,7 +67,7 @@ def _holds_points(key: object) -> bool:
 
 
 def read(
-    evaluation: Evaluation, tensor: SymbolicTensor, node: ast.Subscript, position: Position, fill: Expr | None = None
+    evaluation: Evaluator, tensor: SymbolicTensor, node: ast.Subscript, position: Position, fill: Expr | None = None
 ) -> object:
     """The cell of ``tensor`` that ``node`` names; with ``fill``, plain axes give it where they are out of range."""
     axes = access_indices(evaluation, tensor, node)
@@ -90,7 +87,7 @@ def read(
 
 
 def access_indices(
-    evaluation: Evaluation, tensor: SymbolicTensor, node: ast.Subscript
+    evaluation: Evaluator, tensor: SymbolicTensor, node: ast.Subscript
 ) -> list[tuple[Expr, Boundary]] | None:
     """An index expression and a boundary for every axis of ``tensor``; ``None`` after a fault."""
     nodes = axis_nodes(node.slice)
@@ -109,7 +106,7 @@ def access_indices(
     return known if len(known) == len(found) else None
 
 
-def axis_index(evaluation: Evaluation, node: ast.expr, extent: Expr | None) -> tuple[Expr, Boundary] | None:
+def axis_index(evaluation: Evaluator, node: ast.expr, extent: Expr | None) -> tuple[Expr, Boundary] | None:
     """The index of one axis and what happens out of range. ``extent`` is ``None`` where it is to be inferred."""
     boundary = _boundary(evaluation, node)
     if boundary is not None:
@@ -125,7 +122,7 @@ def axis_index(evaluation: Evaluation, node: ast.expr, extent: Expr | None) -> t
     return index, _OOB_BOUNDARIES[evaluation.environment.oob] if is_data(index) else Boundary.SKIP
 
 
-def _boundary(evaluation: Evaluation, node: ast.expr) -> Boundary | None:
+def _boundary(evaluation: Evaluator, node: ast.expr) -> Boundary | None:
     if not isinstance(node, ast.Call):
         return None
     function = node.func
@@ -135,7 +132,7 @@ def _boundary(evaluation: Evaluation, node: ast.expr) -> Boundary | None:
     return Boundary(meaning) if meaning in BOUNDARIES else None
 
 
-def index_expression(evaluation: Evaluation, node: ast.expr, extent: Expr | None) -> Expr | None:
+def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None) -> Expr | None:
     """``node`` as an int64 index; a negative integer counts from the end of an axis of ``extent``."""
     if isinstance(node, ast.Slice | ast.Starred) or (isinstance(node, ast.Constant) and node.value in (None, Ellipsis)):
         evaluation.fault(
@@ -163,7 +160,7 @@ def index_expression(evaluation: Evaluation, node: ast.expr, extent: Expr | None
     return expr
 
 
-def _fixed(evaluation: Evaluation, number: int, node: ast.expr, extent: Expr | None) -> Expr | None:
+def _fixed(evaluation: Evaluator, number: int, node: ast.expr, extent: Expr | None) -> Expr | None:
     if number >= 0:
         return integer(number)
     if extent is None:
@@ -219,7 +216,7 @@ def _applied_kind(primitive: str, arguments: Sequence[Expr]) -> str:
 # -- fills ---------------------------------------------------------------------------------------------------
 
 
-def filled_read(evaluation: Evaluation, node: ast.Call, position: Position) -> object:
+def filled_read(evaluation: Evaluator, node: ast.Call, position: Position) -> object:
     """``get(x[i - 1], 0.0)``: the cell, or the fill value where the index is out of range."""
     cell = node.args[0] if node.args else None
     if len(node.args) != 2 or node.keywords or not isinstance(cell, ast.Subscript):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.accesses import filled_read
+from tcdsl.frontend.evaluator import Evaluator
 from tcdsl.frontend.faults import FAULTY, Faulty
 from tcdsl.frontend.names import LanguageFunction, Position
 from tcdsl.frontend.points import PointValue
@@ -16,13 +16,10 @@ from tcdsl.frontend.recognition import BOUNDARIES, REDUCTIONS, recognize
 from tcdsl.frontend.reductions import reduction
 from tcdsl.frontend.values import Value, call_function
 
-if TYPE_CHECKING:
-    from tcdsl.frontend.evaluation import Evaluation
-
 __all__ = ["call"]
 
 
-def call(evaluation: Evaluation, node: ast.Call, position: Position) -> object:
+def call(evaluation: Evaluator, node: ast.Call, position: Position) -> object:
     """``function(...)``: what it gives at a point."""
     function = evaluation.evaluate(node.func)
     if isinstance(function, Faulty):
@@ -57,13 +54,13 @@ def call(evaluation: Evaluation, node: ast.Call, position: Position) -> object:
     return evaluation.attempt(lambda: _applied(name, known, evaluation, node), node)
 
 
-def _is_whole(evaluation: Evaluation, arguments: Sequence[object]) -> bool:
+def _is_whole(evaluation: Evaluator, arguments: Sequence[object]) -> bool:
     # np.exp(A) of a whole tensor: ordinary arithmetic on arrays.
     whole = any(evaluation.is_array(given) and getattr(given, "shape", ()) for given in arguments)
     return whole and not any(isinstance(given, Value) for given in arguments)
 
 
-def _applied(name: str, values: Sequence[Value], evaluation: Evaluation, node: ast.Call) -> Value:
+def _applied(name: str, values: Sequence[Value], evaluation: Evaluator, node: ast.Call) -> Value:
     span = evaluation.span(node)
     if name in ("argmax", "argmin", "mean", "sum", "prod", "any", "all"):
         raise Diagnostic(
@@ -76,7 +73,7 @@ def _applied(name: str, values: Sequence[Value], evaluation: Evaluation, node: a
 
 
 def _evaluate_arguments(
-    evaluation: Evaluation, node: ast.Call, position: Position
+    evaluation: Evaluator, node: ast.Call, position: Position
 ) -> tuple[list[object], dict[str, object]] | None:
     positional: list[object] = []
     for argument in node.args:
@@ -100,7 +97,7 @@ def _evaluate_arguments(
     return None if faulty else (positional, keywords)
 
 
-def _plain(evaluation: Evaluation, name: str, function: object, arguments: list[object], node: ast.Call) -> object:
+def _plain(evaluation: Evaluator, name: str, function: object, arguments: list[object], node: ast.Call) -> object:
     # Configuration only. A number goes through the primitive, so that np.sqrt(2) stays a weak number like 2.
     values = [evaluation.scalar(a, node) for a in arguments if isinstance(a, bool | int | float)]
     known = [value for value in values if value is not None]
@@ -115,7 +112,7 @@ def _plain(evaluation: Evaluation, name: str, function: object, arguments: list[
 
 
 def _users(
-    evaluation: Evaluation, function: object, positional: list[object], keywords: dict[str, object], node: ast.Call
+    evaluation: Evaluator, function: object, positional: list[object], keywords: dict[str, object], node: ast.Call
 ) -> object:
     if not callable(function):
         return evaluation.fault(DslSyntaxError, f"a {type(function).__name__} cannot be called", node)

@@ -6,7 +6,7 @@ the right, as broadcasting does. Binding it to a name, returning it or indexing 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -179,7 +179,7 @@ def _named(session: Session, expr: Expr) -> Expr:
     return transform(expr, opaque)
 
 
-def combine_ufunc(ufunc: Any, method: str, inputs: Sequence[object], kwargs: dict[str, object]) -> Any:
+def combine_ufunc(ufunc: Any, method: str, inputs: Sequence[object], kwargs: Mapping[str, object]) -> Any:
     """``np.exp(x)`` on a symbolic array: the primitive of that name."""
     session = session_of("a NumPy function of a tensor")
     primitive = recognize(ufunc)

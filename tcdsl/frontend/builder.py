@@ -8,6 +8,7 @@ from dataclasses import replace
 import islpy as isl
 
 from tcdsl.errors import Diagnostic, ShapeError
+from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain_text import RESERVED_NAMES
@@ -29,8 +30,9 @@ class ProgramBuilder:
     It is the `tcdsl.shapes.sketch.Scope` of range inference: it knows what holds between the sizes.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, algebra: Algebra) -> None:
         self.name = name
+        self.algebra = algebra
         self._inputs: list[Tensor] = []
         self._sizes: dict[str, Size] = {}
         self._tensors: list[Tensor] = []

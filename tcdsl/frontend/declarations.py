@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.environment import UNBOUND, Declared, Fresh
@@ -15,17 +15,31 @@ from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.span import Span
 
-if TYPE_CHECKING:
-    from tcdsl.frontend.scope import FunctionScope
-
 __all__ = [
     "DeclaredTarget",
+    "Lookup",
     "Unwritten",
     "bind_dimensions",
     "declared_dtype",
     "extent_expression",
     "output",
 ]
+
+
+class Lookup(Protocol):
+    """What names and expressions mean in the decorated function, as `tcdsl.frontend.scope.FunctionScope` knows it."""
+
+    def own(self, name: str) -> object:
+        """The value that the function has bound to ``name``."""
+
+    def value_of(self, name: str) -> object:
+        """The value of ``name`` by Python's scoping."""
+
+    def python_value(self, node: ast.expr) -> Any:
+        """The value of an ordinary Python expression."""
+
+    def span(self, node: ast.AST) -> Span | None:
+        """The place of ``node`` in the user's source."""
 
 
 class Unwritten:
@@ -103,7 +117,7 @@ def _extent(value: object, span: Span | None) -> Expr:
     ).error()
 
 
-def extent_expression(scope: FunctionScope, node: ast.expr) -> Expr:
+def extent_expression(scope: Lookup, node: ast.expr) -> Expr:
     """The extent that an annotation's ``N`` or ``N + 1`` stands for; every name in it must be bound."""
     for name in (n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
         if scope.value_of(name) is UNBOUND:
@@ -128,7 +142,7 @@ def declared_dtype(kind: str, span: Span | None) -> str | None:
 
 
 def bind_dimensions(
-    scope: FunctionScope,
+    scope: Lookup,
     array: SymbolicArray,
     label: str,
     kind: str,

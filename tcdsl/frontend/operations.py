@@ -9,16 +9,14 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError
+from tcdsl.frontend.evaluator import Evaluator
 from tcdsl.frontend.faults import FAULTY, Faulty
 from tcdsl.frontend.names import Position
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.values import Value, as_truth
-
-if TYPE_CHECKING:
-    from tcdsl.frontend.evaluation import Evaluation
 
 __all__ = ["binary", "compare", "conditional", "logical", "negated", "unary"]
 
@@ -58,7 +56,7 @@ _PYTHON_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 }
 
 
-def binary(evaluation: Evaluation, kind: type[ast.operator], left: object, right: object, node: ast.expr) -> object:
+def binary(evaluation: Evaluator, kind: type[ast.operator], left: object, right: object, node: ast.expr) -> object:
     """``left <operator> right``: Python's result on ordinary objects and whole tensors, else a `Value`."""
     if isinstance(left, Faulty) or isinstance(right, Faulty):
         return FAULTY
@@ -76,7 +74,7 @@ def binary(evaluation: Evaluation, kind: type[ast.operator], left: object, right
     return evaluation.apply(primitive, values, node)
 
 
-def unary(evaluation: Evaluation, node: ast.UnaryOp, position: Position) -> object:
+def unary(evaluation: Evaluator, node: ast.UnaryOp, position: Position) -> object:
     """``+x``, ``not x``, ``~x``; negation is part of products."""
     operand = evaluation.evaluate(node.operand, position)
     if isinstance(operand, Faulty):
@@ -88,7 +86,7 @@ def unary(evaluation: Evaluation, node: ast.UnaryOp, position: Position) -> obje
     return value if primitive == "id" and value is not None else evaluation.apply(primitive, [value], node)
 
 
-def negated(evaluation: Evaluation, operand: object, node: ast.expr) -> object:
+def negated(evaluation: Evaluator, operand: object, node: ast.expr) -> object:
     """``-operand``."""
     if isinstance(operand, Faulty):
         return FAULTY
@@ -97,7 +95,7 @@ def negated(evaluation: Evaluation, operand: object, node: ast.expr) -> object:
     return evaluation.apply("neg", [evaluation.scalar(operand, node)], node)
 
 
-def logical(evaluation: Evaluation, node: ast.BoolOp, position: Position) -> object:
+def logical(evaluation: Evaluator, node: ast.BoolOp, position: Position) -> object:
     """``a and b``, ``a or b``: lazily, truth values where one of them is not configuration."""
     conjunction = isinstance(node.op, ast.And)
     found: Value | None = None
@@ -129,11 +127,11 @@ def logical(evaluation: Evaluation, node: ast.BoolOp, position: Position) -> obj
     return FAULTY if faulty or found is None else found
 
 
-def _joined(evaluation: Evaluation, conjunction: bool, left: Value, right: object, node: ast.expr) -> object:
+def _joined(evaluation: Evaluator, conjunction: bool, left: Value, right: object, node: ast.expr) -> object:
     return evaluation.apply("and_" if conjunction else "or_", [left, evaluation.scalar(right, node)], node)
 
 
-def compare(evaluation: Evaluation, node: ast.Compare, position: Position) -> object:
+def compare(evaluation: Evaluator, node: ast.Compare, position: Position) -> object:
     """``a < b <= c``, ``a is None``: a truth value at a point, or Python's answer."""
     given = [evaluation.evaluate(operand, position) for operand in (node.left, *node.comparators)]
     found: object = None
@@ -150,9 +148,7 @@ def compare(evaluation: Evaluation, node: ast.Compare, position: Position) -> ob
     return found
 
 
-def _comparison(
-    evaluation: Evaluation, kind: type[ast.cmpop], left: object, right: object, node: ast.Compare
-) -> object:
+def _comparison(evaluation: Evaluator, kind: type[ast.cmpop], left: object, right: object, node: ast.Compare) -> object:
     if isinstance(left, Faulty) or isinstance(right, Faulty):
         return FAULTY
     if kind in _PYTHON_COMPARISONS:
@@ -167,7 +163,7 @@ def _comparison(
     return evaluation.apply(primitive, [evaluation.scalar(left, node.left), evaluation.scalar(right, node)], node)
 
 
-def conditional(evaluation: Evaluation, node: ast.IfExp, position: Position) -> object:
+def conditional(evaluation: Evaluator, node: ast.IfExp, position: Position) -> object:
     """``a if test else b``: one branch where configuration decides, else both, lazily."""
     test = evaluation.evaluate(node.test, position)
     if isinstance(test, Faulty):

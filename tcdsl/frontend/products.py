@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from tcdsl.frontend.evaluator import Evaluator
 from tcdsl.frontend.names import Position
 from tcdsl.frontend.operations import binary, negated
 from tcdsl.frontend.values import Value
 from tcdsl.ir.build import constant
-
-if TYPE_CHECKING:
-    from tcdsl.frontend.evaluation import Evaluation
 
 __all__ = ["product"]
 
@@ -29,7 +26,7 @@ class _Product:
     rest: object | None
 
 
-def product(evaluation: Evaluation, node: ast.BinOp | ast.UnaryOp, position: Position) -> object:
+def product(evaluation: Evaluator, node: ast.BinOp | ast.UnaryOp, position: Position) -> object:
     """The value of a binary operation or a negation, with its brackets guarding its factors."""
     parts = _factors(evaluation, node, position)
     if not parts.brackets:
@@ -40,7 +37,7 @@ def product(evaluation: Evaluation, node: ast.BinOp | ast.UnaryOp, position: Pos
     return guard if parts.rest is None else binary(evaluation, ast.Mult, guard, parts.rest, node)
 
 
-def _factors(evaluation: Evaluation, node: ast.expr, position: Position) -> _Product:
+def _factors(evaluation: Evaluator, node: ast.expr, position: Position) -> _Product:
     match node:
         case ast.BinOp(op=ast.Mult(), left=left, right=right):
             one, other = _factors(evaluation, left, position), _factors(evaluation, right, position)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from tcdsl.errors import DslSyntaxError, DtypeError
+from tcdsl.frontend.evaluator import Evaluator
 from tcdsl.frontend.faults import FAULTY, Faulty
 from tcdsl.frontend.names import LanguageFunction, Position, is_range
 from tcdsl.frontend.points import GENERATED, open_walk
@@ -25,9 +26,6 @@ from tcdsl.ir.build import cast as cast_expr
 from tcdsl.ir.dtypes import compute_dtype, is_boolean, is_floating, is_integer
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, IndexValue, Read, SizeValue
 from tcdsl.shapes.sketch import ExplicitRange, Reduction
-
-if TYPE_CHECKING:
-    from tcdsl.frontend.evaluation import Evaluation
 
 __all__ = ["Loops", "leading_loops", "open_reduction", "reduce_given", "reduction"]
 
@@ -44,7 +42,7 @@ class Loops:
         self.names: dict[str, object] = {}
 
 
-def reduction(evaluation: Evaluation, name: str, node: ast.Call, function: object, position: Position) -> object:
+def reduction(evaluation: Evaluator, name: str, node: ast.Call, function: object, position: Position) -> object:
     """``sum(...)`` and the like with one argument; ``name`` is the language's name of it."""
     argument = node.args[0]
     if node.keywords:
@@ -59,7 +57,7 @@ def reduction(evaluation: Evaluation, name: str, node: ast.Call, function: objec
     return reduce_given(evaluation, name, evaluation.evaluate(argument, position), node, function)
 
 
-def reduce_given(evaluation: Evaluation, name: str, given: object, node: ast.Call, function: object) -> object:
+def reduce_given(evaluation: Evaluator, name: str, given: object, node: ast.Call, function: object) -> object:
     """The reduction of its only argument, which is evaluated already: a scalar, a list of scalars, a whole tensor."""
     argument = node.args[0]
     if isinstance(given, Faulty):
@@ -78,7 +76,7 @@ def reduce_given(evaluation: Evaluation, name: str, given: object, node: ast.Cal
     return FAULTY if value is None else open_reduction(evaluation, name, value, Loops(), node)
 
 
-def open_reduction(evaluation: Evaluation, name: str, value: Value, loops: Loops, node: ast.expr) -> object:
+def open_reduction(evaluation: Evaluator, name: str, value: Value, loops: Loops, node: ast.expr) -> object:
     """The reduction ``name`` of ``value``, in the type that NumPy gives it."""
     span = evaluation.span(node)
     accumulate = REDUCTIONS[name]
@@ -118,7 +116,7 @@ def _result_dtype(name: str, value: Value) -> str:
             return dtype
 
 
-def _over_tensor(evaluation: Evaluation, name: str, tensor: SymbolicTensor, node: ast.Call) -> object:
+def _over_tensor(evaluation: Evaluator, name: str, tensor: SymbolicTensor, node: ast.Call) -> object:
     # sum(x) of a whole tensor: over all of its cells.
     if name in ("argmax", "argmin") and tensor.rank > 1:
         return evaluation.fault(
@@ -142,7 +140,7 @@ def _over_tensor(evaluation: Evaluation, name: str, tensor: SymbolicTensor, node
 
 
 def _over_generator(
-    evaluation: Evaluation,
+    evaluation: Evaluator,
     name: str,
     generator: ast.GeneratorExp | ast.ListComp,
     clauses: Sequence[ast.comprehension],
@@ -170,7 +168,7 @@ def _over_generator(
     return open_reduction(evaluation, name, value, loops, node)
 
 
-def leading_loops(evaluation: Evaluation, clauses: Sequence[ast.comprehension], loops: Loops) -> int:
+def leading_loops(evaluation: Evaluator, clauses: Sequence[ast.comprehension], loops: Loops) -> int:
     """Bind the variables of the clauses that run over ranges, up to the first that does not; how many there are.
 
     To be called within the scope of ``loops.names``.
@@ -196,7 +194,7 @@ def leading_loops(evaluation: Evaluation, clauses: Sequence[ast.comprehension], 
 
 
 def _bound(
-    loops: Loops, variable: str, low: Expr, high: Expr, clause: ast.comprehension, evaluation: Evaluation
+    loops: Loops, variable: str, low: Expr, high: Expr, clause: ast.comprehension, evaluation: Evaluator
 ) -> None:
     span = evaluation.span(clause.iter)
     if all(_is_size(node, loops) for end in (low, high) for node in open_walk(end)):
@@ -214,7 +212,7 @@ def _is_size(node: Expr, loops: Loops) -> bool:
     return isinstance(node, Constant | SizeValue | Apply)
 
 
-def _ends(evaluation: Evaluation, clause: ast.comprehension) -> tuple[Expr, Expr] | None:
+def _ends(evaluation: Evaluator, clause: ast.comprehension) -> tuple[Expr, Expr] | None:
     call = clause.iter
     assert isinstance(call, ast.Call)
     if len(call.args) == 3:
@@ -243,7 +241,7 @@ def _ends(evaluation: Evaluation, clause: ast.comprehension) -> tuple[Expr, Expr
 
 
 def _unrolled(
-    evaluation: Evaluation,
+    evaluation: Evaluator,
     name: str,
     generator: ast.GeneratorExp | ast.ListComp,
     clauses: Sequence[ast.comprehension],
@@ -274,7 +272,7 @@ def _unrolled(
 
 
 def _one_element(
-    evaluation: Evaluation,
+    evaluation: Evaluator,
     name: str,
     generator: ast.GeneratorExp | ast.ListComp,
     clauses: tuple[ast.comprehension, Sequence[ast.comprehension]],
@@ -311,7 +309,7 @@ def _assign(target: ast.expr, element: object, names: dict[str, object]) -> bool
     return False
 
 
-def _combined(evaluation: Evaluation, name: str, values: Sequence[Value | None], node: ast.Call) -> object:
+def _combined(evaluation: Evaluator, name: str, values: Sequence[Value | None], node: ast.Call) -> object:
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return FAULTY

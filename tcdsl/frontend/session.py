@@ -18,6 +18,7 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.builder import ProgramBuilder
+from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.surroundings import Reading
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.ir.dtypes import DTYPES
@@ -108,9 +109,9 @@ def current_session() -> Session | None:
 class Session:
     """The state of one staging run."""
 
-    def __init__(self, name: str, extents: Mapping[str, int] | None = None) -> None:
-        self.builder = ProgramBuilder(name)
-        self.extents: dict[str, int] = dict(extents or {})
+    def __init__(self, name: str, algebra: Algebra) -> None:
+        self.builder = ProgramBuilder(name, algebra)
+        self.extents: dict[str, int] = {}
         self.guards: list[BroadcastGuard] = []
         self.captured: list[CapturedArray] = []
         self.faults: list[Diagnostic] = []

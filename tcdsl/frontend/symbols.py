@@ -7,16 +7,13 @@ gives them their operators) and refuse what only a concrete value could answer: 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.operators import ArithmeticOperators
+from tcdsl.frontend.operators import ArithmeticOperators, Owner
+from tcdsl.frontend.values import Value
 from tcdsl.ir.expressions import Constant, Expr
-
-if TYPE_CHECKING:
-    from tcdsl.frontend.builder import ProgramBuilder
-    from tcdsl.frontend.values import Value
 
 __all__ = ["PendingArray", "SymbolicArray", "SymbolicNumber", "SymbolicSize", "SymbolicTensor"]
 
@@ -26,7 +23,7 @@ class SymbolicSize(ArithmeticOperators):
 
     __slots__ = ("builder", "expr")
 
-    def __init__(self, builder: ProgramBuilder, expr: Expr) -> None:
+    def __init__(self, builder: Owner, expr: Expr) -> None:
         self.builder = builder
         self.expr = expr
 
@@ -46,7 +43,7 @@ class SymbolicNumber(ArithmeticOperators):
 
     __slots__ = ("builder", "expr", "parameters", "weak_kind")
 
-    def __init__(self, builder: ProgramBuilder, expr: Expr, weak_kind: str, parameters: frozenset[str]) -> None:
+    def __init__(self, builder: Owner, expr: Expr, weak_kind: str, parameters: frozenset[str]) -> None:
         self.builder = builder
         self.expr = expr
         self.weak_kind = weak_kind
@@ -63,7 +60,7 @@ class SymbolicArray(ArithmeticOperators):
 
     __slots__ = ()
 
-    builder: ProgramBuilder
+    builder: Owner
     dtype: str
     extents: tuple[Expr, ...]
 
@@ -87,15 +84,12 @@ class SymbolicArray(ArithmeticOperators):
     @property
     def T(self) -> PendingArray:  # noqa: N802  # NumPy's name
         """The array with its axes in reverse order."""
-        from tcdsl.frontend.views import transposed
-
-        return transposed(self)
+        made: PendingArray = self.builder.algebra.transposed(self)
+        return made
 
     def astype(self, dtype: Any) -> Any:
         """The array converted to ``dtype``."""
-        from tcdsl.frontend.arithmetic import cast_any
-
-        return cast_any(self, str(np.dtype(dtype)))
+        return self.builder.algebra.cast(self, str(np.dtype(dtype)))
 
     def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The sum over all axes, or the given ones."""
@@ -118,9 +112,7 @@ class SymbolicArray(ArithmeticOperators):
         return self._reduced("mean", axis, keepdims)
 
     def _reduced(self, accumulate: str, axis: Any, keepdims: bool) -> Any:
-        from tcdsl.frontend.contraction import reduce_array
-
-        return reduce_array(accumulate, self, axis, keepdims)
+        return self.builder.algebra.reduced(accumulate, self, axis, keepdims)
 
     @property
     def size(self) -> SymbolicSize | int:
@@ -142,7 +134,7 @@ class SymbolicTensor(SymbolicArray):
 
     def __init__(
         self,
-        builder: ProgramBuilder,
+        builder: Owner,
         name: str,
         dtype: str,
         extents: Sequence[Expr],
@@ -180,7 +172,7 @@ class PendingArray(SymbolicArray):
 
     __slots__ = ("_made", "builder", "dtype", "element", "extents")
 
-    def __init__(self, builder: ProgramBuilder, element: Value, extents: Sequence[Expr]) -> None:
+    def __init__(self, builder: Owner, element: Value, extents: Sequence[Expr]) -> None:
         self.builder = builder
         self.element = element
         self.dtype = element.logical
@@ -190,9 +182,7 @@ class PendingArray(SymbolicArray):
     def materialize(self, label: str = "t") -> SymbolicTensor:
         """The tensor that holds these cells; the statement that computes it is recorded at the first call."""
         if self._made is None:
-            from tcdsl.frontend.arithmetic import record_elementwise
-
-            self._made = record_elementwise(self.builder, self.element, self.extents, label)
+            self._made = self.builder.algebra.recorded(self, label)
         return self._made
 
     def __repr__(self) -> str:

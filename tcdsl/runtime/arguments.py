@@ -66,7 +66,7 @@ class Signature:
     def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
         """The positional arguments with their names, defaults filled in, and the configuration.
 
-        ``TypeError`` as Python's own for arguments that do not fit.
+        `ConfigurationError`, which is a ``TypeError`` as Python's own, for arguments that do not fit.
         """
         if self._simple and len(args) == len(self._names) and kwargs.keys() == self.keyword_only:
             return list(zip(self._names, args, strict=True)), dict(kwargs)
@@ -75,7 +75,7 @@ class Signature:
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{self.name}() {error}") from None
+            raise ConfigurationError(f"{self.name}(): {error}") from None
         bound.apply_defaults()
         positional: list[tuple[str, Any]] = []
         configuration: dict[str, Any] = {}

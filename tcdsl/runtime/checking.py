@@ -13,10 +13,12 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.runtime.arguments import tensor_argument
 from tcdsl.runtime.gradients import vjp
 from tcdsl.runtime.structure import flatten
+from tcdsl.tracebacks import user_facing
 
 __all__ = ["check_grads"]
 
 
+@user_facing
 def check_grads(
     f: Callable[..., Any],
     args: Sequence[Any],

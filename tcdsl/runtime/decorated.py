@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import FunctionType
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,17 +12,37 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.session import Session, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
-from tcdsl.runtime.function import TensorFunction
-from tcdsl.runtime.staged import StagedFunction, Traced
+from tcdsl.frontend.template import Template
+from tcdsl.runtime.arguments import Signature
+from tcdsl.runtime.entries import Traced
+from tcdsl.runtime.staged import StagedFunction
 from tcdsl.runtime.structure import Structure, flatten
 
-__all__ = ["DecoratedStaging", "returned", "run_inline"]
+__all__ = ["Decorated", "DecoratedStaging", "returned", "run_inline"]
+
+
+class Decorated(Protocol):
+    """A decorated function, as `tcdsl.runtime.function.TensorFunction` is one."""
+
+    __name__: str
+    function: FunctionType
+    in_place: bool
+    oob: str
+    signature: Signature
+
+    @property
+    def template(self) -> Template:
+        """The rewritten function."""
+
+    @property
+    def receiver(self) -> Any:
+        """The object whose method this is, if it is one."""
 
 
 class DecoratedStaging(StagedFunction):
     """The staged programs of one decorated function."""
 
-    def __init__(self, owner: TensorFunction) -> None:
+    def __init__(self, owner: Decorated) -> None:
         super().__init__()
         self._owner = owner
         self.oob = owner.oob
@@ -71,7 +92,7 @@ def returned(session: Session, result: Any, name: str) -> tuple[list[str], Struc
     return names, structure
 
 
-def run_inline(function: TensorFunction, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+def run_inline(function: Decorated, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Run a decorated function inside the function that is being staged; its statements join that program."""
     session = session_of("a decorated function")
     owner = function.template

@@ -10,7 +10,8 @@ from tcdsl.errors import ConfigurationError
 if TYPE_CHECKING:
     from tcdsl.ir.program import Program
     from tcdsl.runtime.arguments import Call
-    from tcdsl.runtime.staged import Entry, StagedFunction
+    from tcdsl.runtime.entries import Entry
+    from tcdsl.runtime.staged import StagedFunction
 
 __all__ = ["STAGES", "Explanation", "explain"]
 

@@ -11,12 +11,14 @@ from tcdsl.errors import ConfigurationError, DslSyntaxError
 from tcdsl.frontend.source import Source, check_decorators, read_source
 from tcdsl.runtime.arguments import Signature
 from tcdsl.runtime.memory import check_written, output_buffers
+from tcdsl.tracebacks import hide_library_frames, user_facing
 
 if TYPE_CHECKING:
     from tcdsl.frontend.session import Session
     from tcdsl.frontend.template import Template
     from tcdsl.runtime.decorated import DecoratedStaging
-    from tcdsl.runtime.staged import CacheInfo, Traced
+    from tcdsl.runtime.entries import Traced
+    from tcdsl.runtime.staged import CacheInfo
 
 __all__ = ["TensorFunction", "cd", "op"]
 
@@ -90,6 +92,13 @@ class TensorFunction:
 
     def __call__(self, *arguments: Any, out: Any = None, **keywords: Any) -> Any:
         """Run on arrays. ``out`` gives the output buffers: an array, or a tuple of them."""
+        try:
+            return self._called(out, arguments, keywords)
+        except Exception as error:
+            hide_library_frames(error)
+            raise
+
+    def _called(self, out: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         from tcdsl.frontend.session import current_session
 
         if current_session() is not None:
@@ -125,10 +134,12 @@ class TensorFunction:
     # -- looking inside
     # --------------------------------------------------------------------------------
 
+    @user_facing
     def program(self, *arguments: Any, **keywords: Any) -> Any:
         """The `tcdsl.ir.program.Program` that serves these arguments."""
         return self.staging.program_of(self.signature.call(arguments, keywords))
 
+    @user_facing
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the reference interpreter, point by point: slow, obvious, in float64. Changes no argument.
 
@@ -142,6 +153,7 @@ class TensorFunction:
             return tuple(done.updates.values())
         return entry.structure.build([array if array.ndim else array[()] for array in done.outputs])
 
+    @user_facing
     def explain(self, stage: str = "ir", *arguments: Any, **keywords: Any) -> Any:
         """One stage of the compilation as text: ``source``, ``ir``, ``loops``, ``python`` or ``grad``.
 
@@ -175,6 +187,7 @@ def _by_name(module: str, qualname: str) -> Any:
     return found
 
 
+@user_facing
 def _decorate(function: Any, in_place: bool, oob: str) -> TensorFunction:
     name = "cd" if in_place else "op"
     if oob not in _OOB:

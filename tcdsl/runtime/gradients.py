@@ -16,6 +16,7 @@ from tcdsl.errors import Diagnostic, DifferentiationError, DtypeError, ShapeErro
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.runtime.arguments import Signature, tensor_argument
 from tcdsl.runtime.function import TensorFunction
+from tcdsl.tracebacks import hide_library_frames, user_facing
 
 __all__ = ["DerivedFunction", "grad", "value_and_grad", "vjp"]
 
@@ -59,10 +60,15 @@ class DerivedFunction:
         """The gradient, or the value and the gradient, arranged as JAX does."""
         from tcdsl.frontend.session import current_session
 
-        if current_session() is not None:
-            return self._staging.inline(arguments, keywords)
-        return self._staging.run(self.signature, arguments, keywords)
+        try:
+            if current_session() is not None:
+                return self._staging.inline(arguments, keywords)
+            return self._staging.run(self.signature, arguments, keywords)
+        except Exception as error:
+            hide_library_frames(error)
+            raise
 
+    @user_facing
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the reference interpreter on the derivative's program."""
         from tcdsl.ir.interpreter import interpret
@@ -71,6 +77,7 @@ class DerivedFunction:
         results = interpret(entry.executable.program, arrays).outputs
         return entry.structure.build([array if array.ndim else array[()] for array in results])
 
+    @user_facing
     def explain(self, stage: str = "ir", *arguments: Any, **keywords: Any) -> Any:
         """One stage of the derivative as text; see `TensorFunction.explain`."""
         from tcdsl.runtime.explanation import explain
@@ -78,6 +85,7 @@ class DerivedFunction:
         call = self.signature.call(arguments, keywords) if arguments or keywords else None
         return explain(self, self._staging, stage, call)
 
+    @user_facing
     def program(self, *arguments: Any, **keywords: Any) -> Any:
         """The derivative's program for these arguments."""
         return self._staging.program_of(self.signature.call(arguments, keywords))
@@ -95,6 +103,7 @@ def _name_of(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
+@user_facing
 def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> DerivedFunction:
     """``grad(loss)(w, x)``: the gradient of a loss of one element by the arguments ``argnums``.
 
@@ -105,11 +114,13 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
     return DerivedFunction(fun, argnums, has_aux, with_value=False)
 
 
+@user_facing
 def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> DerivedFunction:
     """``loss, dw = value_and_grad(loss)(w, x)``: the value and the gradient, computed by one program."""
     return DerivedFunction(fun, argnums, has_aux, with_value=True)
 
 
+@user_facing
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """``outputs, pullback = vjp(f, x, y)``; ``pullback(d_outputs)`` is one adjoint per argument.
 
@@ -127,6 +138,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     value = entry.structure.build(results)
     outputs, aux = value if has_aux else (value, None)
 
+    @user_facing
     def pullback(cotangents: Any) -> tuple[Any, ...]:
         return _pull(staging, call, entry.structure, results, cotangents, has_aux)
 

@@ -1,6 +1,6 @@
 """The short way for a repeated call: same types, ranks, layouts and configuration as the call before, other arrays.
 
-A call of a small kernel costs a few microseconds, so finding its program must not cost more. What `StagedFunction.entry`
+A call of a small kernel takes microseconds, so finding its program must not take more. What `StagedFunction.entry`
 looks up is checked here against one remembered call, by identity where that decides; anything else takes the long way.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from tcdsl.frontend.surroundings import Reading
 from tcdsl.runtime.arguments import Call
-from tcdsl.runtime.staged import Entry
+from tcdsl.runtime.entries import Entry
 
 __all__ = ["RepeatedCall"]
 

@@ -10,107 +10,22 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.session import CapturedArray, Session, Specialize
+from tcdsl.frontend.algebra import WholeArrays
+from tcdsl.frontend.session import Session, Specialize
 from tcdsl.frontend.symbols import SymbolicNumber
 from tcdsl.ir.build import cast
 from tcdsl.ir.expressions import Read
-from tcdsl.ir.program import AxisExtent, Program
-from tcdsl.runtime.arguments import Argument, Call, Signature, tensor_argument
+from tcdsl.ir.program import Program
+from tcdsl.runtime.arguments import Argument, Call, Signature
+from tcdsl.runtime.entries import Entry, Traced
 from tcdsl.runtime.execution import COMPILING, Executable
-from tcdsl.runtime.memory import check_written
-from tcdsl.runtime.structure import Structure
+from tcdsl.runtime.repeated import RepeatedCall
 
-if TYPE_CHECKING:
-    from tcdsl.runtime.repeated import RepeatedCall
-
-_REMEMBERED_SHAPES = 256
-
-__all__ = ["CacheInfo", "Entry", "StagedFunction", "Traced", "symbolic_argument"]
-
-
-@dataclass(frozen=True, slots=True)
-class Traced:
-    """What tracing gives: the program, the structure of its results, and what the surroundings held."""
-
-    program: Program
-    structure: Structure
-    readings: tuple[Any, ...] = ()
-
-
-@dataclass(slots=True)
-class Entry:
-    """One staged program, with what must hold for it to serve a call."""
-
-    executable: Executable
-    structure: Structure
-    inputs: tuple[int | CapturedArray, ...]
-    guards: tuple[Any, ...]
-    readings: tuple[Any, ...]
-    constants: Mapping[int | str, Any]
-    hits: int = 0
-    guarded: set[tuple[tuple[int, ...], ...]] = field(default_factory=set)
-
-    def arrays(self, call: Call) -> list[np.ndarray] | None:
-        """The program's inputs for ``call``, or ``None`` if this entry does not serve it."""
-        for place, value in self.constants.items():
-            argument = next(a for a in call.arguments if a.place == place)
-            if type(argument.given) is not type(value) or argument.given != value:
-                return None
-        if not all(reading.unchanged() for reading in self.readings):
-            return None
-        arrays: list[np.ndarray] = []
-        for source in self.inputs:
-            if isinstance(source, int):
-                arrays.append(call.arguments[source].array)
-            else:
-                tensor = self.executable.program.tensor(source.tensor)
-                array = tensor_argument("surroundings", tensor.label, 0, source.current()).array
-                if array.dtype != tensor.dtype or array.ndim != len(tensor.shape):
-                    return None
-                arrays.append(array)
-        return arrays if self.serves(arrays) else None
-
-    def run(self, arrays: list[np.ndarray], call: Call | None = None) -> Any:
-        """Run on the program's inputs and put the results into their structure."""
-        program = self.executable.program
-        if program.updates:
-            check_written(program, arrays, call)
-        results = self.executable.run(arrays)
-        return self.structure.build([array if array.ndim else array[()] for array in results])
-
-    def serves(self, arrays: Sequence[np.ndarray]) -> bool:
-        """Whether the guards hold for the shapes of these arrays."""
-        if not self.guards:
-            return True
-        shapes = tuple([array.shape for array in arrays])
-        if shapes in self.guarded:
-            return True
-        sizes = _raw_sizes(self.executable.program, arrays)
-        if not all(guard.holds(sizes) for guard in self.guards):
-            return False
-        if len(self.guarded) >= _REMEMBERED_SHAPES:
-            self.guarded.clear()
-        self.guarded.add(shapes)
-        return True
-
-
-def _raw_sizes(program: Program, arrays: Sequence[np.ndarray]) -> dict[str, int]:
-    # Sizes without the assertions: a guard decides which program's assertions are the ones that count.
-    from tcdsl.ir.sizes import evaluate_size
-
-    positions = {tensor.name: k for k, tensor in enumerate(program.inputs)}
-    sizes: dict[str, int] = {}
-    for size in program.sizes:
-        source = size.source
-        if isinstance(source, AxisExtent):
-            sizes[size.name] = arrays[positions[source.tensor]].shape[source.axis]
-        else:
-            sizes[size.name] = evaluate_size(source, sizes)
-    return sizes
+__all__ = ["CacheInfo", "StagedFunction", "symbolic_argument"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +103,7 @@ class StagedFunction(ABC):
     def _stage(self, call: Call) -> Entry:
         constants: dict[int | str, Any] = {}
         while True:
-            session = Session(self.title)
+            session = Session(self.title, WholeArrays())
             session.oob = self.oob
             sources: list[int] = []
             positional: list[Any] = [None] * call.positions
@@ -240,8 +155,6 @@ class StagedFunction(ABC):
         return result
 
     def _remember(self, entry: Entry, call: Call, keywords: Mapping[str, Any]) -> None:
-        from tcdsl.runtime.repeated import RepeatedCall
-
         repeated = RepeatedCall(entry, call, keywords)
         self.repeated = repeated if repeated.usable else None
 

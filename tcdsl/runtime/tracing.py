@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from tcdsl.autodiff import adjoint, gradient
 from tcdsl.errors import Diagnostic, DifferentiationError
+from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.session import BroadcastGuard, Session, session_of
 from tcdsl.frontend.surroundings import Surroundings
@@ -20,15 +21,27 @@ from tcdsl.ir.expressions import Expr, Read, SizeValue, substitute
 from tcdsl.ir.program import Program
 from tcdsl.runtime.arguments import Signature
 from tcdsl.runtime.decorated import returned
+from tcdsl.runtime.entries import Traced
 from tcdsl.runtime.function import TensorFunction
 from tcdsl.runtime.inlining import inline_program
-from tcdsl.runtime.staged import StagedFunction, Traced
+from tcdsl.runtime.staged import StagedFunction
 from tcdsl.runtime.structure import Structure
 
-if TYPE_CHECKING:
-    from tcdsl.runtime.gradients import DerivedFunction
+__all__ = ["Derivative", "GradientStaging", "PullbackStaging", "trace_function"]
 
-__all__ = ["GradientStaging", "PullbackStaging", "trace_function"]
+
+class Derivative(Protocol):
+    """What `tcdsl.runtime.gradients.DerivedFunction` says about the derivative that is wanted."""
+
+    function: Callable[..., Any]
+    argnums: int | Sequence[int]
+    has_aux: bool
+    with_value: bool
+    signature: Signature
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The positional arguments to differentiate by."""
 
 
 def trace_function(
@@ -73,9 +86,9 @@ def _input_names(program: Program, positions: Sequence[int], count: int, functio
 
 
 class GradientStaging(StagedFunction):
-    """The staged programs of a `DerivedFunction`."""
+    """The staged programs of a `Derivative`."""
 
-    def __init__(self, owner: DerivedFunction) -> None:
+    def __init__(self, owner: Derivative) -> None:
         super().__init__()
         self._owner = owner
         self.oob = getattr(owner.function, "oob", "check")
@@ -118,7 +131,7 @@ class GradientStaging(StagedFunction):
         """The derivative as part of the function that is being staged."""
         outer = session_of("a derivative")
         positional, configuration = self._owner.signature.split(arguments, keywords)
-        inner = Session(self.title)
+        inner = Session(self.title, WholeArrays())
         inner.oob = outer.oob
         given: list[SymbolicTensor] = []
         symbols: list[Any] = []
@@ -205,7 +218,7 @@ def _leaves(structure: Structure) -> int:
     return 1 if structure.kind == "leaf" else sum(map(_leaves, structure.parts))
 
 
-def _arranged(owner: DerivedFunction, structure: Structure) -> Structure:
+def _arranged(owner: Derivative, structure: Structure) -> Structure:
     # The structure of what the derivative's program returns: values first, then the adjoints.
     leaf = Structure("leaf")
     gradients = leaf if isinstance(owner.argnums, int) else Structure("tuple", (leaf,) * len(owner.positions))

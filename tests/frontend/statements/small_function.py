@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import TcdslError
+from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.builder import ProgramBuilder
 from tcdsl.frontend.environment import UNBOUND, Declared, Existing, Fresh
 from tcdsl.frontend.statements import evaluate_local, evaluate_statement, is_local_definition, sketch_statement
@@ -47,7 +48,7 @@ class SmallFunction:
         self.filename = filename
         linecache.cache[filename] = (len(self.source), None, self.source.splitlines(True), filename)
         self.oob = oob
-        self.builder = ProgramBuilder("small")
+        self.builder = ProgramBuilder("small", WholeArrays())
         self.arrays = {name: np.asarray(array) for name, array in arrays.items()}
         self.names: dict[str, object] = {
             name: self.builder.input(name, str(array.dtype), array.ndim) for name, array in self.arrays.items()

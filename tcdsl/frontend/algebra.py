@@ -1,0 +1,70 @@
+"""The algebra of decorated functions: what operators and methods of symbolic objects do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tcdsl.frontend import arithmetic, concrete, contraction, views
+from tcdsl.frontend.points import PointValue
+from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
+
+__all__ = ["WholeArrays"]
+
+
+class WholeArrays:
+    """Whole-array arithmetic as NumPy's, recorded in the current session. A `tcdsl.frontend.operators.Algebra`."""
+
+    def combine(self, primitive: str, *operands: object) -> Any:
+        """A primitive on operands, some of them symbolic."""
+        if any(isinstance(operand, PointValue) for operand in operands):
+            return NotImplemented  # the scalar at a point knows what to do with its reflected operator
+        return arithmetic.combine(primitive, *operands)
+
+    def matrix_product(self, left: object, right: object) -> Any:
+        """``left @ right``."""
+        return contraction.matrix_product(left, right)
+
+    def ufunc(self, ufunc: Any, method: str, inputs: Sequence[object], keywords: Mapping[str, object]) -> Any:
+        """A NumPy function of symbolic arrays."""
+        return arithmetic.combine_ufunc(ufunc, method, inputs, keywords)
+
+    def view(self, array: Any, key: object) -> Any:
+        """``array[key]``."""
+        return views.view(array, key)
+
+    def transposed(self, array: SymbolicArray) -> PendingArray:
+        """``array.T``."""
+        return views.transposed(array)
+
+    def cast(self, operand: Any, dtype: str) -> Any:
+        """``operand`` converted to ``dtype``."""
+        return arithmetic.cast_any(operand, dtype)
+
+    def reduced(self, accumulate: str, array: SymbolicArray, axis: Any, keepdims: bool) -> Any:
+        """A reduction over axes."""
+        return contraction.reduce_array(accumulate, array, axis, keepdims)
+
+    def recorded(self, array: PendingArray, label: str) -> SymbolicTensor:
+        """The tensor that holds the cells of pending arithmetic."""
+        return arithmetic.record_elementwise(array.builder, array.element, array.extents, label)
+
+    def truth(self, value: Any) -> bool:
+        """``bool(value)``."""
+        return concrete.truth_of(value)
+
+    def integer(self, value: Any) -> int:
+        """``int(value)``."""
+        return concrete.integer_of(value)
+
+    def number(self, value: Any) -> float:
+        """``float(value)``."""
+        return concrete.number_of(value)
+
+    def length(self, value: Any) -> int:
+        """``len(value)``."""
+        return concrete.length_of(value)
+
+    def iterate(self, value: Any) -> Iterator[Any]:
+        """``iter(value)``."""
+        return concrete.iterate(value)

@@ -1,0 +1,105 @@
+"""Tracebacks that show the user's code only: the one place where the library's own frames are taken out.
+
+::
+
+    try:
+        ...
+    except Exception as error:
+        hide_library_frames(error)
+        raise                       # bare: this leaves the frame of the handler itself out, too
+
+An error that tcdsl raises on purpose says what is wrong in the user's terms, so the frames between the user's call and
+the place where it was noticed only stand in the way. ``TCDSL_FULL_TRACEBACK=1`` keeps them. A fault of the library
+itself, an exception of another class that the library's own code met, always keeps them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import ParamSpec, TypeVar
+
+from tcdsl.errors import TcdslError
+
+__all__ = ["hide_library_frames", "user_facing"]
+
+_PACKAGE = str(Path(__file__).parent) + os.sep
+# What the library calls: where such code raises, it was called wrongly, and that is for the library's authors to see.
+_CALLED_BY_THE_LIBRARY = frozenset(sys.stdlib_module_names) | {"islpy", "llvmlite", "numba", "numpy", "rich"}
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def user_facing(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Decorate a function of the public face: errors that leave it show no library frames."""
+
+    @functools.wraps(function)
+    def boundary(*arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
+        try:
+            return function(*arguments, **keywords)
+        except Exception as error:
+            hide_library_frames(error)
+            raise
+
+    return boundary
+
+
+def hide_library_frames(error: BaseException) -> None:
+    """Take the library's frames out of the traceback of ``error`` and of the exceptions that led to it.
+
+    To be followed by a bare ``raise``, which, unlike ``raise error``, does not add the handler's frame again.
+    """
+    if os.environ.get("TCDSL_FULL_TRACEBACK", "") not in ("", "0") or not _is_for_the_user(error):
+        return
+    seen: set[int] = set()
+    shown: BaseException | None = error
+    while shown is not None and id(shown) not in seen:
+        seen.add(id(shown))
+        # An exception that the library itself caught on the way is its own affair.
+        while shown.__context__ is not None and _was_caught_here(shown.__context__):
+            shown.__context__ = shown.__context__.__context__
+        shown.__traceback__ = _without_library(shown.__traceback__)
+        shown = shown.__cause__ or shown.__context__
+
+
+def _frames(traceback: TracebackType | None) -> list[TracebackType]:
+    entries = []
+    while traceback is not None:
+        entries.append(traceback)
+        traceback = traceback.tb_next
+    return entries
+
+
+def _is_library(frame: FrameType) -> bool:
+    name = frame.f_code.co_filename
+    return name.startswith(_PACKAGE) or name == contextlib.__file__
+
+
+def _is_for_the_user(error: BaseException) -> bool:
+    # Errors of tcdsl, and whatever the user's own functions raise while the library runs them.
+    if isinstance(error, TcdslError):
+        return True
+    frames = [entry.tb_frame for entry in _frames(error.__traceback__)]
+    last = max((k for k, frame in enumerate(frames) if _is_library(frame)), default=-1)
+    if last + 1 >= len(frames):
+        return False
+    called = str(frames[last + 1].f_globals.get("__name__", ""))
+    return called.partition(".")[0] not in _CALLED_BY_THE_LIBRARY
+
+
+def _was_caught_here(error: BaseException) -> bool:
+    return error.__traceback__ is not None and _is_library(error.__traceback__.tb_frame)
+
+
+def _without_library(traceback: TracebackType | None) -> TracebackType | None:
+    kept: TracebackType | None = None
+    for entry in reversed(_frames(traceback)):
+        if not _is_library(entry.tb_frame):
+            kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return kept

@@ -44,6 +44,10 @@ class AxisAccess:
     span: Span | None = None
     settled: bool = False
 
+    def place(self, inference: Inference) -> str:
+        """Where this is, in the user's words."""
+        return inference.place(self.tensor, self.axis, self.index)
+
 
 @dataclass(eq=False, slots=True)
 class Level:

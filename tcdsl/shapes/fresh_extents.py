@@ -75,7 +75,7 @@ def _require_no_negative_index(inference: Inference, access: AxisAccess, least: 
     algebra = inference.algebra
     if algebra.nonnegative(least):
         return
-    fact = f"{inference.place(access)} would begin at {inference.text(least)}, below 0"
+    fact = f"{access.place(inference)} would begin at {inference.text(least)}, below 0"
     hint = f"shift the index: `{inference.text(access.form - least)}`" if access.form is not None else ""
     if algebra.negative(least) and not any(map(algebra.negative, lengths)):
         inference.fault(fact, access.span, hint=hint)

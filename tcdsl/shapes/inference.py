@@ -4,8 +4,6 @@ found.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tcdsl.errors import Diagnostic, ShapeError, TcdslError, raise_diagnostics
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Constant, Expr, SizeValue, size_names
@@ -15,9 +13,6 @@ from tcdsl.shapes.contexts import sketch_sizes, statement_context
 from tcdsl.shapes.forms import Form
 from tcdsl.shapes.size_algebra import Interval, SizeAlgebra
 from tcdsl.shapes.sketch import Scope, Sketch
-
-if TYPE_CHECKING:
-    from tcdsl.shapes.accesses import AxisAccess
 
 __all__ = ["Inference"]
 
@@ -38,9 +33,9 @@ class Inference:
             return self.sketch.label or tensor
         return self.scope.tensor(tensor).label or tensor
 
-    def place(self, access: AxisAccess) -> str:
+    def place(self, tensor: str, axis: int, index: Expr) -> str:
         """Where an access is made: `` `n + k` on axis 0 of I``."""
-        return f"`{self.text(access.index)}` on axis {access.axis} of {self.label(access.tensor)}"
+        return f"`{self.text(index)}` on axis {axis} of {self.label(tensor)}"
 
     def fault(
         self, fact: str, span: Span | None, *notes: str, hint: str = "", kind: type[TcdslError] = ShapeError

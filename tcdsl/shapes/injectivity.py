@@ -141,7 +141,7 @@ def _require_apart(
         apart = apply("or_", apart, apply("le", algebra.expr(intervals[name].length), integer(1)))
     spans, strides = inference.text(span + 1), inference.text(stride)
     message = (
-        f"`=` writes each cell once, but {inference.place(access)} "
+        f"`=` writes each cell once, but {access.place(inference)} "
         f"meets cells again: its lower part spans {spans} cells, more than the stride {strides}"
     )
     inference.require(apart, f"{message}: {inference.values(span, stride)}", access.span)

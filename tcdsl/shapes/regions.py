@@ -178,7 +178,7 @@ def _check_bounded(inference: Inference, level: Level, region: Region) -> None:
 
 
 def _report_unbounded(inference: Inference, level: Level, name: str, sides: str) -> None:
-    places = [inference.place(access) for access in level.accesses if name in free_variables(access.index)]
+    places = [access.place(inference) for access in level.accesses if name in free_variables(access.index)]
     inference.fault(
         f"nothing bounds the index `{name}` from {sides}",
         None if level.reduction is None else level.reduction.span,

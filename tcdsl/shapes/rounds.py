@@ -199,7 +199,7 @@ class RoundSolver:
         access = accesses[0]
         fact = (
             f"the index `{name}` would take {self.inference.text(length)} values, a negative number, "
-            f"for {', '.join(dict.fromkeys(self.inference.place(access) for access in accesses))} to be in range"
+            f"for {', '.join(dict.fromkeys(access.place(self.inference) for access in accesses))} to be in range"
         )
         self.inference.require_nonnegative(length, fact, access.span)
 
@@ -207,7 +207,7 @@ class RoundSolver:
         unsolved = [name for name in self.variables if name not in self.solved]
         notes = [f"known: {self.inference.range_text(name, interval)}" for name, interval in self.solved.items()]
         notes += [
-            f"{self.inference.place(access)} leaves {' and '.join(sorted(names - self.solved.keys()))} open"
+            f"{access.place(self.inference)} leaves {' and '.join(sorted(names - self.solved.keys()))} open"
             for names, access in self._open
             if names - self.solved.keys()
         ]

@@ -72,7 +72,7 @@ def run_example(example: Example, module: ModuleType, folder: Path) -> str:
         if example.raises:
             raise AssertionError("the page says that this example raises, but it does not")
     lines = re.sub(re.escape(f"{folder.parent}/") + r"[0-9]+/", "", printed.getvalue()).splitlines()
-    return "".join(line.rstrip() + "\n" for line in lines)
+    return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
 
 
 def with_outputs(page: str, outputs: list[tuple[Example, str]]) -> str:

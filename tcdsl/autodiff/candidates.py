@@ -88,7 +88,11 @@ def _stored(statement: Statement, name: str) -> tuple[Tensor, Statement, Stateme
 
 
 def _bounds(points: isl.Set, count: int) -> tuple[Sequence[Expr], Sequence[Expr]]:
-    # The smallest box around the points: its lowest corner and its extents, 0 where there are no points.
+    # A box around the points: its lowest corner and its extents, 0 where there are no points. Not always the smallest
+    # one: the exact ends of `(i + j) % 2 == 0 and 2*i + j < N` have a piece for every remainder of every size.
+    if points.is_empty():
+        return [integer(0)] * count, [integer(0)] * count
+    points = points.remove_divs()
     lows, extents = [], []
     for k in range(count):
         low, high = points.dim_min(k), points.dim_max(k)

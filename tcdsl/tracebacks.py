@@ -29,6 +29,8 @@ from tcdsl.errors import TcdslError
 __all__ = ["hide_library_frames", "user_facing"]
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
+# Frames of context managers and cached properties stand between the library's own.
+_BETWEEN = (contextlib.__file__, functools.__file__)
 # What the library calls: where such code raises, it was called wrongly, and that is for the library's authors to see.
 _CALLED_BY_THE_LIBRARY = frozenset(sys.stdlib_module_names) | {"islpy", "llvmlite", "numba", "numpy", "rich"}
 
@@ -78,7 +80,7 @@ def _frames(traceback: TracebackType | None) -> list[TracebackType]:
 
 def _is_library(frame: FrameType) -> bool:
     name = frame.f_code.co_filename
-    return name.startswith(_PACKAGE) or name == contextlib.__file__
+    return name.startswith(_PACKAGE) or name in _BETWEEN
 
 
 def _is_for_the_user(error: BaseException) -> bool:

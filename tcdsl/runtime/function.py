@@ -215,6 +215,7 @@ def _decorate(function: Any, in_place: bool, oob: str) -> TensorFunction:
 def op(function: Callable[..., Any], /) -> TensorFunction: ...
 @overload
 def op(*, oob: str = "check") -> Callable[[Callable[..., Any]], TensorFunction]: ...
+@user_facing
 def op(function: Any = None, /, *, oob: str = "check") -> Any:
     """Define an operation: arrays in, new arrays out, differentiable.
 
@@ -229,7 +230,7 @@ def op(function: Any = None, /, *, oob: str = "check") -> Any:
     the point out, ``"clamp"`` moves it to the nearest end.
     """
     if function is None:
-        return lambda inner: _decorate(inner, False, oob)
+        return functools.partial(_decorate, in_place=False, oob=oob)
     return _decorate(function, False, oob)
 
 
@@ -237,6 +238,7 @@ def op(function: Any = None, /, *, oob: str = "check") -> Any:
 def cd(function: Callable[..., Any], /) -> TensorFunction: ...
 @overload
 def cd(*, oob: str = "check") -> Callable[[Callable[..., Any]], TensorFunction]: ...
+@user_facing
 def cd(function: Any = None, /, *, oob: str = "check") -> Any:
     """Define code: assignments that change arrays in place, such as an optimizer's update.
 
@@ -250,5 +252,5 @@ def cd(function: Any = None, /, *, oob: str = "check") -> Any:
     nothing.
     """
     if function is None:
-        return lambda inner: _decorate(inner, True, oob)
+        return functools.partial(_decorate, in_place=True, oob=oob)
     return _decorate(function, True, oob)

@@ -102,7 +102,7 @@ def test_small_work_stays_on_one_thread() -> None:
         ("matmul", 200): Launch(kernel.nests[0], 1).row({"N": 200, "M": 200, "P": 200}, 2),
         ("matmul", 3): Launch(kernel.nests[0], 1).row({"N": 3, "M": 1000, "P": 1000}, 2),
         ("exp", 1000): Launch(costly, 1).row({"N": 1000}, 2),
-        ("exp", 40000): Launch(costly, 1).row({"N": 40000}, 2),
+        ("exp", 100000): Launch(costly, 1).row({"N": 100000}, 2),
         ("one", 200): Launch(kernel.nests[0], 1).row({"N": 200, "M": 200, "P": 200}, 1),
     }
     blocks = {case: row[3] for case, row in rows.items()}
@@ -111,6 +111,6 @@ def test_small_work_stays_on_one_thread() -> None:
         ("matmul", 200): 8,
         ("matmul", 3): 3,
         ("exp", 1000): 1,
-        ("exp", 40000): 8,
+        ("exp", 100000): 8,
         ("one", 200): 1,
     }

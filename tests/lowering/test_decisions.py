@@ -52,7 +52,7 @@ def innermost(nodes: tuple[Node, ...]) -> list[Loop]:
     ],
 )
 def test_text_of_kernels(name: str, golden: Golden) -> None:
-    golden(f"loops/{name}", format_kernel(lower(parse_program(CASES[name].text))))
+    golden(f"lowering/{name}", format_kernel(lower(parse_program(CASES[name].text))))
 
 
 def test_updates_happen_in_place() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import warnings
 
 __all__ = ["expression_text", "module_text"]
 
@@ -15,8 +16,11 @@ def module_text(module: ast.Module) -> str:
     ast.fix_missing_locations(module)
     if sys.version_info >= (3, 14):
         return ast.unparse(module) + "\n"
-    import astor
-    from astor.source_repr import split_lines
+    with warnings.catch_warnings():
+        # From Python 3.12 on, importing astor warns of the old node classes that it still knows.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import astor
+        from astor.source_repr import split_lines
 
     return str(astor.to_source(module, pretty_source=lambda parts: "".join(split_lines(parts, maxline=_WIDTH))))
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DtypeError, ShapeError
-from tcdsl.frontend.session import Session, session_of
+from tcdsl.frontend.declarations import Unwritten
+from tcdsl.frontend.session import Poison, Session, StagingStopped, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.values import Value, apply_primitive, cast_value, recognize, store_value, stored_dtype
 from tcdsl.ir.build import apply, integer
@@ -61,6 +62,10 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             return Value.of(operand), ()
         case np.ndarray():
             return element_of(session.capture(operand), session)
+        case Unwritten():
+            raise operand.fault()
+        case Poison():
+            raise StagingStopped
         case _:
             raise session.fault(
                 DtypeError,

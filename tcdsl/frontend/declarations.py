@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.environment import UNBOUND, Declared, Fresh
 from tcdsl.frontend.session import session_of
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
@@ -51,7 +51,11 @@ class Unwritten:
         self._name = name
 
     def _read(self, *_: object) -> Any:
-        raise session_of("a decorated function").fault(
+        raise self.fault()
+
+    def fault(self) -> TcdslError:
+        """The error of reading the name."""
+        return session_of("a decorated function").fault(
             DslSyntaxError,
             f"`{self._name}` is read before anything is written to it",
             f"a name that the function writes is its own: write it first, or make `{self._name}` a parameter",

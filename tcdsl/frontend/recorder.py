@@ -75,7 +75,10 @@ class Recorder:
             value = scope.own(parameter.arg)
             if parsed is not None and isinstance(value, SymbolicArray):
                 bind = partial(bind_dimensions, scope, value, parameter.arg, parsed[0], parsed[1], found)
-                self._guarded(session, bind)
+                if isinstance(self._guarded(session, bind), Poison):
+                    # What the annotation would have bound is missing because of this fault alone.
+                    names = annotation_names(annotations[parameter.arg])
+                    found.update({name: Poison() for name in names if name not in found})
         values = [found.get(name, self._before_first_write(scope, name)) for name in self._rewritten.fresh_names]
         return values[0] if len(values) == 1 else tuple(values)
 

@@ -238,7 +238,10 @@ def _compare(name: str, values: Sequence[Value], span: Span | None) -> Value:
 
 
 def _widened(value: Value, other: Value) -> Value:
-    # A Python int out of range of the other's integer type is compared as the number that it is, as NumPy 2 does.
+    # A Python int out of range of the other's integer type is compared as the number that it is, as NumPy 2 does; one
+    # that staging does not know (an argument, a size, an index variable) may be out of range.
+    if value.weak == "int" and value.number is None and other.weak is None and is_integer(other.logical):
+        return cast_value(value, "int64")
     number = other.number
     if isinstance(number, int) and not isinstance(number, bool) and is_integer(value.logical) and value.weak is None:
         ends = np.iinfo(value.logical)

@@ -14,6 +14,7 @@ from tcdsl.ir.sizes import evaluate_size
 from tcdsl.runtime.arguments import Call, tensor_argument
 from tcdsl.runtime.execution import Executable
 from tcdsl.runtime.memory import check_written
+from tcdsl.runtime.narrowing import NarrowedInteger, check_narrowed
 from tcdsl.runtime.structure import Structure
 
 __all__ = ["Entry", "Traced"]
@@ -40,6 +41,7 @@ class Entry:
     guards: tuple[Any, ...]
     readings: tuple[Any, ...]
     constants: Mapping[int | str, Any]
+    narrowed: tuple[NarrowedInteger, ...] = ()
     hits: int = 0
     guarded: set[tuple[tuple[int, ...], ...]] = field(default_factory=set)
 
@@ -61,7 +63,11 @@ class Entry:
                 if array.dtype != tensor.dtype or array.ndim != len(tensor.shape):
                     return None
                 arrays.append(array)
-        return arrays if self.serves(arrays) else None
+        if not self.serves(arrays):
+            return None
+        if self.narrowed:
+            check_narrowed(self.narrowed, self.executable.program, arrays, self.executable.sizes(arrays))
+        return arrays
 
     def run(self, arrays: list[np.ndarray], call: Call | None = None) -> Any:
         """Run on the program's inputs and put the results into their structure."""

@@ -46,6 +46,7 @@ class RepeatedCall:
         self.usable = (
             all(isinstance(source, int) for source in entry.inputs)
             and not entry.constants
+            and not entry.narrowed
             and len(places) == len(call.arguments)
             and all(kind in (np.ndarray, float, int) for kind, _ in (*self._kinds, *self._keyword_kinds.values()))
             # Defaults of keywords would have to be filled in: the long way does that.

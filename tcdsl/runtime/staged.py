@@ -23,6 +23,7 @@ from tcdsl.ir.program import Program
 from tcdsl.runtime.arguments import Argument, Call, Signature
 from tcdsl.runtime.entries import Entry, Traced
 from tcdsl.runtime.execution import COMPILING, Executable
+from tcdsl.runtime.narrowing import narrowed_integers
 from tcdsl.runtime.repeated import RepeatedCall
 
 __all__ = ["CacheInfo", "StagedFunction", "symbolic_argument"]
@@ -127,13 +128,20 @@ class StagedFunction(ABC):
                     if str(argument.place) in needed.parameters:
                         constants[argument.place] = argument.given
                 continue
+            program = traced.program
+            numbers = {
+                tensor.name
+                for tensor, k in zip(program.inputs, sources, strict=False)
+                if call.arguments[k].weak == "int"
+            }
             return Entry(
-                Executable(traced.program),
+                Executable(program),
                 traced.structure,
                 (*sources, *session.captured),
                 tuple(session.guards),
                 traced.readings,
                 constants,
+                narrowed_integers(program, numbers),
             )
 
     def size_names(self, label: str) -> Sequence[str | None]:

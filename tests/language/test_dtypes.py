@@ -1,0 +1,470 @@
+"""Element types: promotion, weak numbers, sums, stores, and the rules that differ by type, in compiled code."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import cd, op
+
+DTYPES = [
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+]  # fmt: skip
+NUMBERS = DTYPES[1:]
+PAIRS = list(itertools.product(NUMBERS, NUMBERS))
+
+
+def sample(dtype: str) -> np.ndarray:
+    return np.array([1, 0, 2, 3]).astype(dtype)
+
+
+def divisor(dtype: str) -> np.ndarray:
+    return np.array([3, 2, 1, 2]).astype(dtype)
+
+
+def agrees(found: Any, wanted: Any) -> None:
+    assert np.asarray(found).dtype == np.asarray(wanted).dtype
+    np.testing.assert_allclose(found, wanted, rtol=2e-3 if np.asarray(wanted).dtype == "float16" else 1e-6)
+
+
+# -- which types there are -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_listed_type_is_taken_and_given_back(dtype: str) -> None:
+    @op
+    def copied(x):
+        y[i] = x[i]
+        return y
+
+    agrees(copied(sample(dtype)), sample(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128", "S1", "U1", "O", "datetime64[s]", "longdouble"])
+def test_other_types_are_errors(dtype: str) -> None:
+    @op
+    def same(x):
+        return x
+
+    with pytest.raises(tc.DtypeError, match=r"has the element type .*, which tcdsl does not handle"):
+        same(np.zeros(2, dtype))
+
+
+def test_float16_is_storage_only_and_computes_in_float32() -> None:
+    @op
+    def chained(x):
+        y[i] = (x[i] * 60000.0) / 60000.0
+        return y
+
+    @op
+    def total(x):
+        t[()] += x[i]
+        return t
+
+    # 120000 is out of float16's range: the product in between is a float32.
+    agrees(chained(np.array([2.0], np.float16)), np.array([2.0], np.float16))
+    # In float16 a sum of ones stops at 2048.
+    agrees(total(np.ones(4000, np.float16)), np.float16(4000))
+
+
+# -- promotion -----------------------------------------------------------------------------------------------
+
+
+@op
+def arithmetic(a, b):
+    s[i] = a[i] + b[i]
+    d[i] = a[i] - b[i]
+    p[i] = a[i] * b[i]
+    q[i] = a[i] / b[i]
+    return s, d, p, q
+
+
+@op
+def integral(a, b):
+    f[i] = a[i] // b[i]
+    m[i] = a[i] % b[i]
+    e[i] = b[i] ** a[i]
+    return f, m, e
+
+
+@op
+def compared(a, b):
+    return a < b, a <= b, a == b, a != b, a >= b, a > b
+
+
+@pytest.mark.parametrize(("left", "right"), PAIRS)
+def test_the_type_of_arithmetic_is_that_of_numpy_for_every_pair_of_types(left: str, right: str) -> None:
+    a, b = sample(left), divisor(right)
+    with np.errstate(all="ignore"):
+        wanted = (a + b, a - b, a * b, a / b, a // b, a % b, b**a)
+    found = (*arithmetic.interpret(a, b), *integral.interpret(a, b))
+    for one, other in zip(found, wanted, strict=True):
+        if other.dtype.kind == "f" and {left, right} & {"float16"} and other.dtype == "float16":
+            assert one.dtype == "float16"
+        elif np.asarray(a / b).dtype == "float16" and other is wanted[3]:
+            # Division: small integers give float16 or float32 in NumPy, float64 where only integers meet here.
+            assert one.dtype == "float64"
+        elif other is wanted[3] and np.result_type(left, right).kind in "iu":
+            assert one.dtype == "float64"
+        else:
+            agrees(one, other)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("int8", "uint8"),
+        ("int64", "uint64"),
+        ("float16", "int16"),
+        ("uint8", "float32"),
+        ("float32", "int32"),
+        ("uint32", "int16"),
+    ],
+)
+def test_compiled_code_gives_the_types_of_numpy(left: str, right: str) -> None:
+    a, b = sample(left), divisor(right)
+    wanted = (a + b, a * b, a // b, a % b, b**a)
+
+    @op
+    def f(a, b):
+        s[i] = a[i] + b[i]
+        p[i] = a[i] * b[i]
+        f[i] = a[i] // b[i]
+        m[i] = a[i] % b[i]
+        e[i] = b[i] ** a[i]
+        return s, p, f, m, e
+
+    for one, other in zip(f(a, b), wanted, strict=True):
+        agrees(one, other)
+
+
+@pytest.mark.parametrize(("left", "right"), PAIRS)
+def test_comparisons_of_every_pair_of_types_give_bool(left: str, right: str) -> None:
+    a, b = sample(left), divisor(right)
+    for one, other in zip(compared.interpret(a, b), (a < b, a <= b, a == b, a != b, a >= b, a > b), strict=True):
+        agrees(one, other)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("number", [2, 2.5, True])
+def test_python_scalars_are_weak_wherever_they_come_from(dtype: str, number: Any) -> None:
+    @op
+    def f(x, argument, *, configured):
+        y[i] = x[i] + number
+        z[i] = x[i] + argument
+        w[i] = x[i] + configured
+        return y, z, w, x + number
+
+    for found in f.interpret(sample(dtype), number, configured=number):
+        agrees(found, sample(dtype) + number)
+
+
+def test_sizes_and_index_variables_are_weak() -> None:
+    @op
+    def f(x):
+        N = x.shape[0]
+        y[i] = x[i] * N
+        z[i] = x[i] + i
+        w[i] = x[i] / N
+        v[i] = i * i, i < N
+        return y, z, w, v, x * N
+
+    for dtype in ("float32", "int16", "float16"):
+        x = sample(dtype)
+        found = f(x)
+        agrees(found[0], x * 4)
+        agrees(found[1], x + np.arange(4, dtype=dtype))
+        agrees(found[4], x * 4)
+        assert found[2].dtype == ("float64" if dtype == "int16" else dtype)
+        np.testing.assert_allclose(found[2], x / 4, rtol=1e-3)
+    # Without anything to meet they are what Python's integers are for NumPy.
+    agrees(found[3], np.arange(4) ** 2)
+
+
+def test_numpy_scalars_keep_their_type() -> None:
+    @op
+    def f(x, s):
+        return x + s
+
+    x = np.ones(2, np.float32)
+    for scalar in (np.float64(2), np.float32(2), np.int8(2), np.int64(2), np.bool_(True), np.float16(2)):
+        agrees(f.interpret(x, scalar), x + scalar)
+    assert f(x, np.float64(2)).dtype == np.float64
+
+
+def test_a_python_integer_that_does_not_fit_is_an_error() -> None:
+    @op
+    def f(x):
+        y[i] = x[i] + 300
+        return y
+
+    @op
+    def whole(x):
+        return x * -1
+
+    with pytest.raises(tc.DtypeError, match="the integer 300 does not fit in int8"):
+        f(np.ones(3, np.int8))
+    with pytest.raises(tc.DtypeError, match="the integer -1 does not fit in uint8"):
+        whole(np.ones(3, np.uint8))
+    agrees(f(np.ones(3, np.int16)), np.full(3, 301, np.int16))
+
+
+def test_a_run_time_integer_that_does_not_fit_is_an_error() -> None:
+    @op
+    def f(x, n):
+        y[i] = x[i] + n
+        return y
+
+    agrees(f(np.ones(3, np.int8), 100), np.full(3, 101, np.int8))
+    for attempt in (f, f.interpret):
+        with pytest.raises(tc.DtypeError, match="the integer 300 does not fit in int8"):
+            attempt(np.ones(3, np.int8), 300)
+    agrees(f(np.ones(3, np.int8), 100), np.full(3, 101, np.int8))
+
+    @op
+    def computed(x, *, n):
+        return x * (2 - n)
+
+    agrees(computed.interpret(np.ones(3, np.uint8), n=1), np.ones(3, np.uint8))
+    with pytest.raises(tc.DtypeError, match="the integer -1 does not fit in uint8"):
+        computed.interpret(np.ones(3, np.uint8), n=3)
+
+
+def test_integers_wrap_around_as_in_numpy() -> None:
+    @op
+    def f(x):
+        return x + x, x * x, -x
+
+    x = np.array([100, -128, 127], np.int8)
+    for one, other in zip(f(x), (x + x, x * x, -x), strict=True):
+        agrees(one, other)
+
+
+# -- sums and products ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums_and_products_of_bool_and_small_integers_are_64_bit(dtype: str) -> None:
+    @op
+    def f(x):
+        s[i] += x[i, k]
+        p[i] *= x[i, k]
+        r[i] = sum(x[i, k])
+        q[i] = 1 * prod(x[i, k])
+        return s, p, r, q, x.sum(axis=1), x.prod(axis=1)
+
+    x = np.array([[1, 2, 3], [3, 1, 1]]).astype(dtype)
+    total, product = x.sum(axis=1), x.prod(axis=1)
+    for one, other in zip(f.interpret(x), (total, product, total, product, total, product), strict=True):
+        agrees(one, other)
+
+
+def test_a_sum_of_small_integers_does_not_overflow() -> None:
+    @op
+    def f(x):
+        s[()] += x[i]
+        return s
+
+    agrees(f(np.full(1000, 127, np.int8)), np.int64(127000))
+    agrees(f(np.ones(1000, bool)), np.int64(1000))
+
+
+def test_bool_counts_as_an_integer_in_sums_and_differences() -> None:
+    @op
+    def f(a, b):
+        y[i] = a[i] + b[i]
+        z[i] = a[i] - b[i]
+        return y, z, a + b, a - b
+
+    a, b = np.array([True, True, False]), np.array([True, False, True])
+    s, d = np.array([2, 1, 1]), np.array([0, 1, -1])
+    for one, other in zip(f(a, b), (s, d, s, d), strict=True):
+        agrees(one, other)
+    x = np.array([1, 2, 3], np.int8)
+    for one, other in zip(f.interpret(a, x), (a + x, a - x, a + x, a - x), strict=True):
+        agrees(one, other)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bool_takes_the_other_factors_type_in_a_product(dtype: str) -> None:
+    @op
+    def f(a, x):
+        y[i] = a[i] * x[i]
+        z[i] = x[i] * a[i]
+        return y, z, a * x
+
+    a = np.array([True, False, True, False])
+    for found in f.interpret(a, sample(dtype)):
+        agrees(found, np.where(a, sample(dtype), np.zeros(1, dtype)))
+
+
+# -- stores --------------------------------------------------------------------------------------------------
+
+
+@cd
+def store(target, x):
+    target[i] = x[i]
+
+
+@cd
+def store_whole(target, x):
+    target = x
+
+
+@pytest.mark.parametrize("statement", [store, store_whole], ids=["indexed", "whole"])
+@pytest.mark.parametrize("target", DTYPES)
+@pytest.mark.parametrize("source", DTYPES)
+def test_stores_follow_numpys_same_kind_rule(statement: Any, source: str, target: str) -> None:
+    memory = np.zeros(4, target)
+    if np.can_cast(source, target, "same_kind"):
+        (found,) = statement.interpret(memory, sample(source))
+        agrees(found, sample(source).astype(target))
+    else:
+        with pytest.raises(tc.DtypeError, match=f"a tensor of {target} cannot hold {source} values"):
+            statement.interpret(memory, sample(source))
+
+
+def test_real_is_the_floating_type_written() -> None:
+    @op
+    def f(x):
+        y = tc.output(4)
+        y[i] = x[i]
+        return y
+
+    @op
+    def annotated(x):
+        N = x.shape[0]
+        y: real[N]
+        y[i] = x[i]
+        return y
+
+    for function in (f, annotated):
+        for dtype in ("float16", "float32", "float64"):
+            agrees(function.interpret(sample(dtype)), sample(dtype))
+    for dtype in ("int8", "int64", "bool"):
+        agrees(annotated.interpret(sample(dtype)), sample(dtype).astype(np.float64))
+
+
+def test_real_parameters_are_of_any_floating_type() -> None:
+    @op
+    def f(x: "real[N]"):  # noqa: UP037
+        return x * N
+
+    for dtype in ("float32", "float64"):
+        assert f.interpret(sample(dtype)).dtype == dtype
+    with pytest.raises(tc.DtypeError, match="`x` is int64, not a floating type"):
+        f.interpret(np.arange(3))
+
+
+# -- maxima, minima, positions -------------------------------------------------------------------------------
+
+
+def test_max_and_min_propagate_nan() -> None:
+    @op
+    def f(x, y):
+        a[i] = max(x[i, k])
+        b[i] = min(x[i, k])
+        c[i] >>= x[i, k]
+        d[i] <<= x[i, k]
+        e[i, k] = max(x[i, k], y[i, k])
+        g[i, k] = min(x[i, k], y[i, k])
+        return a, b, c, d, e, g, x.max(axis=1), x.min(axis=1)
+
+    x = np.array([[1.0, np.nan, 3.0], [2.0, 5.0, -1.0], [np.nan, 1.0, 2.0]])
+    y = np.array([[np.nan, 0.0, 4.0], [2.0, np.nan, 0.0], [1.0, 1.0, np.nan]])
+    high, low = x.max(1), x.min(1)
+    wanted = (high, low, high, low, np.maximum(x, y), np.minimum(x, y), high, low)
+    for found in (f(x, y), f.interpret(x, y)):
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_argmax_and_argmin_take_the_first() -> None:
+    @op
+    def f(x):
+        a[i] = argmax(x[i, k])
+        b[i] = argmin(x[i, k])
+        return a, b
+
+    x = np.array([[1.0, 3.0, 3.0, 1.0], [2.0, 2.0, 2.0, 2.0], [0.0, -1.0, -1.0, 0.0]])
+    high, low = x.argmax(1), x.argmin(1)
+    for found in (f(x), f.interpret(x)):
+        for one, other in zip(found, (high, low), strict=True):
+            agrees(one, other)
+
+
+@pytest.mark.parametrize("dtype", [name for name in DTYPES if np.dtype(name).kind in "iub"])
+def test_bitwise_operators_on_integers_are_those_of_numpy(dtype: str) -> None:
+    @op
+    def f(a, b):
+        r[i] = a[i] & b[i]
+        s[i] = a[i] | b[i]
+        t[i] = a[i] ^ b[i]
+        u[i] = ~a[i]
+        return r, s, t, u
+
+    a, b = np.array([5, 0, 127, 1]).astype(dtype), np.array([3, 1, 64, 0]).astype(dtype)
+    for one, other in zip(f.interpret(a, b), (a & b, a | b, a ^ b, ~a), strict=True):
+        agrees(one, other)
+
+
+@pytest.mark.parametrize("dtype", [name for name in NUMBERS if np.dtype(name).kind in "iu"])
+def test_shifts_of_integers_are_those_of_numpy(dtype: str) -> None:
+    @op
+    def f(a, b):
+        r[i] = a[i] << b[i]
+        s[i] = a[i] >> b[i]
+        return r, s
+
+    a, b = np.array([5, 1, 100, 1]).astype(dtype), np.array([1, 0, 2, 6]).astype(dtype)
+    for one, other in zip(f.interpret(a, b), (a << b, a >> b), strict=True):
+        agrees(one, other)
+
+
+def test_compiled_bitwise_operators() -> None:
+    @op
+    def f(a, b):
+        return a & b, a | b, a ^ b, ~a, a << b, a >> b
+
+    a, b = np.array([-5, 0, 127, 1], np.int32), np.array([3, 1, 5, 0], np.int32)
+    for one, other in zip(f(a, b), (a & b, a | b, a ^ b, ~a, a << b, a >> b), strict=True):
+        agrees(one, other)
+
+
+def test_bitwise_operators_of_floats_are_errors() -> None:
+    @op
+    def f(a, b):
+        r[i] = a[i] & b[i]
+        return r
+
+    with pytest.raises(tc.DtypeError, match="`&` takes integers or truth values, not float64"):
+        f(np.ones(3), np.ones(3))
+
+
+def test_run_time_integers_are_compared_as_the_numbers_that_they_are() -> None:
+    @op
+    def f(x, n):
+        y[i] = x[i] < n
+        z[i] = n == x[i]
+        return y, z, x >= n
+
+    for dtype, number in [("int8", 300), ("int8", -1), ("uint8", -1), ("uint64", -1), ("int16", 7)]:
+        x = np.array([0, 7, 100]).astype(dtype)
+        for one, other in zip(f.interpret(x, number), (x < number, number == x, x >= number), strict=True):
+            agrees(one, other)
+    agrees(f(np.array([0, 7], np.uint8), 300)[0], np.array([True, True]))
+
+
+def test_a_wrong_type_is_one_fault_even_where_its_sizes_are_used() -> None:
+    @op
+    def f(x: "float32[N]"):  # noqa: UP037
+        y[i] = x[i] * N
+        return y + x * N
+
+    with pytest.raises(tc.DtypeError, match="`x` is float64, not float32") as caught:
+        f.interpret(np.ones(3))
+    assert len(caught.value.diagnostics) == 1

@@ -172,6 +172,7 @@ class Recorder:
                 return self._guarded(
                     session, lambda: current.become(store_elementwise(current.value(), "assign", value))
                 )
+            self._require_memory(session, name, current, value)
         value = materialized(value, name)
         if self._in_place and isinstance(value, SymbolicTensor):
             # A fresh name declares a tensor of its own: what it holds does not follow later stores to the original.
@@ -191,6 +192,18 @@ class Recorder:
         return self._guarded(
             session, lambda: self._stored(current, store_elementwise(current.value(), AUGMENTED[kind], value))
         )
+
+    def _require_memory(self, session: Session, name: str, current: object, value: object) -> None:
+        # Storing an array into a parameter that was given as a number would change nothing that the caller has.
+        arguments = self._rewritten.definition.args
+        parameter = any(name == each.arg for each in (*arguments.posonlyargs, *arguments.args))
+        number = isinstance(current, SymbolicNumber | bool | int | float)
+        if parameter and number and isinstance(value, SymbolicArray):
+            raise session.fault(
+                DtypeError,
+                f"`{name}` is a number, but an array is stored into it",
+                f"pass an array for `{name}`, or give what is computed here a name of its own",
+            )
 
     def annotate(self, number: int, thunks: Thunks) -> Any:
         """``O: real[N, X]``: declares a target, or binds the extents of a tensor that exists."""

@@ -51,6 +51,10 @@ class Reading:
         """Whether staging would see the same value now; arrays are inputs, so only that it is still one."""
         return _same(self.seen, self.current())
 
+    def renewed(self) -> Reading:
+        """The same name with the value that it holds now."""
+        return replace(self, seen=_snapshot(self.current()))
+
 
 @dataclass(frozen=True, slots=True)
 class _Instance:

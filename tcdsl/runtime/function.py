@@ -126,6 +126,8 @@ class TensorFunction:
         return cache[key]
 
     def __reduce__(self) -> Any:
+        if self._receiver is not None:
+            return (getattr, (self._receiver, self.function.__name__))
         return (_by_name, (self.function.__module__, self.function.__qualname__))
 
     def __repr__(self) -> str:

@@ -29,12 +29,7 @@ class DerivedFunction:
     ) -> None:
         from tcdsl.runtime.tracing import GradientStaging
 
-        if isinstance(function, TensorFunction) and function.in_place:
-            raise Diagnostic(
-                DifferentiationError,
-                f"`{function.__name__}` is a @cd function: it changes memory and has no gradient",
-                hint="write an @op that returns the new values",
-            ).error()
+        _require_values(function)
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.argnums = argnums
@@ -99,6 +94,15 @@ class DerivedFunction:
         return f"<{kind} of {_name_of(self.function)} by {self.argnums}>"
 
 
+def _require_values(function: Callable[..., Any]) -> None:
+    if isinstance(function, TensorFunction) and function.in_place:
+        raise Diagnostic(
+            DifferentiationError,
+            f"`{function.__name__}` is a @cd function: it changes memory and has no gradient",
+            hint="write an @op that returns the new values",
+        ).error()
+
+
 def _name_of(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
@@ -129,6 +133,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """
     from tcdsl.runtime.tracing import PullbackStaging
 
+    _require_values(fun)
     staging = (
         _pullbacks(fun, has_aux) if isinstance(fun, TensorFunction | DerivedFunction) else PullbackStaging(fun, has_aux)
     )

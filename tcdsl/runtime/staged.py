@@ -87,12 +87,14 @@ class StagedFunction(ABC):
 
     def entry(self, call: Call) -> tuple[Entry, list[np.ndarray]]:
         """The staged program that serves ``call``, and the program's inputs."""
-        for found in tuple(self._entries.get(call.key, ())):
-            arrays = found.arrays(call)
-            if arrays is not None:
-                found.hits += 1
-                return found, arrays
+        served = self._served(call)
+        if served is not None:
+            return served
         with self._lock, COMPILING:
+            # Another thread may have staged it in the meantime.
+            served = self._served(call)
+            if served is not None:
+                return served
             self._misses += 1
             made = self._stage(call)
             self._entries.setdefault(call.key, []).insert(0, made)
@@ -100,6 +102,14 @@ class StagedFunction(ABC):
         if arrays is None:
             raise RuntimeError(f"the program staged for {self.title} does not serve the call that it was staged for")
         return made, arrays
+
+    def _served(self, call: Call) -> tuple[Entry, list[np.ndarray]] | None:
+        for found in tuple(self._entries.get(call.key, ())):
+            arrays = found.arrays(call)
+            if arrays is not None:
+                found.hits += 1
+                return found, arrays
+        return None
 
     def _stage(self, call: Call) -> Entry:
         constants: dict[int | str, Any] = {}
@@ -139,7 +149,9 @@ class StagedFunction(ABC):
                 traced.structure,
                 (*sources, *session.captured),
                 tuple(session.guards),
-                traced.readings,
+                # What the function itself changed while it was staged, such as a list that it appends to, is no reason
+                # to stage it again.
+                tuple(reading if reading.unchanged() else reading.renewed() for reading in traced.readings),
                 constants,
                 narrowed_integers(program, numbers),
             )

@@ -16,6 +16,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Access, Assertion, Neutral, Program, Statement, Tensor
+from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
 
 __all__ = ["adjoint", "gradient"]
 
@@ -36,6 +37,7 @@ def adjoint(
     """
     chosen = chosen_outputs(program, outputs)
     check_inputs(program, wrt)
+    original, program = program, with_equal_sizes(program)
     work = Reverse(program, wrt)
     seeds = []
     for output in chosen:
@@ -45,7 +47,8 @@ def adjoint(
         seeds.append(seed)
         _seed(work, output, seed)
     found = _pull_back(work, wrt)
-    return _finished(work, wrt, found, tuple(seeds), program.assertions, keep_outputs)
+    result = _finished(work, wrt, found, tuple(seeds), program.assertions, keep_outputs)
+    return with_own_sizes(result, original)
 
 
 def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool = True) -> Program:
@@ -56,6 +59,7 @@ def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool = True) ->
     """
     check_inputs(program, wrt)
     [output] = chosen_outputs(program, program.outputs[:1])
+    original, program = program, with_equal_sizes(program)
     work = Reverse(program, wrt)
     declared = program.tensor(output)
     assertions = list(program.assertions)
@@ -73,7 +77,7 @@ def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool = True) ->
         domain = Domain.from_set(box(cells, declared.shape))
         work.contributions.add(output, Statement(target, "add", Neutral(), value, domain))
     found = _pull_back(work, wrt)
-    return _finished(work, wrt, found, (), tuple(assertions), keep_outputs)
+    return with_own_sizes(_finished(work, wrt, found, (), tuple(assertions), keep_outputs), original)
 
 
 def _seed(work: Reverse, output: str, seed: Tensor) -> None:

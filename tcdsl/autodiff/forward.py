@@ -27,6 +27,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, reads
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Start, Statement, Tensor
+from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
 
 __all__ = ["tangent"]
 
@@ -47,6 +48,7 @@ def tangent(
     """
     chosen = chosen_outputs(program, outputs)
     check_inputs(program, wrt)
+    original, program = program, with_equal_sizes(program)
     work = _Forward(program, wrt)
     directions = []
     for name in wrt:
@@ -64,7 +66,7 @@ def tangent(
         if own is None or own in found or own in {direction.name for direction in directions}:
             own = work.copied(name, own)
         found.append(own)
-    return simplify(
+    result = simplify(
         Program(
             name=f"{program.name}_tangent",
             inputs=(*program.inputs, *directions),
@@ -76,6 +78,7 @@ def tangent(
             assertions=program.assertions,
         )
     )
+    return with_own_sizes(result, original)
 
 
 class _Forward(Derivative):

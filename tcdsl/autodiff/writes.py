@@ -35,7 +35,8 @@ def writes_each_cell_once(statement: Statement) -> bool:
     """
     if statement.unique or target_variables(statement) == statement.domain.variables:
         return True
-    return statement.accumulate == "assign" and not affine_target(statement)
+    of_variables = all(map(is_affine_index, statement.target.indices))
+    return statement.accumulate == "assign" and of_variables and not affine_target(statement)
 
 
 def cell_map(points: isl.Set, indices: Sequence[Expr]) -> isl.Map:

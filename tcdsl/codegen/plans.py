@@ -30,8 +30,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _ALIGNMENT = 64
 _POOLED_BYTES = 1 << 18  # Temporaries up to this many bytes stay allocated between calls.
 # Points below which waking threads (2 to 60 microseconds; a time slice, 20 milliseconds, where other programs keep the
-# cores busy) costs more than it saves: about 200 microseconds of work on one core. A point that calls a function of the C
-# library counts as many.
+# cores busy) costs more than it saves: about 200 microseconds of work on one core. A point that calls a function of the
+# C library counts as many.
 _SERIAL_WORK = 1 << 20
 _LIBRARY_CALL = 16
 _QUICK = frozenset(("floor", "ceil", "round", "sqrt", "recip", "recip_sqrt", "div"))

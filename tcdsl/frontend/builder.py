@@ -16,6 +16,7 @@ from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Size, Statement, Tensor
 from tcdsl.ir.span import Span
 from tcdsl.shapes.affine import NotAffine, condition_set, universe
+from tcdsl.shapes.equal_sizes import with_equal_sizes
 from tcdsl.shapes.ranges import resolve
 from tcdsl.shapes.sketch import Sketch
 
@@ -63,6 +64,11 @@ class ProgramBuilder:
         self._inputs.append(tensor)
         self._declared[name] = tensor
         return SymbolicTensor(self, name, dtype, tuple(shape), label)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The inputs so far."""
+        return tuple(self._inputs)
 
     def opaque_size(self, expr: Expr) -> Expr:
         """A name for an expression of sizes that domains cannot hold; ``N * M`` is called ``N_times_M``."""
@@ -169,7 +175,7 @@ class ProgramBuilder:
 
     def program(self, outputs: Sequence[str], updates: Sequence[tuple[str, str]] = ()) -> Program:
         """The program so far, returning ``outputs`` and writing ``updates``."""
-        return Program(
+        program = Program(
             self.name,
             tuple(self._inputs),
             tuple(self._sizes.values()),
@@ -179,6 +185,7 @@ class ProgramBuilder:
             tuple(updates),
             tuple(self._assertions),
         )
+        return with_equal_sizes(program, inputs=False)
 
 
 def _non_negative(expr: Expr) -> bool:

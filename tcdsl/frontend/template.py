@@ -49,13 +49,15 @@ def _with_closure(
         kwarg=None,
         defaults=[],
     )
+    # Inside the factory the definition must not bind the function's own name, which its body may mean.
+    definition.name = "rewritten"
     factory = ast.FunctionDef(
         name="factory", args=empty, body=[definition], decorator_list=[], returns=None, type_comment=None
     )
     ast.copy_location(factory, definition)
     module = ast.fix_missing_locations(ast.Module([factory], []))
     outer = _code_named("factory", compile(module, filename, "exec"))
-    code = _code_named(definition.name, outer)
+    code = _code_named(definition.name, outer).replace(co_name=function.__name__, co_qualname=function.__qualname__)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells[RECORDER] = CellType(recorder)
     closure = tuple(cells[name] for name in code.co_freevars)

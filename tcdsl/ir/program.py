@@ -15,7 +15,8 @@ receives the cells of ``p_2``. Which tensors share memory is decided by lowering
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr
@@ -33,6 +34,7 @@ __all__ = [
     "Start",
     "Statement",
     "Tensor",
+    "map_statement",
 ]
 
 
@@ -162,3 +164,15 @@ class Program:
             if tensor.name == name:
                 return tensor
         raise KeyError(name)
+
+
+def map_statement(statement: Statement, rule: Callable[[Expr], Expr]) -> Statement:
+    """``statement`` with ``rule`` applied to each of its expressions; the domain stays."""
+    condition, start = statement.condition, statement.start
+    return replace(
+        statement,
+        target=replace(statement.target, indices=tuple(rule(axis) for axis in statement.target.indices)),
+        start=Fill(rule(start.value)) if isinstance(start, Fill) else start,
+        value=rule(statement.value),
+        condition=None if condition is None else rule(condition),
+    )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import islpy as isl
 
 from tcdsl.ir.build import apply, integer, size
-from tcdsl.ir.expressions import Apply, Expr, SizeValue
+from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import AxisExtent, Program
 from tcdsl.shapes.affine import NotAffine, condition_set, universe
+from tcdsl.shapes.equal_sizes import equal_sizes
 
-__all__ = ["equal_sizes", "size_context"]
+__all__ = ["size_context"]
 
 
 def size_context(program: Program) -> isl.Set:
@@ -33,24 +34,3 @@ def size_context(program: Program) -> isl.Set:
     for name in equal_sizes(program):
         known = known.project_out(isl.dim_type.param, known.find_dim_by_name(isl.dim_type.param, name), 1)
     return known
-
-
-def equal_sizes(program: Program) -> dict[str, str]:
-    """Sizes that the assertions make equal to an earlier one, and that one."""
-    renamed: dict[str, str] = {}
-
-    def representative(name: str) -> str:
-        while name in renamed:
-            name = renamed[name]
-        return name
-
-    order = {each.name: position for position, each in enumerate(program.sizes)}
-    for assertion in program.assertions:
-        match assertion.condition:
-            case Apply(primitive="eq", arguments=(SizeValue(name=left), SizeValue(name=right))):
-                first, second = sorted((representative(left), representative(right)), key=order.__getitem__)
-                if first != second:
-                    renamed[second] = first
-            case _:
-                pass
-    return {name: representative(name) for name in renamed}

@@ -16,9 +16,10 @@ from tcdsl.lowering.merging import Group, merge
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.nests import joined, nests_of
 from tcdsl.lowering.schedule import plan
-from tcdsl.lowering.simplify import own_outputs, simplify, with_equal_sizes
+from tcdsl.lowering.simplify import own_outputs, simplify
 from tcdsl.lowering.solving import solved, widened
 from tcdsl.lowering.statements import renamed_statement
+from tcdsl.shapes.equal_sizes import with_equal_sizes
 
 __all__ = ["lower"]
 

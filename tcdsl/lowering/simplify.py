@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import islpy as isl
 import numpy as np
 
-from tcdsl.ir.build import apply, constant, size
-from tcdsl.ir.domain import Domain
+from tcdsl.ir.build import apply, constant
 from tcdsl.ir.expressions import (
     Apply,
     Cast,
@@ -20,16 +18,14 @@ from tcdsl.ir.expressions import (
     Expr,
     Read,
     reads,
-    substitute,
     transform,
 )
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.program import Keep, Program, Statement, Tensor
-from tcdsl.lowering.knowledge import equal_sizes
+from tcdsl.ir.program import Keep, Program, Statement, Tensor, map_statement
 from tcdsl.lowering.names import Names
-from tcdsl.lowering.statements import copy_statement, map_statement, tensors_read
+from tcdsl.lowering.statements import copy_statement, tensors_read
 
-__all__ = ["needed", "own_outputs", "shared", "simplify", "with_equal_sizes"]
+__all__ = ["needed", "own_outputs", "shared", "simplify"]
 
 
 def simplify(program: Program) -> Program:
@@ -70,46 +66,6 @@ def own_outputs(program: Program, names: Names) -> Program:
 
 def _source(copy: Statement) -> str:
     return next(reads(copy.value)).tensor
-
-
-def with_equal_sizes(program: Program) -> Program:
-    """One name for sizes that the assertions make equal, so that bounds do not need both."""
-    names = equal_sizes(program)
-    if not names:
-        return program
-    replacements: dict[Expr, Expr] = {size(old): size(new) for old, new in names.items()}
-
-    def rule(expr: Expr) -> Expr:
-        return substitute(expr, replacements)
-
-    def rewritten(statement: Statement) -> Statement:
-        return replace(map_statement(statement, rule), domain=_with_sizes(statement.domain, names))
-
-    return replace(
-        program,
-        inputs=tuple(_with_shape(tensor, replacements) for tensor in program.inputs),
-        tensors=tuple(_with_shape(tensor, replacements) for tensor in program.tensors),
-        statements=tuple(rewritten(statement) for statement in program.statements),
-    )
-
-
-def _with_shape(tensor: Tensor, replacements: dict[Expr, Expr]) -> Tensor:
-    return replace(tensor, shape=tuple(substitute(extent, replacements) for extent in tensor.shape))
-
-
-def _with_sizes(domain: Domain, names: dict[str, str]) -> Domain:
-    points = domain.set
-    for old, new in names.items():
-        position = points.find_dim_by_name(isl.dim_type.param, old)
-        if position < 0:
-            continue
-        other = points.find_dim_by_name(isl.dim_type.param, new)
-        if other < 0:
-            points = points.set_dim_name(isl.dim_type.param, position, new)
-        else:
-            points = points.equate(isl.dim_type.param, position, isl.dim_type.param, other)
-            points = points.project_out(isl.dim_type.param, position, 1)
-    return domain if points is domain.set else Domain.from_set(points)
 
 
 def needed(program: Program) -> Program:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import islpy as isl
@@ -11,14 +11,13 @@ from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read, reads, substitute
-from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Tensor
+from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Tensor, map_statement
 from tcdsl.lowering.names import Names
 from tcdsl.shapes.affine import condition_set, universe
 
 __all__ = [
     "box",
     "copy_statement",
-    "map_statement",
     "renamed_statement",
     "statement_expressions",
     "statement_reads",
@@ -46,18 +45,6 @@ def tensors_read(statement: Statement) -> set[str]:
     """The tensors whose cells ``statement`` needs, that from which it starts included."""
     found = {read.tensor for read in statement_reads(statement)}
     return found | ({statement.start.tensor} if isinstance(statement.start, Keep) else set())
-
-
-def map_statement(statement: Statement, rule: Callable[[Expr], Expr]) -> Statement:
-    """``statement`` with ``rule`` applied to each of its expressions; the domain stays."""
-    condition, start = statement.condition, statement.start
-    return replace(
-        statement,
-        target=replace(statement.target, indices=tuple(rule(axis) for axis in statement.target.indices)),
-        start=Fill(rule(start.value)) if isinstance(start, Fill) else start,
-        value=rule(statement.value),
-        condition=None if condition is None else rule(condition),
-    )
 
 
 def renamed_statement(statement: Statement, wanted: Mapping[str, str]) -> Statement:

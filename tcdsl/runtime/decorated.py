@@ -80,7 +80,7 @@ def returned(session: Session, result: Any, name: str) -> tuple[list[str], Struc
         result, lambda v: isinstance(v, SymbolicArray | SymbolicNumber | SymbolicSize | np.ndarray)
     )
     names: list[str] = []
-    inputs = {tensor.name for tensor in session.builder.program(()).inputs}
+    inputs = {tensor.name for tensor in session.builder.inputs}
     for leaf in leaves:
         if isinstance(leaf, PendingArray):
             leaf = leaf.materialize(name)

@@ -12,6 +12,7 @@ from tcdsl.ir.expressions import Expr, Local, substitute
 from tcdsl.lowering.loops import Node
 from tcdsl.lowering.traversal import map_expressions
 from tcdsl.shapes.affine import NotAffine, condition_set
+from tcdsl.shapes.linear import has_cases
 
 __all__ = ["Block", "block_context", "in_block", "inside_block", "with_locals", "with_parameters"]
 
@@ -38,6 +39,8 @@ def block_context(context: isl.Set, block: Block, start: Expr, stop: Expr) -> is
     """``context``, and that a block lies between the expressions of sizes ``start`` and ``stop``."""
     context = with_parameters(context, (block.low, block.high))
     for left, right in ((start, size(block.low)), (size(block.high), stop)):
+        if has_cases(left) or has_cases(right):
+            continue
         try:
             context = context.intersect(condition_set(apply("le", left, right), context).params())
         except NotAffine:

@@ -28,6 +28,7 @@ from tcdsl.lowering.schedule import Plan
 from tcdsl.lowering.statements import box
 from tcdsl.lowering.traversal import renamed
 from tcdsl.shapes.affine import NotAffine
+from tcdsl.shapes.linear import has_cases
 from tcdsl.shapes.spaces import arranged
 
 __all__ = ["Body", "Setting", "every_cell"]
@@ -208,7 +209,7 @@ class Body:
     def inside_cells(self, variables: tuple[str, ...]) -> isl.Set:
         """The context within the loops over all cells of the variables."""
         context = with_parameters(self.setting.context, variables)
-        pairs = tuple((name, self.plan.extent(name)) for name in variables)
+        pairs = tuple((name, self.plan.extent(name)) for name in variables if not has_cases(self.plan.extent(name)))
         try:
             return context.intersect(arranged(box(pairs, self.points), (), variables).params())
         except NotAffine:

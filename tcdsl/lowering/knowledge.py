@@ -9,6 +9,7 @@ from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import AxisExtent, Program
 from tcdsl.shapes.affine import NotAffine, condition_set, universe
 from tcdsl.shapes.equal_sizes import equal_sizes
+from tcdsl.shapes.linear import has_cases
 
 __all__ = ["size_context"]
 
@@ -26,6 +27,8 @@ def size_context(program: Program) -> isl.Set:
     )
     facts.extend(assertion.condition for assertion in program.assertions)
     for fact in facts:
+        if has_cases(fact):
+            continue
         try:
             known = known.intersect(condition_set(fact, known))
         except NotAffine:

@@ -28,6 +28,7 @@ from tcdsl.lowering.statements import box
 from tcdsl.lowering.traversal import renamed
 from tcdsl.lowering.unrolling import unrolled
 from tcdsl.shapes.affine import NotAffine
+from tcdsl.shapes.linear import has_cases
 from tcdsl.shapes.spaces import arranged
 
 __all__ = ["cell_loops"]
@@ -140,7 +141,7 @@ class _Row:
         plan, variable = self.plan, self.variable
         single = plan.single and plan.statement.condition is not None
         try:
-            if written is None or single:
+            if written is None or single or any(map(has_cases, plan.tensor.shape)):
                 raise NotAffine(variable)
             rest = box(tuple((name, plan.extent(name)) for name in (*plan.outer, variable)), self.body.points)
         except NotAffine:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Apply, Constant, Expr, children, rebuild
+from tcdsl.ir.expressions import Apply, Constant, Expr, children, rebuild, walk
 
-__all__ = ["linear_expression", "linear_form", "normalized"]
+__all__ = ["has_cases", "linear_expression", "linear_form", "normalized"]
+
+
+def has_cases(expr: Expr) -> bool:
+    """Whether ``expr`` tells cases apart (``where``): exact for isl, but each case multiplies the pieces of a set."""
+    return any(isinstance(node, Apply) and node.primitive == "where" for node in walk(expr))
 
 
 def linear_form(expr: Expr) -> tuple[dict[Expr, int], int]:

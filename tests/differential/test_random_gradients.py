@@ -26,11 +26,15 @@ def smooth(case: Case, seed: int) -> Case:
 
 
 def differentiable(seed: int) -> Case | None:
-    """A program with a floating output, that runs; None if the seed gives another."""
+    """A program with a floating output, that runs on finite numbers; None if the seed gives another."""
     case = smooth(case_of_seed(seed, 1 + seed % 3, FLOATS), seed)
     outputs = attempt(lambda: loaded(case.source).interpret(*case.arrays.values()))
     if isinstance(outputs, TcdslError) or not any(array.dtype.kind == "f" for array in outputs):
         return None
+    if any(np.isnan(array).any() for array in outputs):
+        return None
+    if case.source.count("] ") > 1 and not all(np.isfinite(array).all() for array in outputs):
+        return None  # cells that no point writes are infinite in a maximum; what is computed of them is not smooth
     return case if all(np.abs(array[np.isfinite(array)]).max(initial=0) < 1e4 for array in outputs) else None
 
 
@@ -82,7 +86,7 @@ def test_adjoints_pass_the_dot_product_identity(batch: int) -> None:
 
 @pytest.mark.parametrize("batch", range(2))
 def test_compiled_pullbacks_agree_with_the_interpreter(batch: int) -> None:
-    for seed in range(30_000 + 20 * batch, 30_000 + 20 * batch + 20):
+    for seed in range(30_000 + 12 * batch, 30_000 + 12 * batch + 12):
         case = differentiable(seed)
         if case is not None and all(array.dtype.kind == "f" for array in case.arrays.values()):
             compiled_pullback_as_interpreted(case)

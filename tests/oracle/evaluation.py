@@ -141,9 +141,11 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     required = [a for a in bounding if a.fold is None]
     box = {**candidates(outer, ranges, required), **candidates(inner, ranges, bounding)}
     doubt = _doubt(statement, fresh, outer, box)
-    bare = {access.bare for access in bounding}
+    bare = {access.bare for access in (accesses if fresh else bounding)}
+    if fresh and any(ranges[name][0] == ranges[name][1] and name not in bare for name in outer):
+        doubt = "a target index may be negative where a range is not empty"
     empty = any(0 in array.shape for array in arrays.values())
-    if empty and not {name for name in (*outer, *inner) if name not in ranges} <= bare:
+    if empty and not {name for name in (*outer, *inner) if None in ranges.get(name, (None,))} <= bare:
         doubt = "a variable may be unbounded where extents are not 0"
     if not sure >= {*outer, *inner}:
         doubt = "only reads that may not be evaluated bound a variable"

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.programs import definitions, references
 
-__all__ = ["PROGRAMS", "CharacteristicProgram", "arguments_of"]
+__all__ = ["LARGE", "PROGRAMS", "CharacteristicProgram", "arguments_of"]
 
 Shape = tuple[int, ...]
 
@@ -125,3 +125,35 @@ _ROWS = (
 )
 
 PROGRAMS = {row.name: row for row in _ROWS}
+
+# Shapes at which loops are tiled, vectorized with a remainder, and parallel.
+LARGE: dict[str, tuple[Shape, ...]] = {
+    "matmul": ((257, 131), (131, 197)),
+    "transpose": ((301, 517),),
+    "trace": ((411, 411),),
+    "diagonal": ((411, 411),),
+    "average": ((1003, 517),),
+    "cumulative_sum": ((2001,),),
+    "skipping": ((301, 517),),
+    "valid_convolution": ((3, 203, 17), (5, 17, 33)),
+    "padded_convolution": ((3, 203, 17), (5, 17, 33)),
+    "full_convolution": ((3001,), (33,)),
+    "strided_convolution_2d": ((2, 61, 47, 9), (3, 3, 9, 17)),
+    "dilated_convolution_2d": ((2, 61, 47, 9), (3, 3, 9, 17)),
+    "padded_convolution_2d": ((2, 9, 61, 47), (17, 9, 3, 3)),
+    "complex_convolution": ((2, 31, 29, 3, 5), (3, 3, 3, 5, 7)),
+    "max_pool": ((100_003,),),
+    "max_pool_up": ((100_003,),),
+    "upsample": ((201, 303),),
+    "softmax": ((301, 1003),),
+    "log_sum_exp": ((301, 1003),),
+    "layer_norm": ((301, 1003), (1003,), (1003,)),
+    "gather_rows": ((503, 129), (1009,)),
+    "scatter_add": ((503, 129), (1009,), (1009, 129)),
+    "histogram": ((50_021,), (50_021,), (97,)),
+    "blur_reflect": ((301, 517),),
+    "argmax_rows": ((301, 1003),),
+    "outer_difference": ((1003,), (517,)),
+    "pairwise_distance": ((201, 67), (303, 67)),
+    "attention": ((131, 65), (211, 65), (211, 33)),
+}

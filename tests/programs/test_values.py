@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
+import tcdsl as tc
+from tests.programs.table import LARGE, PROGRAMS, CharacteristicProgram, arguments_of
 
 TOLERANCE = {"float32": {"rtol": 3e-5, "atol": 3e-6}, "float64": {"rtol": 1e-12, "atol": 1e-13}}
 
@@ -27,6 +28,20 @@ def test_values_agree_with_numpy(program: CharacteristicProgram, dtype: str) -> 
         np.testing.assert_allclose(found, wanted, **TOLERANCE[dtype], err_msg=str(call))
         for array, original in zip(arguments, before, strict=True):
             np.testing.assert_array_equal(array, original)
+
+
+@programs
+@dtypes
+@pytest.mark.parametrize("threads", [1, 0], ids=["one thread", "all threads"])
+def test_large_values_agree_with_numpy(program: CharacteristicProgram, dtype: str, threads: int) -> None:
+    arguments = arguments_of(program, LARGE[program.name], dtype)
+    with tc.config(threads=threads):
+        found = program.function(*arguments, **program.options)
+    wide = [array.astype("float64") if array.dtype.kind == "f" else array for array in arguments]
+    wanted = np.asarray(program.reference(np, *wide, **program.options))
+    assert found.shape == wanted.shape
+    loose = {"rtol": 1e-3, "atol": 1e-4} if dtype == "float32" else {"rtol": 1e-10, "atol": 1e-11}
+    np.testing.assert_allclose(found, wanted, **loose)
 
 
 @programs

@@ -83,7 +83,9 @@ def _check_pullback(
 
     def run(which: Any, values: Sequence[Any]) -> list[np.ndarray]:
         executable = executables.setdefault(which, Executable(which))
-        return executable.run([np.ascontiguousarray(value, program_type(which, k)) for k, value in enumerate(values)])
+        # Not np.ascontiguousarray: it gives scalars an axis.
+        typed = [np.asarray(value, program_type(which, k), order="C") for k, value in enumerate(values)]
+        return executable.run(typed)
 
     def program_type(which: Any, position: int) -> Any:
         return np.dtype(which.inputs[position].dtype)

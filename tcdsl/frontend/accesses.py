@@ -18,7 +18,7 @@ from tcdsl.frontend.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.names import Position
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import BOUNDARIES, recognize
-from tcdsl.frontend.symbols import SymbolicTensor
+from tcdsl.frontend.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.frontend.values import Value, store_value
 from tcdsl.ir.build import apply, cast, integer
 from tcdsl.ir.dtypes import compute_dtype, is_integer
@@ -48,6 +48,8 @@ def subscript(evaluation: Evaluator, node: ast.Subscript, position: Position) ->
         return FAULTY
     if tensor is not None:
         return read(evaluation, tensor, node, position)
+    if isinstance(base, SymbolicNumber | int | float) and not axis_nodes(node.slice):
+        return base
     key = evaluation.evaluate(node.slice, Position.INDEX)
     if isinstance(key, Faulty):
         return FAULTY

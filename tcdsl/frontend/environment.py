@@ -73,6 +73,7 @@ class Fresh:
     """A target that the statement creates; its extents are inferred."""
 
     label: str
+    mode = "fresh"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +86,20 @@ class Declared:
     extents: tuple[Expr, ...]
     dtype: str | None
     label: str
+    mode = "declared"
 
 
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """A target that holds cells already."""
+    """A target that holds cells already. ``declared`` stays true for one that was declared."""
 
     tensor: SymbolicTensor
+    declared: bool = False
+
+    @property
+    def mode(self) -> str:
+        """How range inference treats its extents."""
+        return "declared" if self.declared else "existing"
 
     @property
     def label(self) -> str:

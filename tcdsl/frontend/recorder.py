@@ -10,10 +10,10 @@ from types import FunctionType
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DtypeError, TcdslError
-from tcdsl.frontend.arithmetic import store_elementwise
+from tcdsl.frontend.arithmetic import element_of, record_elementwise, store_elementwise
 from tcdsl.frontend.calls import call_function
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, bind_dimensions, declared_dtype, extent_expression
-from tcdsl.frontend.environment import UNBOUND, Existing, Fresh
+from tcdsl.frontend.environment import UNBOUND, Declared, Existing, Fresh
 from tcdsl.frontend.forms import AUGMENTED
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.rewriting import Rewritten, annotation_names, parsed_annotation
@@ -25,6 +25,7 @@ from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor
 __all__ = ["Recorder"]
 
 _CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
+_NUMBERS = SymbolicNumber | int | float
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.iadd,
@@ -110,12 +111,23 @@ class Recorder:
         current = scope.holds(name)
         if isinstance(current, Poison):
             return current
+        if isinstance(current, _CONTAINERS) and self._shadows(scope, node, name, current):
+            current = Unwritten(name)
         if ordinary is not None and self._is_ordinary(current):
             return _store_item(node, *ordinary())
         return self._guarded(session, lambda: self._tensor_statement(session, scope, node, name, current, ordinary))
 
+    def _shadows(self, scope: FunctionScope, node: ast.stmt, name: str, current: object) -> bool:
+        # A list left over around the function is no target where the subscript only has a meaning as an index list.
+        if name not in self._rewritten.fresh_names or (
+            current is not scope.enclosing(name) and current is not scope.module(name)
+        ):
+            return False
+        names = [part.id for part in ast.walk(_target(node)) if isinstance(part, ast.Name) and part.id != name]
+        return any(scope.value_of(part) is UNBOUND for part in names)
+
     def _is_ordinary(self, current: object) -> bool:
-        tensor = isinstance(current, SymbolicArray | DeclaredTarget | Unwritten) or current is UNBOUND
+        tensor = isinstance(current, SymbolicArray | DeclaredTarget | Unwritten | _NUMBERS) or current is UNBOUND
         return not tensor and (isinstance(current, _CONTAINERS) or not hasattr(current, "__array__"))
 
     def _tensor_statement(
@@ -129,19 +141,36 @@ class Recorder:
     ) -> SymbolicTensor:
         if hasattr(current, "__array__") and not isinstance(current, SymbolicArray):
             current = session.capture(current, name)
+        if isinstance(current, _NUMBERS):
+            current = self._number(session, current, name)
         current = materialized(current, name)
         if ordinary is not None and _is_whole(node) and isinstance(current, SymbolicTensor):
             value = ordinary()[2]
             accumulate = AUGMENTED[type(node.op)] if isinstance(node, ast.AugAssign) else "assign"
             return self._stored(current, store_elementwise(current.value(), accumulate, value))
         if isinstance(current, SymbolicTensor):
-            return self._stored(current, evaluate_statement(node, Existing(current.value()), scope, session.builder))
+            existing = Existing(current.value(), current.declared)
+            return self._stored(current, evaluate_statement(node, existing, scope, session.builder))
         state = current.state(name) if isinstance(current, DeclaredTarget) else Fresh(name)
         made = evaluate_statement(node, state, scope, session.builder)
         made.memory = self._in_place
+        made.declared = isinstance(state, Declared)
         return made
 
+    def _number(self, session: Session, number: Any, name: str) -> SymbolicTensor:
+        # A number is a tensor of rank 0; in `@cd` there is no memory behind one that was passed.
+        if self._in_place:
+            raise Diagnostic(
+                DtypeError,
+                f"`{name}` is a number, which code cannot change in place",
+                session.location(),
+                hint=f"pass an array of rank 0: `np.array({name})`",
+            ).error()
+        element, extents = element_of(number, session)
+        return record_elementwise(session.builder, element, extents, name)
+
     def _stored(self, current: SymbolicTensor, version: SymbolicTensor) -> SymbolicTensor:
+        version.declared = current.declared
         return current.become(version) if self._in_place and current.memory else version
 
     def local(self, number: int, thunks: Thunks, ordinary: Callable[[], object]) -> object:
@@ -262,11 +291,16 @@ class Recorder:
         return self._scope(session, {}).language(name)
 
 
-def _target_name(node: ast.stmt) -> str:
+def _target(node: ast.stmt) -> ast.expr:
     if isinstance(node, ast.Expr):
-        target = node.value.args[0]  # type: ignore[attr-defined]
+        found: ast.expr = node.value.args[0]  # type: ignore[attr-defined]
     else:
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target  # type: ignore[attr-defined]
+        found = node.targets[0] if isinstance(node, ast.Assign) else node.target  # type: ignore[attr-defined]
+    return found
+
+
+def _target_name(node: ast.stmt) -> str:
+    target = _target(node)
     base: Any = target.value if isinstance(target, ast.Subscript) else target
     return str(base.id)
 

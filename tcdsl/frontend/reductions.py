@@ -180,7 +180,7 @@ def leading_loops(evaluation: Evaluator, clauses: Sequence[ast.comprehension], l
         if isinstance(clause.target, ast.Name) and ends is not None:
             variable = f"{clause.target.id}{GENERATED}{evaluation.depth}_{count}"
             loops.names[clause.target.id] = Value(IndexValue(variable, evaluation.span(clause.target)), "int", "int64")
-            _bound(loops, variable, *ends, clause, evaluation)
+            _bound(loops, variable, ends, clause, evaluation)
             loops.variables.append(variable)
         elif isinstance(clause.target, ast.Name):
             loops.names[clause.target.id] = FAULTY
@@ -194,9 +194,15 @@ def leading_loops(evaluation: Evaluator, clauses: Sequence[ast.comprehension], l
 
 
 def _bound(
-    loops: Loops, variable: str, low: Expr, high: Expr, clause: ast.comprehension, evaluation: Evaluator
+    loops: Loops, variable: str, ends: tuple[Expr, Expr, int], clause: ast.comprehension, evaluation: Evaluator
 ) -> None:
     span = evaluation.span(clause.iter)
+    low, high, step = ends
+    if step > 1:
+        # The positions between are left out, so that the variable keeps its own values.
+        distance = apply("sub", IndexValue(variable, span), low, span=span)
+        remainder = apply("mod", distance, integer(step), span=span)
+        loops.conditions.append(apply("eq", remainder, integer(0), span=span))
     if all(_is_size(node, loops) for end in (low, high) for node in open_walk(end)):
         loops.ranges.append(ExplicitRange(variable, low, high, span))
         return
@@ -212,22 +218,25 @@ def _is_size(node: Expr, loops: Loops) -> bool:
     return isinstance(node, Constant | SizeValue | Apply)
 
 
-def _ends(evaluation: Evaluator, clause: ast.comprehension) -> tuple[Expr, Expr] | None:
+def _ends(evaluation: Evaluator, clause: ast.comprehension) -> tuple[Expr, Expr, int] | None:
     call = clause.iter
     assert isinstance(call, ast.Call)
-    if len(call.args) == 3:
-        evaluation.fault(
-            DslSyntaxError,
-            "a range with a step in a tensor statement",
-            call,
-            "write a range from 0 and compute the index from it: `for j in range(n)` and `2*j`",
-        )
-        return None
-    if not 1 <= len(call.args) <= 2 or call.keywords:
+    if not 1 <= len(call.args) <= 3 or call.keywords:
         evaluation.fault(DslSyntaxError, "a range takes one or two bounds", call, "write `range(n)` or `range(a, b)`")
         return None
+    step = evaluation.evaluate(call.args[2], Position.INDEX) if len(call.args) == 3 else 1
+    if isinstance(step, Faulty):
+        return None
+    if isinstance(step, bool) or not isinstance(step, int) or step < 1:
+        evaluation.fault(
+            DslSyntaxError,
+            "a range whose step is not a positive integer",
+            call.args[2],
+            "write a range from 0 and compute the index from it: `for j in range(n)` and `n - 1 - j`",
+        )
+        return None
     found: list[Expr] = []
-    for argument in call.args:
+    for argument in call.args[:2]:
         value = evaluation.value(argument, Position.INDEX)
         if value is None:
             return None
@@ -237,7 +246,7 @@ def _ends(evaluation: Evaluator, clause: ast.comprehension) -> tuple[Expr, Expr]
             )
             return None
         found.append(cast_expr(value.expr, "int64"))
-    return (integer(0), found[0]) if len(found) == 1 else (found[0], found[1])
+    return (integer(0), found[0], step) if len(found) == 1 else (found[0], found[1], step)
 
 
 def _unrolled(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.frontend.calls import call_function
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, output
 from tcdsl.frontend.environment import UNBOUND
 from tcdsl.frontend.functions import LANGUAGE_FUNCTIONS
@@ -24,6 +26,19 @@ from tcdsl.indices import IndexLetter
 from tcdsl.ir.span import Span
 
 __all__ = ["FunctionScope"]
+
+_CALL = "__tcdsl_call__"
+
+
+class _Calls(ast.NodeTransformer):
+    # `max(N, M)` of sizes is a size, as everywhere in a decorated function.
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        return ast.copy_location(ast.Call(ast.Name(_CALL, ast.Load()), [node.func, *node.args], node.keywords), node)
+
+
+def _call(function: Any, *arguments: Any, **keywords: Any) -> Any:
+    return call_function(function, arguments, keywords)
 
 
 class FunctionScope:
@@ -126,10 +141,10 @@ class FunctionScope:
             value = self.value_of(name) if value is UNBOUND else value
             if value is not UNBOUND:
                 known[name] = value
-        body = ast.fix_missing_locations(ast.Expression(node))
+        body = ast.fix_missing_locations(ast.Expression(_Calls().visit(copy.deepcopy(node))))
         try:
             # The user's own expression, in the user's own names: what Python does with it anyway.
             code = compile(body, self._filename, "eval")
-            return eval(code, {"__builtins__": builtins.__dict__}, known)  # noqa: S307
+            return eval(code, {"__builtins__": builtins.__dict__, _CALL: _call}, known)  # noqa: S307
         except NameError as error:
             raise Diagnostic(DslSyntaxError, str(error), self.span(node), hint="define it first").error() from None

@@ -91,7 +91,7 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: Environmen
         Access(name, bound.indices, environment.span(form.target)),
         stored.dtype,
         _extents(state, len(form.indices)),
-        {Fresh: "fresh", Declared: "declared", Existing: "existing"}[type(state)],
+        state.mode,
         stored.accumulate,
         stored.start,
         bound.value,

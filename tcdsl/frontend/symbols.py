@@ -111,6 +111,25 @@ class SymbolicArray(ArithmeticOperators):
         """The mean over all axes, or the given ones."""
         return self._reduced("mean", axis, keepdims)
 
+    def any(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Whether any cell is true, over all axes or the given ones."""
+        return self._reduced("or", axis, keepdims)
+
+    def all(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Whether all cells are true, over all axes or the given ones."""
+        return self._reduced("and", axis, keepdims)
+
+    def argmax(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """An error that says how to write it."""
+        return self._reduced("argmax", axis, keepdims)
+
+    def argmin(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """An error that says how to write it."""
+        return self._reduced("argmin", axis, keepdims)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.builder.algebra.array(self)
+
     def _reduced(self, accumulate: str, axis: Any, keepdims: bool) -> Any:
         return self.builder.algebra.reduced(accumulate, self, axis, keepdims)
 
@@ -127,10 +146,10 @@ class SymbolicTensor(SymbolicArray):
     """A tensor of the program: ``name`` is its version in the program, ``label`` what the user calls it.
 
     In `@op` it is a value. In `@cd` it is memory (``memory``): storing into it makes ``name`` the new version, for
-    every name that holds it.
+    every name that holds it. ``declared`` says that the function stated its extents, whatever is written to it.
     """
 
-    __slots__ = ("builder", "dtype", "extents", "label", "memory", "name")
+    __slots__ = ("builder", "declared", "dtype", "extents", "label", "memory", "name")
 
     def __init__(
         self,
@@ -147,6 +166,7 @@ class SymbolicTensor(SymbolicArray):
         self.extents = tuple(extents)
         self.label = label or name
         self.memory = memory
+        self.declared = False
 
     def become(self, version: SymbolicTensor) -> SymbolicTensor:
         """Store: from here on this memory holds the cells of ``version``."""

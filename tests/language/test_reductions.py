@@ -1,0 +1,234 @@
+"""Reductions inside values: which variables they bind, what drops out of them, ties, NaN, several side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tcdsl as tc
+from tcdsl import op
+from tests.language.outcomes import assert_gives, refusal
+
+E = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]])
+x = np.array([1.0, 2.0, 3.0, 4.0, 6.0])
+
+
+def test_reductions_are_values() -> None:
+    @op
+    def f(E):
+        Y[i, j] = E[i, j] / sum(E[i, l])
+        d[i] = max(E[i, j]) - min(E[i, j])
+        p[i] = 1 + prod(E[i, j])
+        q[i] = any(E[i, j] > 6) and not all(E[i, j] > 6)
+        return Y, d, p, q
+
+    wanted = (E / E.sum(1, keepdims=True), [2, 3], [7, 141], [False, True])
+    assert_gives(f, E, wanted=wanted)
+
+
+def test_a_generator_over_a_range_of_sizes_or_integers_is_a_reduction_over_its_variables() -> None:
+    @op
+    def f(I, E):
+        M, N = E.shape
+        O[i] = max(I[2 * i + j] for j in range(2))
+        s[i] = 1 + sum(E[i, j] for j in range(N))
+        t[i] = 1 + sum(E[i, j] for j in range(1, N))
+        u[()] = 0.5 * sum(E[i, j] for i in range(M) for j in range(N))
+        return O, s, t, u
+
+    assert_gives(f, x, E, wanted=([2, 4], [7, 17], [6, 13], 11.0))
+
+
+def test_a_range_may_have_a_step() -> None:
+    @op
+    def f(x, *, step: int):
+        N = x.shape[0]
+        a[()] = 0 + sum(x[j] for j in range(0, N, 2))
+        b[()] = sum((j + 1) * x[j] for j in range(1, 5, 3))
+        c[()] = argmax(x[j] for j in range(1, N, step))
+        d = output(N)
+        d[i] = sum(x[j] for j in range(i, N, 2))
+        return a, b, c, d
+
+    assert_gives(f, x, step=2, wanted=(10.0, 2 * 2 + 5 * 6.0, 3, [10, 6, 9, 4, 6]))
+
+    @op
+    def down(x):
+        a[()] = sum(x[j] for j in range(4, 0, -1))
+        return a
+
+    assert "a range whose step is not a positive integer" in refusal(tc.DslSyntaxError, down, x)
+
+
+def test_several_fors_and_ifs_of_a_generator() -> None:
+    @op
+    def f(E, x):
+        M, N = E.shape
+        a[()] = 0 + sum(E[i, j] for i in range(M) if i > 0 for j in range(N) if j != 1)
+        b[k] = x[k] + sum(E[i, j] * x[k] for i in range(M) for j in range(i + 1) if E[i, j] > 1)
+        c = output(5)
+        c[k] = sum(x[j] for j in range(k + 1) if j % 2 == 0)
+        return a, b, c
+
+    lower = 4 + 5
+    assert_gives(f, E, x, wanted=(11.0, x * (1 + lower), [1, 1, 4, 4, 10]))
+
+
+def test_without_a_generator_a_variable_belongs_to_the_innermost_reduction_around_it() -> None:
+    @op
+    def f(E):
+        y[i] = sum(E[i, j] * max(E[k, j]))
+        z[i] = max(E[i, j] + sum(E[k, j]))
+        return y, z
+
+    assert_gives(f, E, wanted=((E * E.max(0)).sum(1), (E + E.sum(0)).max(1)))
+
+
+def test_a_variable_belongs_to_the_innermost_reduction_that_contains_all_its_occurrences() -> None:
+    @op
+    def f(E, w):
+        y[i] = 1.0 * sum(w[j] * max(E[k, j]) * E[i, j])
+        return y
+
+    w = np.array([1.0, -1.0, 2.0])
+    assert_gives(f, E, w, wanted=(w * E.max(0) * E).sum(1))
+
+
+def test_reductions_side_by_side_never_share_a_variable() -> None:
+    @op
+    def f(w, E):
+        y[i] = sum(w[k] * E[i, k]) / sum(w[k])
+        z[i] = sum(E[i, k]) * sum(E[k, i])
+        return y, z
+
+    w = np.array([1.0, 2.0, 5.0])
+    square = np.vstack([E, [0.5, 1.0, 2.0]])
+    assert_gives(f, w, square, wanted=(square @ w / 8, square.sum(1) * square.sum(0)))
+
+
+def test_a_trailing_condition_on_a_reductions_variable_filters_that_reduction() -> None:
+    @op
+    def f(E):
+        y[i, j] = E[i, j] / sum(E[i, l]), l <= j
+        s[i] = sum(E[i, k]), k > 0
+        t[i] = 10 * max(E[i, k]), k < 2, E[i, k] < 5
+        return y, s, t
+
+    assert_gives(f, E, wanted=(E / E.cumsum(1), [5, 12], [20, 40]))
+
+
+def test_a_reduction_that_binds_nothing_is_an_error() -> None:
+    @op
+    def f(x):
+        y[i] = x[i] / sum(x[i])
+        return y
+
+    message = refusal(tc.DslSyntaxError, f, x)
+    assert "the reduction binds no index variable: `i` belongs to the statement" in message
+    assert "for k in range(n)" in message
+
+
+def test_a_point_out_of_range_inside_a_reduction_drops_out_of_that_reduction_only() -> None:
+    @op
+    def f(x):
+        N = x.shape[0]
+        y = output(N)
+        m = output(N)
+        y[i] = x[i] + sum(x[i + k] for k in range(-1, 2))
+        m[i] = mean(x[i + k] for k in range(-1, 2))
+        return y, m
+
+    padded = np.pad(x, 1)
+    sums = padded[:-2] + padded[1:-1] + padded[2:]
+    assert_gives(f, x, wanted=(x + sums, sums / [2, 3, 3, 3, 2]))
+
+
+def test_mean_divides_by_the_number_of_points_summed() -> None:
+    @op
+    def f(E, n):
+        a[i] = mean(E[i, j])
+        b[i] = mean(E[i, j]), E[i, j] > 2
+        c[()] = 0 + mean(E[i, j])
+        d[()] = 0 + mean(n[i])
+        return a, b, c, d
+
+    assert_gives(f, E, np.array([1, 2]), wanted=(E.mean(1), [3, 16 / 3], 22 / 6, 1.5), dtype=np.float64)
+
+
+def test_argmax_and_argmin_are_positions_along_the_reduced_variable() -> None:
+    @op
+    def f(E):
+        N = E.shape[1]
+        a[i] = argmax(E[i, j])
+        b[j] = argmin(E[i, j])
+        c[i] = argmax(E[i, j] for j in range(1, N))
+        d[i] = 10 * argmin(-E[i, j]) + 1
+        return a, b, c, d
+
+    E = np.array([[5.0, 2.0, 3.0], [4.0, 7.0, 1.0]])
+    assert_gives(f, E, wanted=([0, 1], [1, 0, 1], [2, 1], [1, 11]), dtype=np.int64)
+
+
+def test_the_first_of_several_winners_is_taken() -> None:
+    @op
+    def f(n):
+        a[()] = 0 + argmax(n[i])
+        b[()] = 0 + argmin(n[i])
+        return a, b
+
+    assert_gives(f, np.array([2.0, 3.0, 3.0, 1.0, 1.0]), wanted=(1, 3))
+    assert_gives(f, np.zeros(4), wanted=(0, 0))
+
+
+def test_max_and_min_propagate_nan_and_argmax_takes_the_first_of_them() -> None:
+    @op
+    def f(x):
+        a[()] >>= x[i]
+        b[()] <<= x[i]
+        c[()] = 0 + max(x[i])
+        d[()] = argmax(x[i])
+        e[()] = argmin(x[i])
+        g[i] = max(x[i], 2.5)
+        return a, b, c, d, e, g
+
+    values = np.array([1.0, np.nan, 3.0, np.nan])
+    nan = np.nan
+    assert_gives(f, values, wanted=(nan, nan, nan, 1, 1, [2.5, nan, 3.0, nan]))
+
+
+def test_max_and_min_of_two_or_more_arguments_are_elementwise() -> None:
+    @op
+    def f(E):
+        a[i, j] = max(E[i, j], 3.0)
+        b[i] = min(E[i, 0], E[i, 1], 4)
+        c[i] = sum(max(E[i, j], 2.0))
+        d[i] = max(min(E[i, j], 2.5))
+        return a, b, c, d
+
+    assert_gives(f, E, wanted=(np.maximum(E, 3), [1, 4], np.maximum(E, 2).sum(1), [2.5, 2.5]))
+
+
+def test_reductions_over_nothing() -> None:
+    @op
+    def f(E):
+        s[i] = 1 + sum(E[i, j])
+        p[i] = 1 + prod(E[i, j])
+        m[i] = 0 - max(E[i, j])
+        n[i] = mean(E[i, j])
+        q[i] = any(E[i, j] > 0) or all(E[i, j] > 0)
+        return s, p, m, n, q
+
+    inf, nan = np.inf, np.nan
+    assert_gives(f, E[:, :0], wanted=([1, 1], [2, 2], [inf, inf], [nan, nan], [True, True]))
+    assert_gives(f, E[:0], wanted=([], [], [], [], []))
+
+
+def test_integer_sums_are_64_bit() -> None:
+    @op
+    def f(n, b):
+        s[()] = 0 * 1 + sum(n[i])
+        p[()] = prod(n[i])
+        c[()] = sum(b[i])
+        return s, p, c
+
+    n = np.array([100, 100, 100], np.int8)
+    assert_gives(f, n, np.array([True, True, False]), wanted=(300, 10**6, 2), dtype=np.int64)

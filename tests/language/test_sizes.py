@@ -1,0 +1,212 @@
+"""Sizes: where they come from, that they agree, zero and negative extents, declared targets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op
+from tests.language.outcomes import assert_gives, refusal
+
+A = np.arange(6.0).reshape(2, 3)
+x = np.array([1.0, 2.0, 3.0])
+N = 77  # a number of the module, which annotations do not read
+
+
+def test_sizes_come_from_shapes() -> None:
+    @op
+    def f(A):
+        M, N = A.shape
+        y[i] = A[i, 0] * N + M
+        z = output(N + M - 1, dtype="float64")
+        z[i] += 1.0
+        return y, z
+
+    assert_gives(f, A, wanted=(A[:, 0] * 3 + 2, np.ones(4)))
+
+
+def test_sizes_come_from_bind_dims() -> None:
+    @op
+    def f(A, x):
+        A.bind_dims(M, N)
+        x.bind_dims(N)
+        y[i] = x[i] * N + M
+        return y
+
+    assert_gives(f, A, x, wanted=3 * x + 2)
+    message = refusal(tc.ShapeError, f, A, np.ones(4))
+    assert "axis 0 of `x` does not have the extent `N` that is bound already" in message
+    assert "N = 3" in message or "3" in message
+
+
+def test_bind_dims_twice_must_agree() -> None:
+    @op
+    def f(A):
+        A.bind_dims(M, N)
+        A.bind_dims(M, N)
+        A.bind_dims(P, Q)
+        return A * (M + N + P + Q)
+
+    @op
+    def square(A):
+        A.bind_dims(N, N)
+        return A * N
+
+    assert_gives(f, A, wanted=A * 10)
+    assert_gives(square, A[:, :2], wanted=A[:, :2] * 2)
+    assert "axis 1 of `A` does not have the extent `N` that is bound already" in refusal(tc.ShapeError, square, A)
+
+
+def test_sizes_come_from_annotations_of_parameters() -> None:
+    @op
+    def f(A: "real[M, N]", x: "float64[N]"):  # noqa: UP037
+        return A * (10 * M + N) + x
+
+    assert_gives(f, A, x, wanted=A * 23 + x)
+    assert "axis 0 of `x` does not have the extent `N`" in refusal(tc.ShapeError, f, A, np.ones(4))
+    assert "`x` is float32, not float64" in refusal(tc.DtypeError, f, A, x.astype(np.float32))
+    assert "`A` has rank 1, but 2 sizes are given for it" in refusal(tc.ShapeError, f, x, x)
+
+
+def test_annotations_without_quotes_are_never_evaluated() -> None:
+    @op
+    def f(A: real[M, N]):
+        y: real[N, M]
+        y[j, i] = A[i, j]
+        return y
+
+    assert_gives(f, A, wanted=A.T)
+
+
+def test_annotations_in_the_body_bind_sizes_of_parameters() -> None:
+    @op
+    def f(A, x):
+        A: real[M, N]
+        x: real[N]
+        return A * (10 * M + N) + x
+
+    assert_gives(f, A, x, wanted=A * 23 + x)
+    assert "axis 0 of `x` does not have the extent `N`" in refusal(tc.ShapeError, f, A, np.ones(4))
+
+
+def test_in_annotations_a_size_that_the_function_has_bound_keeps_its_value() -> None:
+    @op
+    def f(A, x):
+        N = x.shape[0]
+        A: real[M, N]
+        A: real[2, N]
+        return A * N
+
+    assert_gives(f, A, x, wanted=3 * A)
+    assert "extent `N`" in refusal(tc.ShapeError, f, A, np.ones(4))
+    assert "extent `2`" in refusal(tc.ShapeError, f, np.ones((3, 3)), x)
+
+
+def test_other_names_on_parameters_are_bound_there_and_never_read_from_globals() -> None:
+    @op
+    def f(A: "real[N, M]"):  # noqa: UP037
+        return A * N
+
+    @op
+    def g(A):
+        A: real[N, M]
+        return A * N
+
+    assert_gives(f, A, wanted=2 * A)
+    assert_gives(g, A, wanted=2 * A)
+
+
+def test_extents_of_a_target_may_be_expressions_of_bound_sizes() -> None:
+    @op
+    def f(A):
+        M, N = A.shape  # noqa: RUF059
+        y: real[M + 1, N // 2, max(M, N)]
+        y[i, j, k] = A[i, j] * k
+        return y
+
+    wanted = np.zeros((3, 1, 3))
+    wanted[:2] = A[:, :1, None] * np.arange(3)
+    assert_gives(f, A, wanted=wanted)
+
+
+def test_real_is_the_floating_type_written() -> None:
+    @op
+    def f(a, n):
+        N = n.shape[0]
+        y: real[N]
+        z: real[N]
+        w: int32[N]
+        y[i] = a[i]
+        z[i] = n[i]
+        w[i] = n[i]
+        return y, z, w
+
+    first, second, third = f(np.ones(2, np.float32), np.ones(2, np.int8))
+    assert (first.dtype, second.dtype, third.dtype) == (np.float32, np.float64, np.int32)
+
+
+def test_a_negative_extent_is_a_shape_error() -> None:
+    @op
+    def declared(x):
+        N = x.shape[0]
+        y = output(N - 4)
+        y[i] = x[i]
+        return y
+
+    @op
+    def annotated(x):
+        N = x.shape[0]
+        y: real[N - 4]
+        y[i] = x[i]
+        return y
+
+    @op
+    def literal(x):
+        y = output(-1)
+        y[i] = x[i]
+        return y
+
+    @op
+    def inferred(x, w):
+        y[i] += x[i + k] * w[k]
+        return y
+
+    for function in (declared, annotated):
+        message = refusal(tc.ShapeError, function, x)
+        assert "axis 0 of y would have the negative extent N - 4: N = 3" in message
+        assert_gives(function, np.ones(4), wanted=[])
+    assert "an extent of -1" in refusal(tc.ShapeError, literal, x)
+    assert_gives(inferred, np.ones(3), np.ones(4), wanted=[])
+    assert "negative" in refusal(tc.ShapeError, inferred, np.ones(3), np.ones(5))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (1, 1), (1, 0)])
+def test_zero_is_allowed_everywhere(shape: tuple[int, int]) -> None:
+    B = np.arange(float(np.prod(shape))).reshape(shape) + 1
+    wanted = (B.T, B.sum(1), B @ B.T, B.sum(), np.where(B > 1, B, 0), 2 * B)
+    assert_gives(zeros, B, wanted=wanted)
+
+
+@op
+def zeros(A):
+    t[j, i] = A[i, j]
+    s[i] += A[i, j]
+    p[i, k] += A[i, j] * A[k, j]
+    c[()] += A[i, j]
+    M, N = A.shape
+    o = output(M, N)
+    o[i, j] = A[i, j] * (A[i, j] > 1)
+    return t, s, p, c, o, 2 * A
+
+
+def test_output_without_extents_infers_them() -> None:
+    @op
+    def f(A, x):
+        C = output()
+        C[i, j] += A[i, k] * x[k] * x[j]
+        t = output()
+        t[()] += x[i]
+        return C, t
+
+    assert_gives(f, A, x, wanted=(np.outer(A @ x, x), 6.0))

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tcdsl.frontend import arithmetic, concrete, contraction, views
+from tcdsl.frontend.numpy_functions import numpy_function
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
 
@@ -26,8 +29,14 @@ class WholeArrays:
         return contraction.matrix_product(left, right)
 
     def ufunc(self, ufunc: Any, method: str, inputs: Sequence[object], keywords: Mapping[str, object]) -> Any:
-        """A NumPy function of symbolic arrays."""
+        """A universal function of NumPy, such as ``np.exp``, of symbolic arrays."""
+        if ufunc is np.matmul and method == "__call__" and not keywords:
+            return contraction.matrix_product(*inputs)
         return arithmetic.combine_ufunc(ufunc, method, inputs, keywords)
+
+    def function(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """Any other function of NumPy, such as ``np.sum``, of symbolic arrays."""
+        return numpy_function(function, arguments, keywords)
 
     def view(self, array: Any, key: object) -> Any:
         """``array[key]``."""
@@ -64,6 +73,10 @@ class WholeArrays:
     def length(self, value: Any) -> int:
         """``len(value)``."""
         return concrete.length_of(value)
+
+    def array(self, value: Any) -> Any:
+        """``np.asarray(value)``."""
+        return concrete.array_of(value)
 
     def iterate(self, value: Any) -> Iterator[Any]:
         """``iter(value)``."""

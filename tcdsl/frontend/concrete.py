@@ -11,7 +11,7 @@ from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.session import Specialize, session_of
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 
-__all__ = ["integer_of", "iterate", "length_of", "number_of", "truth_of"]
+__all__ = ["array_of", "integer_of", "iterate", "length_of", "number_of", "truth_of"]
 
 
 def _refuse(value: Any, wanted: str, hint: str) -> NoReturn:
@@ -69,3 +69,8 @@ def iterate(value: Any) -> Iterator[Any]:
     if isinstance(value, SymbolicSize | SymbolicNumber):
         raise TypeError(f"{value!r} is not iterable")
     _refuse(value, "in a loop", "use an index variable in a statement: `O[i] = ... x[i] ...`")
+
+
+def array_of(value: Any) -> Any:
+    """``np.asarray(value)``."""
+    _refuse(value, "as a NumPy array", "use it in tensor arithmetic as it is")

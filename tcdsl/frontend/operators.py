@@ -18,7 +18,10 @@ class Algebra(Protocol):
         """``left @ right``."""
 
     def ufunc(self, ufunc: Any, method: str, inputs: Sequence[object], keywords: Mapping[str, object]) -> Any:
-        """A NumPy function of symbolic arrays."""
+        """A universal function of NumPy, such as ``np.exp``, of symbolic arrays."""
+
+    def function(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """Any other function of NumPy, such as ``np.sum``, of symbolic arrays."""
 
     def view(self, array: Any, key: object) -> Any:
         """``array[key]``."""
@@ -46,6 +49,9 @@ class Algebra(Protocol):
 
     def length(self, value: Any) -> int:
         """``len(value)``."""
+
+    def array(self, value: Any) -> Any:
+        """``np.asarray(value)``."""
 
     def iterate(self, value: Any) -> Iterator[Any]:
         """``iter(value)``."""
@@ -199,3 +205,8 @@ class ArithmeticOperators:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: object, **keywords: object) -> Any:
         return self.builder.algebra.ufunc(ufunc, method, inputs, keywords)
+
+    def __array_function__(
+        self, function: Any, _: object, arguments: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Any:
+        return self.builder.algebra.function(function, arguments, keywords)

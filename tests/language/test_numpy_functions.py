@@ -1,0 +1,79 @@
+"""NumPy's functions on symbolic arrays, called where nothing rewrites the call: in lambdas and helpers."""
+
+# ruff: noqa: PLW0108  # a lambda is what keeps NumPy's function from being recognized where it is called
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op
+
+X = np.array([[1.0, 0.5, 3.0], [2.0, -1.0, 0.0]])
+
+
+def through_helper(function: Callable[[Any], Any]) -> Any:
+    @op
+    def f(x):
+        return function(x)
+
+    return f
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.sum(x),
+        lambda x: np.sum(x, 1),
+        lambda x: np.prod(x, axis=0, keepdims=True),
+        lambda x: np.mean(x, axis=-1),
+        lambda x: np.max(x),
+        lambda x: np.min(x, axis=(0, 1)),
+        lambda x: np.amax(x, axis=1),
+        lambda x: np.any(x > 2, axis=1),
+        lambda x: np.all(x > -2),
+        lambda x: np.where(x > 0, x, 2 * x),
+        lambda x: np.dot(x, x.T),
+        lambda x: np.matmul(x, np.transpose(x)),
+        lambda x: np.exp(x) + np.maximum(x, 0.75),
+        lambda x: np.round(x),
+        lambda x: (x > 0).any(axis=0),
+        lambda x: (x > 0).all(),
+        lambda x: x * np.shape(x)[1] + np.ndim(x) + np.size(x),
+    ],
+)
+def test_functions_that_have_a_meaning_are_those_of_numpy(function: Callable[[Any], Any]) -> None:
+    found, wanted = through_helper(function).interpret(X), function(X)
+    assert np.asarray(found).dtype == np.asarray(wanted).dtype
+    np.testing.assert_allclose(found, wanted)
+
+
+def test_gradients_of_lambdas_with_functions_of_numpy() -> None:
+    np.testing.assert_allclose(tc.grad(lambda x: np.sum(np.where(x > 0, x * x, 0.0)))(X), np.where(X > 0, 2 * X, 0))
+    np.testing.assert_allclose(tc.grad(lambda x: np.mean(x, axis=0)[0])(X), [[0.5, 0, 0], [0.5, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: np.argmax(x), "`argmax` of a whole array"),
+        (lambda x: x.argmin(axis=0), "`argmin` of a whole array"),
+        (lambda x: np.linalg.norm(x), r"np\.norm has no meaning for tensors"),
+        (lambda x: np.sum(x, dtype=np.float32), r"np\.sum with dtype has no meaning"),
+        (lambda x: np.stack([x, x]), r"np\.stack has no meaning"),
+        (lambda x: np.zeros_like(x), r"np\.zeros_like has no meaning"),
+        (lambda x: np.asarray(x), "Python cannot use it as a NumPy array"),
+        (lambda x: np.array([x, x]), "Python cannot use it as"),
+        (lambda x: np.cbrt(x), r"np\.cbrt is not a primitive"),
+        (lambda x: np.add.reduce(x), r"np\.add\.reduce is not a primitive"),
+    ],
+)
+def test_functions_without_a_meaning_are_errors_and_never_wrong_values(
+    function: Callable[[Any], Any], message: str
+) -> None:
+    with pytest.raises(tc.TcdslError, match=message):
+        through_helper(function).interpret(X)

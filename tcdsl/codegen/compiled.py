@@ -114,11 +114,13 @@ class CompiledKernel:
         sizes: Mapping[str, int],
         outputs: Sequence[Array] | None = None,
         threads: int | None = None,
+        before_copying: Callable[[], None] | None = None,
     ) -> list[Array]:
         """Run the program and return its outputs; inputs that it updates are changed in place.
 
         ``inputs`` have the program's dtypes and shapes, ``sizes`` the value of every size. Arrays that are misaligned,
         or overlap one that is written, are copied. ``outputs``, if given, receive the results and are returned.
+        ``before_copying`` is called before that, and may raise: it is how the caller refuses such arrays.
         Raises `DataIndexError` if an index read from data is out of range, ``ValueError`` if an array does not fit;
         ``outputs`` then hold what they held.
         """
@@ -139,6 +141,8 @@ class CompiledKernel:
             arrays = [*(inputs[k] for k in self._input_positions.values()), *made]
         back: list[tuple[Array, Array]] = []
         if not self._bind(plan, frame, arrays):
+            if before_copying is not None:
+                before_copying()
             back = bind_arrays(plan, frame, self._bindings, arrays).back
         if not plan.pooled:
             frame.allocate(plan)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -72,9 +73,10 @@ class Entry:
     def run(self, arrays: list[np.ndarray], call: Call | None = None) -> Any:
         """Run on the program's inputs and put the results into their structure."""
         program = self.executable.program
-        if program.updates:
-            check_written(program, arrays, call)
-        results = self.executable.run(arrays)
+        check = partial(check_written, program, arrays, call) if program.updates else None
+        if check is not None and call is not None:
+            check()  # some arrays may have been made from other objects
+        results = self.executable.run(arrays, check=check)
         return self.structure.build([array if array.ndim else array[()] for array in results])
 
     def serves(self, arrays: Sequence[np.ndarray]) -> bool:

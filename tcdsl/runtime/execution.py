@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,16 +92,23 @@ class Executable:
         arrays: Sequence[np.ndarray],
         outputs: Sequence[np.ndarray] | None = None,
         sizes: Mapping[str, int] | None = None,
+        check: Callable[[], None] | None = None,
     ) -> list[np.ndarray]:
         """Run on inputs of the program's types and ranks; inputs in ``program.updates`` are written in place.
 
-        A failed run changes no argument. Raises `ShapeError`, `DataIndexError`.
+        ``check`` raises if written memory is not as it must be. It is called unless compiled code has found the arrays
+        to be row-major, writable and apart. A failed run changes no argument. Raises `ShapeError`, `DataIndexError`.
         """
         current = settings()
         if sizes is None:
             sizes = self.sizes(arrays)
-        compiled = self.compiled(tuple([array.flags.c_contiguous for array in arrays]), current)
-        results = compiled.run(arrays, sizes, outputs, current.threads or None)
+        contiguous = tuple([array.flags.c_contiguous for array in arrays])
+        compiled = self.compiled(contiguous, current)
+        if check is not None and (compiled.kernel.updates or not all(contiguous)):
+            # Copied at the end, or with strides of their own, which compiled code takes as they come.
+            check()
+            check = None
+        results = compiled.run(arrays, sizes, outputs, current.threads or None, check)
         if "nan" in current.check:
             _search_nan(self.program, results)
         return results

@@ -471,3 +471,29 @@ def test_settings_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         monkeypatch.undo()
         module._from_environment.cache_clear()
+
+
+def test_overlap_is_found_in_repeated_calls_too() -> None:
+    @cd
+    def step(p, q, g):
+        p -= g
+        q += g
+
+    memory = np.ones(12)
+    step(memory[:3], memory[3:6], memory[6:9])
+    step(memory[:3], memory[3:6], memory[6:9])
+    kept = memory.copy()
+    with pytest.raises(tc.ShapeError, match="writes to `p`, which shares memory with `q`"):
+        step(memory[:3], memory[2:5], memory[6:9])
+    with pytest.raises(tc.ShapeError, match="writes to `q`, which shares memory with `g`"):
+        step(memory[:3], memory[3:6], memory[5:8])
+    frozen = np.ones(3)
+    frozen.flags.writeable = False
+    with pytest.raises(tc.ShapeError, match="writes to `q`, but the array is read-only"):
+        step(memory[:3], frozen, memory[6:9])
+    # Interleaved cells: the stretches of memory overlap, the cells do not.
+    np.testing.assert_array_equal(memory, kept)
+    step(memory[0:6:2], memory[1:6:2], memory[6:9])
+    step(memory[0:6:2], memory[1:6:2], memory[6:9])
+    np.testing.assert_array_equal(memory[0:6:2], kept[0:6:2] - 2)
+    np.testing.assert_array_equal(memory[1:6:2], kept[1:6:2] + 2)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tcdsl as tc
-from tcdsl.tools.demo.program import cross_entropy, predictions, sgd
+from tcdsl.tools.demo.program import cross_entropy, predictions, update
 
 __all__ = ["CompiledNetwork", "Network", "NumpyNetwork", "Parameters", "initial_parameters"]
 
@@ -54,8 +54,8 @@ class CompiledNetwork:
     def step(self, images: FloatArray, labels: IntArray, learning_rate: float) -> float:
         """One step of gradient descent."""
         loss, gradients = self.gradient(*self.parameters, images, labels)
-        for parameter, gradient, velocity in zip(self.parameters, gradients, self.velocities, strict=True):
-            sgd(parameter, gradient, velocity, learning_rate, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
+        arrays = (*self.parameters, *gradients, *self.velocities)
+        update(learning_rate, *arrays, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
         return float(loss)
 
     def predict(self, images: FloatArray) -> IntArray:

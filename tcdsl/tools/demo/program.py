@@ -13,15 +13,15 @@ from tcdsl import cd, op, output
 from tcdsl.indices import c, h, n, p
 from tcdsl.primitives import exp, log, relu
 
-__all__ = ["cross_entropy", "logits", "predictions", "sgd"]
+__all__ = ["cross_entropy", "logits", "predictions", "sgd", "update"]
 
 
 @op
 def logits(W1: Any, b1: Any, W2: Any, b2: Any, images: Any) -> Any:
     """Scores ``Z[N, C]`` of ``images[N, P]`` for ``W1[P, H], b1[H], W2[H, C], b2[C]``."""
-    H, A, S, Z = output(), output(), output(), output()
-    H[n, h] += images[n, p] * W1[p, h]
-    A[n, h] = relu(H[n, h] + b1[h])
+    X, A, S, Z = output(), output(), output(), output()
+    X[n, h] += images[n, p] * W1[p, h]
+    A[n, h] = relu(X[n, h] + b1[h])
     S[n, c] += A[n, h] * W2[h, c]
     Z[n, c] = S[n, c] + b2[c]
     return Z
@@ -30,8 +30,9 @@ def logits(W1: Any, b1: Any, W2: Any, b2: Any, images: Any) -> Any:
 @op
 def cross_entropy(W1: Any, b1: Any, W2: Any, b2: Any, images: Any, labels: Any) -> Any:
     """The mean over images of ``-log softmax(Z)[label]``; without each row's maximum, ``exp`` cannot overflow."""
+    N, P = images.shape  # noqa: RUF059  # names for those who read the printed programs
+    H, C = W2.shape  # noqa: RUF059
     Z = logits(W1, b1, W2, b2, images)
-    N, _ = Z.shape
     top, mass, loss = output(), output(), output()
     top[n] = max(Z[n, c])
     mass[n] = sum(exp(Z[n, c] - top[n]))
@@ -53,3 +54,12 @@ def sgd(p: Any, g: Any, v: Any, learning_rate: Any, *, momentum: float, weight_d
     """One step of gradient descent, in place, for a parameter, its gradient and its velocity, all of one shape."""
     v = momentum * v + g + weight_decay * p
     p -= learning_rate * v
+
+
+@cd
+def update(learning_rate: Any, *arrays: Any, momentum: float, weight_decay: float) -> None:
+    """`sgd` for all parameters as one program: ``arrays`` are the parameters, then their gradients, then velocities."""
+    count = len(arrays) // 3
+    for position in range(count):
+        parameter, gradient, velocity = arrays[position::count]
+        sgd(parameter, gradient, velocity, learning_rate, momentum=momentum, weight_decay=weight_decay)

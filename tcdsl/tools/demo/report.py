@@ -27,12 +27,12 @@ def _wrapped(line: str, width: int) -> str:
 
 
 def show_times(console: Console, names: list[str], timings: list[Timing], note: str) -> None:
-    """Time per epoch of each network, and how it compares with the last one's."""
+    """Time per epoch of each network, and its speed beside the last one's."""
     table = Table(title="One epoch of training", title_justify="left", caption=note, caption_justify="left")
     table.add_column("network")
     table.add_column("median", justify="right")
     table.add_column("fastest", justify="right")
-    table.add_column(f"{names[-1]} / this", justify="right")
+    table.add_column(f"speed, {names[-1]} = 1", justify="right")
     for name, timing in zip(names, timings, strict=True):
         table.add_row(
             name,

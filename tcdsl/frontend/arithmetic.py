@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DtypeError, ShapeError
-from tcdsl.frontend.declarations import Unwritten
+from tcdsl.frontend.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.session import Poison, Session, StagingStopped, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.values import Value, apply_primitive, cast_value, recognize, store_value, stored_dtype
@@ -62,7 +62,7 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             return Value.of(operand), ()
         case np.ndarray():
             return element_of(session.capture(operand), session)
-        case Unwritten():
+        case Unwritten() | DeclaredTarget():
             raise operand.fault()
         case Poison():
             raise StagingStopped

@@ -42,24 +42,15 @@ class Lookup(Protocol):
         """The place of ``node`` in the user's source."""
 
 
-class Unwritten:
-    """What a target's name holds before its first statement. Any use is an error that says so."""
-
-    __slots__ = ("_name",)
-
-    def __init__(self, name: str) -> None:
-        self._name = name
+class _NotWritten:
+    # What has no cells yet: any use is an error that says so.
+    __slots__ = ()
 
     def _read(self, *_: object) -> Any:
         raise self.fault()
 
     def fault(self) -> TcdslError:
-        """The error of reading the name."""
-        return session_of("a decorated function").fault(
-            DslSyntaxError,
-            f"`{self._name}` is read before anything is written to it",
-            f"a name that the function writes is its own: write it first, or make `{self._name}` a parameter",
-        )
+        raise NotImplementedError
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -70,8 +61,25 @@ class Unwritten:
     __rmatmul__ = __neg__ = __getitem__ = __iter__ = __bool__ = __pow__ = __call__ = __lt__ = __gt__ = __le__ = _read
 
 
+class Unwritten(_NotWritten):
+    """What a target's name holds before its first statement. Any use is an error that says so."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def fault(self) -> TcdslError:
+        """The error of reading the name."""
+        return session_of("a decorated function").fault(
+            DslSyntaxError,
+            f"`{self._name}` is read before anything is written to it",
+            f"a name that the function writes is its own: write it first, or make `{self._name}` a parameter",
+        )
+
+
 @dataclass(frozen=True, slots=True)
-class DeclaredTarget:
+class DeclaredTarget(_NotWritten):
     """A target declared before its first statement.
 
     ``extents`` is ``None`` where `output` was called without any: they are inferred. ``dtype`` of ``None`` is the type
@@ -81,6 +89,15 @@ class DeclaredTarget:
     extents: tuple[Expr, ...] | None
     dtype: str | None = None
     span: Span | None = None
+
+    def fault(self) -> TcdslError:
+        """The error of reading the target."""
+        return Diagnostic(
+            DslSyntaxError,
+            "a declared target is read or returned before anything is written to it",
+            self.span,
+            hint="write it first: `C[i, j] = 0.0` fills it",
+        ).error()
 
     def state(self, name: str) -> Declared | Fresh:
         """What a statement on ``name`` needs to know."""

@@ -39,6 +39,9 @@ class Environment(Protocol):
     def own(self, name: str) -> object:
         """The value that the function itself has bound to ``name`` so far, or ``UNBOUND``."""
 
+    def is_unwritten(self, name: str) -> bool:
+        """Whether ``name`` is one that the function binds, but has not bound yet."""
+
     def enclosing(self, name: str) -> object:
         """The value of ``name`` in enclosing functions, or ``UNBOUND``."""
 

@@ -254,6 +254,13 @@ class Evaluation:
                 node,
                 f"write it first, or pass an outer `{name}` as a parameter",
             )
+        if self.environment.is_unwritten(name):
+            return self.fault(
+                DslSyntaxError,
+                f"`{name}` is read before anything is written to it",
+                node,
+                f"a name that the function writes is its own: write it first, or make `{name}` a parameter",
+            )
         hint = f"an index variable of that name would stand in a subscript, as in `A[{name}]`"
         return self.fault(DslSyntaxError, f"`{name}` is not defined", node, hint if len(name) == 1 else "")
 

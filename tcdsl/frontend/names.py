@@ -78,6 +78,8 @@ def index_meaning(name: str, environment: Environment) -> object:
         return IndexName(name)
     if name.lstrip("_")[:1].isupper():
         return value_meaning(name, environment)
+    if environment.is_unwritten(name):
+        return IndexName(name)
     outer = environment.enclosing(name)
     if outer is not UNBOUND:
         return outer
@@ -89,6 +91,8 @@ def index_meaning(name: str, environment: Environment) -> object:
 
 def value_meaning(name: str, environment: Environment) -> object:
     """The meaning of a name in a value, apart from index variables; ``UNBOUND`` if it has none."""
+    if environment.is_unwritten(name):
+        return UNBOUND
     for look in (environment.own, environment.enclosing, environment.module, environment.builtin):
         found = look(name)
         if found is not UNBOUND:

@@ -77,6 +77,10 @@ class FunctionScope:
             raise StagingStopped
         return UNBOUND if isinstance(value, Unwritten | DeclaredTarget | IndexLetter) else value
 
+    def is_unwritten(self, name: str) -> bool:
+        """Whether ``name`` is one that the function binds, but has not bound yet."""
+        return isinstance(self.holds(name), Unwritten | DeclaredTarget)
+
     def enclosing(self, name: str) -> object:
         """The value of ``name`` in the enclosing functions."""
         code, closure = self._function.__code__, self._function.__closure__ or ()
@@ -99,6 +103,8 @@ class FunctionScope:
 
     def value_of(self, name: str) -> object:
         """The value of ``name`` by Python's scoping; ``UNBOUND`` if there is none."""
+        if self.is_unwritten(name):
+            return UNBOUND
         for look in (self.own, self.enclosing, self.module, self.builtin):
             value = look(name)
             if value is not UNBOUND:

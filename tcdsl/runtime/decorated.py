@@ -10,6 +10,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.session import Session, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.template import Template
@@ -76,9 +77,8 @@ class DecoratedStaging(StagedFunction):
 
 def returned(session: Session, result: Any, name: str) -> tuple[list[str], Structure]:
     """The names of the returned tensors, each one a tensor of its own, and the structure around them."""
-    leaves, structure = flatten(
-        result, lambda v: isinstance(v, SymbolicArray | SymbolicNumber | SymbolicSize | np.ndarray)
-    )
+    kinds = SymbolicArray | SymbolicNumber | SymbolicSize | np.ndarray | Unwritten | DeclaredTarget
+    leaves, structure = flatten(result, lambda v: isinstance(v, kinds))
     names: list[str] = []
     inputs = {tensor.name for tensor in session.builder.inputs}
     for leaf in leaves:

@@ -275,6 +275,39 @@ def test_a_target_is_not_read_from_around_the_function() -> None:
     assert "`x` is read by the statement that creates it" in message
 
 
+def test_a_name_that_the_function_writes_later_is_not_read_from_around_it() -> None:
+    @op
+    def cells(v):
+        y[i] = v[i] * x[i]
+        x[i] = v[i]
+        return y
+
+    @op
+    def whole(v):
+        y = v * x
+        x[i] = v[i]
+        return y
+
+    @op
+    def size(v):
+        y[i] = v[i], i < K
+        v.bind_dims(K)
+        return y
+
+    @op
+    def never(v, *, write: bool):
+        if write:
+            x[i] = v[i]
+        return x
+
+    for function in (cells, whole):
+        assert "`x` is read before anything is written to it" in refusal(tc.DslSyntaxError, function, np.ones(4))
+    assert "`K` is read before anything is written to it" in refusal(tc.DslSyntaxError, size, np.ones(4))
+    assert_gives(never, np.ones(4), write=True, wanted=np.ones(4))
+    with pytest.raises(tc.DslSyntaxError, match="`x` is read before anything is written to it"):
+        never(np.ones(4), write=False)
+
+
 def test_a_name_that_is_not_defined_is_reported_at_its_place() -> None:
     @op
     def f(x):

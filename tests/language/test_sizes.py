@@ -200,6 +200,40 @@ def zeros(A):
     return t, s, p, c, o, 2 * A
 
 
+def test_a_declared_target_is_written_before_it_is_read() -> None:
+    @op
+    def returned(x):
+        y = output(3)
+        return x, y
+
+    @op
+    def read(x):
+        y = output(3)
+        z[i] = x[i] + y[i]
+        return z
+
+    @op
+    def whole(x):
+        y: real[3]
+        return y * 2
+
+    for function in (returned, whole):
+        assert "a declared target is read or returned before" in refusal(tc.DslSyntaxError, function, x)
+    assert "`y` is read before anything is written to it" in refusal(tc.DslSyntaxError, read, x)
+
+
+def test_an_open_extent_says_how_to_write_it() -> None:
+    @op
+    def f(x, w):
+        y: real[X]
+        y[i] += x[i + k] * w[k]
+        return y
+
+    message = refusal(tc.DslSyntaxError, f, x, x)
+    assert "the size `X` has no value here" in message
+    assert "leave the extents to be inferred: `O = output()`" in message
+
+
 def test_output_without_extents_infers_them() -> None:
     @op
     def f(A, x):

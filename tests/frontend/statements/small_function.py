@@ -61,6 +61,9 @@ class SmallFunction:
     def own(self, name: str) -> object:
         return self.names.get(name, UNBOUND)
 
+    def is_unwritten(self, name: str) -> bool:
+        return name in self.declared and name not in self.names
+
     def enclosing(self, name: str) -> object:
         return self.outer.get(name, UNBOUND)
 

@@ -208,6 +208,14 @@ class Recorder:
             return SymbolicTensor(value.builder, value.name, value.dtype, value.extents, name, memory=True)
         return value
 
+    def snapshot(self, value: Any) -> Any:
+        """The right side of ``a, b = b, a``: what memory holds before the first of several stores."""
+        if isinstance(value, SymbolicTensor) and value.memory:
+            return value.value()
+        if type(value) in (tuple, list):
+            return type(value)(map(self.snapshot, value))
+        return value
+
     def augment(self, number: int, name: str, current: Any, value: Any) -> Any:
         """``name op= value`` on a bare name: on an array a statement over all its cells, else ordinary Python."""
         node = self._rewritten.statements[number]

@@ -182,7 +182,25 @@ class _Rewriter(ast.NodeTransformer):
             return self._statement(node, target.value.id)
         if len(node.targets) == 1 and isinstance(target, ast.Name):
             return self._binding(node, target.id)
+        if all(_is_of_names(each) for each in node.targets):
+            return self._unpacking(node)  # type: ignore[return-value]
         return self.generic_visit(node)
+
+    def _unpacking(self, node: ast.Assign) -> list[ast.stmt]:
+        # `a, b = b, a`: Python unpacks into names of its own, then each name is bound, or stored into, as it would be
+        # alone.
+        places: dict[str, str] = {}
+        targets = [copy.deepcopy(target) for target in node.targets]
+        for node_of_name in (n for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)):
+            place = f"{RECORDER}{len(places)}"
+            places[place], node_of_name.id = node_of_name.id, place
+        unpacked = ast.Assign(targets, _recorder("snapshot", self.visit(node.value), at=node))
+        stores: list[ast.stmt] = [ast.fix_missing_locations(ast.copy_location(unpacked, node))]
+        for place, name in places.items():
+            value = ast.Name(place, ast.Load())
+            known = self._thunks(ast.Pass(), (name,))
+            stores.append(self._store((name,), _recorder("bind", ast.Constant(name), known, value, at=node), node))
+        return stores
 
     def _statement(self, node: ast.Assign | ast.AugAssign | ast.Expr, name: str) -> ast.stmt:
         number = self._number(copy.deepcopy(node))
@@ -263,6 +281,12 @@ class _Rewriter(ast.NodeTransformer):
         function.keywords = node.keywords
         return function
 
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
+        name = node.target.id
+        value = self.visit(node.value)
+        node.value = _recorder("bind", ast.Constant(name), self._thunks(ast.Pass(), (name,)), value, at=node)
+        return node
+
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if isinstance(node.ctx, ast.Load) and node.id not in self.own and node.id in LANGUAGE_NAMES:
             return _recorder("name", ast.Constant(node.id), at=node)
@@ -273,6 +297,13 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return node
+
+
+def _is_of_names(target: ast.expr) -> bool:
+    # Names alone, however they are nested; what a starred name takes is a list, whatever it is bound to.
+    if isinstance(target, ast.Tuple | ast.List):
+        return all(map(_is_of_names, target.elts))
+    return isinstance(target, ast.Name)
 
 
 def _names_in_string(annotation: ast.expr) -> tuple[str, ...]:

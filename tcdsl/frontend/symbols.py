@@ -130,25 +130,6 @@ class SymbolicArray(ArithmeticOperators):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return self.builder.algebra.array(self)
 
-    def any(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Whether any cell is true, over all axes or the given ones."""
-        return self._reduced("or", axis, keepdims)
-
-    def all(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Whether all cells are true, over all axes or the given ones."""
-        return self._reduced("and", axis, keepdims)
-
-    def argmax(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """An error that says how to write it."""
-        return self._reduced("argmax", axis, keepdims)
-
-    def argmin(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """An error that says how to write it."""
-        return self._reduced("argmin", axis, keepdims)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return self.builder.algebra.array(self)
-
     def _reduced(self, accumulate: str, axis: Any, keepdims: bool) -> Any:
         return self.builder.algebra.reduced(accumulate, self, axis, keepdims)
 

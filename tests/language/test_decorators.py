@@ -143,3 +143,46 @@ def test_an_op_may_not_call_code_that_stores_into_its_values() -> None:
 
     with pytest.raises(tc.DslSyntaxError, match="stores into `p`, but here that is a value"):
         f(np.ones(2))
+
+
+def test_in_cd_several_targets_store_as_each_would_alone() -> None:
+    @cd
+    def swap(a, b):
+        a, b = b, a
+
+    @cd
+    def chain(a, b):
+        a = b = a + 1
+
+    @cd
+    def nested(a, b, c):
+        (a, [b, n]), c = (b, (c, 3)), a
+        c *= n
+
+    @cd
+    def walrus(a, b):
+        b += (a := 2 * a)
+
+    a, b, c = np.zeros(2), np.ones(2), np.full(2, 2.0)
+    swap(a, b)
+    assert (a.tolist(), b.tolist()) == ([1, 1], [0, 0])
+    chain(a, b)
+    assert (a.tolist(), b.tolist()) == ([2, 2], [2, 2])
+    b[:] = 5
+    nested(a, b, c)
+    assert (a.tolist(), b.tolist(), c.tolist()) == ([5, 5], [2, 2], [6, 6])
+    walrus(a, b)
+    assert (a.tolist(), b.tolist()) == ([10, 10], [12, 12])
+
+
+def test_in_op_several_targets_rebind_as_in_python() -> None:
+    @op
+    def f(x, y):
+        x, y = y, x
+        a = b = x + 1
+        b += y
+        (c, *rest), d = (a, b, x), y
+        return a, b, c, rest[1], d
+
+    x, y = np.zeros(2), np.ones(2)
+    assert [part[0] for part in f.interpret(x, y)] == [2, 2, 2, 1, 0]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
 
 import islpy as isl
 
@@ -19,7 +20,7 @@ from tcdsl.autodiff.tape import Tape
 from tcdsl.autodiff.writes import writes_each_cell_once
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, Read
+from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, Read, is_affine_index
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
 from tcdsl.shapes.affine import expression_of
 
@@ -93,10 +94,24 @@ def _bounds(points: isl.Set, count: int) -> tuple[Sequence[Expr], Sequence[Expr]
     if points.is_empty():
         return [integer(0)] * count, [integer(0)] * count
     points = points.remove_divs()
-    lows, extents = [], []
+    lows: list[Expr] = []
+    extents: list[Expr] = []
     for k in range(count):
         low, high = points.dim_min(k), points.dim_max(k)
+        extent = expression_of(high.sub(low))
         lows.append(expression_of(low))
-        extent = apply("add", expression_of(high.sub(low)), integer(1))
-        extents.append(apply("max", extent, integer(0)))
+        if not is_affine_index(lows[-1]):
+            lows[-1] = _below(points, k)
+            extent = apply("sub", expression_of(high), lows[-1])
+        extents.append(apply("max", apply("add", extent, integer(1)), integer(0)))
     return lows, extents
+
+
+def _below(points: isl.Set, k: int) -> Expr:
+    # A low end in pieces cannot stand in an index. Below it are the least of all calls, and the least of the pieces.
+    least = points.dim_min_val(k)
+    if least.is_int():
+        return integer(least.to_python())
+    pieces: list[Expr] = []
+    points.dim_min(k).foreach_piece(lambda _, piece: pieces.append(expression_of(isl.PwAff.from_aff(piece))))
+    return reduce(lambda one, other: apply("min", one, other), pieces)

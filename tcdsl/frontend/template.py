@@ -7,11 +7,13 @@ import copy
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.recorder import Recorder
 from tcdsl.frontend.rewriting import RECORDER, rewrite
 from tcdsl.frontend.size_names import parameter_size_names
 from tcdsl.frontend.source import Source
 from tcdsl.frontend.surroundings import Surroundings
+from tcdsl.ir.span import Span
 
 __all__ = ["Template"]
 
@@ -31,7 +33,28 @@ class Template:
 
     def run(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the function on symbolic arguments; its statements go to the current session."""
-        return self._run(*arguments, **keywords)
+        try:
+            return self._run(*arguments, **keywords)
+        except NameError as error:
+            fault = self._index_letter(error)
+            if fault is None:
+                raise
+            raise fault.error() from None
+
+    def _index_letter(self, error: NameError) -> Diagnostic | None:
+        # Python met an index variable: `a[i] = b[i] = x[i]`, `self.w[i] += x[i]`, `return y * k`.
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        name = error.name or ""
+        if trace is None or trace.tb_frame.f_code.co_filename != self.filename or len(name) != 1 or not name.islower():
+            return None
+        line, end_line, column, end_column = list(trace.tb_frame.f_code.co_positions())[trace.tb_lasti // 2]
+        span = Span(self.filename, line or trace.tb_lineno, column or 0, end_line or trace.tb_lineno, end_column or 0)
+        fact = f"`{name}` is not defined; an index variable has a meaning only in a tensor statement"
+        return Diagnostic(
+            DslSyntaxError, fact, span, hint=f"write `T[{name}] = ...` with a name for `T`, one at a time"
+        )
 
 
 def _with_closure(

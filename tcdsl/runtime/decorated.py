@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError
+from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten
+from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.session import Session, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.template import Template
@@ -77,13 +78,20 @@ class DecoratedStaging(StagedFunction):
 
 def returned(session: Session, result: Any, name: str) -> tuple[list[str], Structure]:
     """The names of the returned tensors, each one a tensor of its own, and the structure around them."""
-    kinds = SymbolicArray | SymbolicNumber | SymbolicSize | np.ndarray | Unwritten | DeclaredTarget
+    kinds = SymbolicArray | SymbolicNumber | SymbolicSize | np.ndarray | Unwritten | DeclaredTarget | PointValue
     leaves, structure = flatten(result, lambda v: isinstance(v, kinds))
     names: list[str] = []
     inputs = {tensor.name for tensor in session.builder.inputs}
     for leaf in leaves:
         if isinstance(leaf, PendingArray):
             leaf = leaf.materialize(name)
+        if isinstance(leaf, PointValue):
+            raise Diagnostic(
+                DslSyntaxError,
+                "a local definition is a scalar at each point, not an array",
+                leaf.span,
+                hint="store it first: `y[i] = z`",
+            ).error()
         if not isinstance(leaf, SymbolicTensor) or leaf.name in inputs or leaf.name in names:
             # A returned input, number, or second copy of an output is an array of its own.
             element, extents = element_of(leaf, session)

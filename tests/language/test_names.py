@@ -227,7 +227,8 @@ def test_the_scope_of_an_index_variable_is_its_statement() -> None:
         y[k] = x[k]
         return y * k
 
-    assert refusal(NameError, after, x)
+    message = refusal(tc.DslSyntaxError, after, x)
+    assert "`k` is not defined; an index variable has a meaning only in a tensor statement" in message
 
 
 def test_an_index_variable_that_occurs_only_in_conditions_is_an_error() -> None:

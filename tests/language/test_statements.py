@@ -347,6 +347,39 @@ def test_a_local_definition_is_computed_once_per_point() -> None:
     assert line.count("exp(") == 1
 
 
+def test_a_local_definition_is_no_array() -> None:
+    @op
+    def f(x):
+        z = x[i] * x[i]
+        return z  # noqa: RET504
+
+    message = refusal(tc.DslSyntaxError, f, x)
+    assert "a local definition is a scalar at each point, not an array" in message
+    assert "`y[i] = z`" in message
+
+
+def test_a_statement_has_one_target_which_is_a_name() -> None:
+    @op
+    def chain(x):
+        y[i] = z[i] = x[i]
+        return y, z
+
+    @op
+    def pair(x):
+        y[i], z[i] = x[i], x[i]
+        return y, z
+
+    @op
+    def part(A):
+        A[1:][i, j] = 0.0
+        return A
+
+    for function, argument in ((chain, x), (pair, x), (part, A)):
+        message = refusal(tc.DslSyntaxError, function, argument)
+        assert "`i` is not defined; an index variable has a meaning only in a tensor statement" in message
+        assert "write `T[i] = ...` with a name for `T`, one at a time" in message
+
+
 def test_a_local_definition_is_substituted_in_the_loops_of_a_reduction() -> None:
     @op
     def f(A):

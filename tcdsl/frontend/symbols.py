@@ -15,7 +15,7 @@ from tcdsl.frontend.operators import ArithmeticOperators, Owner
 from tcdsl.frontend.values import Value
 from tcdsl.ir.expressions import Constant, Expr
 
-__all__ = ["PendingArray", "SymbolicArray", "SymbolicNumber", "SymbolicSize", "SymbolicTensor"]
+__all__ = ["ElementType", "PendingArray", "SymbolicArray", "SymbolicNumber", "SymbolicSize", "SymbolicTensor"]
 
 
 class SymbolicSize(ArithmeticOperators):
@@ -53,6 +53,27 @@ class SymbolicNumber(ArithmeticOperators):
         from tcdsl.ir.printer import format_expr
 
         return f"<run-time {self.weak_kind} {format_expr(self.expr)}>"
+
+
+class ElementType(str):
+    """The name of an element type that compares as NumPy's do: ``x.dtype == np.float32``."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str) or other is None:
+            return str.__eq__(self, other)
+        try:
+            return np.dtype(str(self)) == np.dtype(other)  # type: ignore[call-overload,no-any-return]
+        except TypeError:
+            return False
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np.dtype(str(self)), name)
 
 
 class SymbolicArray(ArithmeticOperators):
@@ -162,7 +183,7 @@ class SymbolicTensor(SymbolicArray):
     ) -> None:
         self.builder = builder
         self.name = name
-        self.dtype = dtype
+        self.dtype = ElementType(dtype)
         self.extents = tuple(extents)
         self.label = label or name
         self.memory = memory
@@ -195,7 +216,7 @@ class PendingArray(SymbolicArray):
     def __init__(self, builder: Owner, element: Value, extents: Sequence[Expr]) -> None:
         self.builder = builder
         self.element = element
-        self.dtype = element.logical
+        self.dtype = ElementType(element.logical)
         self.extents = tuple(extents)
         self._made: SymbolicTensor | None = None
 

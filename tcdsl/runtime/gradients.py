@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DifferentiationError, DtypeError, ShapeError
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.runtime.arguments import Signature, tensor_argument
+from tcdsl.runtime.arguments import Call, Signature, tensor_argument
 from tcdsl.runtime.function import TensorFunction
 from tcdsl.tracebacks import hide_library_frames, user_facing
 
@@ -129,7 +130,8 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """``outputs, pullback = vjp(f, x, y)``; ``pullback(d_outputs)`` is one adjoint per argument.
 
     ``d_outputs`` has the structure of the outputs. Integer and bool arguments get ``None``. With ``has_aux``, ``fun``
-    returns ``(outputs, aux)`` and so does the first part of the result: ``outputs, pullback, aux``.
+    returns ``(outputs, aux)`` and so does the first part of the result: ``outputs, pullback, aux``. The pullback keeps
+    a copy of the arguments.
     """
     from tcdsl.runtime.tracing import PullbackStaging
 
@@ -137,7 +139,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     staging = (
         _pullbacks(fun, has_aux) if isinstance(fun, TensorFunction | DerivedFunction) else PullbackStaging(fun, has_aux)
     )
-    call = staging.signature.call(primals, {})
+    call = _copied(staging.signature.call(primals, {}))
     entry, arrays = staging.primal.entry(call)
     results = [array if array.ndim else array[()] for array in entry.executable.run(arrays)]
     value = entry.structure.build(results)
@@ -148,6 +150,12 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         return _pull(staging, call, entry.structure, results, cotangents, has_aux)
 
     return (outputs, pullback, aux) if has_aux else (outputs, pullback)
+
+
+def _copied(call: Call) -> Call:
+    # The pullback belongs to the values that the arguments have now, whatever is stored into them before it is called.
+    copies = (replace(argument, array=argument.array.copy(order="K")) for argument in call.arguments)
+    return replace(call, arguments=tuple(copies))
 
 
 @functools.lru_cache(maxsize=256)

@@ -362,3 +362,10 @@ def test_gradients_change_no_argument() -> None:
     x.flags.writeable = w.flags.writeable = False
     tc.value_and_grad(weighted, argnums=(0, 1))(x, w)
     np.testing.assert_array_equal(x, X)
+
+
+def test_a_pullback_belongs_to_the_values_that_its_arguments_had() -> None:
+    x = X.copy()
+    _, pullback = tc.vjp(squares, x)
+    x[:] = 100
+    np.testing.assert_array_equal(pullback(np.ones(3))[0], 2 * X)

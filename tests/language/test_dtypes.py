@@ -468,3 +468,21 @@ def test_a_wrong_type_is_one_fault_even_where_its_sizes_are_used() -> None:
     with pytest.raises(tc.DtypeError, match="`x` is float64, not float32") as caught:
         f.interpret(np.ones(3))
     assert len(caught.value.diagnostics) == 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_python_may_branch_on_element_types_as_numpy_names_them(dtype: str) -> None:
+    @op
+    def f(x):
+        y = x + x
+        same = [
+            x.dtype == dtype,
+            x.dtype == np.dtype(dtype),
+            x.dtype == np.dtype(dtype).type,
+            np.dtype(dtype) == x.dtype,
+        ]
+        other = [x.dtype == np.complex64, x.dtype == "complex64", x.dtype == 3, x.dtype != dtype]
+        known = {np.dtype(dtype).name: 1}[x.dtype]
+        return x if all(same) and not any(other) and known and x.dtype.kind == np.dtype(dtype).kind else y
+
+    np.testing.assert_array_equal(f.interpret(sample(dtype)), sample(dtype))

@@ -434,3 +434,54 @@ def test_cache_info_counts_programs_kernels_and_calls() -> None:
     info = f.cache_info()
     assert (info.programs, info.kernels, info.hits, info.misses) == (2, 0, 1, 2)
     assert any("mode='b'" in key for key in info.keys)
+
+
+def test_the_form_for_tools_imports_index_letters_and_declares_targets_by_calls() -> None:
+    from tcdsl import output
+    from tcdsl.indices import i, j, k
+
+    @op
+    def matmul(A, B):
+        C = output()
+        C[i, j] += A[i, k] * B[k, j]
+        return C
+
+    @op
+    def padded(A):
+        N, M = A.shape
+        C = output(N + 1, M)
+        C[i, j] = A[i, j]
+        return C
+
+    A = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(matmul.interpret(A, A.T), A @ A.T)
+    np.testing.assert_array_equal(padded.interpret(A), np.vstack([A, np.zeros(3)]))
+
+
+def test_the_free_form_and_the_form_for_tools_are_one_program() -> None:
+    from tcdsl import output
+    from tcdsl.indices import i, j
+
+    @op
+    def f(A):
+        y = output()
+        y[i] += A[i, j]
+        return y
+
+    first = f.explain("ir", np.ones((2, 2)))
+
+    @op
+    def f(A):
+        y[i] += A[i, j]
+        return y
+
+    assert f.explain("ir", np.ones((2, 2))) == first
+
+
+def test_a_python_truth_value_that_python_branches_on_becomes_part_of_the_key() -> None:
+    @op
+    def f(x, flag):
+        return x if flag else 2 * x
+
+    assert [f.interpret(np.ones(1), flag)[0] for flag in (True, False, True)] == [1, 2, 1]
+    assert f.cache_info().programs == 2

@@ -199,7 +199,10 @@ def _bound(
     span = evaluation.span(clause.iter)
     low, high, step = ends
     if step > 1:
-        # The positions between are left out, so that the variable keeps its own values.
+        # The positions between are left out, so that the variable keeps its own values; the range ends at the last one.
+        inner = apply("sub", apply("sub", high, low, span=span), integer(1), span=span)
+        steps = apply("mul", apply("floor_div", inner, integer(step), span=span), integer(step), span=span)
+        high = apply("add", apply("add", low, steps, span=span), integer(1), span=span)
         distance = apply("sub", IndexValue(variable, span), low, span=span)
         remainder = apply("mod", distance, integer(step), span=span)
         loops.conditions.append(apply("eq", remainder, integer(0), span=span))

@@ -47,9 +47,14 @@ def test_a_range_may_have_a_step() -> None:
         c[()] = argmax(x[j] for j in range(1, N, step))
         d = output(N)
         d[i] = sum(x[j] for j in range(i, N, 2))
-        return a, b, c, d
+        e[i] = sum(x[2 * i + j] for j in range(0, 4, 2))
+        g[i] = sum(x[i + j] for j in range(0, N - 1, 3))
+        h[()] = sum(x[j] for j in range(3, 3, 2))
+        return a, b, c, d, e, g, h
 
-    assert_gives(f, x, step=2, wanted=(10.0, 2 * 2 + 5 * 6.0, 3, [10, 6, 9, 4, 6]))
+    # j takes 0 and 2 for e, so that i may be 1; 0 and 3 for g.
+    wanted = (10.0, 2 * 2 + 5 * 6.0, 3, [10, 6, 9, 4, 6], [4, 9], [5, 8], 0.0)
+    assert_gives(f, x, step=2, wanted=wanted)
 
     @op
     def down(x):

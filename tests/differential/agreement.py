@@ -34,11 +34,11 @@ def attempt(call: Callable[[], Any]) -> Attempt:
     return result if isinstance(result, tuple) else (result,)
 
 
-def tolerance(wanted: np.ndarray, terms: int) -> dict[str, float]:
-    """How far floats may be apart when up to ``terms`` of them were added in any order."""
+def tolerance(wanted: np.ndarray, terms: int, eps: float = 0.0) -> dict[str, float]:
+    """How far floats may be apart when ``terms`` of them were added in any order; ``eps`` is that of arguments."""
     if wanted.dtype.kind != "f":
         return {"rtol": 0, "atol": 0}
-    eps = float(np.finfo(wanted.dtype).eps)
+    eps = max(eps, float(np.finfo(wanted.dtype).eps))
     finite = np.abs(wanted[np.isfinite(wanted)]).astype(float)
     scale = max(1.0, float(finite.max(initial=0)))
     return {"rtol": 32 * eps, "atol": 16 * eps * (terms + 8) * scale}
@@ -47,7 +47,7 @@ def tolerance(wanted: np.ndarray, terms: int) -> dict[str, float]:
 def agree(case: Case, wanted: Sequence[np.ndarray], found: Sequence[np.ndarray], terms: int, what: str) -> None:
     """Fail, showing the program, unless the arrays are equal (floats: nearly so)."""
     with np.errstate(all="ignore"):
-        problem = _difference(wanted, found, terms)
+        problem = _difference(wanted, found, terms, _coarsest(case))
     if problem:
         raise AssertionError(f"{what}: {problem}\n\n{case}\n\nwanted {_shown(wanted)}\nfound  {_shown(found)}")
 
@@ -56,7 +56,12 @@ def _shown(arrays: Sequence[np.ndarray]) -> str:
     return "\n       ".join(f"{array.dtype}{list(array.shape)} {array.tolist()}" for array in arrays)
 
 
-def _difference(wanted: Sequence[np.ndarray], found: Sequence[np.ndarray], terms: int) -> str:
+def _coarsest(case: Case) -> float:
+    # A float64 result of float32 arguments holds what was computed in float32; the interpreter computes in float64.
+    return max((float(np.finfo(a.dtype).eps) for a in case.arrays.values() if a.dtype.kind == "f"), default=0.0)
+
+
+def _difference(wanted: Sequence[np.ndarray], found: Sequence[np.ndarray], terms: int, eps: float) -> str:
     if len(wanted) != len(found):
         return f"{len(wanted)} results against {len(found)}"
     for number, (one, other) in enumerate(zip(wanted, found, strict=True)):
@@ -64,7 +69,7 @@ def _difference(wanted: Sequence[np.ndarray], found: Sequence[np.ndarray], terms
             return f"result {number} has the shape {other.shape} instead of {one.shape}"
         if one.dtype != other.dtype:
             return f"result {number} is {other.dtype} instead of {one.dtype}"
-        if not np.allclose(other, one, equal_nan=True, **tolerance(one, terms)):
+        if not np.allclose(other, one, equal_nan=True, **tolerance(one, terms, eps)):
             return f"result {number} differs"
     return ""
 

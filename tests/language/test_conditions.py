@@ -118,6 +118,25 @@ def test_conjunctions_of_affine_conditions_become_bounds_of_loops() -> None:
     assert_gives(f, A, wanted=(banded, sums))
 
 
+def test_the_largest_piece_of_a_nest_runs_without_tests() -> None:
+    @op
+    def sums(x):
+        s[i] += x[k], k <= i, i < 5
+        return s
+
+    @op
+    def previous(x):
+        N = x.shape[0]
+        y = output(N)
+        y[i] = x[i - 1] if i > 0 else 7.0
+        return y
+
+    assert_gives(sums, x, wanted=x.cumsum())
+    assert not any(line.strip().startswith("if ") for line in sums.explain("loops", x).splitlines())
+    # One loop reads the previous cell as it is; the branch is decided by its bounds.
+    assert "y[i] = x[i - 1]" in [line.strip() for line in previous.explain("loops", x).splitlines()]
+
+
 def test_disjunctions_and_negations_are_conditions_too() -> None:
     @op
     def f(A):

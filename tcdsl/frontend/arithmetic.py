@@ -13,14 +13,17 @@ import numpy as np
 
 from tcdsl.errors import DtypeError, ShapeError
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten
+from tcdsl.frontend.environment import Existing
 from tcdsl.frontend.session import Poison, Session, StagingStopped, session_of
+from tcdsl.frontend.stores import Store, store
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.values import Value, apply_primitive, cast_value, recognize, store_value, stored_dtype
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.dtypes import compute_dtype, is_boolean
 from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, index_variables, substitute
-from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor
+from tcdsl.ir.program import Access, Neutral, Statement, Tensor
+from tcdsl.ir.span import Span
 from tcdsl.shapes.affine import NotAffine, condition_set, universe
 
 __all__ = [
@@ -282,11 +285,12 @@ def store_elementwise(target: SymbolicTensor, accumulate: str, operand: object) 
     name = builder.new_version(target.label)
     if index_variables(value.expr) - {axis_variable(k) for k in range(target.rank)}:
         raise AssertionError("an axis variable beyond the target's rank")
+    kept = _whole_store(session, target, accumulate, value, span)
     statement = Statement(
         Access(name, tuple(IndexValue(v) for v in variables), span),
-        accumulate,
-        Neutral() if accumulate == "assign" else Keep(target.name),
-        _in_letters(store_value(value, target.dtype, span), variables),
+        kept.accumulate,
+        Neutral() if kept.accumulate == "assign" else kept.start,
+        _in_letters(kept.value, variables),
         box(session, variables, target.extents),
         span=span,
     )
@@ -294,6 +298,15 @@ def store_elementwise(target: SymbolicTensor, accumulate: str, operand: object) 
         (statement,), (Tensor(name, target.dtype, target.extents, "" if target.label == name else target.label, span),)
     )
     return SymbolicTensor(builder, name, target.dtype, target.extents, target.label)
+
+
+def _whole_store(session: Session, target: SymbolicTensor, accumulate: str, value: Value, span: Span | None) -> Store:
+    if accumulate in ("or", "and") and not is_boolean(target.dtype):
+        # Every cell is written once, so a number becomes 0 or 1 in one assignment.
+        held, _ = element_of(target, session)
+        combined = apply_primitive(f"{accumulate}_", [held, value], span)
+        return store(Existing(target), "assign", False, cast_value(combined, target.dtype, span), span)
+    return store(Existing(target), accumulate, False, value, span)
 
 
 def cast_any(operand: object, dtype: str) -> Any:

@@ -486,3 +486,53 @@ def test_python_may_branch_on_element_types_as_numpy_names_them(dtype: str) -> N
         return x if all(same) and not any(other) and known and x.dtype.kind == np.dtype(dtype).kind else y
 
     np.testing.assert_array_equal(f.interpret(sample(dtype)), sample(dtype))
+
+
+@cd
+def whole_accumulations(p, x, *, operator):
+    if operator == "+=":
+        p += x
+    elif operator == "-=":
+        p -= x
+    elif operator == "*=":
+        p *= x
+    elif operator == "/=":
+        p /= x
+    elif operator == ">>=":
+        p >>= x
+    elif operator == "<<=":
+        p <<= x
+    elif operator == "|=":
+        p |= x
+    else:
+        p &= x
+
+
+WHOLE: dict[str, Any] = {
+    "+=": lambda p, x: p + x,
+    "-=": lambda p, x: p - x,
+    "*=": lambda p, x: p * x,
+    "/=": lambda p, x: p / x,
+    ">>=": np.maximum,
+    "<<=": np.minimum,
+    "|=": np.logical_or,
+    "&=": np.logical_and,
+}
+
+
+@pytest.mark.parametrize("operator", WHOLE)
+@pytest.mark.parametrize("target", ["bool", "int8", "int64", "float16", "float32"])
+@pytest.mark.parametrize("source", ["bool", "int8", "float64"])
+def test_accumulations_onto_whole_arrays_mean_what_they_mean_with_indices(
+    target: str, source: str, operator: str
+) -> None:
+    p, x = np.array([1, 0, 2, 1]).astype(target), np.array([1, 1, 2, 1]).astype(source)
+    logical = operator in ("|=", "&=")
+    number = target == "bool" and operator in ("+=", "-=", "/=")
+    inexact = operator == "/=" and np.dtype(target).kind == "i"
+    if number or inexact or not (logical or np.can_cast(source, target, "same_kind")):
+        with pytest.raises(tc.DtypeError, match=f"a tensor of {target} cannot hold"):
+            whole_accumulations.interpret(p, x, operator=operator)
+        return
+    (found,) = whole_accumulations.interpret(p, x, operator=operator)
+    agrees(found, WHOLE[operator](p, x).astype(target))

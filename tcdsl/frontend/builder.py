@@ -13,7 +13,7 @@ from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain_text import RESERVED_NAMES
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
-from tcdsl.ir.program import Assertion, AxisExtent, Program, Size, Statement, Tensor
+from tcdsl.ir.program import Assertion, AxisExtent, Neutral, Program, Size, Statement, Tensor
 from tcdsl.ir.span import Span
 from tcdsl.shapes.affine import NotAffine, condition_set, universe
 from tcdsl.shapes.equal_sizes import with_equal_sizes
@@ -23,6 +23,9 @@ from tcdsl.shapes.sketch import Sketch
 __all__ = ["ProgramBuilder"]
 
 _OPERATION_NAMES = {"mul": "times", "floor_div": "over", "mod": "mod", "add": "plus", "sub": "minus"}
+
+# The definition of an open size before any statement: no extent is negative.
+_UNDETERMINED = -1
 
 
 class ProgramBuilder:
@@ -41,6 +44,7 @@ class ProgramBuilder:
         self._assertions: list[Assertion] = []
         self._declared: dict[str, Tensor] = {}
         self._context: isl.Set | None = None
+        self._open: set[str] = set()
 
     # -- inputs and sizes
     # ------------------------------------------------------------------------------
@@ -85,6 +89,78 @@ class ProgramBuilder:
         self._sizes[name] = Size(name, expr)
         self._context = None
         return SizeValue(name)
+
+    def open_size(self, name: str) -> Expr:
+        """A size that the statements on the targets declared with it determine: the smallest that satisfies all."""
+        while name in self._sizes or name in RESERVED_NAMES:
+            name += "_"
+        self._sizes[name] = Size(name, integer(_UNDETERMINED))
+        self._open.add(name)
+        self._context = None
+        return SizeValue(name)
+
+    def is_open(self, name: str) -> bool:
+        """Whether statements to come may still make the size ``name`` larger."""
+        return name in self._open
+
+    def _open_extents(self, sketch: Sketch) -> None:
+        # What the statement would need if its target were fresh; it is recorded with the size itself.
+        declared = enumerate(sketch.extents)
+        axes = [k for k, extent in declared if isinstance(extent, SizeValue) and extent.name in self._open]
+        if not axes:
+            return
+        extents = tuple(None if k in axes else extent for k, extent in enumerate(sketch.extents))
+        fresh = resolve(replace(sketch, extents=extents, mode="fresh", start=Neutral()), self)
+        for assertion in fresh.assertions:
+            self.require(assertion.condition, assertion.message, assertion.span)
+        for k in axes:
+            extent = sketch.extents[k]
+            if isinstance(extent, SizeValue):
+                self._enlarge(extent.name, fresh.tensors[-1].shape[k], sketch)
+
+    def _enlarge(self, name: str, needed: Expr, sketch: Sketch) -> None:
+        known = self._sizes[name].source
+        if name in self._depends_on(needed):
+            raise Diagnostic(
+                ShapeError,
+                f"the open extent `{name}` of `{sketch.label}` would depend on itself",
+                sketch.span,
+                hint="declare the target with an extent that is known, or write a range as a condition",
+            ).error()
+        undetermined = isinstance(known, AxisExtent) or known == integer(_UNDETERMINED)
+        self._sizes[name] = Size(name, needed if undetermined else apply("max", known, needed))  # type: ignore[arg-type]
+        self._context = None
+
+    def _depends_on(self, expr: Expr) -> frozenset[str]:
+        # All sizes that an expression mentions, and those that their definitions mention.
+        found = size_names(expr)
+        for name in size_names(expr):
+            source = self._sizes[name].source
+            if not isinstance(source, AxisExtent):
+                found |= self._depends_on(source)
+        return found
+
+    def _sizes_in_order(self) -> tuple[Size, ...]:
+        # Open sizes may speak of sizes that were named after them, so definitions are sorted by what they mention.
+        done: dict[str, Size] = {}
+
+        def add(size: Size) -> None:
+            if size.name in done:
+                return
+            if not isinstance(size.source, AxisExtent):
+                for name in sorted(size_names(size.source)):
+                    add(self._sizes[name])
+            done[size.name] = size
+
+        for size in self._sizes.values():
+            if size.source == integer(_UNDETERMINED):
+                raise Diagnostic(
+                    ShapeError,
+                    f"the extent `{size.name}` is open, but no statement writes to a target that is declared with it",
+                    hint=f"write to it, or bind the size: `{size.name} = A.shape[0]`",
+                ).error()
+            add(size)
+        return tuple(done.values())
 
     def size(self, name: str) -> Size:
         """The definition of the size ``name``."""
@@ -133,7 +209,7 @@ class ProgramBuilder:
 
     def _is_extent(self, name: str) -> bool:
         source = self._sizes[name].source
-        if isinstance(source, AxisExtent):
+        if isinstance(source, AxisExtent) or name in self._open:
             return True
         return isinstance(source, Apply) and source.primitive in ("mul", "floor_div", "mod") and _non_negative(source)
 
@@ -158,6 +234,7 @@ class ProgramBuilder:
 
     def record(self, sketch: Sketch, label: str) -> SymbolicTensor:
         """Infer the ranges of ``sketch``, add its statements, and return the tensor that it makes."""
+        self._open_extents(sketch)
         resolved = resolve(sketch, self)
         for assertion in resolved.assertions:
             self.require(assertion.condition, assertion.message, assertion.span)
@@ -178,7 +255,7 @@ class ProgramBuilder:
         program = Program(
             self.name,
             tuple(self._inputs),
-            tuple(self._sizes.values()),
+            self._sizes_in_order(),
             tuple(self._tensors),
             tuple(self._statements),
             tuple(outputs),

@@ -20,7 +20,8 @@ from tcdsl.frontend.rewriting import Rewritten, annotation_names, parsed_annotat
 from tcdsl.frontend.scope import FunctionScope
 from tcdsl.frontend.session import Poison, Session, StagingStopped, materialized, session_of
 from tcdsl.frontend.statements import evaluate_local, evaluate_statement, is_local_definition
-from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor
+from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.ir.expressions import Expr
 
 __all__ = ["Recorder"]
 
@@ -255,17 +256,28 @@ class Recorder:
         if isinstance(current, SymbolicArray):
             self._guarded(session, lambda: bind_dimensions(scope, current, target, kind, extents, found))
         else:
-            found[target] = self._guarded(session, lambda: self._declaration(scope, node, kind, extents))
+            found[target] = self._guarded(session, lambda: self._declaration(scope, node, kind, extents, found))
         values = [found[name] if name in found else scope.holds(name) for name in names]
         return values[0] if len(values) == 1 else tuple(values)
 
-    def _declaration(self, scope: FunctionScope, node: ast.stmt, kind: str, extents: list[ast.expr]) -> DeclaredTarget:
+    def _declaration(
+        self, scope: FunctionScope, node: ast.stmt, kind: str, extents: list[ast.expr], found: dict[str, object]
+    ) -> DeclaredTarget:
         span = scope.span(node)
+        builder = session_of("an annotation").builder
+        for extent in extents:
+            # A name without a value is an extent that the statements leave open; from here on it is that size.
+            if isinstance(extent, ast.Name) and extent.id not in found and scope.value_of(extent.id) is UNBOUND:
+                found[extent.id] = SymbolicSize(builder, builder.open_size(extent.id))
         return DeclaredTarget(
-            tuple(extent_expression(scope, extent) for extent in extents),
+            tuple(self._extent(scope, extent, found) for extent in extents),
             "real" if kind == "real" else declared_dtype(kind, span),
             span,
         )
+
+    def _extent(self, scope: FunctionScope, node: ast.expr, found: Mapping[str, object]) -> Expr:
+        opened = found.get(node.id) if isinstance(node, ast.Name) else None
+        return opened.expr if isinstance(opened, SymbolicSize) else extent_expression(scope, node)
 
     def bind_dims(self, number: int, thunks: Thunks) -> Any:
         """``A.bind_dims(N, K)``: names the extents of a tensor; names bound before must agree."""

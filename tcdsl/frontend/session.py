@@ -210,6 +210,8 @@ class _Extents(Mapping[str, int]):
             source = self._session.builder.size(name).source
             if isinstance(source, AxisExtent):
                 raise KeyError(name)
+            if self._session.builder.is_open(name):
+                return evaluate_size(source, self)  # it may grow yet
             known[name] = evaluate_size(source, self)
         return known[name]
 

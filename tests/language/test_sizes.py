@@ -222,16 +222,57 @@ def test_a_declared_target_is_written_before_it_is_read() -> None:
     assert "`y` is read before anything is written to it" in refusal(tc.DslSyntaxError, read, x)
 
 
-def test_an_open_extent_says_how_to_write_it() -> None:
+def test_extents_that_statements_leave_open_are_the_smallest_that_satisfy_all() -> None:
     @op
-    def f(x, w):
+    def concatenated(a, b):
+        (N,) = a.shape
         y: real[X]
-        y[i] += x[i + k] * w[k]
+        y[i] = a[i]
+        y[i + N] = b[i]
         return y
 
-    message = refusal(tc.DslSyntaxError, f, x, x)
-    assert "the size `X` has no value here" in message
-    assert "leave the extents to be inferred: `O = output()`" in message
+    @op
+    def convolved(x, w):
+        y: real[X]
+        y[i] += x[i + k] * w[k]
+        z[i] = y[i] * X
+        return z
+
+    @op
+    def beside(A, b):
+        N, M = A.shape  # noqa: RUF059  # names the size
+        y: real[N, X]
+        y[i, j] = A[i, j]
+        y[i, j + M] = b[i], j < 2
+        return y
+
+    a, b = np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0])
+    for left, right in ((a, b), (b, a), (a[:0], b), (a, b[:0]), (a[:0], b[:0])):
+        np.testing.assert_array_equal(concatenated(left, right), np.concatenate([left, right]))
+        np.testing.assert_array_equal(concatenated.interpret(left, right), np.concatenate([left, right]))
+    assert concatenated.cache_info().programs == 1
+    x = np.arange(5.0)
+    np.testing.assert_array_equal(convolved(x, b), 4 * np.correlate(x, b, "valid"))
+    np.testing.assert_array_equal(beside(np.ones((2, 3)), b), [[1, 1, 1, 4, 4], [1, 1, 1, 5, 5]])
+    tc.check_grads(concatenated, (a, b))
+    tc.check_grads(convolved, (x, b))
+
+
+def test_an_open_extent_that_nothing_determines() -> None:
+    @op
+    def never(x):
+        y: real[X]  # noqa: F842
+        return x
+
+    @op
+    def itself(x):
+        y: real[X]
+        y[i] = x[i]
+        y[i + 1] = y[i]
+        return y
+
+    assert "the extent `X` is open, but no statement writes" in refusal(tc.ShapeError, never, np.ones(3))
+    assert "the open extent `X` of `y` would depend on itself" in refusal(tc.ShapeError, itself, np.ones(3))
 
 
 def test_output_without_extents_infers_them() -> None:

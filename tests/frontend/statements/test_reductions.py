@@ -132,7 +132,11 @@ def test_a_point_out_of_range_drops_out_of_its_reduction_only() -> None:
         ("O[()] = sum(max(A[i, k]) * max(B[i, k]))", DslSyntaxError, "binds no index variable"),
         ("O[i] = (x[j] for j in range(3))", DslSyntaxError, "a generator that no reduction takes"),
         ("O[i] = sum(A[i, k] * A[j, k] for k in range(4))", ShapeError, "`j` is neither on the target nor bound"),
-        ("O[i] = sum(x[i + j] for j in range(4, 0, -1))", DslSyntaxError, "a range whose step is not a positive integer"),
+        (
+            "O[i] = sum(x[i + j] for j in range(4, 0, -1))",
+            DslSyntaxError,
+            "a range whose step is not a positive integer",
+        ),
         ("O[i] = sum(x[i] for i in range(2.5))", TcdslError, "float"),
         ("O[i] = sum(x[i] for a, b in range(2))", DslSyntaxError, "a range gives one variable"),
         ("O[i] = x[i] + argmax(A[i, k] * B[j, k])", DslSyntaxError, "a position has one"),

@@ -31,9 +31,9 @@ class Settings:
     """What `config` sets.
 
     ``threads``: the most threads that a call may use, 0 for all cores. ``check``: any of ``bounds`` (every access of
-    generated code is tested), ``nan`` (outputs are searched for NaN) and ``ir`` (programs are verified between passes).
-    ``optimize``: whether statements are fused. ``debug``: whether generated code is timed and logged. ``cache_dir``:
-    where generated modules live, the user's cache directory if empty.
+    generated code is tested), ``nan`` (outputs are searched for NaN) and ``ir`` (programs are verified before they are
+    compiled). ``optimize``: whether statements are fused. ``debug``: whether compilations and runs are timed and shown.
+    ``cache_dir``: where generated modules live, the user's cache directory if empty.
     """
 
     threads: int = 0

@@ -14,6 +14,7 @@ from tcdsl.errors import Diagnostic, ShapeError, TcdslError
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes import SizePlan
+from tcdsl.runtime.debugging import Stopwatch, show_compilation, show_run
 
 if TYPE_CHECKING:
     from tcdsl.codegen import CompiledKernel
@@ -56,7 +57,7 @@ class Executable:
     def compiled(self, contiguous: tuple[bool, ...], current: Settings | None = None) -> CompiledKernel:
         """The machine code for inputs of this layout."""
         current = current or settings()
-        key = (contiguous, current)
+        key = (contiguous, current.optimize, current.cache_dir, current.check)
         found = self._compiled.get(key)
         if found is None:
             with COMPILING:
@@ -74,7 +75,11 @@ class Executable:
             verify(self.program)
         cache_dir = Path(current.cache_dir) if current.cache_dir else None
         options = CodegenOptions(cache_dir=cache_dir, debug="bounds" in current.check)
-        return compile_kernel(self.kernel(current.optimize), contiguous=contiguous, options=options)
+        watch = Stopwatch()
+        compiled = compile_kernel(self.kernel(current.optimize), contiguous=contiguous, options=options)
+        if current.debug:
+            show_compilation(self.program.name, compiled, watch)
+        return compiled
 
     def sizes(self, arrays: Sequence[np.ndarray]) -> dict[str, int]:
         """The sizes for these inputs; a `ShapeError` if they do not fit."""
@@ -108,7 +113,10 @@ class Executable:
             # Copied at the end, or with strides of their own, which compiled code takes as they come.
             check()
             check = None
+        watch = Stopwatch() if current.debug else None
         results = compiled.run(arrays, sizes, outputs, current.threads or None, check)
+        if watch is not None:
+            show_run(self.program.name, arrays, watch)
         if "nan" in current.check:
             _search_nan(self.program, results)
         return results

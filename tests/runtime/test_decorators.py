@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import logging
 import math
 import pickle
+import re
 import sys
 from typing import Any
 
@@ -497,3 +499,22 @@ def test_overlap_is_found_in_repeated_calls_too() -> None:
     step(memory[0:6:2], memory[1:6:2], memory[6:9])
     np.testing.assert_array_equal(memory[0:6:2], kept[0:6:2] - 2)
     np.testing.assert_array_equal(memory[1:6:2], kept[1:6:2] + 2)
+
+
+def test_debugging_shows_compilations_and_runs(capfd: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("tcdsl")
+    handlers, propagate = logger.handlers[:], logger.propagate
+    logger.handlers, logger.propagate = [logging.StreamHandler()], False
+    function = op(plain_doubled)
+    try:
+        with tc.config(debug=True):
+            function(x)
+        with tc.config(threads=1):
+            function(x)
+    finally:
+        logger.handlers, logger.propagate = handlers, propagate
+    shown = capfd.readouterr().err
+    assert re.search(r"(compiled|loaded) plain_doubled: 1 nests in \d+\.\d\d s, \S+\.py\n", shown)
+    assert re.search(r"ran plain_doubled\(float64\[3\]\) in \S+ ms\n", shown)
+    assert shown.count("ran ") == 1
+    assert function.cache_info().kernels == 1

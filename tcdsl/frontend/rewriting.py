@@ -46,12 +46,17 @@ class _Bindings(ast.NodeVisitor):
 
     def __init__(self) -> None:
         self.bound: set[str] = set()
+        self.assigned: set[str] = set()
         self.targets: dict[str, None] = {}
         self.sizes: dict[str, None] = {}
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Store | ast.Del):
             self.bound.add(node.id)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self.assigned.update(target.id for target in node.targets if isinstance(target, ast.Name))
+        self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
@@ -147,8 +152,9 @@ def _recorder(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self, own: frozenset[str], result: Rewritten) -> None:
+    def __init__(self, own: frozenset[str], tensors: frozenset[str], result: Rewritten) -> None:
         self.own = own
+        self.tensors = tensors
         self.result = result
 
     # -- pieces
@@ -186,16 +192,21 @@ class _Rewriter(ast.NodeTransformer):
             return self._unpacking(node)  # type: ignore[return-value]
         return self.generic_visit(node)
 
-    def _unpacking(self, node: ast.Assign) -> list[ast.stmt]:
-        # `a, b = b, a`: Python unpacks into names of its own, then each name is bound, or stored into, as it would be
-        # alone.
+    def _unpacking(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
+        # `a, b = b, a`: Python unpacks into names of its own, then parameters and names that assignments bind are
+        # bound, or stored into, as each would be alone. A name that only unpacking binds is Python's for the object.
         places: dict[str, str] = {}
-        targets = [copy.deepcopy(target) for target in node.targets]
-        for node_of_name in (n for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)):
-            place = f"{RECORDER}{len(places)}"
-            places[place], node_of_name.id = node_of_name.id, place
-        unpacked = ast.Assign(targets, _recorder("snapshot", self.visit(node.value), at=node))
-        stores: list[ast.stmt] = [ast.fix_missing_locations(ast.copy_location(unpacked, node))]
+        for inner in (part for target in node.targets for part in ast.walk(target)):
+            if isinstance(inner, ast.Name) and inner.id in self.tensors:
+                place = f"{RECORDER}{len(places)}"
+                places[place], inner.id = inner.id, place
+        if not places:
+            return self.generic_visit(node)
+        node.value = self.visit(node.value)
+        values: list[ast.expr] = [ast.Name(place, ast.Load()) for place in places]
+        held = _recorder("snapshot", ast.Tuple(values, ast.Load()), at=node)
+        kept = ast.Assign([ast.Tuple([ast.Name(place, ast.Store()) for place in places], ast.Store())], held)
+        stores: list[ast.stmt] = [node, ast.fix_missing_locations(ast.copy_location(kept, node))]
         for place, name in places.items():
             value = ast.Name(place, ast.Load())
             known = self._thunks(ast.Pass(), (name,))
@@ -346,7 +357,8 @@ def rewrite(source: Source) -> Rewritten:
     fresh = tuple(name for name in (*bindings.targets, *bindings.sizes, *annotated) if name not in bound)
     result = Rewritten(definition, own_names=frozenset(bound | set(fresh)), fresh_names=tuple(dict.fromkeys(fresh)))
     result.annotations = {a.arg: a.annotation for a in _parameters(definition) if a.annotation is not None}
-    rewriter = _Rewriter(result.own_names, result)
+    tensors = frozenset((*parameters, *bindings.assigned, *bindings.targets))
+    rewriter = _Rewriter(result.own_names, tensors, result)
     body: list[ast.stmt] = []
     for statement in definition.body:
         new = rewriter.visit(statement)

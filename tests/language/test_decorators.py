@@ -175,6 +175,23 @@ def test_in_cd_several_targets_store_as_each_would_alone() -> None:
     assert (a.tolist(), b.tolist()) == ([10, 10], [12, 12])
 
 
+def test_in_cd_a_name_that_only_unpacking_binds_is_pythons_name_for_the_memory() -> None:
+    @cd
+    def halve(p, g):
+        p -= g / 2
+
+    @cd
+    def all_of_them(*arrays):
+        for position in range(2):
+            p, g = arrays[position::2]
+            halve(p, g)
+
+    a, b = np.full(2, 4.0), np.full(3, 6.0)
+    all_of_them(a, b, np.full(2, 2.0), np.full(3, 4.0))
+    assert a.tolist() == [3, 3]
+    assert b.tolist() == [4, 4, 4]
+
+
 def test_in_op_several_targets_rebind_as_in_python() -> None:
     @op
     def f(x, y):

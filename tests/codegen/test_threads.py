@@ -80,7 +80,8 @@ def _in_child(compiled: CompiledKernel, queue: multiprocessing.Queue) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+# Python warns of forks beside threads, and JAX, once another test of this process has imported it, of every fork.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:os.fork:RuntimeWarning")
 def test_a_forked_process_runs_without_the_threads_it_lacks(compiled: CompiledKernel) -> None:
     A, B = arrays()
     compiled.run([A, B], {"N": 200, "P": 200, "M": 200}, threads=2)

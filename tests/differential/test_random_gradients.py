@@ -73,7 +73,7 @@ def interpreted_pullback(
     return interpret(derivative, [*arrays, *floating]).outputs
 
 
-@pytest.mark.parametrize("batch", range(6))
+@pytest.mark.parametrize("batch", range(9))
 def test_adjoints_pass_the_dot_product_identity(batch: int) -> None:
     checked = 0
     for seed in range(20_000 + 50 * batch, 20_000 + 50 * batch + 50):

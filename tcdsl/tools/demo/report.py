@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from rich.console import Console
@@ -22,6 +23,8 @@ def show_program(console: Console, title: str, text: str) -> None:
 
 
 def _wrapped(line: str, width: int) -> str:
+    # Clauses stand in columns where there is room; in a narrow frame two spaces set them apart.
+    line = re.sub(r"(?<=\S) {3,}", "  ", line)
     indent = " " * (len(line) - len(line.lstrip()))
     return textwrap.fill(line, width, subsequent_indent=indent + 8 * " ", break_on_hyphens=False)
 

@@ -20,7 +20,7 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, rai
 from tcdsl.frontend.builder import ProgramBuilder
 from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.surroundings import Reading
-from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
+from tcdsl.frontend.symbols import PendingArray, SymbolicTensor
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import AxisExtent
@@ -235,8 +235,3 @@ def session_of(operation: str) -> Session:
             DslSyntaxError, f"{operation} outside of a decorated function", hint="call it inside an @op or @cd function"
         ).error()
     return session
-
-
-def is_array(value: object) -> bool:
-    """Whether ``value`` is an array of the program."""
-    return isinstance(value, SymbolicArray)

@@ -22,7 +22,3 @@ class Names:
             name = f"{stem}{number}"
         self._taken.add(name)
         return name
-
-    def claim(self, names: Iterable[str]) -> None:
-        """Mark ``names`` as taken."""
-        self._taken.update(names)

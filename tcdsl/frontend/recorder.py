@@ -21,6 +21,10 @@ from tcdsl.frontend.scope import FunctionScope
 from tcdsl.frontend.session import Poison, Session, StagingStopped, materialized, session_of
 from tcdsl.frontend.statements import evaluate_local, evaluate_statement, is_local_definition
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.values import Value, stored_dtype, sum_dtype
+from tcdsl.ir.accumulators import neutral_element
+from tcdsl.ir.build import constant
+from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Expr
 
 __all__ = ["Recorder"]
@@ -28,6 +32,7 @@ __all__ = ["Recorder"]
 _CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 _NUMBERS = SymbolicNumber | int | float
 
+_SUMS = frozenset(("add", "subtract", "multiply"))
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.iadd,
     ast.Sub: operator.isub,
@@ -149,6 +154,13 @@ class Recorder:
             value = ordinary()[2]
             accumulate = AUGMENTED[type(node.op)] if isinstance(node, ast.AugAssign) else "assign"
             return self._stored(current, store_elementwise(current.value(), accumulate, value))
+        if (
+            ordinary is not None
+            and _is_whole(node)
+            and isinstance(current, DeclaredTarget)
+            and current.extents is not None
+        ):
+            return self._whole_declared(session, node, name, current, current.extents, ordinary()[2])
         if isinstance(current, SymbolicTensor):
             existing = Existing(current.value(), current.declared)
             return self._stored(current, evaluate_statement(node, existing, scope, session.builder))
@@ -156,6 +168,29 @@ class Recorder:
         made = evaluate_statement(node, state, scope, session.builder)
         made.memory = self._in_place
         made.declared = isinstance(state, Declared)
+        return made
+
+    def _whole_declared(
+        self,
+        session: Session,
+        node: ast.stmt,
+        name: str,
+        declared: DeclaredTarget,
+        extents: tuple[Expr, ...],
+        value: Any,
+    ) -> SymbolicTensor:
+        # `y = output(N); y[...] = e`: the declared shape, filled; accumulators start from their neutral element.
+        accumulate = AUGMENTED[type(node.op)] if isinstance(node, ast.AugAssign) else "assign"
+        element, _ = element_of(value, session)
+        dtype = sum_dtype(element) if accumulate in _SUMS else stored_dtype(element)
+        if declared.dtype == "real":
+            dtype = dtype if is_floating(dtype) else "float64"
+        elif declared.dtype is not None:
+            dtype = declared.dtype
+        start = Value(constant(neutral_element(accumulate, dtype), compute_dtype(dtype)), None, dtype)
+        made = store_elementwise(record_elementwise(session.builder, start, extents, name), accumulate, value)
+        made.memory = self._in_place
+        made.declared = True
         return made
 
     def _number(self, session: Session, number: Any, name: str) -> SymbolicTensor:

@@ -285,3 +285,34 @@ def test_output_without_extents_infers_them() -> None:
         return C, t
 
     assert_gives(f, A, x, wanted=(np.outer(A @ x, x), 6.0))
+
+
+def test_a_declared_target_may_be_filled_as_a_whole() -> None:
+    @op
+    def filled(x):
+        (N,) = x.shape
+        y = output(N, 2)
+        y[...] = 2.0
+        z: real[N]
+        z[:] = 3
+        s = output(N)
+        s[...] += x
+        s[i] += x[i]
+        m = output(N)
+        m[...] >>= x
+        return y, z, s, m
+
+    for x in (np.array([1.0, -2.0, 3.0]), np.ones(1), np.ones(0)):
+        for found in (filled(x), filled.interpret(x)):
+            expected = (np.full((len(x), 2), 2.0), np.full(len(x), 3.0), 2 * x, x)
+            for value, wanted in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(value, wanted)
+                assert value.dtype == wanted.dtype
+    assert "does not broadcast" in refusal(tc.ShapeError, too_wide, np.ones(3))
+
+
+@op
+def too_wide(x):
+    y = output(1)
+    y[...] = x
+    return y

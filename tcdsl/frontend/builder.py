@@ -13,7 +13,7 @@ from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain_text import RESERVED_NAMES
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
-from tcdsl.ir.program import Assertion, AxisExtent, Neutral, Program, Size, Statement, Tensor
+from tcdsl.ir.program import Assertion, AxisExtent, DerivativeRule, Neutral, Program, Size, Statement, Tensor
 from tcdsl.ir.span import Span
 from tcdsl.shapes.affine import NotAffine, condition_set, universe
 from tcdsl.shapes.equal_sizes import with_equal_sizes
@@ -42,6 +42,7 @@ class ProgramBuilder:
         self._tensors: list[Tensor] = []
         self._statements: list[Statement] = []
         self._assertions: list[Assertion] = []
+        self._rules: list[DerivativeRule] = []
         self._declared: dict[str, Tensor] = {}
         self._context: isl.Set | None = None
         self._open: set[str] = set()
@@ -250,6 +251,10 @@ class ProgramBuilder:
         self._tensors.extend(tensors)
         self._statements.extend(statements)
 
+    def add_rule(self, rule: DerivativeRule) -> None:
+        """Say how tensors that have been made are to be differentiated."""
+        self._rules.append(rule)
+
     def program(self, outputs: Sequence[str], updates: Sequence[tuple[str, str]] = ()) -> Program:
         """The program so far, returning ``outputs`` and writing ``updates``."""
         program = Program(
@@ -261,6 +266,7 @@ class ProgramBuilder:
             tuple(outputs),
             tuple(updates),
             tuple(self._assertions),
+            tuple(self._rules),
         )
         return with_equal_sizes(program, inputs=False)
 

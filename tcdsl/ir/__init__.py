@@ -29,6 +29,7 @@ from tcdsl.ir.program import (
     Access,
     Assertion,
     AxisExtent,
+    DerivativeRule,
     Fill,
     Keep,
     Neutral,
@@ -45,6 +46,7 @@ from tcdsl.ir.verifier import VerificationError, verify
 __all__ = [
     "ACCUMULATORS",
     "DTYPES",
+    "DerivativeRule",
     "PRIMITIVES",
     "Access",
     "Accumulator",

@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from tcdsl.errors import TcdslError
 from tcdsl.ir.accumulators import ACCUMULATORS
@@ -22,6 +23,7 @@ from tcdsl.ir.program import (
     Access,
     Assertion,
     AxisExtent,
+    DerivativeRule,
     Fill,
     Keep,
     Neutral,
@@ -36,7 +38,8 @@ from tcdsl.ir.rule_parser import parse_rule
 __all__ = ["parse_expr", "parse_program", "parse_rule"]
 
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[^\W\d]\w*|.', re.DOTALL)
-_KEYWORDS = ("program", "input", "size", "assert", "tensor", "update", "return")
+_MODES = ("pullback", "pushforward")
+_KEYWORDS = ("program", "input", "size", "assert", "tensor", "update", "return", *_MODES)
 _SYMBOLS: Mapping[str, str] = {row.symbol: name for name, row in ACCUMULATORS.items()}
 
 
@@ -91,6 +94,7 @@ class _Draft:
     outputs: tuple[str, ...] = ()
     updates: list[tuple[str, str]] = field(default_factory=list)
     assertions: list[Assertion] = field(default_factory=list)
+    rules: list[DerivativeRule] = field(default_factory=list)
 
     def fault(self, piece: _Piece, fact: str, hint: str = "") -> TcdslError:
         width = len(piece.text.split("\n")[0])
@@ -127,6 +131,7 @@ def parse_program(text: str) -> Program:
         draft.outputs,
         tuple(draft.updates),
         tuple(draft.assertions),
+        tuple(draft.rules),
     )
 
 
@@ -134,7 +139,7 @@ def _logical_lines(text: str) -> Iterator[_Piece]:
     start, lines = 0, list[str]()
     for number, line in enumerate(text.split("\n"), 1):
         comment = line.lstrip().startswith("#")
-        if line.strip() and not comment and not (line[0].isspace() and lines):
+        if line.strip() and not comment and not ((line[0].isspace() or line[0] == "|") and lines):
             if lines:
                 yield _Piece("\n".join(lines), start, 0)
             start, lines = number, [line]
@@ -223,7 +228,21 @@ def _read_return(draft: _Draft, piece: _Piece) -> None:
     draft.outputs = tuple(_identifier(draft, part) for part in piece.split(","))
 
 
+def _read_rule(draft: _Draft, piece: _Piece, mode: str) -> None:
+    head, *body = piece.text.split("\n")
+    found = re.fullmatch(r"([\w\s,]+?)\s+by\s+([\w\s,]+?)(?:\s+with\s+([\w\s,]+))?", head)
+    if found is None or not all(line.startswith("|") for line in body if line.strip()):
+        raise draft.fault(
+            piece, f"a rule is written {mode} OUTPUT, ... by ARGUMENT, ... and lines of its program after |"
+        )
+    outputs, arguments, constants = (tuple(re.findall(r"\w+", part or "")) for part in found.groups())
+    # Blank lines in place of those before it, so that a fault in the rule's program has its line.
+    text = "\n" * piece.line + "\n".join(line[1:].removeprefix(" ") for line in body)
+    draft.rules.append(DerivativeRule(mode, arguments, constants, outputs, parse_program(text)))
+
+
 _LINES = {
+    **{mode: partial(_read_rule, mode=mode) for mode in _MODES},
     "program": _read_name,
     "input": lambda draft, piece: _tensor(draft, piece, defines_sizes=True),
     "tensor": lambda draft, piece: _tensor(draft, piece, defines_sizes=False),

@@ -14,7 +14,12 @@
 
 A name that stands for the first time in an input's shape is the size of that axis. A statement is followed by clauses:
 ``from Y`` (it starts from the cells of ``Y``) or ``from fill(e)``, ``for`` its domain in isl's notation (without the
-parameters, which can be told from the text), ``if`` its condition, ``with unique, oob skip``, ``as "label"``.
+parameters, which can be told from the text), ``if`` its condition, ``with unique, oob skip``, ``as "label"``. The rules
+of derivatives come last, each with its program::
+
+    pullback y by x with bound
+    | program clip_pullback
+    | ...
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ from tcdsl.ir.domain_text import domain_parameters, domain_text, domain_variable
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expression_printer import ExpressionPrinter, format_expr
 from tcdsl.ir.expressions import SizeValue, size_names
-from tcdsl.ir.program import Access, AxisExtent, Fill, Keep, Program, Size, Statement, Tensor
+from tcdsl.ir.program import Access, AxisExtent, DerivativeRule, Fill, Keep, Program, Size, Statement, Tensor
 
 __all__ = ["format_expr", "format_program", "format_statement", "format_tensor"]
 
@@ -108,7 +113,16 @@ def format_program(program: Program) -> str:
         ends.append(f"return {', '.join(program.outputs)}")
     if ends:
         lines += ["", *ends]
+    for rule in program.rules:
+        lines += ["", *_format_rule(rule)]
     return "\n".join(lines) + "\n"
+
+
+def _format_rule(rule: DerivativeRule) -> list[str]:
+    head = f"{rule.mode} {', '.join(rule.outputs)} by {', '.join(rule.arguments)}"
+    if rule.constants:
+        head += f" with {', '.join(rule.constants)}"
+    return [head, *(f"| {line}".rstrip() for line in format_program(rule.program).splitlines())]
 
 
 def _format_name(name: str) -> str:

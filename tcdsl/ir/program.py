@@ -2,7 +2,7 @@
 
 ::
 
-    Program    inputs, sizes, tensors, statements, outputs, updates, assertions
+    Program    inputs, sizes, tensors, statements, outputs, updates, assertions, rules
     Statement  target: Access; accumulate; start: Neutral | Keep | Fill; value: Expr; domain: Domain; condition: Expr |
     None Access     tensor; index expressions (affine or data)
     Domain     the integer set of the statement's index variables, parametric in sizes
@@ -26,6 +26,7 @@ __all__ = [
     "Access",
     "Assertion",
     "AxisExtent",
+    "DerivativeRule",
     "Fill",
     "Keep",
     "Neutral",
@@ -142,11 +143,31 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class DerivativeRule:
+    """The derivative of ``outputs`` by ``arguments``, given by ``program`` instead of the statements between them.
+
+    ``mode`` is ``pullback`` or ``pushforward``. The inputs of ``program`` are the arguments, the ``constants`` (which
+    the rule reads, but has no derivative for) and the outputs, each of its own type, and then the cotangents of the
+    floating outputs (``pullback``) or the tangents of the floating arguments (``pushforward``), in compute types. It
+    returns the adjoints of the floating arguments, or the tangents of the floating outputs, in compute types. Of two
+    rules for one output the later one holds: it belongs to the function around the other's.
+    """
+
+    mode: str
+    arguments: tuple[str, ...]
+    constants: tuple[str, ...]
+    outputs: tuple[str, ...]
+    program: Program
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A staged function, a derivative, or any other sequence of statements.
 
     ``tensors`` declares every tensor that a statement makes, ``outputs`` are returned, in this order, and ``updates``
-    pairs inputs that change with the tensor whose cells they receive. ``assertions`` hold at every call.
+    pairs inputs that change with the tensor whose cells they receive. ``assertions`` hold at every call. ``rules`` say
+    how to differentiate; running the program does not need them.
     """
 
     name: str
@@ -157,6 +178,7 @@ class Program:
     outputs: tuple[str, ...]
     updates: tuple[tuple[str, str], ...] = ()
     assertions: tuple[Assertion, ...] = ()
+    rules: tuple[DerivativeRule, ...] = ()
 
     def tensor(self, name: str) -> Tensor:
         """The declaration of an input or a statement's tensor. ``KeyError`` if there is none."""

@@ -39,7 +39,7 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.printer import format_expr, format_statement, format_tensor
-from tcdsl.ir.program import AxisExtent, Fill, Keep, Program, Statement, Tensor
+from tcdsl.ir.program import AxisExtent, DerivativeRule, Fill, Keep, Program, Statement, Tensor
 from tcdsl.ir.span import Span
 
 __all__ = ["VerificationError", "verify"]
@@ -66,6 +66,11 @@ def verify(program: Program, *, deep: bool = False) -> None:
 
 def _about(what: str, expr: Expr) -> str:
     return f"{what} {format_expr(expr)}"
+
+
+def _computed(tensors: Iterable[Tensor]) -> list[tuple[str, int]]:
+    # The types in which derivatives by the floating ones are computed, and their ranks.
+    return [(compute_dtype(t.dtype), len(t.shape)) for t in tensors if is_floating(t.dtype)]
 
 
 class _Checks:
@@ -103,6 +108,8 @@ class _Checks:
             self._statement(statement)
         self.place, self.span = None, None
         self._result_rules()
+        for rule in self.program.rules:
+            self._derivative_rule(rule)
 
     def _names(self, kind: str, names: Iterable[str]) -> None:
         seen: set[str] = set()
@@ -167,6 +174,26 @@ class _Checks:
             if name in updated:
                 self.fault(f"{name} is updated twice")
             updated.add(name)
+
+    def _derivative_rule(self, rule: DerivativeRule) -> None:
+        about = f"the {rule.mode} of {', '.join(rule.outputs)}"
+        if rule.mode not in ("pullback", "pushforward"):
+            self.fault(f"there is no rule of mode {rule.mode!r}")
+        known = [self.made.get(name) for name in (*rule.arguments, *rule.constants, *rule.outputs)]
+        if None in known:
+            self.fault(f"{about} names a tensor that does not exist")
+            return
+        tensors = [tensor for tensor in known if tensor is not None]
+        arguments, outputs = tensors[: len(rule.arguments)], tensors[len(tensors) - len(rule.outputs) :]
+        seeds, results = (outputs, arguments) if rule.mode == "pullback" else (arguments, outputs)
+        expected = [(t.dtype, len(t.shape)) for t in tensors] + _computed(seeds)
+        found = [(t.dtype, len(t.shape)) for t in rule.program.inputs]
+        if found != expected:
+            self.fault(f"{about} has a program of the inputs {found}, not {expected}")
+        verify(rule.program)
+        made = [rule.program.tensor(name) for name in rule.program.outputs]
+        if [(t.dtype, len(t.shape)) for t in made] != _computed(results):
+            self.fault(f"{about} has a program of the outputs {made}, not {_computed(results)}")
 
     def _same_kind(self, fact: str, one: Tensor, other: Tensor) -> None:
         if (one.dtype, one.shape) != (other.dtype, other.shape):

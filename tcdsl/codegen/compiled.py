@@ -104,6 +104,7 @@ class CompiledKernel:
         self._made_positions = {buffer.name: k for k, buffer in enumerate(made)}
         self._made = [(buffer.name, numpy_dtype(buffer.dtype)) for buffer in made]
         by_name = {buffer.name: buffer for buffer in kernel.buffers}
+        self._temporaries = {name: buffer for name, buffer in by_name.items() if buffer.kind == "temporary"}
         self._outputs = [by_name[name] for name in kernel.outputs]
         # Usually the outputs are the arrays made, in order.
         self._direct = list(kernel.outputs) == [buffer.name for buffer in made]
@@ -152,9 +153,9 @@ class CompiledKernel:
         self._execute(plan, frame, limit)
         for array, computed in back:
             array[...] = computed
-        results = made if self._direct else self._results(inputs, made, frame)
+        results = made if self._direct else self._results(inputs, made, plan, frame)
         if self.kernel.updates:
-            self._update(inputs, made, frame)
+            self._update(inputs, made, plan, frame)
         plan.release(frame)
         if outputs is None or straight:
             return results
@@ -197,24 +198,24 @@ class CompiledKernel:
                 words = frame.words[:FIRST_WORD].tolist()
         raise failure(words, self._generated.checks, self._generated.layout)
 
-    def _array(self, buffer: str, inputs: Sequence[Array], made: list[Array], frame: Frame) -> Array:
+    def _array(self, buffer: str, inputs: Sequence[Array], made: list[Array], plan: Plan, frame: Frame) -> Array:
         if buffer in self._made_positions:
             return made[self._made_positions[buffer]]
         if buffer in self._input_positions:
             # An input may change after this: what is wanted is what it holds now.
             return inputs[self._input_positions[buffer]].copy()
-        return frame.temporaries[buffer]
+        return frame.temporary(plan, self._temporaries[buffer])
 
-    def _update(self, inputs: Sequence[Array], made: list[Array], frame: Frame) -> None:
-        sources = [self._array(source, inputs, made, frame) for _, source in self.kernel.updates]
+    def _update(self, inputs: Sequence[Array], made: list[Array], plan: Plan, frame: Frame) -> None:
+        sources = [self._array(source, inputs, made, plan, frame) for _, source in self.kernel.updates]
         for (target, _), source in zip(self.kernel.updates, sources, strict=True):
             np.copyto(inputs[self._input_positions[target]], source)
 
-    def _results(self, inputs: Sequence[Array], made: list[Array], frame: Frame) -> list[Array]:
+    def _results(self, inputs: Sequence[Array], made: list[Array], plan: Plan, frame: Frame) -> list[Array]:
         # Outputs that are inputs, temporaries or each other: every one gets memory of its own.
         results: list[Array] = []
         for buffer in self.kernel.outputs:
-            array = self._array(buffer, inputs, made, frame)
+            array = self._array(buffer, inputs, made, plan, frame)
             fresh = buffer in self._made_positions and not any(array is other for other in results)
             results.append(array if fresh else array.copy())
         return results

@@ -20,6 +20,7 @@ from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.expressions import Apply, walk
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.sizes import size_function
+from tcdsl.lowering.liveness import ALIGNMENT, place_temporaries
 from tcdsl.lowering.loops import Buffer, Kernel, Nest
 from tcdsl.lowering.traversal import expressions
 
@@ -27,7 +28,6 @@ __all__ = ["Binding", "Frame", "Launch", "Plan", "aligned_empty"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_ALIGNMENT = 64
 _POOLED_BYTES = 1 << 18  # Temporaries up to this many bytes stay allocated between calls.
 # Points below which waking threads (2 to 60 microseconds; a time slice, 20 milliseconds, where other programs keep the
 # cores busy) costs more than it saves: about 200 microseconds of work on one core. A point that calls a function of the
@@ -43,8 +43,8 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     count = dtype.itemsize
     for extent in shape:
         count *= extent
-    memory = np.empty(count + _ALIGNMENT, np.uint8)
-    start = -memory.__array_interface__["data"][0] % _ALIGNMENT
+    memory = np.empty(count + ALIGNMENT, np.uint8)
+    start = -memory.__array_interface__["data"][0] % ALIGNMENT
     return memory[start : start + count].view(dtype).reshape(shape)
 
 
@@ -91,7 +91,7 @@ def _calls_library(nest: Nest) -> bool:
 
 
 class Frame:
-    """The memory of one call: the words that nests see, and small temporaries. ``address`` is that of the words."""
+    """The memory of one call: the words that nests see, and the temporaries. ``address`` is that of the words."""
 
     __slots__ = ("address", "objects", "objects_address", "temporaries", "words")
 
@@ -102,16 +102,22 @@ class Frame:
         self.address = int(self.words.__array_interface__["data"][0])
         self.objects = np.zeros(max(1, plan.array_count), np.int64)
         self.objects_address = int(self.objects.__array_interface__["data"][0])
-        self.temporaries: dict[str, Array] = {}
+        self.temporaries: Array | None = None
         if plan.pooled:
             self.allocate(plan)
 
     def allocate(self, plan: Plan) -> None:
-        """Allocate the temporaries and enter their addresses."""
-        for name, shape, dtype in plan.temporaries:
-            array = aligned_empty(shape, dtype)
-            self.temporaries[name] = array
-            self.words[plan.layout.buffers[name]] = array.__array_interface__["data"][0]
+        """Allocate the block of temporaries and enter their addresses."""
+        if not plan.placement.offsets:
+            return
+        self.temporaries = aligned_empty((plan.placement.size,), np.dtype(np.uint8))
+        self.words[plan.temporary_slots] = self.temporaries.__array_interface__["data"][0] + plan.temporary_offsets
+
+    def temporary(self, plan: Plan, buffer: Buffer) -> Array:
+        """The array of a temporary; `allocate` has run."""
+        shape, dtype = plan.shapes[buffer.name], numpy_dtype(buffer.dtype)
+        offset = plan.placement.offsets[buffer.name]
+        return np.ndarray(shape, dtype, self.temporaries, offset)
 
 
 class Plan:
@@ -145,13 +151,10 @@ class Plan:
         self.table = np.array(rows or [(0, 0, 0, 1)], np.int64)
         self.table_address = int(self.table.__array_interface__["data"][0])
         self.parallel = any(blocks > 1 for *_, blocks in rows)
-        self.temporaries = [
-            (buffer.name, self.shapes[buffer.name], numpy_dtype(buffer.dtype))
-            for buffer in kernel.buffers
-            if buffer.kind == "temporary"
-        ]
-        total = sum(int(np.prod(shape)) * dtype.itemsize for _, shape, dtype in self.temporaries)
-        self.pooled = total <= _POOLED_BYTES
+        self.placement = place_temporaries(kernel, sizes)
+        self.temporary_slots = np.array([layout.buffers[name] for name in self.placement.offsets], np.int64)
+        self.temporary_offsets = np.array(list(self.placement.offsets.values()), np.int64)
+        self.pooled = self.placement.size <= _POOLED_BYTES
         self._free: deque[Frame] = deque()
 
     def _initial_words(self, kernel: Kernel) -> Array:
@@ -186,6 +189,8 @@ class Plan:
         return frame
 
     def release(self, frame: Frame) -> None:
-        """Give ``frame`` back."""
+        """Give ``frame`` back; large temporaries do not outlive the call."""
+        if not self.pooled:
+            frame.temporaries = None
         if len(self._free) < 4:
             self._free.append(frame)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tcdsl.ir.program import Program
     from tcdsl.runtime.arguments import Call
     from tcdsl.runtime.entries import Entry
@@ -39,21 +42,31 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
         raise ConfigurationError(f"there is no stage {stage!r}; the stages are {', '.join(STAGES)}")
     if stage == "source":
         return Explanation(function.template.source)
-    entry = _entry(function, staging, call)
+    entry, arrays = staging.entry(call) if call is not None else (_last_entry(function, staging), None)
     program = entry.executable.program
     if stage == "ir":
         from tcdsl.ir.printer import format_program
 
         return Explanation(format_program(program))
     if stage == "loops":
-        from tcdsl.lowering.printer import format_kernel
-
-        return Explanation(format_kernel(entry.executable.kernel()))
+        return Explanation(_loops(entry, arrays))
     if stage == "python":
         contiguous = tuple(True for _ in program.inputs)
         existing = list(entry.executable._compiled.values())
         return Explanation((existing[-1] if existing else entry.executable.compiled(contiguous)).source)
     return _gradient(program)
+
+
+def _loops(entry: Entry, arrays: Sequence[np.ndarray] | None) -> str:
+    # Given arguments, also the bytes of their call.
+    from tcdsl.lowering.liveness import peak_bytes
+    from tcdsl.lowering.printer import format_kernel
+
+    kernel = entry.executable.kernel()
+    text = format_kernel(kernel)
+    if arrays is None:
+        return text
+    return f"{text}\nmemory: {peak_bytes(kernel, entry.executable.sizes(arrays))}\n"
 
 
 def _gradient(program: Program) -> Explanation:
@@ -65,9 +78,7 @@ def _gradient(program: Program) -> Explanation:
     return Explanation(format_program(adjoint(program, wrt, keep_outputs=False)))
 
 
-def _entry(function: Any, staging: StagedFunction, call: Call | None) -> Entry:
-    if call is not None:
-        return staging.entry(call)[0]
+def _last_entry(function: Any, staging: StagedFunction) -> Entry:
     entries = [entry for found in staging._entries.values() for entry in found]
     if not entries:
         raise ConfigurationError(

@@ -9,13 +9,14 @@ from tcdsl.autodiff.derivative import check_inputs, chosen_outputs
 from tcdsl.autodiff.regions import box
 from tcdsl.autodiff.renaming import with_tensors_renamed
 from tcdsl.autodiff.reverse import Reverse
+from tcdsl.autodiff.rules import floating, pulled_back
 from tcdsl.autodiff.simplify import simplify
 from tcdsl.autodiff.writes import read_cell
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr
-from tcdsl.ir.program import Access, Assertion, Neutral, Program, Statement, Tensor
+from tcdsl.ir.program import Access, Assertion, DerivativeRule, Neutral, Program, Statement, Tensor
 from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
 
 __all__ = ["adjoint", "gradient"]
@@ -100,7 +101,9 @@ def _pull_back(work: Reverse, wrt: Sequence[str]) -> list[str]:
     """Transpose all statements, last first, and make one tensor per name in ``wrt``."""
     for statement in reversed(work.program.statements):
         name = statement.target.tensor
-        if name in work.active:
+        if name in work.rule_at:
+            _apply_rule(work, work.rule_at[name])
+        elif name in work.active and name not in work.ruled:
             adjoint_name = work.contributions.total(name, f"d_{name}")
             if adjoint_name is not None:
                 transpose(work, statement, adjoint_name)
@@ -113,6 +116,23 @@ def _pull_back(work: Reverse, wrt: Sequence[str]) -> list[str]:
             total = _fresh_result(work, name, total)
         found.append(total)
     return found
+
+
+def _apply_rule(work: Reverse, rule: DerivativeRule) -> None:
+    """Pull the derivatives by a rule's outputs back to its arguments."""
+    outputs = floating(work, rule.outputs)
+    # An output that another rule covers has its derivative pulled back by that one.
+    totals = [work.contributions.total(name, f"d_{name}") if work.ruled[name] is rule else None for name in outputs]
+    if all(total is None for total in totals):
+        return
+    found = pulled_back(work, rule, totals, _transposed)
+    for name, made in zip(floating(work, rule.arguments), found, strict=True):
+        if name in work.active:
+            work.contributions.add_whole(name, made)
+
+
+def _transposed(program: Program, wrt: Sequence[str]) -> Program:
+    return adjoint(program, wrt, keep_outputs=False)
 
 
 def _fresh_result(work: Reverse, name: str, total: str | None) -> str:
@@ -139,12 +159,13 @@ def _finished(
     result = Program(
         name=f"{program.name}_adjoint" if seeds else f"{program.name}_gradient",
         inputs=(*program.inputs, *seeds),
-        sizes=program.sizes,
+        sizes=tuple(work.sizes),
         tensors=(*program.tensors, *work.made),
         statements=(*program.statements, *work.statements),
         outputs=(*(program.outputs if keep_outputs else ()), *found),
         updates=program.updates if keep_outputs else (),
-        assertions=assertions,
+        assertions=(*assertions, *work.assertions[len(program.assertions) :]),
+        rules=tuple(work.rules),
     )
     result = simplify(result)
     return _with_result_names(result, wrt, {tensor.name for tensor in work.made})

@@ -22,6 +22,7 @@ def without_copies(program: Program) -> Program:
     """
     fixed = {*program.outputs, *(new for _, new in program.updates)}
     inputs = {tensor.name for tensor in program.inputs}
+    ruled = program.ruled
     names: dict[str, str] = {}
     promoted: dict[str, str] = {}
     seen: dict[object, str] = {}
@@ -31,9 +32,9 @@ def without_copies(program: Program) -> Program:
             statement = statement_with_tensors_renamed(statement, names)
         name = statement.target.tensor
         original = _copied(program, statement)
-        if original is None:
+        if original is None and name not in ruled:
             original = seen.setdefault(_key(statement, program.tensor(name)), name)
-        if original == name:
+        if original in (None, name):
             kept.append(statement)
         elif name not in fixed:
             names[name] = original

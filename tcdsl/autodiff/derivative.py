@@ -11,8 +11,9 @@ from tcdsl.autodiff.scalar import carriers
 from tcdsl.autodiff.tape import Tape
 from tcdsl.errors import Diagnostic, DifferentiationError, raise_diagnostics
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Expr, Local
-from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor
+from tcdsl.ir.expressions import Expr, Local, SizeValue
+from tcdsl.ir.program import Assertion, DerivativeRule, Fill, Keep, Program, Size, Statement, Tensor
+from tcdsl.ir.span import Span
 
 __all__ = ["Derivative", "active_tensors", "check_inputs", "chosen_outputs"]
 
@@ -20,6 +21,7 @@ __all__ = ["Derivative", "active_tensors", "check_inputs", "chosen_outputs"]
 def active_tensors(program: Program, wrt: Sequence[str]) -> frozenset[str]:
     """The tensors that depend differentiably on the inputs ``wrt``, these included."""
     active = set(wrt)
+    rules = program.ruled
 
     def carries(expr: Expr) -> bool:
         tape = Tape()
@@ -29,6 +31,11 @@ def active_tensors(program: Program, wrt: Sequence[str]) -> frozenset[str]:
     for statement in program.statements:
         name = statement.target.tensor
         if not is_floating(program.tensor(name).dtype):
+            continue
+        if name in rules:
+            rule = rules[name]
+            if active.intersection((*rule.arguments, *rule.constants)):
+                active.add(name)
             continue
         kept = isinstance(statement.start, Keep) and statement.start.tensor in active
         filled = isinstance(statement.start, Fill) and carries(statement.start.value)
@@ -77,7 +84,7 @@ class Derivative:
     """The part of a `tcdsl.autodiff.transposition.Transposition` that both modes share."""
 
     def __init__(self, program: Program, wrt: Sequence[str]) -> None:
-        active = active_tensors(program, wrt)
+        active = active_tensors(program, wrt).difference(program.ruled)
         program = with_candidates_stored(program, active.__contains__)
         self.program = program
         self.names = names_of(program)
@@ -86,7 +93,16 @@ class Derivative:
         self.declared: dict[str, Tensor] = {t.name: t for t in (*program.inputs, *program.tensors)}
         self.made: list[Tensor] = []
         self.statements: list[Statement] = []
-        self._sizes = {size.name for size in program.sizes}
+        self.sizes = list(program.sizes)
+        self.assertions = list(program.assertions)
+        self.rules = list(program.rules)
+        self.ruled = program.ruled
+        #: The rule to apply on reaching the statement of a tensor: the first that is made of the rule's outputs.
+        self.rule_at: dict[str, DerivativeRule] = {}
+        for statement in self.program.statements:
+            rule = self.ruled.get(statement.target.tensor)
+            if rule is not None and rule not in self.rule_at.values():
+                self.rule_at[statement.target.tensor] = rule
 
     def tensor(self, name: str) -> Tensor:
         """A declaration."""
@@ -119,5 +135,39 @@ class Derivative:
 
     def cell_variables(self, rank: int) -> tuple[str, ...]:
         """Names of index variables for the cells of a tensor, none of them a size."""
-        candidates = (f"z{k}" for k in range(rank + len(self._sizes)))
-        return tuple(name for name in candidates if name not in self._sizes)[:rank]
+        sizes = {size.name for size in self.sizes}
+        candidates = (f"z{k}" for k in range(rank + len(sizes)))
+        return tuple(name for name in candidates if name not in sizes)[:rank]
+
+    # As a `tcdsl.shapes.inlining.Host`.
+
+    def fresh_name(self, hint: str) -> str:
+        """A name that is new."""
+        return self.names.fresh(hint)
+
+    def opaque_size(self, expr: Expr) -> Expr:
+        """The size that stands for an expression of sizes."""
+        if isinstance(expr, SizeValue):
+            return expr
+        for size in self.sizes:
+            if size.source == expr:
+                return SizeValue(size.name)
+        name = self.names.fresh("size")
+        self.sizes.append(Size(name, expr))
+        return SizeValue(name)
+
+    def require(self, condition: Expr, message: str, span: Span | None = None) -> None:
+        """State what holds at every call."""
+        assertion = Assertion(condition, message, span)
+        if assertion not in self.assertions:
+            self.assertions.append(assertion)
+
+    def add_statement(self, statement: Statement, tensor: Tensor) -> None:
+        """Add a statement and the declaration of what it makes."""
+        self.declared[tensor.name] = tensor
+        self.made.append(tensor)
+        self.statements.append(statement)
+
+    def add_rule(self, rule: DerivativeRule) -> None:
+        """Say how tensors that have been made are to be differentiated."""
+        self.rules.append(rule)

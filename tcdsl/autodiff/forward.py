@@ -10,12 +10,14 @@ Source: Bernstein, Mara, Li, Maclaurin, Ragan-Kelley, "Differentiating a Tensor 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from tcdsl.autodiff.accumulators import holds_its_value, old_and_new_shares, transpose
+from tcdsl.autodiff.adjoint import adjoint
 from tcdsl.autodiff.derivative import Derivative, check_inputs, chosen_outputs
 from tcdsl.autodiff.regions import box
 from tcdsl.autodiff.reverse import with_read_replaced
+from tcdsl.autodiff.rules import floating, pushed_forward
 from tcdsl.autodiff.scalar import conjunction, tangent_step
 from tcdsl.autodiff.simplify import simplify
 from tcdsl.autodiff.tape import Tape
@@ -26,7 +28,7 @@ from tcdsl.ir.build import constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, reads
-from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Start, Statement, Tensor
+from tcdsl.ir.program import Access, DerivativeRule, Fill, Keep, Neutral, Program, Start, Statement, Tensor
 from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
 
 __all__ = ["tangent"]
@@ -58,24 +60,29 @@ def tangent(
         work.tangents[name] = direction.name
         directions.append(direction)
     for statement in work.program.statements:
-        if statement.target.tensor in work.active:
+        name = statement.target.tensor
+        if name in work.rule_at:
+            work.apply_rule(work.rule_at[name])
+        elif name in work.active and name not in work.ruled:
             work.add_tangent(statement)
     found: list[str] = []
     for name in chosen:
         own = work.tangents.get(name)
-        if own is None or own in found or own in {direction.name for direction in directions}:
+        taken = own in found or own in {direction.name for direction in directions}
+        if own is None or taken or work.tensor(own).dtype != work.tensor(name).dtype:
             own = work.copied(name, own)
         found.append(own)
     result = simplify(
         Program(
             name=f"{program.name}_tangent",
             inputs=(*program.inputs, *directions),
-            sizes=program.sizes,
+            sizes=tuple(work.sizes),
             tensors=(*work.program.tensors, *work.made),
             statements=(*work.program.statements, *work.statements),
             outputs=(*(program.outputs if keep_outputs else ()), *found),
             updates=program.updates if keep_outputs else (),
-            assertions=program.assertions,
+            assertions=tuple(work.assertions),
+            rules=tuple(work.rules),
         )
     )
     return with_own_sizes(result, original)
@@ -101,6 +108,17 @@ class _Forward(Derivative):
         value: Expr = constant(0, dtype) if source is None else read_cell(self.tensor(source), cells, dtype)
         self.append(Statement(target, "assign", Neutral(), value, domain))
         return made
+
+    def apply_rule(self, rule: DerivativeRule) -> None:
+        """The tangents of a rule's outputs."""
+        tangents = [self.tangents.get(name) for name in floating(self, rule.arguments)]
+        if all(tangent is None for tangent in tangents):
+            return
+        found = pushed_forward(self, rule, tangents, partial(adjoint, keep_outputs=False))
+        for name, made in zip(floating(self, rule.outputs), found, strict=True):
+            # An output that another rule covers has its tangent from that one.
+            if self.ruled[name] is rule:
+                self.tangents[name] = made
 
     def add_tangent(self, statement: Statement) -> None:
         """The tangent of one statement."""

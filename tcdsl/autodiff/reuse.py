@@ -21,6 +21,7 @@ def with_values_reused(program: Program) -> Program:
     """``program`` with whole values read from an elementwise tensor that an earlier statement has filled with them."""
     held: dict[Expr, tuple[Tensor, tuple[int, ...]]] = {}
     context: isl.Set | None = None
+    ruled = program.ruled
     statements: list[Statement] = []
     for statement in program.statements:
         tensor = program.tensor(statement.target.tensor)
@@ -30,7 +31,11 @@ def with_values_reused(program: Program) -> Program:
             if found is not None:
                 context = size_context(program) if context is None else context
                 statement = _reading(statement, *found, variables, context)
-            elif _fills(statement, tensor) and set(variables) == set(statement.domain.variables):
+            elif (
+                tensor.name not in ruled
+                and _fills(statement, tensor)
+                and set(variables) == set(statement.domain.variables)
+            ):
                 held[pattern] = tensor, tuple(variables.index(name) for name in statement.domain.variables)
         statements.append(statement)
     return replace(program, statements=tuple(statements))

@@ -16,12 +16,12 @@ from tcdsl.autodiff.constants import with_constants_propagated
 from tcdsl.autodiff.copies import without_copies
 from tcdsl.autodiff.one_point import without_determined_variables
 from tcdsl.autodiff.reuse import with_values_reused
+from tcdsl.autodiff.sealing import simplified_around_rules
 from tcdsl.autodiff.sparse_reads import with_thin_reads_composed
 from tcdsl.autodiff.tape import shared
 from tcdsl.ir.build import truth
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Expr, reads
-from tcdsl.ir.program import Fill, Keep, Program, Statement
+from tcdsl.ir.program import Fill, Program, Statement, tensors_read
 
 __all__ = ["simplify", "without_dead_statements"]
 
@@ -32,8 +32,12 @@ _MOST_ROUNDS = 12
 def simplify(program: Program) -> Program:
     """``program`` with fewer statements and shorter values, for the same outputs and updates.
 
-    Idempotent: ``simplify(simplify(p)) == simplify(p)``.
+    Idempotent: ``simplify(simplify(p)) == simplify(p)``. What a derivative rule stands for stays (`sealing`).
     """
+    return simplified_around_rules(program, _simplified)
+
+
+def _simplified(program: Program) -> Program:
     for _ in range(_MOST_ROUNDS):
         before = program
         program = replace(program, statements=tuple(map(simplified_statement, program.statements)))
@@ -64,21 +68,6 @@ def simplified_statement(statement: Statement) -> Statement:
     return without_determined_variables(with_brackets_in_domain(statement))
 
 
-def _tensors_read(statement: Statement) -> set[str]:
-    found: set[str] = set()
-    parts: list[Expr] = [statement.value, *statement.target.indices]
-    if statement.condition is not None:
-        parts.append(statement.condition)
-    match statement.start:
-        case Keep(tensor=tensor):
-            found.add(tensor)
-        case Fill(value=value):
-            parts.append(value)
-    for part in parts:
-        found.update(read.tensor for read in reads(part))
-    return found
-
-
 def without_dead_statements(program: Program) -> Program:
     """The program without the statements that no output and no update needs."""
     needed = {*program.outputs, *(new for _, new in program.updates)}
@@ -86,7 +75,7 @@ def without_dead_statements(program: Program) -> Program:
     for statement in reversed(program.statements):
         if statement.target.tensor in needed:
             kept.append(statement)
-            needed |= _tensors_read(statement)
+            needed |= tensors_read(statement)
     return replace(
         program,
         statements=tuple(reversed(kept)),

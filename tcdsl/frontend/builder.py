@@ -251,6 +251,10 @@ class ProgramBuilder:
         self._tensors.extend(tensors)
         self._statements.extend(statements)
 
+    def add_statement(self, statement: Statement, tensor: Tensor) -> None:
+        """Add one statement whose domain is known, with the declaration of what it makes."""
+        self.append((statement,), (tensor,))
+
     def add_rule(self, rule: DerivativeRule) -> None:
         """Say how tensors that have been made are to be differentiated."""
         self._rules.append(rule)

@@ -46,7 +46,6 @@ from tcdsl.ir.verifier import VerificationError, verify
 __all__ = [
     "ACCUMULATORS",
     "DTYPES",
-    "DerivativeRule",
     "PRIMITIVES",
     "Access",
     "Accumulator",
@@ -56,6 +55,7 @@ __all__ = [
     "Boundary",
     "Cast",
     "Constant",
+    "DerivativeRule",
     "Domain",
     "Expr",
     "Fill",

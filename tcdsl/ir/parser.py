@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -241,7 +241,7 @@ def _read_rule(draft: _Draft, piece: _Piece, mode: str) -> None:
     draft.rules.append(DerivativeRule(mode, arguments, constants, outputs, parse_program(text)))
 
 
-_LINES = {
+_LINES: Mapping[str, Callable[[_Draft, _Piece], None]] = {
     **{mode: partial(_read_rule, mode=mode) for mode in _MODES},
     "program": _read_name,
     "input": lambda draft, piece: _tensor(draft, piece, defines_sizes=True),

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import Expr, reads
 from tcdsl.ir.span import Span
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "Statement",
     "Tensor",
     "map_statement",
+    "tensors_read",
 ]
 
 
@@ -187,6 +188,11 @@ class Program:
                 return tensor
         raise KeyError(name)
 
+    @property
+    def ruled(self) -> dict[str, DerivativeRule]:
+        """The tensors with a derivative rule, and that rule: of several the last, of the function furthest out."""
+        return {output: rule for rule in self.rules for output in rule.outputs}
+
 
 def map_statement(statement: Statement, rule: Callable[[Expr], Expr]) -> Statement:
     """``statement`` with ``rule`` applied to each of its expressions; the domain stays."""
@@ -198,3 +204,19 @@ def map_statement(statement: Statement, rule: Callable[[Expr], Expr]) -> Stateme
         value=rule(statement.value),
         condition=None if condition is None else rule(condition),
     )
+
+
+def tensors_read(statement: Statement) -> set[str]:
+    """The tensors that a statement reads, the one that it starts from included."""
+    parts: list[Expr] = [statement.value, *statement.target.indices]
+    if statement.condition is not None:
+        parts.append(statement.condition)
+    found: set[str] = set()
+    match statement.start:
+        case Keep(tensor=tensor):
+            found.add(tensor)
+        case Fill(value=value):
+            parts.append(value)
+    for part in parts:
+        found.update(read.tensor for read in reads(part))
+    return found

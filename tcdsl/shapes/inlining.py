@@ -9,7 +9,7 @@ from typing import Protocol
 import islpy as isl
 
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Expr, IndexValue, Read, SizeValue, size_names, substitute, transform
+from tcdsl.ir.expressions import Apply, Expr, IndexValue, Read, SizeValue, size_names, substitute, transform
 from tcdsl.ir.program import Access, AxisExtent, DerivativeRule, Fill, Keep, Program, Start, Statement, Tensor
 from tcdsl.ir.span import Span
 from tcdsl.shapes.affine import NotAffine, function_of
@@ -29,8 +29,8 @@ class Host(Protocol):
     def require(self, condition: Expr, message: str, span: Span | None = None) -> None:
         """State that a condition on sizes holds at every call."""
 
-    def append(self, statements: Sequence[Statement], tensors: Sequence[Tensor]) -> None:
-        """Add statements, with the declarations of what they make."""
+    def add_statement(self, statement: Statement, tensor: Tensor) -> None:
+        """Add a statement, with the declaration of what it makes."""
 
     def add_rule(self, rule: DerivativeRule) -> None:
         """Add the derivative rule of tensors that are there."""
@@ -51,8 +51,9 @@ def append_program(host: Host, program: Program, inputs: Sequence[Tensor]) -> li
             extent = host.opaque_size(substitute(size.source, sizes))
         sizes[SizeValue(size.name)] = extent
     for assertion in program.assertions:
-        message = _renamed_message(assertion.message, sizes)
-        host.require(substitute(assertion.condition, sizes), message, assertion.span)
+        condition = substitute(assertion.condition, sizes)
+        if not _is_trivial(condition):
+            host.require(condition, _renamed_message(assertion.message, sizes), assertion.span)
     made: dict[str, Tensor] = {}
     for statement in program.statements:
         tensor = program.tensor(statement.target.tensor)
@@ -60,13 +61,18 @@ def append_program(host: Host, program: Program, inputs: Sequence[Tensor]) -> li
         names[tensor.name] = name
         shape = tuple(substitute(extent, sizes) for extent in tensor.shape)
         made[tensor.name] = Tensor(name, tensor.dtype, shape, tensor.label, tensor.span)
-        host.append((_moved(statement, names, sizes, host),), (made[tensor.name],))
+        host.add_statement(_moved(statement, names, sizes, host), made[tensor.name])
     for rule in program.rules:
         arguments, constants, outputs = (
             tuple(names[name] for name in group) for group in (rule.arguments, rule.constants, rule.outputs)
         )
         host.add_rule(replace(rule, arguments=arguments, constants=constants, outputs=outputs))
     return [made[name] if name in made else given[name] for name in program.outputs]
+
+
+def _is_trivial(condition: Expr) -> bool:
+    # `N == N`: both sides were extents of their own, and are the same here.
+    return isinstance(condition, Apply) and condition.primitive == "eq" and len(set(condition.arguments)) == 1
 
 
 def _renamed_message(message: str, sizes: Mapping[Expr, Expr]) -> str:

@@ -1,0 +1,109 @@
+"""Derivatives that the user gives: a `DerivativeRule` stands for the statements between its arguments and outputs.
+
+Both modes apply a rule when they reach the first of its outputs: in reverse, everything that reads an output has been
+transposed by then, and going forward the tangents of the arguments are known. A rule for one mode serves the other one
+too: a pullback is linear in the cotangents and a pushforward in the tangents, so the adjoint of one, by them, is the
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tcdsl.autodiff.derivative import Derivative
+from tcdsl.autodiff.regions import box
+from tcdsl.errors import Diagnostic, DifferentiationError
+from tcdsl.ir.build import constant, index
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype, is_floating
+from tcdsl.ir.program import Access, DerivativeRule, Neutral, Program, Statement, tensors_read
+from tcdsl.shapes.inlining import append_program
+
+__all__ = ["Transpose", "floating", "pulled_back", "pushed_forward"]
+
+#: The adjoint of a program by the inputs named.
+Transpose = Callable[[Program, Sequence[str]], Program]
+
+
+def floating(work: Derivative, names: Sequence[str]) -> list[str]:
+    """The names of floating tensors."""
+    return [name for name in names if is_floating(work.tensor(name).dtype)]
+
+
+def pulled_back(
+    work: Derivative, rule: DerivativeRule, cotangents: Sequence[str | None], transpose: Transpose
+) -> list[str]:
+    """Append the rule's pullback; the adjoints of its floating arguments. ``None`` is a cotangent of zeros."""
+    return _applied(work, rule, "pullback", rule.outputs, cotangents, transpose)
+
+
+def pushed_forward(
+    work: Derivative, rule: DerivativeRule, tangents: Sequence[str | None], transpose: Transpose
+) -> list[str]:
+    """Append the rule's pushforward; the tangents of its floating outputs. ``None`` is a tangent of zeros."""
+    return _applied(work, rule, "pushforward", rule.arguments, tangents, transpose)
+
+
+def _applied(
+    work: Derivative,
+    rule: DerivativeRule,
+    mode: str,
+    seeded: Sequence[str],
+    seeds: Sequence[str | None],
+    transpose: Transpose,
+) -> list[str]:
+    """Append the program of a rule in ``mode`` with ``seeds`` for its floating ``seeded`` tensors."""
+    _check_constants(work, rule)
+    given = [work.tensor(name) for name in (*rule.arguments, *rule.constants, *rule.outputs)]
+    of_mode = floating(work, seeded)
+    values = [
+        work.tensor(_zeros(work, name) if seed is None else seed) for name, seed in zip(of_mode, seeds, strict=True)
+    ]
+    program = rule.program
+    if rule.mode != mode:
+        own = program.inputs[len(given) :]
+        program = transpose(program, [seed.name for seed in own])
+        _check_linear(work, rule, program, [seed.name for seed in own])
+        # The transposed program keeps the seeds of the original as inputs that it does not read.
+        others = rule.arguments if rule.mode == "pushforward" else rule.outputs
+        given += [work.tensor(name) for name in floating(work, others)]
+    return [tensor.name for tensor in append_program(work, program, [*given, *values])]
+
+
+def _zeros(work: Derivative, name: str) -> str:
+    declared = work.tensor(name)
+    dtype = compute_dtype(declared.dtype)
+    made = work.declare(f"zero_{name}", dtype, declared.shape)
+    cells = work.cell_variables(len(declared.shape))
+    target = Access(made, tuple(index(cell) for cell in cells))
+    domain = Domain.from_set(box(cells, declared.shape))
+    work.statements.append(Statement(target, "assign", Neutral(), constant(0, dtype), domain))
+    return made
+
+
+def _check_constants(work: Derivative, rule: DerivativeRule) -> None:
+    for name in rule.constants:
+        if work.wants(name):
+            raise Diagnostic(
+                DifferentiationError,
+                f"the {rule.mode} of {_labels(work, rule.outputs)} has no derivative by {_labels(work, [name])}, which "
+                "is configuration",
+                rule.span,
+                hint="make it a positional argument of the function and of its rule, or wrap it in stop_gradient",
+            ).error()
+
+
+def _check_linear(work: Derivative, rule: DerivativeRule, transposed: Program, seeds: Sequence[str]) -> None:
+    if any(tensors_read(statement) & set(seeds) for statement in transposed.statements):
+        kind = "tangents" if rule.mode == "pushforward" else "cotangents"
+        raise Diagnostic(
+            DifferentiationError,
+            f"the {rule.mode} of {_labels(work, rule.outputs)} is not linear in its {kind}, so it has no transpose",
+            rule.span,
+            hint=f"write a rule that is linear in the {kind}, or give the other one too (defvjp for reverse mode, "
+            "defjvp for forward mode)",
+        ).error()
+
+
+def _labels(work: Derivative, names: Sequence[str]) -> str:
+    return ", ".join(work.tensor(name).label or name for name in names)

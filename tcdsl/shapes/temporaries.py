@@ -18,6 +18,7 @@ from tcdsl.ir.expressions import Boundary, Expr, Read, children, rebuild
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.shapes.accesses import Level
 from tcdsl.shapes.constraints import Constraints
+from tcdsl.shapes.for_all import range_constraints
 from tcdsl.shapes.forms import Form
 from tcdsl.shapes.inference import Inference
 from tcdsl.shapes.nesting import as_expr, as_reduction, free_variables
@@ -83,8 +84,9 @@ class _Temporary:
         self.places = arranged(around.points, self.outer)
         self.needed = arranged(needed, self.outer)
         if not level.may_raise:
-            # Conditions on sizes alone would only say when the temporary is needed at all.
-            self.needed = _without_preconditions(self.needed)
+            # Conditions on sizes alone would only say when the temporary is needed at all. Where one value of a
+            # variable is needed, they are its range too, which stays.
+            self.needed = _without_preconditions(self.needed).intersect(self._cells())
         variables = (*self.outer, *level.variables)
         base = arranged(self.needed, variables)
         self.region = region_of(self.inference, level, variables, base, family.ranges)
@@ -94,6 +96,15 @@ class _Temporary:
         self.conditions = [family.lowered(test, level) for test in self.region.tests]
         self.value = family.lowered(level.value, level)
         self.origins, self.shape = self._shape()
+
+    def _cells(self) -> isl.Set:
+        # The values that the outer variables have anywhere.
+        solved = self.family.ranges.solved
+        if any(name not in solved for name in self.outer):
+            return self.places
+        constraints = Constraints(self.inference.algebra)
+        range_constraints(constraints, solved, self.outer)
+        return constraints.set(self.outer)
 
     def _shape(self) -> tuple[list[Form], list[Form]]:
         # Outer variables run from their own smallest value, so cells count from there.

@@ -237,3 +237,15 @@ def test_integer_sums_are_64_bit() -> None:
 
     n = np.array([100, 100, 100], np.int8)
     assert_gives(f, n, np.array([True, True, False]), wanted=(300, 10**6, 2), dtype=np.int64)
+
+
+def test_a_reduction_at_one_position_stays_within_the_range_of_the_positions() -> None:
+    @op
+    def f(x):
+        y[i] = max(x[i + k] for k in range(3)) if i != 1 else max(x[i + k] for k in range(4))
+        return y
+
+    x = np.array([1.0, 5.0, 2.0, 3.0, 7.0])
+    assert_gives(f, x, wanted=[5, 7])
+    assert_gives(f, x[:4], wanted=[5])
+    assert_gives(f, x[:3], wanted=[])

@@ -121,6 +121,10 @@ def _extent(value: object, span: Span | None) -> Expr:
     match value:
         case SymbolicSize():
             return value.expr
+        case SymbolicNumber(weak_kind="float"):
+            raise Diagnostic(
+                DtypeError, "an extent that is a float", span, hint="`//` divides sizes to an integer: `N // 2`"
+            ).error()
         case SymbolicNumber():
             return integer(int(value))
         case bool():

@@ -23,6 +23,7 @@ from tcdsl.frontend.environment import UNBOUND, Environment
 from tcdsl.frontend.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.names import GlobalNumber, IndexName, Position, index_meaning, value_meaning
 from tcdsl.frontend.points import PointValue, scalar_of
+from tcdsl.frontend.suggestions import undefined_name_hint
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.values import Value, apply_primitive
 from tcdsl.ir.build import integer, truth
@@ -261,8 +262,7 @@ class Evaluation:
                 node,
                 f"a name that the function writes is its own: write it first, or make `{name}` a parameter",
             )
-        hint = f"an index variable of that name would stand in a subscript, as in `A[{name}]`"
-        return self.fault(DslSyntaxError, f"`{name}` is not defined", node, hint if len(name) == 1 else "")
+        return self.fault(DslSyntaxError, f"`{name}` is not defined", node, undefined_name_hint(name))
 
     def _attribute(self, node: ast.Attribute) -> object:
         base = self.evaluate(node.value)

@@ -10,13 +10,14 @@ from types import FunctionType
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DtypeError, TcdslError
+from tcdsl.frontend.annotations import annotation_names, parsed_annotation
 from tcdsl.frontend.arithmetic import element_of, record_elementwise, store_elementwise
 from tcdsl.frontend.calls import call_function
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, bind_dimensions, declared_dtype, extent_expression
 from tcdsl.frontend.environment import UNBOUND, Declared, Existing, Fresh
 from tcdsl.frontend.forms import AUGMENTED
 from tcdsl.frontend.points import PointValue
-from tcdsl.frontend.rewriting import Rewritten, annotation_names, parsed_annotation
+from tcdsl.frontend.rewriting import Rewritten
 from tcdsl.frontend.scope import FunctionScope
 from tcdsl.frontend.session import Poison, Session, StagingStopped, materialized, session_of
 from tcdsl.frontend.statements import evaluate_local, evaluate_statement, is_local_definition
@@ -299,16 +300,13 @@ class Recorder:
         self, scope: FunctionScope, node: ast.stmt, kind: str, extents: list[ast.expr], found: dict[str, object]
     ) -> DeclaredTarget:
         span = scope.span(node)
+        dtype = "real" if kind == "real" else declared_dtype(kind, span)
         builder = session_of("an annotation").builder
         for extent in extents:
             # A name without a value is an extent that the statements leave open; from here on it is that size.
             if isinstance(extent, ast.Name) and extent.id not in found and scope.value_of(extent.id) is UNBOUND:
                 found[extent.id] = SymbolicSize(builder, builder.open_size(extent.id))
-        return DeclaredTarget(
-            tuple(self._extent(scope, extent, found) for extent in extents),
-            "real" if kind == "real" else declared_dtype(kind, span),
-            span,
-        )
+        return DeclaredTarget(tuple(self._extent(scope, extent, found) for extent in extents), dtype, span)
 
     def _extent(self, scope: FunctionScope, node: ast.expr, found: Mapping[str, object]) -> Expr:
         opened = found.get(node.id) if isinstance(node, ast.Name) else None

@@ -19,6 +19,7 @@ import ast
 import copy
 from dataclasses import dataclass, field
 
+from tcdsl.frontend.annotations import annotation_names, names_in_extents
 from tcdsl.frontend.functions import LANGUAGE_NAMES
 from tcdsl.frontend.source import Source
 
@@ -110,30 +111,6 @@ class _Bindings(ast.NodeVisitor):
 
     visit_ListComp = visit_SetComp = _comprehension  # noqa: N815  # ast's names
     visit_DictComp = visit_GeneratorExp = _comprehension  # noqa: N815
-
-
-def annotation_names(annotation: ast.expr) -> tuple[str, ...]:
-    """The plain names among the extents of ``real[N, K + 1]`` (or of its string form), in order."""
-    parsed = parsed_annotation(annotation)
-    if parsed is None:
-        return ()
-    return tuple(extent.id for extent in parsed[1] if isinstance(extent, ast.Name))
-
-
-def parsed_annotation(annotation: ast.expr | None) -> tuple[str, list[ast.expr]] | None:
-    """The type name and the extents of ``real[N, K]`` or ``"float32[N, K]"``; ``None`` for any other annotation."""
-    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        try:
-            inner = ast.parse(annotation.value.strip(), mode="eval").body
-        except SyntaxError:
-            return None
-        for node in ast.walk(inner):
-            ast.copy_location(node, annotation)
-        return parsed_annotation(inner)
-    if not isinstance(annotation, ast.Subscript) or not isinstance(annotation.value, ast.Name):
-        return None
-    extents = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
-    return annotation.value.id, list(extents)
 
 
 def _parameters(definition: ast.FunctionDef) -> list[ast.arg]:
@@ -255,18 +232,17 @@ class _Rewriter(ast.NodeTransformer):
             return self._store((name,), call, node)
         return self.generic_visit(node)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        parsed = parsed_annotation(node.annotation)
-        if not isinstance(node.target, ast.Name) or parsed is None:
-            return self.generic_visit(node)
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
+        # A declaration: `keep_tensor_annotations` has left no others.
+        assert isinstance(node.target, ast.Name)
         names = tuple(dict.fromkeys((node.target.id, *annotation_names(node.annotation))))
         number = self._number(node)
-        call = _recorder("annotate", number, self._thunks(node, (*names, *_names_in_string(node.annotation))), at=node)
-        declared = self._store(names, call, node)
+        known = self._thunks(node, (*names, *names_in_extents(node.annotation)))
+        declared = self._store(names, _recorder("annotate", number, known, at=node), node)
         if node.value is None:
-            return declared
+            return [declared]
         plain = ast.copy_location(ast.Assign([node.target], node.value), node)
-        return [self._binding(plain, node.target.id), declared]  # type: ignore[return-value]
+        return [self._binding(plain, node.target.id), declared]
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         call = node.value
@@ -315,12 +291,6 @@ def _is_of_names(target: ast.expr) -> bool:
     if isinstance(target, ast.Tuple | ast.List):
         return all(map(_is_of_names, target.elts))
     return isinstance(target, ast.Name)
-
-
-def _names_in_string(annotation: ast.expr) -> tuple[str, ...]:
-    parsed = parsed_annotation(annotation)
-    extents = parsed[1] if parsed else []
-    return tuple(n.id for extent in extents for n in ast.walk(extent) if isinstance(n, ast.Name))
 
 
 def _slices_as_calls(key: ast.expr) -> ast.expr:

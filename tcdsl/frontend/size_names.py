@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 
-from tcdsl.frontend.rewriting import annotation_names, parsed_annotation
+from tcdsl.frontend.annotations import annotation_names, parsed_annotation
 
 __all__ = ["parameter_size_names"]
 

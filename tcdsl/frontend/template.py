@@ -8,6 +8,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.frontend.annotations import keep_tensor_annotations
 from tcdsl.frontend.recorder import Recorder
 from tcdsl.frontend.rewriting import RECORDER, rewrite
 from tcdsl.frontend.size_names import parameter_size_names
@@ -25,6 +26,7 @@ class Template:
         text = copy.deepcopy(source.definition)
         self.filename = source.filename
         self.source = source.text
+        keep_tensor_annotations(source.definition, function, source.filename)
         self.size_names = parameter_size_names(source.definition)
         rewritten = rewrite(source)
         recorder = Recorder(function, rewritten, source.filename, in_place)
@@ -52,9 +54,8 @@ class Template:
         line, end_line, column, end_column = list(trace.tb_frame.f_code.co_positions())[trace.tb_lasti // 2]
         span = Span(self.filename, line or trace.tb_lineno, column or 0, end_line or trace.tb_lineno, end_column or 0)
         fact = f"`{name}` is not defined; an index variable has a meaning only in a tensor statement"
-        return Diagnostic(
-            DslSyntaxError, fact, span, hint=f"write `T[{name}] = ...` with a name for `T`, one at a time"
-        )
+        hint = f"write `T[{name}] = ...` with a name for `T`, one at a time; all indices share one bracket, `T[i, j]`"
+        return Diagnostic(DslSyntaxError, fact, span, hint=hint)
 
 
 def _with_closure(

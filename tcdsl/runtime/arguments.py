@@ -75,7 +75,10 @@ class Signature:
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise ConfigurationError(f"{self.name}(): {error}") from None
+            hint = f"it is `{self.name}{self._signature}`: what follows the `*` is passed by keyword"
+            if not self.keyword_only:
+                hint = f"it is `{self.name}{self._signature}`"
+            raise Diagnostic(ConfigurationError, f"{self.name}(): {error}", hint=hint).error() from None
         bound.apply_defaults()
         positional: list[tuple[str, Any]] = []
         configuration: dict[str, Any] = {}

@@ -10,6 +10,7 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.builder import Mark
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.session import Session, session_of
@@ -71,17 +72,24 @@ class DecoratedStaging(StagedFunction):
         receiver = () if owner.receiver is None else (owner.receiver,)
         session.readings.extend(owner.template.surroundings.read(owner.receiver))
         result = owner.template.run(*receiver, *positional, **configuration)
+        if result is None and not owner.in_place:
+            fact = f"`{self.title}` returns nothing, and an operation gives its results by `return`"
+            hint = "end it with `return y`, or decorate it with @cd if it changes its arguments"
+            session.faults.append(Diagnostic(DslSyntaxError, fact, hint=hint))
         outputs, structure = returned(session, result, self.title)
         updates = [(name, memory.name) for name, memory in given.items() if memory.name != name]
         return Traced(session.builder.program(outputs, updates), structure, tuple(session.readings))
 
 
-def returned(session: Session, result: Any, name: str) -> tuple[list[str], Structure]:
-    """The names of the returned tensors, each one a tensor of its own, and the structure around them."""
+def returned(session: Session, result: Any, name: str, mark: Mark | None = None) -> tuple[list[str], Structure]:
+    """The names of the returned tensors, each one a tensor of its own, and the structure around them.
+
+    With ``mark`` what was made before it counts as given to the function, like its inputs.
+    """
     kinds = SymbolicArray | SymbolicNumber | SymbolicSize | np.ndarray | Unwritten | DeclaredTarget | PointValue
     leaves, structure = flatten(result, lambda v: isinstance(v, kinds))
     names: list[str] = []
-    inputs = {tensor.name for tensor in session.builder.inputs}
+    made = session.builder.made_since(mark or Mark(0, 0, frozenset()))
     for leaf in leaves:
         if isinstance(leaf, PendingArray):
             leaf = leaf.materialize(name)
@@ -92,7 +100,7 @@ def returned(session: Session, result: Any, name: str) -> tuple[list[str], Struc
                 leaf.span,
                 hint="store it first: `y[i] = z`",
             ).error()
-        if not isinstance(leaf, SymbolicTensor) or leaf.name in inputs or leaf.name in names:
+        if not isinstance(leaf, SymbolicTensor) or leaf.name not in made or leaf.name in names:
             # A returned input, number, or second copy of an output is an array of its own.
             element, extents = element_of(leaf, session)
             leaf = record_elementwise(session.builder, element, extents, getattr(leaf, "label", name))

@@ -47,6 +47,78 @@ def undefined_function() -> Any:
 
 
 @fault
+def upper_case_letters_as_indices() -> Any:
+    @op
+    def f(x):
+        y[I] = x[I]
+        return y
+
+    return f(ones(3))
+
+
+@fault
+def undefined_letter() -> Any:
+    @op
+    def f(x):
+        y[i] = x[i] + z[i]
+        return y
+
+    return f(ones(3))
+
+
+@fault
+def operation_without_result() -> Any:
+    @op
+    def f(x):
+        y[i] = 2 * x[i]
+
+    return f(ones(3))
+
+
+@fault
+def configuration_by_position() -> Any:
+    @op
+    def f(x, *, stride):
+        y[i] = x[stride * i]
+        return y
+
+    return f(ones(3), 2)
+
+
+@fault
+def annotation_that_cannot_be_read() -> Any:
+    @op
+    def f(A: "float32[N K]"):
+        y[i] += A[i, k]
+        return y
+
+    return f(ones(3, 2))
+
+
+@fault
+def type_that_does_not_exist() -> Any:
+    @op
+    def f(A):
+        y: flaot32[N]
+        y[i] += A[i, k]
+        return y
+
+    return f(ones(3, 2))
+
+
+@fault
+def extent_that_is_a_float() -> Any:
+    @op
+    def f(x):
+        (N,) = x.shape
+        y: real[N / 2]
+        y[i] = x[2 * i]
+        return y
+
+    return f(ones(3))
+
+
+@fault
 def module_global_number_as_index() -> Any:
     @op
     def f(x):

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tcdsl.ir.expressions import Expr, Read, transform
-from tcdsl.ir.program import AxisExtent, DerivativeRule, Fill, Keep, Program, Size, Start, Statement, Tensor
+from tcdsl.ir.program import AxisExtent, Fill, Keep, Program, Size, Start, Statement, Tensor
 
 __all__ = [
     "expression_with_tensors_renamed",
-    "rule_with_tensors_renamed",
     "statement_with_tensors_renamed",
     "with_tensors_renamed",
 ]
@@ -67,13 +66,5 @@ def with_tensors_renamed(program: Program, names: Mapping[str, str]) -> Program:
         statements=tuple(statement_with_tensors_renamed(statement, names) for statement in program.statements),
         outputs=tuple(names.get(name, name) for name in program.outputs),
         updates=tuple((names.get(a, a), names.get(b, b)) for a, b in program.updates),
-        rules=tuple(rule_with_tensors_renamed(rule, names) for rule in program.rules),
+        rules=tuple(rule.with_tensors(names) for rule in program.rules),
     )
-
-
-def rule_with_tensors_renamed(rule: DerivativeRule, names: Mapping[str, str]) -> DerivativeRule:
-    """The rule for tensors under their new names."""
-    arguments, constants, outputs = (
-        tuple(names.get(name, name) for name in group) for group in (rule.arguments, rule.constants, rule.outputs)
-    )
-    return replace(rule, arguments=arguments, constants=constants, outputs=outputs)

@@ -54,7 +54,7 @@ def _applied(
 ) -> list[str]:
     """Append the program of a rule in ``mode`` with ``seeds`` for its floating ``seeded`` tensors."""
     _check_constants(work, rule)
-    given = [work.tensor(name) for name in (*rule.arguments, *rule.constants, *rule.outputs)]
+    given = [work.tensor(name) for name in rule.named]
     of_mode = floating(work, seeded)
     values = [
         work.tensor(_zeros(work, name) if seed is None else seed) for name, seed in zip(of_mode, seeds, strict=True)
@@ -86,8 +86,8 @@ def _check_constants(work: Derivative, rule: DerivativeRule) -> None:
         if work.wants(name):
             raise Diagnostic(
                 DifferentiationError,
-                f"the {rule.mode} of {_labels(work, rule.outputs)} has no derivative by {_labels(work, [name])}, which "
-                "is configuration",
+                f"the {rule.mode} of {_labels(work, rule.outputs)} gives no derivative by {_labels(work, [name])}, "
+                "which is no argument of it",
                 rule.span,
                 hint="make it a positional argument of the function and of its rule, or wrap it in stop_gradient",
             ).error()

@@ -38,7 +38,7 @@ def _with_used_rules(program: Program) -> Program:
         name = waiting.pop()
         more = set(reading.get(name, ()))
         if name in rules:
-            more.update(rules[name].arguments, rules[name].constants, rules[name].outputs)
+            more.update(rules[name].named)
         waiting.extend(more - needed)
         needed |= more
     return replace(program, rules=tuple(rule for rule in program.rules if needed.intersection(rule.outputs)))
@@ -47,8 +47,7 @@ def _with_used_rules(program: Program) -> Program:
 def _named(program: Program) -> list[str]:
     # The tensors that rules name, inputs apart: those stay anyway.
     inputs = {tensor.name for tensor in program.inputs}
-    names = (name for rule in program.rules for name in (*rule.arguments, *rule.constants, *rule.outputs))
-    return [name for name in dict.fromkeys(names) if name not in inputs]
+    return [name for name in dict.fromkeys(n for rule in program.rules for n in rule.named) if name not in inputs]
 
 
 def _sealed(program: Program) -> Program:

@@ -230,15 +230,15 @@ def _read_return(draft: _Draft, piece: _Piece) -> None:
 
 def _read_rule(draft: _Draft, piece: _Piece, mode: str) -> None:
     head, *body = piece.text.split("\n")
-    found = re.fullmatch(r"([\w\s,]+?)\s+by\s+([\w\s,]+?)(?:\s+with\s+([\w\s,]+))?", head)
+    found = re.fullmatch(r"([\w\s,]+?)\s+by\s+([\w\s,]+?)(?:\s+with\s+([\w\s,]+?))?(?:\s+like\s+([\w\s,]+))?", head)
     if found is None or not all(line.startswith("|") for line in body if line.strip()):
         raise draft.fault(
             piece, f"a rule is written {mode} OUTPUT, ... by ARGUMENT, ... and lines of its program after |"
         )
-    outputs, arguments, constants = (tuple(re.findall(r"\w+", part or "")) for part in found.groups())
+    outputs, arguments, constants, extents = (tuple(re.findall(r"\w+", part or "")) for part in found.groups())
     # Blank lines in place of those before it, so that a fault in the rule's program has its line.
     text = "\n" * piece.line + "\n".join(line[1:].removeprefix(" ") for line in body)
-    draft.rules.append(DerivativeRule(mode, arguments, constants, outputs, parse_program(text)))
+    draft.rules.append(DerivativeRule(mode, outputs, arguments, constants, extents, parse_program(text)))
 
 
 _LINES: Mapping[str, Callable[[_Draft, _Piece], None]] = {

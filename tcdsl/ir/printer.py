@@ -17,7 +17,7 @@ A name that stands for the first time in an input's shape is the size of that ax
 parameters, which can be told from the text), ``if`` its condition, ``with unique, oob skip``, ``as "label"``. The rules
 of derivatives come last, each with its program::
 
-    pullback y by x with bound
+    pullback y by x with bound like A
     | program clip_pullback
     | ...
 """
@@ -122,6 +122,8 @@ def _format_rule(rule: DerivativeRule) -> list[str]:
     head = f"{rule.mode} {', '.join(rule.outputs)} by {', '.join(rule.arguments)}"
     if rule.constants:
         head += f" with {', '.join(rule.constants)}"
+    if rule.extents:
+        head += f" like {', '.join(rule.extents)}"
     return [head, *(f"| {line}".rstrip() for line in format_program(rule.program).splitlines())]
 
 

@@ -15,7 +15,7 @@ receives the cells of ``p_2``. Which tensors share memory is decided by lowering
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.domain import Domain
@@ -147,19 +147,34 @@ class Statement:
 class DerivativeRule:
     """The derivative of ``outputs`` by ``arguments``, given by ``program`` instead of the statements between them.
 
-    ``mode`` is ``pullback`` or ``pushforward``. The inputs of ``program`` are the arguments, the ``constants`` (which
-    the rule reads, but has no derivative for) and the outputs, each of its own type, and then the cotangents of the
-    floating outputs (``pullback``) or the tangents of the floating arguments (``pushforward``), in compute types. It
-    returns the adjoints of the floating arguments, or the tangents of the floating outputs, in compute types. Of two
-    rules for one output the later one holds: it belongs to the function around the other's.
+    ``mode`` is ``pullback`` or ``pushforward``. The inputs of ``program`` are the tensors that the rule names, each of
+    its own type, and then the cotangents of the floating outputs (``pullback``) or the tangents of the floating
+    arguments (``pushforward``), in compute types. It returns the adjoints of the floating arguments, or the tangents of
+    the floating outputs, in compute types. ``constants`` are what the rule and its function read besides: there is no
+    derivative by them. Of the tensors ``extents`` only the extents matter. Of two rules for one output the later one
+    holds: it belongs to the function around the other's.
     """
 
     mode: str
+    outputs: tuple[str, ...]
     arguments: tuple[str, ...]
     constants: tuple[str, ...]
-    outputs: tuple[str, ...]
+    extents: tuple[str, ...]
     program: Program
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The tensors that the first inputs of ``program`` stand for."""
+        return (*self.extents, *self.constants, *self.arguments, *self.outputs)
+
+    def with_tensors(self, names: Mapping[str, str]) -> DerivativeRule:
+        """The rule for tensors under other names."""
+        outputs, arguments, constants, extents = (
+            tuple(names.get(name, name) for name in group)
+            for group in (self.outputs, self.arguments, self.constants, self.extents)
+        )
+        return replace(self, outputs=outputs, arguments=arguments, constants=constants, extents=extents)
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,12 +179,13 @@ class _Checks:
         about = f"the {rule.mode} of {', '.join(rule.outputs)}"
         if rule.mode not in ("pullback", "pushforward"):
             self.fault(f"there is no rule of mode {rule.mode!r}")
-        known = [self.made.get(name) for name in (*rule.arguments, *rule.constants, *rule.outputs)]
+        known = [self.made.get(name) for name in rule.named]
         if None in known:
             self.fault(f"{about} names a tensor that does not exist")
             return
         tensors = [tensor for tensor in known if tensor is not None]
-        arguments, outputs = tensors[: len(rule.arguments)], tensors[len(tensors) - len(rule.outputs) :]
+        arguments = [self.made[name] for name in rule.arguments]
+        outputs = [self.made[name] for name in rule.outputs]
         seeds, results = (outputs, arguments) if rule.mode == "pullback" else (arguments, outputs)
         expected = [(t.dtype, len(t.shape)) for t in tensors] + _computed(seeds)
         found = [(t.dtype, len(t.shape)) for t in rule.program.inputs]

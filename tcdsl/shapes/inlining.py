@@ -63,10 +63,7 @@ def append_program(host: Host, program: Program, inputs: Sequence[Tensor]) -> li
         made[tensor.name] = Tensor(name, tensor.dtype, shape, tensor.label, tensor.span)
         host.add_statement(_moved(statement, names, sizes, host), made[tensor.name])
     for rule in program.rules:
-        arguments, constants, outputs = (
-            tuple(names[name] for name in group) for group in (rule.arguments, rule.constants, rule.outputs)
-        )
-        host.add_rule(replace(rule, arguments=arguments, constants=constants, outputs=outputs))
+        host.add_rule(rule.with_tensors(names))
     return [made[name] if name in made else given[name] for name in program.outputs]
 
 

@@ -21,6 +21,7 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import result_dtype
 from tcdsl.ir.domain_text import RESERVED_NAMES, domain_parameters
 from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_boolean, is_floating
+from tcdsl.ir.equal_sizes import equal_sizes
 from tcdsl.ir.expression_scope import NUMBER_NAMES
 from tcdsl.ir.expressions import (
     Apply,
@@ -35,6 +36,7 @@ from tcdsl.ir.expressions import (
     SizeValue,
     children,
     is_affine_index,
+    substitute,
     walk,
 )
 from tcdsl.ir.primitives import PRIMITIVES
@@ -82,6 +84,7 @@ class _Checks:
         self.declared = {tensor.name: tensor for tensor in program.tensors}
         self.made: dict[str, Tensor] = {}
         self.sizes: set[str] = set()
+        self.same_sizes: dict[Expr, Expr] = {}
         self.variables: frozenset[str] = frozenset()
         # What is being checked, for messages: only made where there is a fault.
         self.place: Callable[[], str] | None = None
@@ -103,6 +106,8 @@ class _Checks:
         for assertion in program.assertions:
             self.span = assertion.span
             self._size_expr(assertion.condition, "bool", partial(_about, "assertion", assertion.condition))
+        if not self.faults:
+            self.same_sizes = {SizeValue(name): SizeValue(same) for name, same in equal_sizes(program).items()}
         self.made = {tensor.name: tensor for tensor in program.inputs}
         for statement in program.statements:
             self._statement(statement)
@@ -197,8 +202,12 @@ class _Checks:
             self.fault(f"{about} has a program of the outputs {made}, not {_computed(results)}")
 
     def _same_kind(self, fact: str, one: Tensor, other: Tensor) -> None:
-        if (one.dtype, one.shape) != (other.dtype, other.shape):
+        if one.dtype != other.dtype or self._shape(one) != self._shape(other):
             self.fault(f"{fact}, but {format_tensor(one)} and {format_tensor(other)} differ")
+
+    def _shape(self, tensor: Tensor) -> tuple[Expr, ...]:
+        # One name for all sizes that the assertions make equal: an input's axes have names of their own.
+        return tuple(substitute(extent, self.same_sizes) for extent in tensor.shape)
 
     # Statements.
 

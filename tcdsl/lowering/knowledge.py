@@ -5,10 +5,10 @@ from __future__ import annotations
 import islpy as isl
 
 from tcdsl.ir.build import apply, integer, size
+from tcdsl.ir.equal_sizes import equal_sizes
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import AxisExtent, Program
 from tcdsl.shapes.affine import NotAffine, condition_set, universe
-from tcdsl.shapes.equal_sizes import equal_sizes
 from tcdsl.shapes.linear import has_cases
 
 __all__ = ["size_context"]

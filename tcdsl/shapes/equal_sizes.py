@@ -8,39 +8,11 @@ import islpy as isl
 
 from tcdsl.ir.build import size
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Apply, Expr, SizeValue, substitute
-from tcdsl.ir.program import AxisExtent, Program, Size, Statement, Tensor, map_statement
+from tcdsl.ir.equal_sizes import equal_sizes
+from tcdsl.ir.expressions import Expr, substitute
+from tcdsl.ir.program import Program, Statement, Tensor, map_statement
 
-__all__ = ["equal_sizes", "with_equal_sizes", "with_own_sizes"]
-
-
-def equal_sizes(program: Program) -> dict[str, str]:
-    """Sizes that the assertions make equal to another one, and that one: ``{"B_0": "K"}``.
-
-    Names that the user gave come before those made from an input's name and axis, earlier ones before later ones.
-    """
-    renamed: dict[str, str] = {}
-
-    def representative(name: str) -> str:
-        while name in renamed:
-            name = renamed[name]
-        return name
-
-    order = {each.name: (_made_up(each), position) for position, each in enumerate(program.sizes)}
-    for assertion in program.assertions:
-        match assertion.condition:
-            case Apply(primitive="eq", arguments=(SizeValue(name=left), SizeValue(name=right))):
-                first, second = sorted((representative(left), representative(right)), key=order.__getitem__)
-                if first != second:
-                    renamed[second] = first
-            case _:
-                pass
-    return {name: representative(name) for name in renamed}
-
-
-def _made_up(each: Size) -> bool:
-    source = each.source
-    return isinstance(source, AxisExtent) and each.name == f"{source.tensor}_{source.axis}"
+__all__ = ["with_equal_sizes", "with_own_sizes"]
 
 
 def with_equal_sizes(program: Program, inputs: bool = True) -> Program:

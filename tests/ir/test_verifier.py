@@ -343,3 +343,19 @@ def test_domains_that_isl_does_not_read() -> None:
 def test_reserved_names_are_those_that_isl_does_not_read_back(name: str) -> None:
     with pytest.raises(isl.Error), contextlib.redirect_stderr(io.StringIO()):
         isl.Set(f"[{name}] -> {{ [i] : 0 <= i < {name} }}")
+
+
+def test_sizes_that_an_assertion_makes_equal_are_one() -> None:
+    text = """\
+program accumulated
+input w: float64[N]
+input x: float64[M]
+{}tensor y: float64[M]
+
+y[i] += x[i]  from w  for [i]: 0 <= i < M
+
+return y
+"""
+    verify(parse_program(text.format("assert N == M\n")))
+    with pytest.raises(VerificationError, match=r"it starts from w, but w: float64\[N\] and y: float64\[M\] differ"):
+        verify(parse_program(text.format("")))

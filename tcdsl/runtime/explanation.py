@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STAGES", "Explanation", "explain"]
 
-STAGES = ("source", "ir", "loops", "python", "grad")
+STAGES = ("source", "ir", "loops", "python", "grad", "cost")
 
 
 class Explanation(str):
@@ -54,6 +54,8 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
         contiguous = tuple(True for _ in program.inputs)
         existing = list(entry.executable._compiled.values())
         return Explanation((existing[-1] if existing else entry.executable.compiled(contiguous)).source)
+    if stage == "cost":
+        return Explanation(_cost(function, program, arrays))
     return _gradient(program)
 
 
@@ -67,6 +69,17 @@ def _loops(entry: Entry, arrays: Sequence[np.ndarray] | None) -> str:
     if arrays is None:
         return text
     return f"{text}\nmemory: {peak_bytes(kernel, entry.executable.sizes(arrays))}\n"
+
+
+def _cost(function: Any, program: Program, arrays: Sequence[np.ndarray] | None) -> str:
+    if arrays is None:
+        raise ConfigurationError(
+            "a cost is that of arguments of known sizes: give explain() sample arguments, "
+            f'as in `{function.__name__}.explain("cost", x)`'
+        )
+    from tcdsl.runtime.cost import cost_of
+
+    return str(cost_of(program, arrays))
 
 
 def _gradient(program: Program) -> Explanation:

@@ -16,6 +16,7 @@ from tcdsl.tracebacks import hide_library_frames, user_facing
 if TYPE_CHECKING:
     from tcdsl.frontend.session import Session
     from tcdsl.frontend.template import Template
+    from tcdsl.runtime.cost import Cost
     from tcdsl.runtime.decorated import DecoratedStaging
     from tcdsl.runtime.entries import Traced
     from tcdsl.runtime.staged import CacheInfo
@@ -157,7 +158,8 @@ class TensorFunction:
 
     @user_facing
     def explain(self, stage: str = "ir", *arguments: Any, **keywords: Any) -> Any:
-        """One stage of the compilation as text: ``source``, ``ir``, ``loops``, ``python`` or ``grad``.
+        """One stage of the compilation as text: ``source``, ``ir``, ``loops``, ``python``, ``grad`` or
+        ``cost`` (which takes arguments).
 
         With arguments, the program that serves them; without, the one staged last. ``print`` it, or let a notebook show
         it.
@@ -166,6 +168,18 @@ class TensorFunction:
 
         call = self.signature.call(arguments, keywords) if arguments or keywords else None
         return explain(self, self.staging, stage, call)
+
+    @user_facing
+    def cost(self, *arguments: Any, **keywords: Any) -> Cost:
+        """What a call costs, and its derivatives: operations, points, bytes, and whether the bounds on them hold.
+
+        ``print(f.cost(A, B))`` shows a table. ``np.broadcast_to(0.0, shape)`` stands for an array of any size where its
+        values do not matter. See `tcdsl.runtime.cost.Cost`.
+        """
+        from tcdsl.runtime.cost import cost_of
+
+        entry, arrays = self.staging.entry(self.signature.call(arguments, keywords))
+        return cost_of(entry.executable.program, arrays)
 
     def cache_info(self) -> CacheInfo:
         """How many programs were staged and kernels compiled, and how many calls they served."""

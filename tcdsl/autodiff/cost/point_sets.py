@@ -1,0 +1,122 @@
+"""Sets of points of one statement, divided by conditions: sets of isl where conditions are affine, else masks on data.
+
+Both kinds answer the same questions, so that `tcdsl.autodiff.cost.expressions` counts without knowing which it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Protocol, Self
+
+import islpy as isl
+import numpy as np
+
+from tcdsl.autodiff.cost.cardinality import cardinality
+from tcdsl.autodiff.cost.evaluation import Definitions, PointValues
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Apply, Constant, Expr, Local, SizeValue, transform
+from tcdsl.shapes.affine import NotAffine, condition_set
+
+__all__ = ["AffinePoints", "ListedPoints", "PointSet", "at_values"]
+
+
+class PointSet(Protocol):
+    """Some of the points of a statement, as many as ``count``."""
+
+    @property
+    def count(self) -> int:
+        """How many points there are."""
+
+    def where(self, condition: Expr, local: Definitions) -> Self:
+        """The points at which a bool expression holds. `NotAffine` if this kind of set cannot tell."""
+
+    def minus(self, other: Self) -> Self:
+        """The points that are not in ``other``."""
+
+    def union(self, other: Self) -> Self:
+        """The points of either set."""
+
+
+class AffinePoints:
+    """The points of an isl set without parameters, for given ``sizes``."""
+
+    def __init__(self, points: isl.Set, sizes: Mapping[str, int]) -> None:
+        self.points = points
+        self.sizes = sizes
+
+    @cached_property
+    def count(self) -> int:
+        """How many points there are."""
+        return cardinality(self.points)
+
+    def where(self, condition: Expr, local: Definitions) -> AffinePoints:
+        """The points at which an affine condition holds; `NotAffine` for any other."""
+        holds = condition_set(at_values(_written_out(condition, local), self.sizes), self.points)
+        return AffinePoints(self.points.intersect(holds.reset_tuple_id()), self.sizes)
+
+    def minus(self, other: AffinePoints) -> AffinePoints:
+        """The points that are not in ``other``."""
+        return AffinePoints(self.points.subtract(other.points), self.sizes)
+
+    def union(self, other: AffinePoints) -> AffinePoints:
+        """The points of either set."""
+        return self if other is self else AffinePoints(self.points.union(other.points).coalesce(), self.sizes)
+
+
+class ListedPoints:
+    """Those of the points of ``values`` that ``mask`` marks."""
+
+    def __init__(self, values: PointValues, mask: np.ndarray) -> None:
+        self.values = values
+        self.mask = mask
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """The numbers of the points."""
+        return np.flatnonzero(self.mask)
+
+    @property
+    def count(self) -> int:
+        """How many points there are."""
+        return len(self.numbers)
+
+    def where(self, condition: Expr, local: Definitions) -> ListedPoints:
+        """The points at which a condition holds."""
+        mask = np.zeros_like(self.mask)
+        mask[self.numbers] = self.values.of(condition, self.numbers, local)
+        return ListedPoints(self.values, mask)
+
+    def minus(self, other: ListedPoints) -> ListedPoints:
+        """The points that are not in ``other``."""
+        return ListedPoints(self.values, self.mask & ~other.mask)
+
+    def union(self, other: ListedPoints) -> ListedPoints:
+        """The points of either set."""
+        return self if other is self else ListedPoints(self.values, self.mask | other.mask)
+
+
+def at_values(expr: Expr, sizes: Mapping[str, int]) -> Expr:
+    """``expr`` with sizes replaced by their values, so that products with them become affine."""
+
+    def rule(node: Expr) -> Expr:
+        if isinstance(node, SizeValue):
+            return integer(sizes[node.name])
+        if isinstance(node, Apply) and all(isinstance(part, Constant) for part in node.arguments):
+            return apply(node.primitive, *node.arguments)
+        return node
+
+    return transform(expr, rule)
+
+
+def _written_out(condition: Expr, local: Definitions) -> Expr:
+    # Local definitions of numbers that isl can speak of; floats are data.
+    def rule(node: Expr) -> Expr:
+        if not isinstance(node, Local):
+            return node
+        if node.dtype.startswith("float"):
+            raise NotAffine(node)
+        found = local[node.name]
+        return _written_out(found.value, found.around)
+
+    return transform(condition, rule) if local else condition

@@ -15,6 +15,7 @@ from tcdsl.ir.build import apply, integer, truth
 from tcdsl.ir.expressions import Expr
 from tcdsl.shapes.accesses import AxisAccess, Level, conjuncts
 from tcdsl.shapes.affine import NotAffine, condition_set
+from tcdsl.shapes.branches import GuardedPoints, possible_points
 from tcdsl.shapes.constraints import Constraints, in_range, named_sizes
 from tcdsl.shapes.explicit_ranges import Ends
 from tcdsl.shapes.for_all import range_constraints
@@ -94,7 +95,7 @@ def region_of(
         else:
             constraints.in_range(access.form, access.extent)
     region = Region(variables, constraints.set(variables, base))
-    _add_guarded(inference, region, later)
+    _add_guarded(inference, region, later, data)
     _check_bounded(inference, level, region)
     region.tests.extend(data)
     region.points = region.points.gist_params(inference.algebra.context).coalesce()
@@ -113,10 +114,13 @@ def _add_ranges(constraints: Constraints, level: Level, ranges: Ranges) -> None:
                 constraints.at_most(name, high)
 
 
-def _add_guarded(inference: Inference, region: Region, accesses: Sequence[AxisAccess]) -> None:
+def _add_guarded(inference: Inference, region: Region, accesses: Sequence[AxisAccess], data: Sequence[Expr]) -> None:
+    # At all points that count the conditions on data hold, so they guard nothing.
+    granted = [named_sizes(condition, inference.algebra) for condition in data]
     # Digits are found once the variables they need are bounded, so products may have to wait for each other.
     waiting = list(accesses)
     unsaid: dict[AxisAccess, Expr] = {}
+    undecided: list[GuardedPoints] = []
     progress = True
     while progress:
         progress = False
@@ -126,12 +130,20 @@ def _add_guarded(inference: Inference, region: Region, accesses: Sequence[AxisAc
                 continue
             waiting.remove(access)
             progress = True
-            held, others = affine_guard(_named_guard(inference, access), region.points)
+            guard = [condition for condition in _named_guard(inference, access) if condition not in granted]
+            held, others = affine_guard(guard, region.points)
             if not others:
-                allowed = said.union(region.points.subtract(held)) if access.guard else said
+                allowed = said.union(region.points.subtract(held)) if guard else said
                 region.points = region.points.intersect(allowed)
-            elif not held.intersect_params(inference.algebra.context).is_subset(said):
+                continue
+            undecided.append(GuardedPoints(tuple(guard), said))
+            if not held.intersect_params(inference.algebra.context).is_subset(said):
                 unsaid[access] = _test(inference, access)
+        if not region.points.is_bounded():
+            # Only there, since a union of ranges makes several pieces of what is one nest with a test.
+            possible = region.points.intersect(possible_points(undecided, region.points))
+            progress = progress or not region.points.is_subset(possible)
+            region.points = possible
     for access in waiting:
         unsaid[access] = _test(inference, access)
     region.tests.extend(unsaid[access] for access in accesses if access in unsaid)

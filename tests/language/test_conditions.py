@@ -187,6 +187,18 @@ def test_reads_in_a_branch_that_is_not_taken_need_not_be_in_range_and_the_point_
     assert_gives(f, x, wanted=wanted)
 
 
+def test_reads_in_both_branches_bound_a_variable_of_an_existing_target() -> None:
+    @op
+    def f(T, A, B, D):
+        T[i] = sum(A[j - 1] if D[i] > 0 else B[j])
+        return T
+
+    A, B, D = np.array([1.0, 2.0, 4.0]), np.array([10.0, 20.0]), np.array([1.0, -1.0, 0.0])
+    assert_gives(f, np.zeros(3), A, B, D, wanted=[7.0, 30.0, 30.0])
+    assert_gives(f, np.zeros(3), A[:0], B, D, wanted=[0.0, 30.0, 30.0])
+    np.testing.assert_allclose(tc.grad(lambda A: f(np.zeros(3), A, B, D)[0])(A), [1, 1, 1])
+
+
 def test_a_fresh_target_with_branches_covers_all_points() -> None:
     @op
     def f(x):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tests.oracle.kinds import is_bool, kind_of
 from tests.oracle.nodes import Cell, Fold, Node, Number, Operation, Variable, variables_of
 from tests.oracle.reader import Statement
 
-__all__ = ["AxisAccess", "reading_accesses"]
+__all__ = ["AxisAccess", "reading_accesses", "surely_bounded"]
 
 
 Guard = tuple[Node, bool]
@@ -87,4 +87,18 @@ def reading_accesses(statement: Statement, arrays: Mapping[str, np.ndarray]) -> 
         found.extend(of(part, (), None))
     for index in statement.indices:
         found.extend(of(index, (), None))
+    return found
+
+
+def surely_bounded(accesses: Sequence[AxisAccess]) -> frozenset[str]:
+    """The variables that accesses mention whatever branches are taken."""
+    found = frozenset[str]().union(*(access.variables for access in accesses if not access.guards))
+    tests = {id(access.guards[0][0]) for access in accesses if access.guards}
+    for test in tests:
+        sides = []
+        for side in (True, False):
+            made = [access for access in accesses if access.guards and id(access.guards[0][0]) == test]
+            inside = [access for access in made if access.guards[0][1] is side]
+            sides.append(surely_bounded([replace(access, guards=access.guards[1:]) for access in inside]))
+        found |= sides[0] & sides[1]
     return found

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.oracle.accesses import AxisAccess, reading_accesses
+from tests.oracle.accesses import AxisAccess, reading_accesses, surely_bounded
 from tests.oracle.kinds import concrete, fresh_kind, is_bool
 from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, Variable, variables_of, walk
 from tests.oracle.outcome import DataIndexFaultError, DtypeFaultError, FaultError, ShapeFaultError, UnspecifiedError
@@ -19,9 +19,9 @@ from tests.oracle.values import INTEGERS, OutOfRangeError, Values, at_an_end, co
 
 __all__ = ["READINGS", "Result", "Target", "apply_statement"]
 
-# Whether reads that may not be evaluated (behind a bracket, in a branch) take part in rules 1 to 3: ``all`` do, they do
-# where nothing else bounds a variable (``needed``), or only where they are evaluated (``lazy``). The rules can be read
-# in each of these ways; a program on which they differ is unspecified.
+# Whether reads that may not be evaluated (behind a bracket, in a branch) take part in rules 1 and 2: ``all`` do, they
+# do where nothing else bounds a variable (``needed``), or only where they are evaluated (``lazy``). The rules can be
+# read in each of these ways; a program on which they differ is unspecified. Rule 3 asks for reads that are evaluated.
 READINGS = ("all", "needed", "lazy")
 
 
@@ -115,7 +115,8 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     _check_types(statement, target, arrays)
     accesses = reading_accesses(statement, arrays)
     explicit = explicit_ranges(statement)
-    sure = {name for access in accesses if not access.conditional for name in access.variables} | explicit.keys()
+    stated = {name for name, ends in explicit.items() if None not in ends}
+    sure = {name for access in accesses if not access.conditional for name in access.variables} | stated
     fresh = target.array is None and target.shape is None
     outer = _variables(statement)
     inner = [name for fold in _folds(statement) for name in fold.variables]
@@ -134,12 +135,13 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
         shape = target.array.shape if target.array is not None else target.shape
         assert shape is not None
     writing = _target_accesses(statement, shape)
-    if not fresh:
-        sure |= {name for access in writing for name in access.variables}
-    lazy = reading == "lazy"
+    lazy = reading == "lazy" or not fresh
     bounding = [a for a in accesses if not a.conditional or not (lazy or a.variables <= sure)] + writing
     required = [a for a in bounding if a.fold is None]
-    box = {**candidates(outer, ranges, required), **candidates(inner, ranges, bounding)}
+    if not fresh:
+        sure |= {*surely_bounded(accesses)} | {name for access in writing for name in access.variables}
+    told = [*accesses, *writing] if lazy else bounding
+    box = {**candidates(outer, ranges, [a for a in told if a.fold is None]), **candidates(inner, ranges, told)}
     doubt = _doubt(statement, fresh, outer, box)
     bare = {access.bare for access in (accesses if fresh else bounding)}
     if fresh and any(ranges[name][0] == ranges[name][1] and name not in bare for name in outer):

@@ -165,12 +165,24 @@ def _overridden(ends: tuple[int, int], stated: Ends) -> tuple[int, int]:
 def candidates(
     variables: Sequence[str], ranges: Mapping[str, Ends], accesses: Sequence[AxisAccess]
 ) -> dict[str, range]:
-    """For each variable the integers worth trying: its range, and what accesses by it alone allow."""
+    """For each variable the integers worth trying: its range, and what accesses by it alone allow, whatever branches
+    are taken.
+    """
     found = {}
     for name in variables:
         low, high = ranges.get(name, (None, None))
         box = range(INTEGERS.start if low is None else low, INTEGERS.stop if high is None else high)
         alone = [access for access in accesses if access.variables == {name}]
-        fit = [value for value in box if all(_in_range(access, {name: value}) for access in alone)]
+        fit = [value for value in box if _some_choice_fits(alone, {name: value})]
         found[name] = range(fit[0], fit[-1] + 1) if fit else range(0)
     return found
+
+
+def _some_choice_fits(accesses: Sequence[AxisAccess], point: Mapping[str, int]) -> bool:
+    tests = list(dict.fromkeys(id(test) for access in accesses for test, _ in access.guards))
+    for values in itertools.product((True, False), repeat=len(tests)):
+        chosen = dict(zip(tests, values, strict=True))
+        made = (access for access in accesses if all(chosen[id(test)] == side for test, side in access.guards))
+        if all(_in_range(access, point) for access in made):
+            return True
+    return False

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from tcdsl.errors import ShapeError
 from tests.shapes.brute_force import agree, arrays_of, compute, sizes_of
 from tests.shapes.programs import Shapes
 
@@ -76,6 +78,50 @@ def test_a_guard_on_data_needs_no_test_where_the_read_is_in_range_anyway():
     (statement,) = shapes.program().statements
     assert statement.condition is None
     agree(shapes, lambda c_0, x_0: (c_0,) if c_0 == x_0 else None, lambda i, c_0, x_0: 0 <= i < c_0)
+
+
+def test_reads_in_both_branches_bound_what_nothing_else_bounds():
+    shapes = Shapes({"A": 1, "B": 1, "D": 1})
+    shapes.add("T[()] += A[j - 1] if D[i] > 0.0 else B[j]", extents=[])
+    # All other points read A or B out of range, whatever D holds.
+    agree(
+        shapes,
+        lambda **sizes: (),
+        lambda i, j, A_0, B_0, D_0: 0 <= i < D_0 and (1 <= j <= A_0 or 0 <= j < B_0),
+        (0, 1, 3),
+    )
+    A, B, D = np.array([1.0, 2.0]), np.array([10.0, 20.0, 40.0, 80.0]), np.array([1.0, -1.0, -1.0])
+    assert compute(shapes, [A, B, D]) == 3 + 2 * 150
+
+
+def test_nested_branches_bound_together():
+    shapes = Shapes({"A": 1, "D": 1})
+    shapes.add("T[()] += A[j] if D[i] > 0.0 else (A[j - 3] if D[i] < 0.0 and j > 4 else A[j + 2])", extents=[])
+    agree(
+        shapes,
+        lambda **sizes: (),
+        lambda i, j, A_0, D_0: 0 <= i < D_0 and (0 <= j < A_0 or (j > 4 and 3 <= j < A_0 + 3) or -2 <= j < A_0 - 2),
+    )
+    A, D = np.arange(1.0, 8), np.array([1.0, -1.0, 0.0])
+    below = A[[0, 1, 2, 3, 4, 5, 6]].sum() + A[[2, 3, 4, 5, 6]].sum()
+    assert compute(shapes, [A, D]) == A.sum() + below + A.sum()
+
+
+def test_reads_in_one_branch_bound_nothing():
+    for value in ("A[j] if D[i] > 0.0 else 0.0", "A[j] if D[i] > 0.0 or D[i] < -1.0 else D[i]"):
+        shapes = Shapes({"A": 1, "D": 1})
+        with pytest.raises(ShapeError, match="nothing bounds the index `j` from below and above"):
+            shapes.add(f"T[()] += {value}", extents=[])
+    shapes = Shapes({"A": 1, "D": 1})
+    with pytest.raises(ShapeError, match="nothing bounds the index `j` from above"):
+        shapes.add("T[()] += A[j] if D[i] > 0.0 else D[i], j >= 0", extents=[])
+
+
+def test_conditions_on_data_decide_for_branches_with_the_same_condition():
+    shapes = Shapes({"A": 1, "D": 1})
+    shapes.add("T[()] += A[j] if D[i] > 0.0 else 0.0, D[i] > 0.0", extents=[])
+    agree(shapes, lambda **sizes: (), lambda i, j, A_0, D_0: 0 <= i < D_0 and 0 <= j < A_0)
+    assert compute(shapes, [np.array([1.0, 2.0]), np.array([1.0, -1.0, 1.0])]) == 6
 
 
 def test_conditions_of_the_statement_need_not_guard():

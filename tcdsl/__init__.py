@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from tcdsl.frontend.declarations import output
     from tcdsl.runtime.checking import check_grads
     from tcdsl.runtime.function import TensorFunction, cd, op
-    from tcdsl.runtime.gradients import grad, value_and_grad, vjp
+    from tcdsl.runtime.gradients import grad, value_and_grad
+    from tcdsl.runtime.pullbacks import linearize, vjp
+    from tcdsl.runtime.pushforwards import hvp, jvp
 
 __all__ = [
     "ConfigurationError",
@@ -50,6 +52,9 @@ __all__ = [
     "check_grads",
     "config",
     "grad",
+    "hvp",
+    "jvp",
+    "linearize",
     "op",
     "output",
     "value_and_grad",
@@ -63,10 +68,13 @@ _LAZY = {
     "cd": "tcdsl.runtime.function",
     "check_grads": "tcdsl.runtime.checking",
     "grad": "tcdsl.runtime.gradients",
+    "hvp": "tcdsl.runtime.pushforwards",
+    "jvp": "tcdsl.runtime.pushforwards",
+    "linearize": "tcdsl.runtime.pullbacks",
     "op": "tcdsl.runtime.function",
     "output": "tcdsl.frontend.declarations",
     "value_and_grad": "tcdsl.runtime.gradients",
-    "vjp": "tcdsl.runtime.gradients",
+    "vjp": "tcdsl.runtime.pullbacks",
 }
 
 

@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from tcdsl.errors import Diagnostic, ShapeError
+from tcdsl.errors import Diagnostic, DifferentiationError, ShapeError
 from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain_text import RESERVED_NAMES
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
-from tcdsl.ir.program import Assertion, AxisExtent, DerivativeRule, Neutral, Program, Size, Statement, Tensor
+from tcdsl.ir.program import (
+    Assertion,
+    AxisExtent,
+    DerivativeRule,
+    Neutral,
+    Program,
+    Size,
+    Statement,
+    Tensor,
+    tensors_read,
+)
 from tcdsl.ir.span import Span
 from tcdsl.shapes.affine import NotAffine, condition_set, universe
 from tcdsl.shapes.equal_sizes import with_equal_sizes
 from tcdsl.shapes.ranges import resolve
 from tcdsl.shapes.sketch import Sketch
 
-__all__ = ["ProgramBuilder"]
+__all__ = ["Mark", "ProgramBuilder"]
 
 _OPERATION_NAMES = {"mul": "times", "floor_div": "over", "mod": "mod", "add": "plus", "sub": "minus"}
 
 # The definition of an open size before any statement: no extent is negative.
 _UNDETERMINED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in the program under construction: how much stands before it, and the sizes that are open there."""
+
+    statements: int
+    rules: int
+    open_sizes: frozenset[str]
 
 
 class ProgramBuilder:
@@ -46,6 +65,7 @@ class ProgramBuilder:
         self._declared: dict[str, Tensor] = {}
         self._context: isl.Set | None = None
         self._open: set[str] = set()
+        self._withdrawn: dict[str, str] = {}
 
     # -- inputs and sizes
     # ------------------------------------------------------------------------------
@@ -141,26 +161,31 @@ class ProgramBuilder:
                 found |= self._depends_on(source)
         return found
 
-    def _sizes_in_order(self) -> tuple[Size, ...]:
-        # Open sizes may speak of sizes that were named after them, so definitions are sorted by what they mention.
+    def sizes(self, names: Collection[str], given: Collection[str] = ()) -> tuple[Size, ...]:
+        """The definitions of ``names`` and of all that they mention, in an order in which they can be evaluated.
+
+        What the sizes in ``given`` mention is not wanted. `ShapeError` for an open size that nothing has determined.
+        """
         done: dict[str, Size] = {}
 
         def add(size: Size) -> None:
             if size.name in done:
                 return
-            if not isinstance(size.source, AxisExtent):
-                for name in sorted(size_names(size.source)):
-                    add(self._sizes[name])
-            done[size.name] = size
-
-        for size in self._sizes.values():
-            if size.source == integer(_UNDETERMINED):
+            if size.source == integer(_UNDETERMINED) and size.name not in given:
                 raise Diagnostic(
                     ShapeError,
                     f"the extent `{size.name}` is open, but no statement writes to a target that is declared with it",
                     hint=f"write to it, or bind the size: `{size.name} = A.shape[0]`",
                 ).error()
-            add(size)
+            # Open sizes may speak of sizes that were named after them.
+            if not isinstance(size.source, AxisExtent) and size.name not in given:
+                for name in sorted(size_names(size.source)):
+                    add(self._sizes[name])
+            done[size.name] = size
+
+        for size in self._sizes.values():
+            if size.name in names:
+                add(size)
         return tuple(done.values())
 
     def size(self, name: str) -> Size:
@@ -221,10 +246,14 @@ class ProgramBuilder:
         """The declaration of an input or a tensor made so far."""
         return self._declared[name]
 
+    def knows(self, name: str) -> bool:
+        """Whether an input or a statement makes a tensor of that name."""
+        return name in self._declared
+
     def fresh_name(self, hint: str) -> str:
         """``hint`` if no tensor has that name, else ``hint_2``, ``hint_3``, ..."""
         name, version = hint, 1
-        while name in self._declared:
+        while name in self._declared or name in self._withdrawn:
             version += 1
             name = f"{hint}_{version}"
         return name
@@ -246,6 +275,8 @@ class ProgramBuilder:
 
     def append(self, statements: Sequence[Statement], tensors: Sequence[Tensor]) -> None:
         """Add statements whose domains are known, with the declarations of what they make."""
+        if self._withdrawn:
+            self._check_reads(statements)
         for tensor in tensors:
             self._declared[tensor.name] = tensor
         self._tensors.extend(tensors)
@@ -259,12 +290,65 @@ class ProgramBuilder:
         """Say how tensors that have been made are to be differentiated."""
         self._rules.append(rule)
 
+    # -- parts that are taken out, transformed and put back (`tcdsl.runtime.parts`)
+    # ------------------------------------------------------------------------------
+
+    @property
+    def assertions(self) -> tuple[Assertion, ...]:
+        """What holds at every call."""
+        return tuple(self._assertions)
+
+    def mark(self) -> Mark:
+        """The place where the program ends now; `withdraw` takes out what comes after it."""
+        return Mark(len(self._statements), len(self._rules), frozenset(self._open))
+
+    def made_since(self, mark: Mark) -> frozenset[str]:
+        """The tensors that statements after ``mark`` make."""
+        return frozenset(statement.target.tensor for statement in self._statements[mark.statements :])
+
+    def statements_since(self, mark: Mark) -> tuple[Statement, ...]:
+        """The statements after ``mark``."""
+        return tuple(self._statements[mark.statements :])
+
+    def placeholder(self, label: str, dtype: str, extents: Sequence[Expr]) -> SymbolicTensor:
+        """A tensor without cells, which statements after a mark may read until they are withdrawn."""
+        tensor = Tensor(self.fresh_name(label), dtype, tuple(extents), label)
+        self._declared[tensor.name] = tensor
+        return SymbolicTensor(self, tensor.name, dtype, tensor.shape, label)
+
+    def withdraw(
+        self, mark: Mark, placeholders: Sequence[str]
+    ) -> tuple[tuple[Statement, ...], tuple[Tensor, ...], tuple[DerivativeRule, ...]]:
+        """Take out the statements after ``mark``, the tensors that they make and their rules, and the placeholders."""
+        statements, rules = tuple(self._statements[mark.statements :]), tuple(self._rules[mark.rules :])
+        made = self.made_since(mark)
+        tensors = tuple(tensor for tensor in self._tensors if tensor.name in made)
+        self._tensors = [tensor for tensor in self._tensors if tensor.name not in made]
+        del self._statements[mark.statements :], self._rules[mark.rules :]
+        for name in (*made, *placeholders):
+            del self._declared[name]
+        return statements, tensors, rules
+
+    def retire(self, labels: Mapping[str, str]) -> None:
+        """Never use these names again, unless they are those of tensors now: something may still hold the old ones."""
+        self._withdrawn.update({name: label for name, label in labels.items() if name not in self._declared})
+
+    def _check_reads(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            for name in tensors_read(statement) & self._withdrawn.keys():
+                raise Diagnostic(
+                    DifferentiationError,
+                    f"`{self._withdrawn[name]}` belongs to a function that was differentiated, but is used outside",
+                    statement.span,
+                    hint="return it from that function, with has_aux=True if it is not to be differentiated",
+                ).error()
+
     def program(self, outputs: Sequence[str], updates: Sequence[tuple[str, str]] = ()) -> Program:
         """The program so far, returning ``outputs`` and writing ``updates``."""
         program = Program(
             self.name,
             tuple(self._inputs),
-            self._sizes_in_order(),
+            self.sizes(self._sizes),
             tuple(self._tensors),
             tuple(self._statements),
             tuple(outputs),

@@ -62,6 +62,9 @@ class Owner(Protocol):
 
     algebra: Algebra
 
+    def knows(self, name: str) -> bool:
+        """Whether it has a tensor of that name."""
+
 
 class ArithmeticOperators:
     """Mixin: ``a + b``, ``-a``, ``a < b``, ``a[1:]``, ``np.exp(a)`` on symbolic sizes, numbers and arrays.

@@ -222,7 +222,8 @@ class PendingArray(SymbolicArray):
 
     def materialize(self, label: str = "t") -> SymbolicTensor:
         """The tensor that holds these cells; the statement that computes it is recorded at the first call."""
-        if self._made is None:
+        # What was recorded in a function that is being differentiated may have been taken out with it.
+        if self._made is None or not self.builder.knows(self._made.name):
             self._made = self.builder.algebra.recorded(self, label)
         return self._made
 

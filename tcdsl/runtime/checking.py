@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tcdsl.autodiff.checks import check_adjoint
+from tcdsl.autodiff.checks import check_adjoint, check_tangent
 from tcdsl.errors import ConfigurationError
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.runtime.arguments import tensor_argument
-from tcdsl.runtime.gradients import vjp
+from tcdsl.runtime.derivations import Values, kept_staging
+from tcdsl.runtime.pullbacks import vjp
+from tcdsl.runtime.pushforwards import jvp
 from tcdsl.runtime.structure import flatten
 from tcdsl.tracebacks import user_facing
 
@@ -30,13 +33,13 @@ def check_grads(
 ) -> None:
     """``check_grads(f, (x, w))`` raises if the derivatives of ``f`` at these arguments are wrong.
 
-    Random directions and cotangents must satisfy ``<dy, J v> = <J^T dy, v>``, with ``J v`` by central differences in
-    float64: floating arguments are converted to float64, integer and bool ones stay. ``rtol`` (1e-6) is relative to the
-    larger of 1 and the two sides. ``order=2`` checks the pullback's own derivatives too. Forward mode is not available
-    yet.
+    Floating arguments are converted to float64, integer and bool ones stay. In mode ``rev``, random directions and
+    cotangents must satisfy ``<dy, J v> = <J^T dy, v>``, with ``J v`` by central differences; in mode ``fwd``, `jvp`
+    must agree with the differences. ``rtol`` (1e-6) is relative to the larger of 1 and the two sides. ``order=2`` checks
+    the derivatives of the pullback too.
     """
-    if tuple(modes) != ("rev",):
-        raise ConfigurationError(f"modes={tuple(modes)!r}: only reverse mode, modes=('rev',), is available")
+    if not modes or not set(modes) <= {"fwd", "rev"}:
+        raise ConfigurationError(f"modes={tuple(modes)!r}: choose among 'fwd' and 'rev'")
     if eps is not None:
         raise ConfigurationError("eps cannot be chosen: the differences are of fourth order with a step of 3e-4")
     tolerance = max(t for t in (rtol, atol, 0.0) if t is not None) if (rtol or atol) else 1e-6
@@ -46,18 +49,28 @@ def check_grads(
     def values(*given: Any) -> list[np.ndarray]:
         return [np.asarray(leaf) for leaf in flatten(f(*given), _is_leaf)[0]]
 
-    def pulled(given: Sequence[Any], seeds: Sequence[Any]) -> list[Any]:
-        outputs, pullback = vjp(f, *given)
-        leaves, structure = flatten(outputs, _is_leaf)
-        remaining = iter(seeds)
-        cotangents = [next(remaining) if is_floating(str(np.asarray(leaf).dtype)) else leaf for leaf in leaves]
-        return [adjoint for adjoint in pullback(structure.build(cotangents)) if adjoint is not None]
-
     found = values(*arrays)
     chosen = [k for k, value in enumerate(found) if is_floating(str(value.dtype))]
-    check_adjoint(values, pulled, arrays, wrt, outputs=chosen, tolerance=tolerance)
+    if "rev" in modes:
+        check_adjoint(values, partial(_pulled, f), arrays, wrt, outputs=chosen, tolerance=tolerance)
+    if "fwd" in modes:
+        check_tangent(values, partial(_pushed, f, wrt), arrays, wrt, outputs=chosen, tolerance=tolerance)
     if order > 1:
         _check_pullback(f, arrays, wrt, [found[k] for k in chosen], order, tolerance)
+
+
+def _pulled(f: Callable[..., Any], given: Sequence[Any], seeds: Sequence[Any]) -> list[Any]:
+    outputs, pullback = vjp(f, *given)
+    leaves, structure = flatten(outputs, _is_leaf)
+    remaining = iter(seeds)
+    cotangents = [next(remaining) if is_floating(str(np.asarray(leaf).dtype)) else leaf for leaf in leaves]
+    return [adjoint for adjoint in pullback(structure.build(cotangents)) if adjoint is not None]
+
+
+def _pushed(f: Callable[..., Any], wrt: Sequence[int], given: Sequence[Any], directions: Sequence[Any]) -> list[Any]:
+    moved = dict(zip(wrt, directions, strict=True))
+    _, tangents = jvp(f, tuple(given), tuple(moved.get(k) for k in range(len(given))))
+    return [leaf for leaf in flatten(tangents, _is_leaf)[0] if leaf is not None]
 
 
 def _check_pullback(
@@ -68,13 +81,14 @@ def _check_pullback(
     order: int,
     tolerance: float,
 ) -> None:
+    from tcdsl.autodiff import adjoint
     from tcdsl.autodiff.checks import check_program_gradient
     from tcdsl.runtime.execution import Executable
-    from tcdsl.runtime.tracing import PullbackStaging
 
-    staging = PullbackStaging(f, False)
+    staging = kept_staging(f, Values())
     entry, inputs = staging.entry(staging.signature.call(arrays, {}))
-    program = entry.executable.program
+    primal = entry.executable.program
+    program = adjoint(primal, [primal.inputs[k].name for k in wrt], keep_outputs=False)
     seeds = [np.random.default_rng(7).standard_normal(np.shape(value)) for value in found]
     given = [*inputs, *seeds]
     names = [tensor.name for tensor in program.inputs]

@@ -25,11 +25,16 @@ _REMEMBERED_SHAPES = 256
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """What tracing gives: the program, the structure of its results, and what the surroundings held."""
+    """What tracing gives: the program, the structure of its results, and what the surroundings held.
+
+    ``linear`` is the second part of a derivative at a point (`tcdsl.autodiff.linearization`): a program of values that
+    this one returns after its results, of its inputs, and of tangents or cotangents.
+    """
 
     program: Program
     structure: Structure
     readings: tuple[Any, ...] = ()
+    linear: Program | None = None
 
 
 @dataclass(slots=True)
@@ -43,11 +48,15 @@ class Entry:
     readings: tuple[Any, ...]
     constants: Mapping[int | str, Any]
     narrowed: tuple[NarrowedInteger, ...] = ()
+    linear: Executable | None = None
     hits: int = 0
     guarded: set[tuple[tuple[int, ...], ...]] = field(default_factory=set)
 
-    def arrays(self, call: Call) -> list[np.ndarray] | None:
-        """The program's inputs for ``call``, or ``None`` if this entry does not serve it."""
+    def arrays(self, call: Call, seeds: Sequence[np.ndarray] = ()) -> list[np.ndarray] | None:
+        """The program's inputs for ``call``, or ``None`` if this entry does not serve it.
+
+        ``seeds`` are the last inputs: the tangents that a derivative takes besides its function's arguments.
+        """
         for place, value in self.constants.items():
             argument = next(a for a in call.arguments if a.place == place)
             if type(argument.given) is not type(value) or argument.given != value:
@@ -66,6 +75,7 @@ class Entry:
                 arrays.append(array)
         if not self.serves(arrays):
             return None
+        arrays.extend(seeds)
         if self.narrowed:
             check_narrowed(self.narrowed, self.executable.program, arrays, self.executable.sizes(arrays))
         return arrays

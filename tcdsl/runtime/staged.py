@@ -85,27 +85,27 @@ class StagedFunction(ABC):
 
     oob: str = "check"
 
-    def entry(self, call: Call) -> tuple[Entry, list[np.ndarray]]:
-        """The staged program that serves ``call``, and the program's inputs."""
-        served = self._served(call)
+    def entry(self, call: Call, seeds: Sequence[np.ndarray] = ()) -> tuple[Entry, list[np.ndarray]]:
+        """The staged program that serves ``call``, and the program's inputs, of which ``seeds`` are the last."""
+        served = self._served(call, seeds)
         if served is not None:
             return served
         with self._lock, COMPILING:
             # Another thread may have staged it in the meantime.
-            served = self._served(call)
+            served = self._served(call, seeds)
             if served is not None:
                 return served
             self._misses += 1
             made = self._stage(call)
             self._entries.setdefault(call.key, []).insert(0, made)
-        arrays = made.arrays(call)
+        arrays = made.arrays(call, seeds)
         if arrays is None:
             raise RuntimeError(f"the program staged for {self.title} does not serve the call that it was staged for")
         return made, arrays
 
-    def _served(self, call: Call) -> tuple[Entry, list[np.ndarray]] | None:
+    def _served(self, call: Call, seeds: Sequence[np.ndarray]) -> tuple[Entry, list[np.ndarray]] | None:
         for found in tuple(self._entries.get(call.key, ())):
-            arrays = found.arrays(call)
+            arrays = found.arrays(call, seeds)
             if arrays is not None:
                 found.hits += 1
                 return found, arrays
@@ -154,6 +154,7 @@ class StagedFunction(ABC):
                 tuple(reading if reading.unchanged() else reading.renewed() for reading in traced.readings),
                 constants,
                 narrowed_integers(program, numbers),
+                None if traced.linear is None else Executable(traced.linear),
             )
 
     def size_names(self, label: str) -> Sequence[str | None]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["Structure", "flatten"]
+__all__ = ["LEAF", "NOTHING", "Structure", "flatten"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,72 @@ class Structure:
     parts: tuple[Structure, ...] = ()
     keys: tuple[Any, ...] = ()
     value: Any = None
+
+    @property
+    def leaves(self) -> int:
+        """How many arrays there are."""
+        return 1 if self.kind == "leaf" else sum(part.leaves for part in self.parts)
+
+    def with_leaves(self, replacements: Iterable[Structure]) -> Structure:
+        """The same nesting with each array replaced by a structure, and ``None`` for what is no array."""
+        return self._with_leaves(iter(replacements))
+
+    def _with_leaves(self, replacements: Iterator[Structure]) -> Structure:
+        if self.kind == "leaf":
+            return next(replacements)
+        if self.kind == "constant":
+            return NOTHING
+        return replace(self, parts=tuple(part._with_leaves(replacements) for part in self.parts))
+
+    def paths(self, prefix: str = "") -> list[str]:
+        """Where the arrays are: ``["['y']", "['rest'][0]"]``."""
+        if self.kind == "leaf":
+            return [prefix]
+        names = self.keys or range(len(self.parts))
+        return [
+            path for name, part in zip(names, self.parts, strict=True) for path in part.paths(f"{prefix}[{name!r}]")
+        ]
+
+    def match(self, value: Any, path: str = "") -> list[Any] | str:
+        """What ``value`` holds in the places of the arrays; or, if it is built otherwise, the first such place.
+
+        In the places of what is no array anything may stand.
+        """
+        match self.kind:
+            case "leaf":
+                return path or "the whole" if isinstance(value, tuple | list | dict) else [value]
+            case "constant":
+                return []
+            case "dict":
+                if type(value) is not dict or value.keys() != set(self.keys):
+                    return path or "the whole"
+                items = [value[key] for key in self.keys]
+            case _:
+                wanted = self.value if self.kind == "namedtuple" else {"tuple": tuple, "list": list}[self.kind]
+                if type(value) is not wanted or len(value) != len(self.parts):
+                    return path or "the whole"
+                items = list(value)
+        found: list[Any] = []
+        for name, part, item in zip(self.keys or range(len(items)), self.parts, items, strict=True):
+            inner = part.match(item, f"{path}[{name!r}]")
+            if isinstance(inner, str):
+                return inner
+            found.extend(inner)
+        return found
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "leaf":
+                return "array"
+            case "constant":
+                return repr(self.value)
+            case "dict":
+                return "{" + ", ".join(f"{k!r}: {part}" for k, part in zip(self.keys, self.parts, strict=True)) + "}"
+        inner = ", ".join(map(str, self.parts))
+        if self.kind == "list":
+            return f"[{inner}]"
+        name = self.value.__name__ if self.kind == "namedtuple" else ""
+        return f"{name}({inner}{',' if len(self.parts) == 1 and not name else ''})"
 
     def build(self, leaves: Sequence[Any]) -> Any:
         """Put ``leaves`` into their places."""
@@ -37,6 +103,10 @@ class Structure:
             case _:
                 items = [part._build(leaves) for part in self.parts]
                 return items if self.kind == "list" else tuple(items)
+
+
+LEAF = Structure("leaf")
+NOTHING = Structure("constant")
 
 
 def flatten(value: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], Structure]:

@@ -1,0 +1,295 @@
+"""Derivatives of functions: each is a function, a rule from programs to programs, and the structure of its results.
+
+At the top a derivative is staged like a decorated function (`tcdsl.runtime.staged`). Inside a function that is being
+staged, the function's own statements are taken out of the program under construction, and those of its derivative take
+their place (`tcdsl.runtime.parts`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, Protocol
+from weakref import ReferenceType, WeakKeyDictionary, ref
+
+import numpy as np
+
+from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
+from tcdsl.frontend.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.builder import Mark
+from tcdsl.frontend.session import Session, StagingStopped
+from tcdsl.frontend.surroundings import Surroundings
+from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicTensor
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.expressions import Read
+from tcdsl.runtime.arguments import Signature
+from tcdsl.runtime.entries import Traced
+from tcdsl.runtime.function import TensorFunction
+from tcdsl.runtime.parts import Part
+from tcdsl.runtime.results import returned
+from tcdsl.runtime.staged import StagedFunction
+from tcdsl.runtime.structure import Structure
+
+__all__ = [
+    "Derivation",
+    "DerivativeStaging",
+    "Values",
+    "chosen_positions",
+    "floating_outputs",
+    "kept_staging",
+    "name_of",
+    "require_values",
+    "signature_of",
+    "value_and_aux",
+]
+
+
+class Derivation(Hashable, Protocol):
+    """What is to be derived from a function."""
+
+    @property
+    def title(self) -> str:
+        """The word for it in the names of programs: ``grad``."""
+
+    def positions(self, function: str, count: int) -> tuple[int, ...]:
+        """The arguments to differentiate by, of the ``count`` positional ones that ``function`` has."""
+
+    def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
+        """The derivative of a traced function by the inputs ``wrt`` of its program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The function itself: the derivation that changes nothing."""
+
+    @property
+    def title(self) -> str:
+        """The word for it in the names of programs."""
+        return "values"
+
+    def positions(self, function: str, count: int) -> tuple[int, ...]:
+        """No argument."""
+        return ()
+
+    def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
+        """What was traced."""
+        return traced
+
+
+def name_of(function: Any) -> str:
+    """What a function is called in messages."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _identifier(function: Any) -> str:
+    name = name_of(function)
+    return name if name.isidentifier() else "function"
+
+
+def signature_of(function: Any) -> Signature:
+    """How a function takes its arguments."""
+    known = getattr(function, "signature", None)
+    return known if isinstance(known, Signature) else Signature(function, name_of(function))
+
+
+def require_values(derivative: str, function: Any) -> None:
+    """Raise unless ``function`` computes values, which have derivatives."""
+    if not callable(function):
+        raise Diagnostic(
+            ConfigurationError,
+            f"tc.{derivative} takes a function, not a {type(function).__name__}",
+            hint=f"write tc.{derivative}(f, ...) with an @op or a Python function of ops",
+        ).error()
+    if isinstance(function, TensorFunction) and function.in_place:
+        raise Diagnostic(
+            DifferentiationError,
+            f"`{function.__name__}` is a @cd function: it changes memory and has no gradient",
+            hint="write an @op that returns the new values",
+        ).error()
+
+
+def chosen_positions(argnums: int | Sequence[int], function: str, count: int) -> tuple[int, ...]:
+    """``argnums`` counted from 0. `DifferentiationError` for an argument that there is not, or that is named twice."""
+    found: list[int] = []
+    for position in (argnums,) if isinstance(argnums, int) else argnums:
+        if not -count <= position < count:
+            raise Diagnostic(
+                DifferentiationError,
+                f"argnums names argument {position}, but {function}() has {count} positional arguments",
+                hint=f"count from 0 to {count - 1}" if count else "give it an argument to differentiate by",
+            ).error()
+        if position % count in found:
+            raise Diagnostic(
+                DifferentiationError,
+                f"argnums names argument {position % count} of {function}() twice",
+                notes=(f"argnums={argnums}",),
+                hint="name each argument once",
+            ).error()
+        found.append(position % count)
+    return tuple(found)
+
+
+def value_and_aux(traced: Traced, has_aux: bool, function: str, value: str) -> tuple[Structure, Structure | None]:
+    """The structures of what is differentiated and, with ``has_aux``, of what is returned beside it."""
+    if not has_aux:
+        return traced.structure, None
+    if traced.structure.kind != "tuple" or len(traced.structure.parts) != 2:
+        raise Diagnostic(
+            DifferentiationError,
+            f"with has_aux, {function}() must return a pair ({value}, aux)",
+            notes=(f"it returns {traced.structure}",),
+        ).error()
+    return traced.structure.parts[0], traced.structure.parts[1]
+
+
+def floating_outputs(traced: Traced, value: Structure) -> list[bool]:
+    """For each array of ``value``, the first ones that the program returns, whether it has a derivative."""
+    outputs = traced.program.outputs[: value.leaves]
+    return [is_floating(traced.program.tensor(name).dtype) for name in outputs]
+
+
+class DerivativeStaging(StagedFunction):
+    """The staged programs of a derivative."""
+
+    def __init__(self, function: Callable[..., Any], derivation: Derivation) -> None:
+        super().__init__()
+        self._function: Callable[[], Any] = _reference(function)
+        self.derivation = derivation
+        self.signature = signature_of(function)
+        self.oob = getattr(function, "oob", "check")
+        self._name = _identifier(function)
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function that is differentiated; whoever calls its derivative holds it."""
+        function: Callable[..., Any] = self._function()
+        return function
+
+    @property
+    def title(self) -> str:
+        """The name for programs and messages."""
+        return f"{self.derivation.title}_{self._name}"
+
+    def size_names(self, label: str) -> Sequence[str | None]:
+        """What the function calls the extents of the parameter ``label``."""
+        staging = getattr(self.function, "staging", None)
+        return staging.size_names(label) if isinstance(staging, StagedFunction) else ()
+
+    def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
+        """Run the function symbolically, and derive."""
+        positions = self.derivation.positions(self._name, len(positional))
+        wrt = [self._input_name(positional[position], position) for position in positions]
+        outputs, structure = self._record(session, positional, configuration)
+        traced = Traced(session.builder.program(outputs), structure, tuple(session.readings))
+        return self.derivation.derive(traced, wrt, self._name)
+
+    def inline(
+        self, session: Session, arguments: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[Part, Traced, list[SymbolicTensor | None]]:
+        """Run the function as part of the one that is being staged, and derive from what it has recorded.
+
+        The derivative is to be put in its place (`Part.put`). The arguments that it is by come back as tensors.
+        """
+        positional, configuration = self.signature.split(arguments, keywords)
+        positions = self.derivation.positions(self._name, len(positional))
+        values = [
+            _as_tensor(session, value, label) if k in positions else _as_value(session, value, label)
+            for k, (label, value) in enumerate(positional)
+        ]
+        given = [value if k in positions else None for k, value in enumerate(values)]
+        part = Part(session.builder)
+        stand_ins: dict[int, str] = {}
+        for k in positions:
+            made = part.argument(values[k])
+            stand_ins[k] = made.name
+            values[k] = _like(made, positional[k][1])
+        outputs, structure = self._record(session, values, configuration, part.mark)
+        program, names = part.take(self.title, outputs)
+        traced = Traced(program, structure)
+        wrt = [names[stand_ins[k]] for k in positions]
+        return part, self.derivation.derive(traced, wrt, self._name), given
+
+    def _record(
+        self, session: Session, positional: Sequence[Any], configuration: Mapping[str, Any], mark: Mark | None = None
+    ) -> tuple[list[str], Structure]:
+        function = self.function
+        if isinstance(function, FunctionType):
+            session.filenames.add(function.__code__.co_filename)
+            session.readings.extend(_surroundings(function))
+        with session.differentiation():
+            result = function(*positional, **configuration)
+        if session.faults:
+            raise StagingStopped
+        return returned(session, result, self._name, mark)
+
+    def _input_name(self, value: Any, position: int) -> str:
+        if isinstance(value, SymbolicTensor):
+            return value.name
+        if isinstance(value, SymbolicNumber) and isinstance(value.expr, Read):
+            return value.expr.tensor
+        raise Diagnostic(
+            DifferentiationError,
+            f"argument {position} of {self._name}() is the constant {value!r}, because Python asks for its value",
+            hint="branch on it in a statement (`a if x > 0 else b`), or do not differentiate by it",
+        ).error()
+
+
+# The staged programs of derivatives whose object is made anew at each call (`vjp`, `jvp`), while the function lives.
+_KEPT: WeakKeyDictionary[Any, tuple[ReferenceType[Any], dict[Derivation, DerivativeStaging]]] = WeakKeyDictionary()
+
+
+def kept_staging(function: Callable[..., Any], derivation: Derivation) -> DerivativeStaging:
+    """The staged programs of a derivative of ``function``: the same ones as long as the function lives."""
+    try:
+        found = _KEPT.get(function)
+        # Equal objects may compute different things; only the same one is the same function.
+        if found is None or found[0]() is not function:
+            found = _KEPT[function] = ref(function), {}
+    except TypeError:  # neither hashable nor weakly referenced
+        return DerivativeStaging(function, derivation)
+    if derivation not in found[1]:
+        found[1][derivation] = DerivativeStaging(function, derivation)
+    return found[1][derivation]
+
+
+def _reference(function: Callable[..., Any]) -> Callable[[], Any]:
+    # Weak, so that keeping the programs does not keep the function and what it closes over.
+    try:
+        return ref(function)
+    except TypeError:
+        return lambda: function
+
+
+def _surroundings(function: FunctionType) -> tuple[Any, ...]:
+    # A plain function's names are those of its code object; its own are local variables already.
+    code = function.__code__
+    names = [ast.Expr(ast.Name(name, ast.Load())) for name in (*code.co_freevars, *code.co_names)]
+    definition = ast.FunctionDef("f", ast.arguments([], [], None, [], [], None, []), list(names) or [ast.Pass()], [])
+    return Surroundings(function, definition, frozenset()).read()
+
+
+def _as_value(session: Session, value: Any, label: str) -> Any:
+    # What the function receives for an argument that it is not differentiated by: memory as what it holds now.
+    if isinstance(value, PendingArray):
+        return value.materialize(label)
+    if isinstance(value, np.ndarray):
+        return session.capture(value, label)
+    return value.value() if isinstance(value, SymbolicTensor) else value
+
+
+def _as_tensor(session: Session, value: Any, label: str) -> SymbolicTensor:
+    value = _as_value(session, value, label)
+    if isinstance(value, SymbolicTensor):
+        return value
+    element, extents = element_of(value, session)
+    return record_elementwise(session.builder, element, extents, label)
+
+
+def _like(tensor: SymbolicTensor, given: Any) -> Any:
+    # A number stays a number, which takes the type of what it meets.
+    if isinstance(given, SymbolicArray | np.ndarray | np.generic):
+        return tensor
+    weak = given.weak_kind if isinstance(given, SymbolicNumber) else type(given).__name__
+    return SymbolicNumber(tensor.builder, Read(tensor.name, (), (), tensor.dtype), weak, frozenset())

@@ -1,0 +1,128 @@
+"""Tangents and cotangents as users give them: checked against what they belong to, and brought to its type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DtypeError, ShapeError
+from tcdsl.frontend.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.session import Session
+from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.ir.build import cast
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.program import Tensor
+from tcdsl.runtime.arguments import tensor_argument
+from tcdsl.runtime.structure import Structure
+
+__all__ = ["Direction", "is_symbolic", "matched"]
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """What a tangent or a cotangent (``kind``) must be: ``owner`` is what it belongs to, as in ``its output``."""
+
+    kind: str
+    owner: str
+    dtype: str
+    place: str = ""
+
+    def array(self, value: Any, shape: Sequence[int]) -> np.ndarray:
+        """The array that ``value`` is, for an owner of this shape; `ShapeError` or `DtypeError` if it does not fit."""
+        array = tensor_argument(f"the {self.kind}", self.place or self.kind, 0, value).array
+        if array.shape != tuple(shape):
+            raise self._wrong_shape(list(array.shape), list(shape))
+        self._check_type(str(array.dtype))
+        return np.asarray(array, self.dtype)
+
+    def tensor(self, session: Session, value: Any, extents: Sequence[Expr]) -> Tensor:
+        """The tensor that ``value`` is in the function being staged; extents that are not known must agree."""
+        if isinstance(value, PendingArray):
+            value = value.materialize(self.kind)
+        elif not is_symbolic(value):
+            value = session.capture(tensor_argument(f"the {self.kind}", self.kind, 0, value).array, self.kind)
+        element, own = element_of(value, session)
+        if len(own) != len(extents):
+            raise self._wrong_shape(*(_extents_text(shape) for shape in (own, extents)))
+        message = f"{self._a_kind} has another shape than {self.owner}{self._at()}"
+        for left, right in zip(own, extents, strict=True):
+            session.builder.require_equal(left, right, message, session.location())
+        if not isinstance(value, SymbolicNumber | SymbolicSize):
+            self._check_type(element.logical)
+        if not isinstance(value, SymbolicTensor) or value.dtype != self.dtype:
+            converted = element.with_expr(cast(element.expr, compute_dtype(self.dtype)))
+            converted = type(element)(converted.expr, None, self.dtype)
+            value = record_elementwise(session.builder, converted, tuple(own), self.kind)
+        return session.builder.tensor(value.name)
+
+    def nothing(self, value: Any) -> None:
+        """Check what is given for an integer or bool owner: nothing, zeros, or JAX's ``float0`` arrays."""
+        if value is None or isinstance(value, SymbolicArray | SymbolicNumber):
+            zero = value is None
+        else:
+            array = np.asarray(value)
+            zero = array.dtype.kind == "V" or not array.any()
+        if not zero:
+            raise Diagnostic(
+                DtypeError,
+                f"{self.owner}{self._at()} is {self.dtype}: integer and bool tensors have no {self.kind}",
+                hint=f"pass None, or zeros, as its {self.kind}",
+            ).error()
+
+    def missing(self) -> Exception:
+        """The error for ``None`` where a direction is needed."""
+        return Diagnostic(
+            DtypeError,
+            f"{self._a_kind} is None, but {self.owner}{self._at()} is {self.dtype}",
+            hint="pass an array of its shape; zeros leave it out",
+        ).error()
+
+    @property
+    def _a_kind(self) -> str:
+        return f"an {self.kind}" if self.kind[0] in "aeiou" else f"a {self.kind}"
+
+    def _at(self) -> str:
+        return f" {self.place}" if self.place else ""
+
+    def _wrong_shape(self, found: object, wanted: object) -> Exception:
+        return Diagnostic(
+            ShapeError,
+            f"{self._a_kind} has shape {found}, but {self.owner}{self._at()} has shape {wanted}",
+            hint=f"{self._a_kind} has the shape of {self.owner}",
+        ).error()
+
+    def _check_type(self, dtype: str) -> None:
+        if not np.can_cast(dtype, self.dtype, "same_kind"):
+            raise Diagnostic(
+                DtypeError,
+                f"{self._a_kind} is {dtype}, but {self.owner}{self._at()} is {self.dtype}",
+                hint=f"convert it: `.astype('{self.dtype}')`",
+            ).error()
+
+
+def is_symbolic(value: object) -> bool:
+    """Whether ``value`` belongs to a function that is being staged."""
+    return isinstance(value, SymbolicArray | SymbolicNumber | SymbolicSize)
+
+
+def _extents_text(extents: Sequence[Expr]) -> str:
+    from tcdsl.ir.printer import format_expr
+
+    return "[" + ", ".join(map(format_expr, extents)) + "]"
+
+
+def matched(structure: Structure, value: Any, kind: str, owners: str) -> list[Any]:
+    """What ``value`` holds in the places of the arrays of ``structure``; `ShapeError` if it is built otherwise."""
+    found = structure.match(value)
+    if isinstance(found, str):
+        raise Diagnostic(
+            ShapeError,
+            f"the {kind}s do not have the structure of the {owners}",
+            notes=(f"the {owners}: {structure}", f"they differ at: {found}"),
+            hint=f"pass one array per {owners.removesuffix('s')}, nested alike",
+        ).error()
+    return found

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from tcdsl.ir.dtypes import is_boolean, is_floating, is_integer
+from tcdsl.ir.exact import EXACT
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.span import Span
@@ -87,24 +88,6 @@ def result_dtype(primitive: str, dtypes: Iterable[str]) -> str:
     return "bool" if row.kind in ("compare", "logical") else operands[0]
 
 
-_FOLDED: Mapping[str, Callable[..., bool | int | float]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "floor_div": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
-    "max": max,
-    "min": min,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "neg": lambda a: -a,
-}
-
-
 def _is(expr: Expr, value: float) -> bool:
     # A constant equal to value; -0.0 is not 0 here, because x + (-0.0) and x + 0.0 differ for x = -0.0.
     return isinstance(expr, Constant) and expr.value == value and not (value == 0 and math.copysign(1, expr.value) < 0)
@@ -173,10 +156,10 @@ def _simplified(primitive: str, arguments: tuple[Expr, ...]) -> Expr | None:
 def apply(primitive: str, *arguments: Expr, span: Span | None = None) -> Expr:
     """``apply("mul", a, b)``: the primitive on arguments of fitting types, simplified where that is free."""
     dtype = result_dtype(primitive, (argument.dtype for argument in arguments))
-    if all(isinstance(a, Constant) and a.dtype == "int64" for a in arguments) and primitive in _FOLDED:
+    if all(isinstance(a, Constant) and a.dtype == "int64" for a in arguments) and primitive in EXACT:
         values = [a.value for a in arguments if isinstance(a, Constant)]
         if not (primitive in ("floor_div", "mod") and values[1] == 0):
-            folded = _FOLDED[primitive](*values)
+            folded = EXACT[primitive](*values)
             if dtype == "bool" or -(2**63) <= folded < 2**63:
                 return constant(folded, dtype, span)
     simplified = _simplified(primitive, arguments)

@@ -19,6 +19,7 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, ShapeError, raise_diagnostics
 from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.exact import EXACT
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, size_names
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Tensor
@@ -27,28 +28,6 @@ __all__ = ["SizePlan", "bind_sizes", "evaluate_size", "size_function"]
 
 Sizes = Mapping[str, int]
 SizeFunction = Callable[[Sizes], Any]
-
-# Exact on Python's integers; what is not here is computed as NumPy does it.
-_EXACT: Mapping[str, Callable[..., Any]] = {
-    "id": lambda a: a,
-    "neg": lambda a: -a,
-    "abs": abs,
-    "square": lambda a: a * a,
-    "not_": lambda a: not a,
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "floor_div": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
-    "max": max,
-    "min": min,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-}
 
 
 def size_function(expr: Expr) -> SizeFunction:
@@ -85,8 +64,9 @@ def _applied_function(primitive: str, arguments: tuple[Expr, ...]) -> SizeFuncti
     if primitive == "or_":
         first, second = parts
         return lambda sizes: bool(first(sizes) or second(sizes))
-    if primitive in _EXACT and not any(is_floating(argument.dtype) for argument in arguments):
-        exact = _EXACT[primitive]
+    if primitive in EXACT and not any(is_floating(argument.dtype) for argument in arguments):
+        # What is not among these is computed as NumPy does it.
+        exact = EXACT[primitive]
         if len(parts) == 1:
             (single,) = parts
             return lambda sizes: exact(single(sizes))

@@ -42,12 +42,16 @@ def function_of(expr: Expr, points: isl.Set) -> isl.PwAff:
 
     The sizes of ``expr`` are added as parameters. Raises `NotAffine`.
     """
+    return _function(expr, _space_with_sizes(expr, points))
+
+
+def _space_with_sizes(expr: Expr, points: isl.Set) -> isl.LocalSpace:
     space = points.get_space()
     have = {space.get_dim_name(isl.dim_type.param, k) for k in range(space.dim(isl.dim_type.param))}
     for name in sorted(size_names(expr) - have):
         position = space.dim(isl.dim_type.param)
         space = space.add_dims(isl.dim_type.param, 1).set_dim_name(isl.dim_type.param, position, name)
-    return _function(expr, isl.LocalSpace.from_space(space))
+    return isl.LocalSpace.from_space(space)
 
 
 def _function(expr: Expr, space: isl.LocalSpace) -> isl.PwAff:
@@ -115,12 +119,7 @@ _COMPARISONS: Mapping[str, Callable[[isl.PwAff, isl.PwAff], isl.Set]] = {
 
 def condition_set(expr: Expr, points: isl.Set) -> isl.Set:
     """The points of the space of ``points`` (not of the set) where the bool expression ``expr`` holds. `NotAffine`."""
-    space = points.get_space()
-    have = {space.get_dim_name(isl.dim_type.param, k) for k in range(space.dim(isl.dim_type.param))}
-    for name in sorted(size_names(expr) - have):
-        position = space.dim(isl.dim_type.param)
-        space = space.add_dims(isl.dim_type.param, 1).set_dim_name(isl.dim_type.param, position, name)
-    return _condition(expr, isl.LocalSpace.from_space(space))
+    return _condition(expr, _space_with_sizes(expr, points))
 
 
 def _condition(expr: Expr, space: isl.LocalSpace) -> isl.Set:

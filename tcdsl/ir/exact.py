@@ -1,0 +1,32 @@
+"""Exact integer arithmetic, on Python's integers: what builds programs and what binds sizes agree on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+__all__ = ["EXACT"]
+
+EXACT: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "id": lambda a: a,
+        "neg": lambda a: -a,
+        "abs": abs,
+        "square": lambda a: a * a,
+        "not_": lambda a: not a,
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "floor_div": lambda a, b: a // b,
+        "mod": lambda a, b: a % b,
+        "max": max,
+        "min": min,
+        "lt": lambda a, b: a < b,
+        "le": lambda a, b: a <= b,
+        "gt": lambda a, b: a > b,
+        "ge": lambda a, b: a >= b,
+        "eq": lambda a, b: a == b,
+        "ne": lambda a, b: a != b,
+    }
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CellType, FunctionType
 
@@ -96,13 +97,20 @@ def span_of(node: ast.AST, filename: str) -> Span | None:
     return Span(filename, placed.lineno, placed.col_offset, end_line, end_column)
 
 
-def check_decorators(function: FunctionType, source: Source, decorators: tuple[object, ...]) -> None:
-    """Raise `DslSyntaxError` unless one of ``decorators`` stands directly above the ``def``, or none at all."""
+def check_decorators(
+    function: FunctionType, source: Source, decorators: tuple[object, ...], methods: Sequence[str] = ()
+) -> None:
+    """Raise `DslSyntaxError` unless one of ``decorators`` stands directly above the ``def``, or none at all.
+
+    ``methods`` are decorators that are known by their names, because they are attributes, as in ``@f.defvjp``.
+    """
     definition, filename = source.definition, source.filename
     if not definition.decorator_list:
         return
     nearest = definition.decorator_list[-1]
     base = nearest.func if isinstance(nearest, ast.Call) else nearest
+    if isinstance(base, ast.Attribute) and base.attr in methods:
+        return
     names = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     known = {name: cell.cell_contents for name, cell in names.items() if _is_filled(cell)}
     try:

@@ -63,6 +63,19 @@ class Signature:
         )
         self._names = tuple(p.name for p in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
 
+    @property
+    def takes_any_keyword(self) -> bool:
+        """Whether there is a ``**keywords`` parameter."""
+        return self._keywords is not None
+
+    @property
+    def positional_count(self) -> int | None:
+        """How many positional arguments there are; None if that is open."""
+        kinds = () if self._signature is None else self._signature.parameters.values()
+        if self._signature is None or any(p.kind is p.VAR_POSITIONAL for p in kinds):
+            return None
+        return len(self._names)
+
     def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
         """The positional arguments with their names, defaults filled in, and the configuration.
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import FunctionType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
-from tcdsl.frontend.arithmetic import element_of, record_elementwise
-from tcdsl.frontend.builder import Mark
-from tcdsl.frontend.declarations import DeclaredTarget, Unwritten
-from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.session import Session, session_of
-from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols import PendingArray, SymbolicTensor
 from tcdsl.frontend.template import Template
 from tcdsl.runtime.arguments import Signature
 from tcdsl.runtime.entries import Traced
+from tcdsl.runtime.results import returned
 from tcdsl.runtime.staged import StagedFunction
-from tcdsl.runtime.structure import Structure, flatten
 
-__all__ = ["Decorated", "DecoratedStaging", "returned", "run_inline"]
+if TYPE_CHECKING:
+    from tcdsl.runtime.custom_rules import RuleRecording
+    from tcdsl.runtime.rule_calls import Rule
+
+__all__ = ["Decorated", "DecoratedStaging", "run_inline"]
 
 
 class Decorated(Protocol):
@@ -32,6 +32,10 @@ class Decorated(Protocol):
     in_place: bool
     oob: str
     signature: Signature
+    rules: dict[str, Any]
+
+    def rule(self, mode: str) -> Rule:
+        """The derivative rule of ``mode``."""
 
     @property
     def template(self) -> Template:
@@ -81,33 +85,6 @@ class DecoratedStaging(StagedFunction):
         return Traced(session.builder.program(outputs, updates), structure, tuple(session.readings))
 
 
-def returned(session: Session, result: Any, name: str, mark: Mark | None = None) -> tuple[list[str], Structure]:
-    """The names of the returned tensors, each one a tensor of its own, and the structure around them.
-
-    With ``mark`` what was made before it counts as given to the function, like its inputs.
-    """
-    kinds = SymbolicArray | SymbolicNumber | SymbolicSize | np.ndarray | Unwritten | DeclaredTarget | PointValue
-    leaves, structure = flatten(result, lambda v: isinstance(v, kinds))
-    names: list[str] = []
-    made = session.builder.made_since(mark or Mark(0, 0, frozenset()))
-    for leaf in leaves:
-        if isinstance(leaf, PendingArray):
-            leaf = leaf.materialize(name)
-        if isinstance(leaf, PointValue):
-            raise Diagnostic(
-                DslSyntaxError,
-                "a local definition is a scalar at each point, not an array",
-                leaf.span,
-                hint="store it first: `y[i] = z`",
-            ).error()
-        if not isinstance(leaf, SymbolicTensor) or leaf.name not in made or leaf.name in names:
-            # A returned input, number, or second copy of an output is an array of its own.
-            element, extents = element_of(leaf, session)
-            leaf = record_elementwise(session.builder, element, extents, getattr(leaf, "label", name))
-        names.append(leaf.name)
-    return names, structure
-
-
 def run_inline(function: Decorated, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Run a decorated function inside the function that is being staged; its statements join that program."""
     session = session_of("a decorated function")
@@ -132,8 +109,22 @@ def run_inline(function: Decorated, arguments: tuple[Any, ...], keywords: dict[s
         values.append(value)
     receiver = () if function.receiver is None else (function.receiver,)
     session.readings.extend(owner.surroundings.read(function.receiver))
+    recording = _recording(session, function, [name for name, _ in positional], values, configuration)
+    if recording is not None:
+        values = recording.values
     outer, session.oob = session.oob, function.oob
     try:
-        return owner.run(*receiver, *values, **configuration)
+        result = owner.run(*receiver, *values, **configuration)
+        return result if recording is None else recording.complete(result)
     finally:
         session.oob = outer
+
+
+def _recording(
+    session: Session, function: Decorated, names: list[str], values: list[Any], configuration: dict[str, Any]
+) -> RuleRecording | None:
+    if not session.differentiating:
+        return None
+    from tcdsl.runtime.custom_rules import recording_of
+
+    return recording_of(session, function, list(zip(names, values, strict=True)), configuration)

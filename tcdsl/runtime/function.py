@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, overload
 
-from tcdsl.errors import ConfigurationError, DslSyntaxError
+from tcdsl.errors import ConfigurationError, DifferentiationError, DslSyntaxError
 from tcdsl.frontend.source import Source, check_decorators, read_source
+from tcdsl.ir.span import Span
 from tcdsl.runtime.arguments import Signature
 from tcdsl.runtime.memory import check_written, output_buffers
 from tcdsl.tracebacks import hide_library_frames, user_facing
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["TensorFunction", "cd", "op"]
 
 _OOB = ("check", "skip", "clamp")
+_RULE_DECORATORS = ("defvjp", "defjvp")
 
 
 class TensorFunction:
@@ -43,15 +45,25 @@ class TensorFunction:
     __name__: str
     __qualname__: str
 
-    def __init__(self, function: FunctionType, in_place: bool, oob: str = "check", receiver: Any = None) -> None:
+    def __init__(
+        self,
+        function: FunctionType,
+        in_place: bool,
+        oob: str = "check",
+        receiver: Any = None,
+        decorators: Sequence[str] = (),
+    ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.in_place = in_place
         self.oob = oob
         self._receiver = receiver
+        self._decorators = tuple(decorators)
         self._bound: dict[int, TensorFunction] = {}
         target = function if receiver is None else MethodType(function, receiver)
         self.signature = Signature(target, function.__name__)
+        #: The derivative rules by mode, ``pullback`` and ``pushforward``; a method's instances share them.
+        self.rules: dict[str, TensorFunction] = {}
 
     # -- staging
     # ---------------------------------------------------------------------------------------
@@ -67,7 +79,7 @@ class TensorFunction:
     def source(self) -> Source:
         """The definition that the user wrote. `DslSyntaxError` if it is not available."""
         source = read_source(self.function)
-        check_decorators(self.function, source, (op, cd))
+        check_decorators(self.function, source, (op, cd), self._decorators)
         return source
 
     @functools.cached_property
@@ -123,7 +135,9 @@ class TensorFunction:
             cache = self._bound
         key = (id(self), id(instance))
         if key not in cache:
-            cache[key] = TensorFunction(self.function, self.in_place, self.oob, receiver=instance)
+            bound = TensorFunction(self.function, self.in_place, self.oob, instance, self._decorators)
+            bound.rules = self.rules
+            cache[key] = bound
         return cache[key]
 
     def __reduce__(self) -> Any:
@@ -133,6 +147,75 @@ class TensorFunction:
 
     def __repr__(self) -> str:
         return f"<{'cd' if self.in_place else 'op'} {self.__qualname__}>"
+
+    # -- derivatives
+    # ------------------------------------------------------------------------------------
+
+    @user_facing
+    def defvjp(self, rule: Callable[..., Any], /) -> TensorFunction:
+        """Give this operation a derivative of your own: ``rule(*arguments, result, cotangent, **configuration)``.
+
+        ::
+
+            @op
+            def clipped(x, *, bound):                 # the identity, whose gradient is kept small
+                return x
+
+            @clipped.defvjp
+            def clipped_pullback(x, y, d_y, *, bound):
+                return min(max(d_y, -bound), bound)   # the adjoint of x
+
+        The rule is an operation itself, so index notation works in it. It receives the arguments, what the operation
+        returned for them, and a cotangent for each returned array, nested alike (None for integers). It returns one
+        adjoint per argument, of that argument's shape: an array for one argument, a tuple for several, with None for
+        those that have no derivative. Of the keyword-only arguments it receives those that it names. Reverse mode uses
+        the rule instead of the operation's statements; forward mode does too, by its transpose, unless there is a
+        `defjvp`.
+        """
+        return self._with_rule("pullback", rule)
+
+    @user_facing
+    def defjvp(self, rule: Callable[..., Any], /) -> TensorFunction:
+        """Give this operation a forward derivative: ``rule(*arguments, result, *tangents, **configuration)``.
+
+        ::
+
+            @op
+            def log1pexp(x):
+                return log(1 + exp(x))
+
+            @log1pexp.defjvp
+            def log1pexp_pushforward(x, y, t_x):
+                return t_x * sigmoid(x)               # the tangent of y
+
+        It receives one tangent per argument (None for integers and Python numbers) and returns one per returned array,
+        nested alike. Reverse mode uses its transpose, unless there is a `defvjp`.
+        """
+        return self._with_rule("pushforward", rule)
+
+    def _with_rule(self, mode: str, rule: Any) -> TensorFunction:
+        if self.in_place:
+            raise DifferentiationError(
+                f"`{self.__name__}` is a @cd function: it changes memory and has no derivative to define; "
+                "write an @op that returns the new values"
+            )
+        made = rule if isinstance(rule, TensorFunction) else _decorate(rule, False, self.oob, _RULE_DECORATORS)
+        if made.in_place:
+            raise DifferentiationError(f"the rule `{made.__name__}` is a @cd function; a rule returns values: use @op")
+        self.rules[mode] = made
+        return made
+
+    def rule(self, mode: str) -> TensorFunction:
+        """The derivative rule of ``mode``, bound to the same instance if this is a method."""
+        found = self.rules[mode]
+        bound: TensorFunction = found if self._receiver is None else found.__get__(self._receiver)
+        return bound
+
+    @property
+    def span(self) -> Span:
+        """The line of the definition."""
+        definition = self.source.definition
+        return Span(self.source.filename, definition.lineno, definition.col_offset, definition.lineno, 10_000)
 
     # -- looking inside
     # --------------------------------------------------------------------------------
@@ -204,8 +287,8 @@ def _by_name(module: str, qualname: str) -> Any:
 
 
 @user_facing
-def _decorate(function: Any, in_place: bool, oob: str) -> TensorFunction:
-    name = "cd" if in_place else "op"
+def _decorate(function: Any, in_place: bool, oob: str, decorators: Sequence[str] = ()) -> TensorFunction:
+    name = "cd" if in_place else decorators[0] if decorators else "op"
     if oob not in _OOB:
         raise ConfigurationError(f"@{name}(oob={oob!r}): choose from {', '.join(map(repr, _OOB))}")
     if isinstance(function, staticmethod | classmethod):
@@ -221,7 +304,7 @@ def _decorate(function: Any, in_place: bool, oob: str) -> TensorFunction:
         raise DslSyntaxError(
             f"another decorator stands between @{name} and `def {function.__name__}`; put @{name} directly above `def`"
         )
-    made = TensorFunction(function, in_place, oob)
+    made = TensorFunction(function, in_place, oob, decorators=decorators)
     # Reading the source now reports what cannot be decorated where it is decorated.
     made.source  # noqa: B018
     return made

@@ -143,5 +143,5 @@ def _names_read(statements: Sequence[Statement], rules: Sequence[DerivativeRule]
     for statement in statements:
         found.update(dict.fromkeys(sorted(tensors_read(statement))))
     for rule in rules:
-        found.update(dict.fromkeys((*rule.arguments, *rule.constants, *rule.outputs)))
+        found.update(dict.fromkeys(rule.named))
     return list(found)

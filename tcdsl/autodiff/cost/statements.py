@@ -135,8 +135,10 @@ class StatementCounter:
                 points = ListedPoints(block, inside)
                 positions = tuple(position[~outside] for position in positions)
             vanishing = counter.add(statement.value, points, zeros)
-            changed[positions] = True
             true = np.ones(points.count, bool) if vanishing is None else ~vanishing.mask[points.numbers]
-            written[tuple(position[true] for position in positions)] = True
+            for cells, chosen in ((changed, np.ones_like(true)), (written, true)):
+                # Without axes there is one cell to mark, but only if there is a point.
+                if chosen.any():
+                    cells[tuple(position[chosen] for position in positions)] = True
             count += int(true.sum())
         return _Executed(count, written, changed), counter.operations

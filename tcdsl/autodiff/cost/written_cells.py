@@ -77,13 +77,12 @@ def _mask(cells: Cells, shape: tuple[int, ...]) -> np.ndarray:
 
 def _without(cells: Cells, others: Cells, shape: tuple[int, ...]) -> Cells:
     if isinstance(cells, np.ndarray) or isinstance(others, np.ndarray):
-        left: np.ndarray = _mask(cells, shape) & ~_mask(others, shape)
-        return left
+        # NumPy makes scalars of arrays without axes.
+        return np.asarray(_mask(cells, shape) & ~_mask(others, shape))
     return cells.subtract(others)
 
 
 def _together(cells: Cells, others: Cells, shape: tuple[int, ...]) -> Cells:
     if isinstance(cells, np.ndarray) or isinstance(others, np.ndarray):
-        both: np.ndarray = _mask(cells, shape) | _mask(others, shape)
-        return both
+        return np.asarray(_mask(cells, shape) | _mask(others, shape))
     return cells.union(others).coalesce()

@@ -19,8 +19,8 @@ def clipped(x, *, bound):
 
 @clipped.defvjp
 def clipped_pullback(x, y, d_y, *, bound):
-    d_x[i] = min(max(d_y[i], -bound), bound)  # noqa: F821
-    return d_x  # noqa: F821
+    d_x[i] = min(max(d_y[i], -bound), bound)
+    return d_x
 
 
 @op
@@ -35,16 +35,16 @@ def log1pexp_pushforward(x, y, t_x):
 
 @op
 def scaled(x, s):
-    y[i] = 2.0 * s * x[i]  # noqa: F821
-    return y, s * s  # noqa: F821
+    y[i] = 2.0 * s * x[i]
+    return y, s * s
 
 
 @scaled.defvjp
 def scaled_pullback(x, s, results, cotangents):
     y, _ = results
     d_y, d_square = cotangents
-    d_x[i] = 10.0 * s * d_y[i]  # noqa: F821
-    return d_x, (d_y * y).sum() / s + 100.0 * d_square  # noqa: F821
+    d_x[i] = 10.0 * s * d_y[i]
+    return d_x, (d_y * y).sum() / s + 100.0 * d_square
 
 
 def test_a_pullback_replaces_the_derivative():
@@ -106,9 +106,9 @@ def test_the_transpose_of_a_pullback_is_its_pushforward():
 def test_rules_inside_operations_and_second_derivatives():
     @op
     def energy(x):
-        y[i] = clipped(x, bound=100.0)[i] ** 3  # noqa: F821
-        E[()] += y[i]  # noqa: F821
-        return E  # noqa: F821
+        y[i] = clipped(x, bound=100.0)[i] ** 3
+        E[()] += y[i]
+        return E
 
     np.testing.assert_allclose(tc.grad(energy)(X), 3 * X**2)
     np.testing.assert_allclose(tc.grad(lambda x: tc.grad(energy)(x).sum())(X), 6 * X)
@@ -163,13 +163,13 @@ def test_a_rule_given_later_takes_effect():
 def test_integers_and_numbers_have_no_adjoint():
     @op
     def picked(x, ids, power):
-        y[i] = x[ids[i]] ** power  # noqa: F821
-        return y  # noqa: F821
+        y[i] = x[ids[i]] ** power
+        return y
 
     @picked.defvjp
     def picked_pullback(x, ids, power, y, d_y):
         d_x = tc.output(x.shape[0])
-        d_x[ids[i]] += power * d_y[i]  # noqa: F821
+        d_x[ids[i]] += power * d_y[i]
         return d_x, None, None
 
     ids = np.array([2, 2, 0])
@@ -282,5 +282,5 @@ def test_a_rule_that_is_not_linear_serves_one_mode():
         return d_y * d_y
 
     np.testing.assert_array_equal(tc.vjp(kept, X)[1](X)[0], X * X)
-    with pytest.raises(DifferentiationError, match="the pullback of .* is not linear in its cotangents"):
+    with pytest.raises(DifferentiationError, match="is not linear in its cotangents"):
         tc.jvp(kept, (X,), (X,))

@@ -476,3 +476,15 @@ def test_index_variables_may_be_called_anything(name):
         lambda a, v, A_0, A_1: 0 <= v < A_0 and 0 <= a < min(A_1, 2),
         (0, 1, 3),
     )
+
+
+def test_reads_behind_brackets_bound_one_variable_at_a_time():
+    # Only its bracketed read bounds i. That is no reason for j, which w bounds, to keep v in range everywhere.
+    shapes = Shapes({"x": 1, "w": 1, "v": 1})
+    shapes.add("y[i, j] = (x[i] if i < 3 else 0.0) + w[i + j] + (v[i + j] if i + j < 2 else 0.0)")
+    agree(
+        shapes,
+        lambda x_0, w_0, v_0: (x_0, max(w_0 - x_0 + 1, 0)),
+        lambda i, j, v_0, w_0, x_0: 0 <= i < x_0 and 0 <= j < w_0 - x_0 + 1,
+        (2, 3, 5),
+    )

@@ -101,8 +101,8 @@ def _allowed(algebra: SizeAlgebra, access: AxisAccess, guard: Sequence[Expr], bo
 
 
 def _ends_of(algebra: SizeAlgebra, line: isl.Set, some: isl.Set) -> Ends:
-    if line.is_empty():
-        return Ends()
+    if line.is_empty():  # for all sizes, as with the extent 0
+        return Ends([Form.number(0)], [Form.number(-1)])
     ends = Ends()
     low = line.dim_min(0) if has_end(line, 0, largest=False) else None
     high = line.dim_max(0) if has_end(line, 0, largest=True) else None

@@ -354,3 +354,61 @@ def test_the_first_statement_decides_what_unwritten_cells_hold() -> None:
         return y
 
     assert_gives(f, x, wanted=[*(2 * x), 1])
+
+
+# -- extents of 0 ------------------------------------------------------------------------------------------------
+
+
+def test_targets_declared_with_the_extent_0_are_written_and_read() -> None:
+    @op
+    def f(x):
+        y = output(0)
+        y[i] = x[i]
+        O: real[0]
+        O[i] += y[i] + sum(x[k])
+        z[i] = y[i // 2]
+        w[i] = O[i - 1] if i > 0 else O[i]
+        t[i, j] = y[(i + j) // 2] * x[j]
+        s[()] = sum(y[i]) + prod(O[i])
+        return y, O, z, w, t, s, y + 1.0
+
+    none = np.zeros(0)
+    assert_gives(f, x, wanted=(none, none, none, none, np.zeros((0, 6)), 1.0, none))
+
+
+def test_views_of_length_0() -> None:
+    @op
+    def f(x):
+        v, w = x[2:2], x[3:1]
+        a[i] = v[i // 2]
+        b[()] = max(w[i])
+        c[i, j] = v[i] * x[j]
+        d[i] += w[i] + sum(x[j])
+        return v, a, b, c, d, v @ w, v[::-1] + 1.0, x[:0]
+
+    none = np.zeros(0)
+    assert_gives(f, x, wanted=(none, none, -np.inf, np.zeros((0, 6)), none, 0.0, none, none))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0, 0)])
+def test_arguments_with_extents_of_0(shape: tuple[int, int]) -> None:
+    @op
+    def f(A):
+        B[i, j] = A[i // 2, j // 3]
+        r[j] += A[i, j]
+        m[i] = max(A[i, j])
+        p[i, j] = A[i, j] / sum(A[i, k])
+        return B, r, m, p, A + 1, A[1:], A.T @ A
+
+    rows, columns = shape
+    A = np.zeros(shape)
+    wanted = (
+        np.zeros((2 * rows, 3 * columns)),
+        np.zeros(columns),
+        np.full(rows, -np.inf),
+        A,
+        A,
+        A[1:],
+        np.zeros((columns, columns)),
+    )
+    assert_gives(f, A, wanted=wanted)

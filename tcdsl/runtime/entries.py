@@ -49,6 +49,7 @@ class Entry:
     constants: Mapping[int | str, Any]
     narrowed: tuple[NarrowedInteger, ...] = ()
     linear: Executable | None = None
+    labels: tuple[str, ...] = ()
     hits: int = 0
     guarded: set[tuple[tuple[int, ...], ...]] = field(default_factory=set)
 

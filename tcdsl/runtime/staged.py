@@ -155,6 +155,7 @@ class StagedFunction(ABC):
                 constants,
                 narrowed_integers(program, numbers),
                 None if traced.linear is None else Executable(traced.linear),
+                labels=tuple(argument.label for argument in call.arguments),
             )
 
     def size_names(self, label: str) -> Sequence[str | None]:
@@ -206,7 +207,7 @@ class StagedFunction(ABC):
 def _printable(key: tuple[Any, ...], entry: Entry) -> str:
     arguments, configuration = key
     parts = []
-    for tensor, (place, dtype, rank, weak) in zip(_labels(entry, arguments), arguments, strict=True):
+    for tensor, (place, dtype, rank, weak) in zip(entry.labels, arguments, strict=True):
         if place in entry.constants:
             parts.append(f"{tensor}={entry.constants[place]!r}")
         else:
@@ -222,7 +223,3 @@ def _printable(key: tuple[Any, ...], entry: Entry) -> str:
             ]
         )
     return f"{entry.executable.program.name}({', '.join(parts)})"
-
-
-def _labels(entry: Entry, arguments: Sequence[Any]) -> list[str]:
-    return [str(place) if isinstance(place, str) else f"argument {place}" for place, *_ in arguments]

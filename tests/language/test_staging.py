@@ -433,7 +433,19 @@ def test_cache_info_counts_programs_kernels_and_calls() -> None:
     f.interpret(np.ones(3), mode="b")
     info = f.cache_info()
     assert (info.programs, info.kernels, info.hits, info.misses) == (2, 0, 1, 2)
-    assert any("mode='b'" in key for key in info.keys)
+    assert info.keys == ("f(x: float64[_], mode='a')", "f(x: float64[_], mode='b')")
+    assert str(info).splitlines()[0] == "programs=2 kernels=0 (from disk: 0) hits=1 misses=2"
+    assert [line.strip() for line in str(info).splitlines()[1:]] == list(info.keys)
+
+
+def test_cache_info_shows_what_each_program_depends_on() -> None:
+    @op
+    def g(x, count, rate):
+        y[i] = x[i * count] * rate
+        return y
+
+    g.interpret(np.ones((4,), np.float32), 2, 0.5)
+    assert g.cache_info().keys == ("g(x: float32[_], count=2, rate: float)",)
 
 
 def test_the_form_for_tools_imports_index_letters_and_declares_targets_by_calls() -> None:

@@ -2,7 +2,7 @@
 
 ::
 
-    tcdsl: compiled matmul: 1 nests in 0.21 s, /home/me/.cache/tcdsl/modules/matmul_1f2e.py
+    tcdsl: compiled matmul: 1 nest in 0.21 s, /home/me/.cache/tcdsl/modules/matmul_1f2e.py
     tcdsl: ran matmul(float32[512, 512], float32[512, 512]) in 3.1 ms
 """
 
@@ -50,7 +50,9 @@ def _show(text: str) -> None:
 def show_compilation(name: str, compiled: CompiledKernel, watch: Stopwatch) -> None:
     """Tell that a kernel was compiled, or loaded from the cache directory."""
     verb = "loaded" if compiled.from_disk else "compiled"
-    _show(f"{verb} {name}: {len(compiled.kernel.nests)} nests in {watch.seconds:.2f} s, {compiled.path}")
+    count = len(compiled.kernel.nests)
+    nests = "1 nest" if count == 1 else f"{count} nests"
+    _show(f"{verb} {name}: {nests} in {watch.seconds:.2f} s, {compiled.path}")
 
 
 def show_run(name: str, arrays: Sequence[np.ndarray], watch: Stopwatch) -> None:

@@ -514,7 +514,7 @@ def test_debugging_shows_compilations_and_runs(capfd: pytest.CaptureFixture[str]
     finally:
         logger.handlers, logger.propagate = handlers, propagate
     shown = capfd.readouterr().err
-    assert re.search(r"(compiled|loaded) plain_doubled: 1 nests in \d+\.\d\d s, \S+\.py\n", shown)
+    assert re.search(r"(compiled|loaded) plain_doubled: 1 nest in \d+\.\d\d s, \S+\.py\n", shown)
     assert re.search(r"ran plain_doubled\(float64\[3\]\) in \S+ ms\n", shown)
     assert shown.count("ran ") == 1
     assert function.cache_info().kernels == 1

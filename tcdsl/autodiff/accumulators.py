@@ -56,7 +56,7 @@ def _own_result(this: StatementTransposition) -> Expr | None:
 
 def _assign(this: StatementTransposition) -> None:
     statement = this.statement
-    if not writes_each_cell_once(statement):
+    if this.program.carries(statement.value) and not writes_each_cell_once(statement):
         this.points = this.last_points()
     this.to_value(this.seed, result=_own_result(this))
     if not this.start_is_wanted():

@@ -51,10 +51,14 @@ def _determined(statement: Statement) -> tuple[str, Expr] | None:
         return None
     hull = statement.domain.set.affine_hull()
     ordered = statement.accumulate == "assign" or ACCUMULATORS[statement.accumulate].ordered
+    written = frozenset().union(*(index_variables(axis) for axis in statement.target.indices))
     for position in reversed(range(len(variables))):
         for constraint in hull.get_constraints():
             value = _solution(constraint, hull, position)
-            if value is not None and not (ordered and index_variables(value) & set(variables[position:])):
+            if value is None or (ordered and index_variables(value) & set(variables[position:])):
+                continue
+            # z == 3*i + 2*k says where to gather from: d[z] must not become a scatter to d[3*i + 2*k].
+            if variables[position] not in written or len(index_variables(value) - written) <= 1:
                 return variables[position], value
     return None
 

@@ -185,6 +185,7 @@ class StatementTransposition:
                 Domain.from_set(self.points if points is None else points),
                 condition,
                 self.statement.oob,
+                accumulate == "assign" and self.statement.unique,
                 span=self.statement.span,
             )
         )

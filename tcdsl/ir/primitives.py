@@ -174,7 +174,7 @@ _ROWS = (
         "number",
         _power,
         "power({0}, {1})",
-        ("g * b * pow(a, b - 1) if b != 0 else 0", "g * y * log(a) if a > 0 else 0"),
+        ("g * b * pow(a, b - 1) if b != 0 or a != 0 else 0", "g * y * log(a) if a > 0 else 0"),
         operator="**",
         interval=(0.2, 2.0),
     ),

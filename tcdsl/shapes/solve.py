@@ -22,7 +22,7 @@ import islpy as isl
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Expr, index_variables, is_affine_index, size_names, substitute
+from tcdsl.ir.expressions import Apply, Expr, index_variables, is_affine_index, size_names, substitute
 from tcdsl.ir.program import Access, Keep, Statement
 from tcdsl.shapes.affine import NotAffine, expression_of, function_of
 from tcdsl.shapes.linear import linear_expression, linear_form, normalized
@@ -125,14 +125,33 @@ class _Equation:
         """The variables of a target index that the cell does not determine yet."""
         return [name for name in dimension_names(self.points) if name in index_variables(axis) - set(self.fixed)]
 
+    def digits(self, axis: Expr) -> list[Expr]:
+        """What an index is made of and determines: ``i`` and ``p`` for ``i*P + p`` where 0 <= p < P; else itself."""
+        terms, constant = linear_form(axis)
+        products = {atom: factors for atom in terms if (factors := _product_with_size(atom)) is not None}
+        strides = {stride for _, stride in products.values()}
+        if len(strides) != 1:
+            return [axis]
+        [stride] = strides
+        low = linear_expression({atom: scale for atom, scale in terms.items() if atom not in products}, constant)
+        try:
+            value, extent = function_of(low, self.points), function_of(stride, self.points)
+        except NotAffine:
+            return [axis]
+        if not self.points.is_subset(value.nonneg_set().intersect(value.lt_set(extent))):
+            return [axis]
+        high = linear_expression({products[atom][0]: scale for atom, scale in terms.items() if atom in products}, 0)
+        return [*self.digits(normalized(high)), low]
+
     def fix_determined(self) -> None:
         """Mark the variables that the target's affine indices determine as they stand."""
-        for axis in self.indices:
+        axes = [digit for axis in self.indices if is_affine_index(axis) for digit in self.digits(axis)]
+        for axis in axes:
             terms, _ = linear_form(axis)
             names = self.loose(axis)
-            if len(names) == 1 and is_affine_index(axis) and _linear_in(names[0], terms):
+            if len(names) == 1 and _linear_in(names[0], terms):
                 self.fixed.append(names[0])
-        open_axes = [axis for axis in self.indices if is_affine_index(axis) and self.loose(axis)]
+        open_axes = [axis for axis in axes if self.loose(axis)]
         groups = [[axis] for axis in open_axes] + ([open_axes] if len(open_axes) > 1 else [])
         progress = True
         while progress:
@@ -219,6 +238,15 @@ def _solved(statement: Statement) -> Statement:
         condition=None if statement.condition is None else _rewritten(statement.condition, state.replacements),
         domain=Domain.from_set(arranged(state.points, variables)),
     )
+
+
+def _product_with_size(atom: Expr) -> tuple[Expr, Expr] | None:
+    # An expression of index variables and the size that multiplies it.
+    if isinstance(atom, Apply) and atom.primitive == "mul":
+        for other, size in (atom.arguments, atom.arguments[::-1]):
+            if index_variables(other) and not index_variables(size):
+                return other, size
+    return None
 
 
 def _rewritten(expr: Expr, replacements: Mapping[Expr, Expr]) -> Expr:

@@ -148,6 +148,29 @@ def test_targets_that_determine_their_variables_stay(
     assert target_variables(original) == variables
 
 
+P, Q = size("P"), size("Q")
+DIGITS = "[N, P, Q] -> {{ [i, j, k] : 0 <= i < N and 0 <= j < {} and 0 <= k < {} }}"
+
+
+@pytest.mark.parametrize(
+    ("target", "domain", "variables"),
+    [
+        (add(apply("mul", i, P), j), DIGITS.format("P", "Q"), ("i", "j")),
+        (add(j, apply("mul", P, i)), DIGITS.format("P", "Q"), ("i", "j")),
+        (add(apply("mul", add(apply("mul", i, P), j), Q), k), DIGITS.format("P", "Q"), ("i", "j", "k")),
+        (apply("sub", apply("mul", i, P), add(j, integer(1))), DIGITS.format("P", "Q"), ()),
+        (add(apply("mul", i, P), j), DIGITS.format("P + 1", "Q"), ()),
+        (add(apply("mul", i, P), apply("mul", j, Q)), DIGITS.format("P", "Q"), ()),
+        (add(apply("mul", add(i, j), P), k), DIGITS.format("P", "P"), ("k",)),
+    ],
+)
+def test_digits_determine_their_variables(target: Expr, domain: str, variables: tuple[str, ...]) -> None:
+    part = statement((target,), domain, read("A", i))
+    assert target_variables(part) == variables
+    writers = cells_of_variables(part, {"N": 3, "P": 2, "Q": 4})
+    assert all(len(values) == 1 for values in writers.values())
+
+
 def test_stores_and_ordered_accumulators_stay() -> None:
     for accumulate in ("assign", "divide", "power", "relu_gate"):
         original = statement((add(i, k),), IK, PRODUCT, accumulate)

@@ -20,7 +20,7 @@ from tcdsl.shapes.affine import NotAffine, expression_of
 from tcdsl.shapes.linear import normalized
 from tcdsl.shapes.spaces import dimension_names
 
-__all__ = ["Source", "is_sparse", "source"]
+__all__ = ["Source", "has_trivial_value", "is_sparse", "source"]
 
 # Operations that may be repeated at every read.
 _MOST_OPERATIONS = 2
@@ -40,11 +40,16 @@ def is_sparse(statement: Statement, rank: int) -> bool:
         len(statement.domain.variables) < rank
         and statement.accumulate in ("assign", "add", "subtract")
         and statement.condition is None
-        and sum(isinstance(node, Apply) for node in walk(statement.value) if not is_affine_index(node))
-        <= _MOST_OPERATIONS
+        and has_trivial_value(statement)
         and affine_target(statement)
         and writes_each_cell_once(statement)
     )
+
+
+def has_trivial_value(statement: Statement) -> bool:
+    """Whether the value of a statement may be computed again wherever it is read."""
+    work = sum(isinstance(node, Apply) for node in walk(statement.value) if not is_affine_index(node))
+    return work <= _MOST_OPERATIONS
 
 
 def source(writer: Statement, points: isl.Set, read: Read) -> Source | None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
+import islpy as isl
+
+from tcdsl.autodiff.compaction import compacted
 from tcdsl.autodiff.composition import is_sparse
 from tcdsl.autodiff.regions import box
 from tcdsl.autodiff.tape import shared
@@ -21,7 +24,7 @@ __all__ = ["Contributions"]
 
 
 # Derivatives with more thin parts are stored: each reader is written once per part.
-_MOST_PARTS = 8
+_MOST_PARTS = 32
 
 
 def _is_thin(statement: Statement, rank: int) -> bool:
@@ -51,6 +54,11 @@ def _as_store(statement: Statement) -> Statement:
 
 
 class _Owner(Protocol):
+    @property
+    def context(self) -> isl.Set: ...
+
+    def is_input(self, name: str) -> bool: ...
+
     def tensor(self, name: str) -> Tensor: ...
 
     def declare(self, hint: str, dtype: str, shape: tuple[Expr, ...]) -> str: ...
@@ -95,20 +103,45 @@ class Contributions:
             wholes = []
         statements.sort(key=lambda statement: not self._is_pointwise(declared, statement))
         current = wholes[0] if wholes else None
-        known = current is None or current in self.sparse
-        made_of = list(self.sparse.get(current, ())) if current is not None else []
+        earlier = () if current is None else self.sparse.get(current)
+        parts: list[Statement] = []
         for statement in statements:
             start: Start = Neutral() if current is None else Keep(current)
-            name = self._declare(declared, hint)
-            current = name
-            made = replace(statement, target=Access(name, statement.target.indices, statement.target.span), start=start)
-            for part in solve(made, lambda _: self._declare(declared, hint)):
-                made_of.append(part)
-                self._owner.append(_as_store(part))
-        few = known and 0 < len(made_of) <= _MOST_PARTS
-        if current is not None and few and all(_is_thin(part, len(declared.shape)) for part in made_of):
-            self.sparse[current] = tuple(made_of)
+            current = self._declare(declared, hint)
+            target = Access(current, statement.target.indices, statement.target.span)
+            made = replace(statement, target=target, start=start)
+            parts.extend(map(_as_store, solve(made, lambda _: self._declare(declared, hint))))
+        if current is not None and earlier is not None and not self._owner.is_input(tensor):
+            parts = self._kept_sparse(current, earlier, parts, hint)
+        for part in parts:
+            self._owner.append(part)
         return current
+
+    def _kept_sparse(
+        self, current: str, earlier: tuple[Statement, ...], parts: list[Statement], hint: str
+    ) -> list[Statement]:
+        """``parts``, which add up to the derivative ``current`` together with ``earlier`` ones; notes if all are thin.
+
+        The values of a thin part that takes work are computed once, however many statements read them.
+        """
+        if not 0 < len(earlier) + len(parts) <= _MOST_PARTS:
+            return parts
+        made: list[tuple[Statement, ...]] = []
+        for part in parts:
+            tensor = self._owner.tensor(part.target.tensor)
+            if _is_thin(part, len(tensor.shape)):
+                made.append((part,))
+                continue
+
+            def declare(shape: tuple[Expr, ...], like: Tensor = tensor) -> Tensor:
+                return self._owner.tensor(self._owner.declare(f"{hint}_cells", like.dtype, shape))
+
+            found = compacted(part, tensor, self._owner.context, declare)
+            if found is None:
+                return parts
+            made.append(found)
+        self.sparse[current] = (*earlier, *(written[-1] for written in made))
+        return [statement for written in made for statement in written]
 
     def _declare(self, tensor: Tensor, hint: str) -> str:
         return self._owner.declare(hint, compute_dtype(tensor.dtype), tensor.shape)

@@ -112,6 +112,10 @@ class Derivative:
         """The shape of a tensor."""
         return self.declared[name].shape
 
+    def is_input(self, name: str) -> bool:
+        """Whether a tensor is an input, whose derivative is a result."""
+        return any(tensor.name == name for tensor in self.program.inputs)
+
     def wants(self, tensor: str) -> bool:
         """Whether a tensor depends on what the program is differentiated by."""
         return tensor in self.active

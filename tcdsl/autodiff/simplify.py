@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tcdsl.autodiff.brackets import with_brackets_in_domain
+from tcdsl.autodiff.compaction import with_sparse_tensors_compacted
 from tcdsl.autodiff.constants import with_constants_propagated
 from tcdsl.autodiff.copies import without_copies
 from tcdsl.autodiff.one_point import without_determined_variables
@@ -23,7 +24,7 @@ from tcdsl.ir.build import truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.program import Fill, Program, Statement, tensors_read
 
-__all__ = ["simplify", "without_dead_statements"]
+__all__ = ["simplify", "without_dead_statements", "without_sparse_tensors"]
 
 # Each round enables the next one; programs are done after two or three.
 _MOST_ROUNDS = 12
@@ -37,13 +38,24 @@ def simplify(program: Program) -> Program:
     return simplified_around_rules(program, _simplified)
 
 
+def without_sparse_tensors(program: Program) -> Program:
+    """``program`` as it should run: no tensor is stored whose reads can be composed with its writes.
+
+    ``A[i, j] = x[i] * (i == j)`` that is read on its diagonal, in rows or in columns costs N and not N squared, in time
+    and in memory. Programs without such a tensor come back as they are.
+    """
+    prepared = replace(program, statements=tuple(map(_tightened, program.statements)))
+    composed = with_thin_reads_composed(with_sparse_tensors_compacted(prepared))
+    return program if composed == prepared else simplify(program)
+
+
 def _simplified(program: Program) -> Program:
     for _ in range(_MOST_ROUNDS):
         before = program
         program = replace(program, statements=tuple(map(simplified_statement, program.statements)))
         program = with_constants_propagated(program)
         program = without_copies(program)
-        program = with_thin_reads_composed(program)
+        program = with_thin_reads_composed(with_sparse_tensors_compacted(program))
         program = with_values_reused(without_dead_statements(program))
         if program == before:
             break
@@ -65,6 +77,11 @@ def simplified_statement(statement: Statement) -> Statement:
         start = Fill(shared(start.value))
     value = shared(statement.value)
     statement = replace(statement, condition=condition, domain=domain, value=value, start=start)
+    return _tightened(statement)
+
+
+@lru_cache(maxsize=4096)
+def _tightened(statement: Statement) -> Statement:
     return without_determined_variables(with_brackets_in_domain(statement))
 
 

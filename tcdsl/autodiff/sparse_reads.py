@@ -6,15 +6,15 @@ read it read a thin part of it (a diagonal, a row), so that most of its cells ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import islpy as isl
 
 from tcdsl.autodiff.composition import is_sparse, source
-from tcdsl.autodiff.regions import size_context
+from tcdsl.autodiff.regions import box, size_context
 from tcdsl.autodiff.tape import shared
-from tcdsl.autodiff.writes import affine_target, writes_each_cell_once
+from tcdsl.autodiff.writes import affine_target, cell_map, writes_each_cell_once
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, constant
 from tcdsl.ir.dtypes import compute_dtype
@@ -25,8 +25,8 @@ from tcdsl.shapes.affine import expression_of_condition
 __all__ = ["with_thin_reads_composed"]
 
 # A longer chain of writes stays in memory: each read would test for every one of them.
-_MOST_WRITES = 4
-# A tensor that is read in more places stays: its value would be written out in all of them.
+_MOST_WRITES = 32
+# A tensor that is read in more places stays, unless it is sparse: its value would be written out in all of them.
 _MOST_READS = 4
 
 
@@ -103,7 +103,19 @@ def _chain(
             case Fill(value=value) if not isinstance(value, Constant):
                 return None
             case _:
+                if not read_thinly and _covers(program, chain):
+                    return None
                 return tuple(reversed(chain))
+
+
+def _covers(program: Program, chain: Sequence[Statement]) -> bool:
+    """Whether statements write all cells between them: then storing them costs no more than their values."""
+    context = size_context(program)
+    shape = program.tensor(chain[0].target.tensor).shape
+    left = box([f"z{k}" for k in range(len(shape))], shape).intersect_params(context).reset_tuple_id()
+    for statement in chain:
+        left = left.subtract(cell_map(statement.domain.set, statement.target.indices).range().reset_tuple_id())
+    return bool(left.is_empty())
 
 
 def _is_elementwise(statement: Statement) -> bool:

@@ -49,9 +49,11 @@ class Executable:
         """The loop nests."""
         with COMPILING:
             if optimize not in self._kernel:
+                from tcdsl.autodiff import without_sparse_tensors
                 from tcdsl.lowering.lower import lower
 
-                self._kernel[optimize] = lower(self.program, optimize=optimize)
+                program = without_sparse_tensors(self.program) if optimize else self.program
+                self._kernel[optimize] = lower(program, optimize=optimize)
             return self._kernel[optimize]
 
     def compiled(self, contiguous: tuple[bool, ...], current: Settings | None = None) -> CompiledKernel:

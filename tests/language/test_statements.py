@@ -281,6 +281,19 @@ def test_a_map_that_depends_on_data_needs_unique_which_is_checked() -> None:
     assert "twice" in message or "more than once" in message or "two points" in message
 
 
+def test_unique_checks_at_the_call_what_depends_on_sizes_too() -> None:
+    @op
+    def rows(A, q):
+        (P,) = q.shape
+        y = output(8)
+        assign(y[i * P + p], "=:", A[i, p], unique=True)
+        return y
+
+    assert_gives(rows, A, np.ones(4), wanted=[1, 2, 3, 0, 4, 5, 7, 0])
+    assert_gives(rows, A, np.ones(3), wanted=[1, 2, 3, 4, 5, 7, 0, 0])
+    assert "`y` is written twice" in refusal(tc.ShapeError, rows, A, np.ones(2))
+
+
 # -- snapshots ---------------------------------------------------------------------------------------------------
 
 

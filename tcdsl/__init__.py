@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tcdsl.runtime.checking import check_grads
     from tcdsl.runtime.function import TensorFunction, cd, op
     from tcdsl.runtime.gradients import grad, value_and_grad
+    from tcdsl.runtime.jacobians import hessian, jacobian
     from tcdsl.runtime.pullbacks import linearize, vjp
     from tcdsl.runtime.pushforwards import hvp, jvp
 
@@ -52,7 +53,9 @@ __all__ = [
     "check_grads",
     "config",
     "grad",
+    "hessian",
     "hvp",
+    "jacobian",
     "jvp",
     "linearize",
     "op",
@@ -68,7 +71,9 @@ _LAZY = {
     "cd": "tcdsl.runtime.function",
     "check_grads": "tcdsl.runtime.checking",
     "grad": "tcdsl.runtime.gradients",
+    "hessian": "tcdsl.runtime.jacobians",
     "hvp": "tcdsl.runtime.pushforwards",
+    "jacobian": "tcdsl.runtime.jacobians",
     "jvp": "tcdsl.runtime.pushforwards",
     "linearize": "tcdsl.runtime.pullbacks",
     "op": "tcdsl.runtime.function",

@@ -1,0 +1,136 @@
+"""The Jacobian of a program: its tangent or its adjoint, for all unit directions at once.
+
+Forward mode gives an input's columns, one for each of its cells, reverse mode an output's rows. Either is one program,
+`batched` over these cells, whose seed is the identity: ``t_x[i, b] = 1`` where ``i = b``. Reads of the seed are
+composed with that statement (`tcdsl.autodiff.sparse_reads`), so a derivative that is sparse stays sparse, and a product
+with the identity is no product at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tcdsl.autodiff.adjoint import adjoint
+from tcdsl.autodiff.batching import batched
+from tcdsl.autodiff.derivative import Derivative, check_inputs, chosen_outputs
+from tcdsl.autodiff.forward import tangent
+from tcdsl.autodiff.names import names_of
+from tcdsl.autodiff.regions import box
+from tcdsl.autodiff.renaming import with_tensors_renamed
+from tcdsl.autodiff.simplify import simplify
+from tcdsl.autodiff.sparse_linear import with_sparse_seed
+from tcdsl.autodiff.writes import read_cell
+from tcdsl.ir.build import cast, constant, index
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
+from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
+from tcdsl.shapes.inlining import append_program
+
+__all__ = ["jacobian"]
+
+
+def jacobian(
+    program: Program,
+    wrt: Sequence[str],
+    outputs: Sequence[str] | None = None,
+    mode: str | None = None,
+    keep_outputs: bool = True,
+) -> Program:
+    """The program of all derivatives of ``outputs``, all floating ones by default, by the inputs ``wrt``.
+
+    ``jacobian(matmul, ["A"])`` takes ``A: [N, K]`` and ``B: [K, M]`` and returns ``C`` and ``C_by_A: [N, M, N, K]``.
+
+    Its outputs are the program's (unless ``keep_outputs`` is false), followed by one block for each output and input,
+    all blocks of the first output first; a block has the shape of the output, then that of the input, and the type of
+    the output. ``mode`` is ``forward``, ``reverse``, or ``None``: reverse by the inputs whose rank is higher than that
+    of all outputs, forward by the others. Raises `DifferentiationError` as `adjoint` does.
+    """
+    chosen = chosen_outputs(program, outputs)
+    check_inputs(program, wrt)
+    original, program = program, with_equal_sizes(program)
+    highest = max((len(program.tensor(name).shape) for name in chosen), default=0)
+    rows = [name for name in wrt if mode == "reverse" or (mode is None and len(program.tensor(name).shape) > highest)]
+    work = Derivative(program, ())
+    blocks: dict[tuple[str, str], str] = {}
+    for name in wrt:
+        if name not in rows:
+            columns = _appended(work, _columns(program, name, chosen))
+            blocks.update({(output, name): column for output, column in zip(chosen, columns, strict=True)})
+    for output in chosen if rows else ():
+        found = _appended(work, _rows(program, rows, output))
+        blocks.update({(output, name): row for name, row in zip(rows, found, strict=True)})
+    results = [blocks[output, name] for output in chosen for name in wrt]
+    result = Program(
+        name=f"{program.name}_jacobian",
+        inputs=program.inputs,
+        sizes=tuple(work.sizes),
+        tensors=(*program.tensors, *work.made),
+        statements=(*program.statements, *work.statements),
+        outputs=(*(program.outputs if keep_outputs else ()), *results),
+        assertions=tuple(work.assertions),
+        rules=tuple(work.rules),
+    )
+    result = _with_result_names(simplify(result), [f"{output}_by_{name}" for output in chosen for name in wrt])
+    return with_own_sizes(result, original)
+
+
+def _appended(work: Derivative, part: Program) -> list[str]:
+    # What the parts have in common, the values of the program itself, is made once: `simplify` sees to it.
+    inputs = [work.tensor(tensor.name) for tensor in part.inputs]
+    return [tensor.name for tensor in append_program(work, part, inputs)]
+
+
+def _columns(program: Program, name: str, outputs: Sequence[str]) -> Program:
+    """The derivatives of ``outputs`` by the input ``name``, as the tangents along all unit directions."""
+    derivative = tangent(program, [name], outputs=outputs, keep_outputs=False)
+    return _with_unit_seeds(derivative, derivative.outputs, trailing=True)
+
+
+def _rows(program: Program, names: Sequence[str], output: str) -> Program:
+    """The derivatives of ``output`` by the inputs ``names``, as the adjoints of all unit cotangents."""
+    derivative = adjoint(program, names, outputs=[output], keep_outputs=False)
+    return _of_type(_with_unit_seeds(derivative, derivative.outputs, trailing=False), program.tensor(output).dtype)
+
+
+def _with_unit_seeds(derivative: Program, outputs: Sequence[str], trailing: bool) -> Program:
+    """``derivative`` for all unit values of its last input; ``outputs`` have an axis for each axis of the input."""
+    seed = derivative.inputs[-1]
+    result = batched(derivative, [seed.name], seed.shape, outputs, trailing=trailing)
+    seed, extents = result.inputs[-1], seed.shape
+    sizes = {size.name for size in result.sizes}
+    cells = tuple(name for name in (f"z{k}" for k in range(len(extents) + len(sizes))) if name not in sizes)
+    cells = cells[: len(extents)]
+    target = Access(seed.name, tuple(map(index, (*cells, *cells))))
+    one = constant(1, compute_dtype(seed.dtype))
+    ones = Statement(target, "assign", Neutral(), one, Domain.from_set(box(cells, extents)))
+    return with_sparse_seed(result, seed, [ones])
+
+
+def _of_type(program: Program, dtype: str) -> Program:
+    """``program`` with outputs of type ``dtype``."""
+    names = names_of(program)
+    for name in dict.fromkeys(program.outputs):
+        tensor = program.tensor(name)
+        if tensor.dtype == dtype:
+            continue
+        made = Tensor(names.fresh(name), dtype, tensor.shape)
+        cells = tuple(names.fresh(f"z{k}") for k in range(len(tensor.shape)))
+        value = cast(read_cell(tensor, cells, compute_dtype(tensor.dtype)), compute_dtype(dtype))
+        domain = Domain.from_set(box(cells, tensor.shape))
+        converted = Statement(Access(made.name, tuple(map(index, cells))), "assign", Neutral(), value, domain)
+        program = replace(
+            program,
+            tensors=(*program.tensors, made),
+            statements=(*program.statements, converted),
+            outputs=tuple(made.name if output == name else output for output in program.outputs),
+        )
+    return program
+
+
+def _with_result_names(program: Program, wanted: Sequence[str]) -> Program:
+    results = program.outputs[len(program.outputs) - len(wanted) :]
+    taken = {tensor.name for tensor in (*program.inputs, *program.tensors)}
+    names = {old: new for old, new in zip(results, wanted, strict=True) if new not in taken and old != new}
+    return with_tensors_renamed(program, names) if names else program

@@ -1,0 +1,224 @@
+"""Linear programs whose seeds are sparse: what is zero by structure is neither computed nor multiplied.
+
+With the identity as its seed, ``t_x[i, b] = 1`` where ``i = b``, the tangent ``t_y[i, b] += A[i, k] * t_x[k, b]`` has
+one point of k for each b: ``t_y[i, b] = A[i, b]``. Each read of a sparse tensor is composed with the statements that
+write it (`tcdsl.autodiff.composition`), as reverse mode does with sparse adjoints; where nothing is written, a linear
+program has no value to multiply, so no zero meets an infinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tcdsl.autodiff.composition import source
+from tcdsl.autodiff.contributions import Contributions
+from tcdsl.autodiff.derivative import Derivative
+from tcdsl.autodiff.linearization import dependents
+from tcdsl.autodiff.regions import box, places, restrict
+from tcdsl.autodiff.renaming import statement_with_tensors_renamed
+from tcdsl.autodiff.scalar import Guarded, Partial, conjunction, partials
+from tcdsl.autodiff.simplify import simplified_statement
+from tcdsl.autodiff.tape import Tape
+from tcdsl.autodiff.writes import affine_target, cell_map
+from tcdsl.ir.build import apply, cast, constant, index
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Apply, Boundary, Expr, reads
+from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor, tensors_read
+
+__all__ = ["with_sparse_seed"]
+
+
+def with_sparse_seed(program: Program, seed: Tensor, writers: Sequence[Statement]) -> Program:
+    """``program``, which is linear in its last input ``seed``, for the seed that is zero but for what ``writers``
+    store.
+
+    The statements ``writers`` store constants, each in its own cells. The seed is no input of the result, and is stored
+    only if something reads it in a way that cannot be composed.
+    """
+    work = _SparseLinear(program, seed, tuple(writers))
+    for statement in program.statements:
+        work.add(statement)
+    outputs = tuple(work.result(name) for name in program.outputs)
+    return replace(
+        program,
+        inputs=tuple(tensor for tensor in program.inputs if tensor.name != seed.name),
+        tensors=(*program.tensors, *work.made),
+        statements=tuple(work.statements),
+        outputs=outputs,
+    )
+
+
+class _Work(Derivative):
+    """The program under construction."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program, ())
+        read = {name for statement in program.statements for name in tensors_read(statement)}
+        self._results = set(program.outputs) - read
+
+    def is_input(self, name: str) -> bool:
+        """Whether a tensor is a result only, so that nobody will be looking for a shorter form of it."""
+        return name in self._results
+
+
+class _SparseLinear:
+    def __init__(self, program: Program, seed: Tensor, writers: tuple[Statement, ...]) -> None:
+        self._work = _Work(program)
+        self._dependent = dependents(program, [seed.name])
+        self._contributions = Contributions(self._work)
+        self._contributions.sparse[seed.name] = writers
+        self._seed = seed.name
+        self._unstored: tuple[Statement, ...] = writers
+        # What the dependent tensors are called now; None for those that are zero.
+        self._current: dict[str, str | None] = {seed.name: seed.name}
+
+    @property
+    def statements(self) -> list[Statement]:
+        """The statements so far."""
+        return self._work.statements
+
+    @property
+    def made(self) -> list[Tensor]:
+        """The tensors that the given program does not have."""
+        return self._work.made
+
+    def add(self, statement: Statement) -> None:
+        """A statement of the program."""
+        name = statement.target.tensor
+        if name not in self._dependent:
+            self._work.append(statement)
+        elif self._is_dense(statement):
+            self._work.append(self._renamed(statement))
+            self._current[name] = name
+        else:
+            self._give_start(statement)
+            for part in self._terms(statement):
+                self._contributions.add(name, simplified_statement(part))
+            self._current[name] = self._contributions.total(name, name)
+
+    def result(self, name: str) -> str:
+        """What an output is called now; zeros are made for one that has become zero."""
+        if name not in self._dependent:
+            return name
+        current = self._current[name]
+        if current is None:
+            declared = self._work.tensor(name)
+            current = self._work.declare(name, declared.dtype, declared.shape)
+            cells = self._work.cell_variables(len(declared.shape))
+            target = Access(current, tuple(map(index, cells)))
+            zero = constant(0, compute_dtype(declared.dtype))
+            self._work.append(Statement(target, "assign", Neutral(), zero, Domain.from_set(box(cells, declared.shape))))
+        self._store(current)
+        return current
+
+    # -- parts of a statement --------------------------------------------------------------------------------
+
+    def _is_dense(self, statement: Statement) -> bool:
+        # Whether all that it reads has cells everywhere, or whether it is none that a linear program has.
+        if statement.accumulate not in ("assign", "add", "subtract"):
+            return True
+        read = {each.tensor for each in reads(statement.value)}
+        if isinstance(statement.start, Keep):
+            read.add(statement.start.tensor)
+        current = {self._current[name] for name in read & self._dependent}
+        return not any(name is None or name in self._contributions.sparse for name in current)
+
+    def _give_start(self, statement: Statement) -> None:
+        """What the target's cells hold before the statement, as contributions."""
+        name, start = statement.target.tensor, statement.start
+        if not isinstance(start, Keep):
+            return
+        kept = self._current.get(start.tensor, start.tensor)
+        if kept is None:
+            return
+        if statement.accumulate != "assign":
+            self._contributions.add_whole(name, kept)
+            return
+        # A store forgets what its cells held.
+        sparse = self._contributions.sparse.get(kept)
+        if sparse is not None and statement.condition is None and affine_target(statement):
+            written = cell_map(statement.domain.set, statement.target.indices).range()
+            for writer in sparse:
+                left = cell_map(writer.domain.set, writer.target.indices).subtract_range(written).domain()
+                points = writer.domain.set.intersect(left)
+                target = replace(writer.target, tensor=name)
+                part = replace(writer, target=target, accumulate="add", start=Neutral())
+                self._contributions.add(name, replace(part, domain=Domain.from_set(points)))
+            return
+        declared = self._work.tensor(name)
+        made = self._work.declare(name, declared.dtype, declared.shape)
+        zero = constant(0, compute_dtype(declared.dtype))
+        self._store(kept)
+        target = replace(statement.target, tensor=made)
+        self._work.append(self._renamed(replace(statement, target=target, start=Keep(kept), value=zero)))
+        self._contributions.add_whole(name, made)
+
+    def _terms(self, statement: Statement) -> Iterator[Statement]:
+        """The statement's value as a sum of one term for each thing that it reads, over the points where that is."""
+        tape = Tape()
+        root = tape.flatten(statement.value)
+        one: Expr = constant(1, statement.value.dtype)
+        work = self._work
+        for partial in partials(tape, root, Guarded((), one), self._dependent.__contains__, work.extents):
+            name = self._current[partial.read.tensor]
+            if name is not None:
+                yield from self._composed(statement, tape, partial, name)
+
+    def _composed(self, statement: Statement, tape: Tape, partial: Partial, name: str) -> Iterator[Statement]:
+        points, rest = restrict(statement.domain.set, partial.guards, tape.expand)
+        left = [tape.flatten(test) for test in rest]
+
+        def part(domain: Domain, factor: Expr) -> Statement:
+            value = tape.add(Apply("mul", (partial.value, tape.flatten(factor)), factor.dtype))
+            if left:
+                zero = constant(0, value.dtype)
+                value = tape.add(Apply("where", (conjunction(tape, left), value, zero), value.dtype))
+            result = cast(tape.assemble(value), statement.value.dtype)
+            if statement.accumulate == "subtract":
+                result = apply("neg", result)
+            return replace(
+                statement, accumulate="add", start=Neutral(), value=result, domain=domain, unique=False, label=""
+            )
+
+        read = replace(partial.read, tensor=name, fill=None)
+        indices = tuple(tape.expand(axis) for axis in read.indices)
+        writers = self._contributions.sparse.get(name)
+        found: list[Statement] = []
+        for place in places(indices, read.boundaries, self._work.extents(name), points, self._work.context):
+            if writers is None or not place.total:
+                break
+            cell = replace(read, indices=place.indices, boundaries=(Boundary.SKIP,) * len(indices))
+            for writer in writers:
+                origin = source(writer, place.points, cell)
+                if origin is None:
+                    break
+                if not origin.points.is_empty():
+                    found.append(part(Domain.from_set(origin.points), origin.value))
+            else:
+                continue
+            break
+        else:
+            yield from found
+            return
+        self._store(name)
+        dense = replace(read, indices=indices)
+        yield part(Domain.from_set(points), dense)
+
+    # -- tensors ---------------------------------------------------------------------------------------------
+
+    def _renamed(self, statement: Statement) -> Statement:
+        # None stands only for tensors that a dense statement does not read.
+        names = {old: new for old, new in self._current.items() if new is not None and new != old}
+        for name in {each.tensor for each in reads(statement.value)} & {self._seed}:
+            self._store(name)
+        own = statement.target.tensor
+        return statement_with_tensors_renamed(statement, {**names, own: own})
+
+    def _store(self, name: str) -> None:
+        """Make the seed a tensor, if it is the seed, and is none yet."""
+        if name == self._seed:
+            for writer in self._unstored:
+                self._work.append(writer)
+            self._unstored = ()

@@ -119,8 +119,6 @@ class Session:
         self.filenames: set[str] = set()
         self.readings: list[Reading] = []
         self.oob = "check"
-        #: Whether what runs now is to be differentiated, so that derivative rules are wanted.
-        self.differentiating = False
 
     @contextmanager
     def active(self) -> Iterator[Session]:
@@ -139,15 +137,6 @@ class Session:
         finally:
             _current.reset(token)
         raise_diagnostics(self.faults)
-
-    @contextmanager
-    def differentiation(self) -> Iterator[None]:
-        """What runs in this context is to be differentiated."""
-        outer, self.differentiating = self.differentiating, True
-        try:
-            yield
-        finally:
-            self.differentiating = outer
 
     # -- what ordinary Python asks
     # ---------------------------------------------------------------------

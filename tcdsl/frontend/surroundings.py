@@ -16,9 +16,10 @@ import numpy as np
 
 from tcdsl.indices import IndexLetter
 
-__all__ = ["Reading", "Surroundings"]
+__all__ = ["MISSING", "Reading", "Surroundings"]
 
-_MISSING = object()
+#: What a name that does not exist holds.
+MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,13 @@ class Reading:
             try:
                 value = self.root.cell_contents
             except ValueError:
-                return _MISSING
+                return MISSING
         elif isinstance(self.root, _Instance):
             value = self.root.value
         else:
-            value = self.root.get(self.names[0], _MISSING)
+            value = self.root.get(self.names[0], MISSING)
         for attribute in self.names[1:]:
-            value = getattr(value, attribute, _MISSING)
+            value = getattr(value, attribute, MISSING)
         return value
 
     def unchanged(self) -> bool:

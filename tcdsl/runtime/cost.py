@@ -86,8 +86,8 @@ class Cost:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def cost_of(program: Program, arrays: Sequence[np.ndarray]) -> Cost:
-    """The cost of ``program`` for these arrays, and of its derivatives by all floating inputs of all floating outputs.
+def cost_of(program: Program, arrays: Sequence[np.ndarray], wrt: Sequence[str] | None = None) -> Cost:
+    """The cost of ``program`` for these arrays, and of its derivatives by ``wrt`` (all floating inputs by default).
 
     Values of the arrays matter only where conditions or indices are data. Programs that change memory, take or give no
     floating numbers, or meet a primitive without a rule have no derivatives here.
@@ -95,7 +95,8 @@ def cost_of(program: Program, arrays: Sequence[np.ndarray]) -> Cost:
     sizes = bind_sizes(program, [array.shape for array in arrays])
     shapes = [tuple(evaluate_size(extent, sizes) for extent in program.tensor(n).shape) for n in program.outputs]
     found: list[ProgramCost | None] = [_measured(program, arrays)]
-    wrt = [tensor.name for tensor in program.inputs if is_floating(tensor.dtype)]
+    if wrt is None:
+        wrt = [tensor.name for tensor in program.inputs if is_floating(tensor.dtype)]
     floating = [is_floating(program.tensor(name).dtype) for name in program.outputs]
     if program.updates or not wrt or not any(floating):
         found += [None, None]

@@ -11,7 +11,7 @@
         return min(max(d_y, -bound), bound)
 
 A rule is written in the language itself and becomes a program (`tcdsl.ir.program.DerivativeRule`) over placeholders for
-the arguments, the results and the seeds. It is recorded only where a derivative is taken.
+the arguments, the results and the seeds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import numpy as np
 from tcdsl.errors import Diagnostic, DifferentiationError
 from tcdsl.frontend.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.session import Session
-from tcdsl.frontend.surroundings import Reading
 from tcdsl.frontend.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Read, reads
@@ -36,7 +35,7 @@ from tcdsl.runtime.results import returned
 from tcdsl.runtime.rule_calls import PULLBACK, PUSHFORWARD, Rule, RuleCall
 from tcdsl.runtime.structure import Structure
 
-__all__ = ["RuleRecording", "Ruled", "recording_of"]
+__all__ = ["RuleRecording", "Ruled"]
 
 Tensors = Sequence[SymbolicTensor | None]
 
@@ -50,19 +49,6 @@ class Ruled(Protocol):
 
     def rule(self, mode: str) -> Rule:
         """The rule of ``mode``, for the same instance if the function is a method."""
-
-
-def recording_of(
-    session: Session, function: Ruled, values: Sequence[tuple[str, Any]], configuration: Mapping[str, Any]
-) -> RuleRecording | None:
-    """The recording of a call of ``function`` that is about to run; None if it has no rules.
-
-    Which rules there are is part of what staging has read, whether there are any or not.
-    """
-    for mode in (PULLBACK, PUSHFORWARD):
-        reading = Reading((mode,), function.rules)
-        session.readings.append(replace(reading, seen=reading.current()))
-    return RuleRecording(session, function, values, configuration) if function.rules else None
 
 
 class RuleRecording:
@@ -95,8 +81,11 @@ class RuleRecording:
         made = [self._builder.tensor(name) for name in names]
         outputs = [SymbolicTensor(self._builder, t.name, t.dtype, t.shape, t.label) for t in made]
         surroundings = self._surroundings()
+        differentiable = all(
+            any(tensor is not None for tensor in _floating(tensors)) for tensors in (self._arguments, outputs)
+        )
         for mode in (PULLBACK, PUSHFORWARD):
-            if mode in self._function.rules and outputs:
+            if mode in self._function.rules and differentiable:
                 self._builder.add_rule(self._traced(mode, outputs, structure, surroundings))
         return structure.build(outputs)
 

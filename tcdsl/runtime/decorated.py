@@ -10,6 +10,7 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.session import Session, session_of
+from tcdsl.frontend.surroundings import MISSING, Reading
 from tcdsl.frontend.symbols import PendingArray, SymbolicTensor
 from tcdsl.frontend.template import Template
 from tcdsl.runtime.arguments import Signature
@@ -75,11 +76,17 @@ class DecoratedStaging(StagedFunction):
                     given[value.name] = value
         receiver = () if owner.receiver is None else (owner.receiver,)
         session.readings.extend(owner.template.surroundings.read(owner.receiver))
+        names = [getattr(value, "label", f"x{k}") for k, value in enumerate(positional)]
+        recording = _recording(session, owner, names, positional, configuration)
+        if recording is not None:
+            positional = recording.values
         result = owner.template.run(*receiver, *positional, **configuration)
         if result is None and not owner.in_place:
             fact = f"`{self.title}` returns nothing, and an operation gives its results by `return`"
             hint = "end it with `return y`, or decorate it with @cd if it changes its arguments"
             session.faults.append(Diagnostic(DslSyntaxError, fact, hint=hint))
+        if recording is not None:
+            result = recording.complete(result)
         outputs, structure = returned(session, result, self.title)
         updates = [(name, memory.name) for name, memory in given.items() if memory.name != name]
         return Traced(session.builder.program(outputs, updates), structure, tuple(session.readings))
@@ -123,8 +130,11 @@ def run_inline(function: Decorated, arguments: tuple[Any, ...], keywords: dict[s
 def _recording(
     session: Session, function: Decorated, names: list[str], values: list[Any], configuration: dict[str, Any]
 ) -> RuleRecording | None:
-    if not session.differentiating:
+    # Which derivative rules there are is part of what staging has read, whether there are any or not.
+    for mode in ("pullback", "pushforward"):
+        session.readings.append(Reading((mode,), function.rules, function.rules.get(mode, MISSING)))
+    if not function.rules:
         return None
-    from tcdsl.runtime.custom_rules import recording_of
+    from tcdsl.runtime.custom_rules import RuleRecording
 
-    return recording_of(session, function, list(zip(names, values, strict=True)), configuration)
+    return RuleRecording(session, function, list(zip(names, values, strict=True)), configuration)

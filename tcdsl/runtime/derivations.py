@@ -218,8 +218,7 @@ class DerivativeStaging(StagedFunction):
         if isinstance(function, FunctionType):
             session.filenames.add(function.__code__.co_filename)
             session.readings.extend(_surroundings(function))
-        with session.differentiation():
-            result = function(*positional, **configuration)
+        result = function(*positional, **configuration)
         if session.faults:
             raise StagingStopped
         return returned(session, result, self._name, mark)

@@ -39,7 +39,10 @@ class Traced:
 
 @dataclass(slots=True)
 class Entry:
-    """One staged program, with what must hold for it to serve a call."""
+    """One staged program, with what must hold for it to serve a call.
+
+    ``differentiable`` are those of its inputs that are floating arguments: neither configuration nor surroundings.
+    """
 
     executable: Executable
     structure: Structure
@@ -50,6 +53,7 @@ class Entry:
     narrowed: tuple[NarrowedInteger, ...] = ()
     linear: Executable | None = None
     labels: tuple[str, ...] = ()
+    differentiable: tuple[str, ...] = ()
     hits: int = 0
     guarded: set[tuple[tuple[int, ...], ...]] = field(default_factory=set)
 

@@ -55,8 +55,8 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
         existing = list(entry.executable._compiled.values())
         return Explanation((existing[-1] if existing else entry.executable.compiled(contiguous)).source)
     if stage == "cost":
-        return Explanation(_cost(function, program, arrays))
-    return _gradient(program)
+        return Explanation(_cost(function, entry, arrays))
+    return _gradient(program, entry.differentiable)
 
 
 def _loops(entry: Entry, arrays: Sequence[np.ndarray] | None) -> str:
@@ -71,7 +71,7 @@ def _loops(entry: Entry, arrays: Sequence[np.ndarray] | None) -> str:
     return f"{text}\nmemory: {peak_bytes(kernel, entry.executable.sizes(arrays))}\n"
 
 
-def _cost(function: Any, program: Program, arrays: Sequence[np.ndarray] | None) -> str:
+def _cost(function: Any, entry: Entry, arrays: Sequence[np.ndarray] | None) -> str:
     if arrays is None:
         raise ConfigurationError(
             "a cost is that of arguments of known sizes: give explain() sample arguments, "
@@ -79,15 +79,13 @@ def _cost(function: Any, program: Program, arrays: Sequence[np.ndarray] | None) 
         )
     from tcdsl.runtime.cost import cost_of
 
-    return str(cost_of(program, arrays))
+    return str(cost_of(entry.executable.program, arrays, entry.differentiable))
 
 
-def _gradient(program: Program) -> Explanation:
+def _gradient(program: Program, wrt: Sequence[str]) -> Explanation:
     from tcdsl.autodiff import adjoint
-    from tcdsl.ir.dtypes import is_floating
     from tcdsl.ir.printer import format_program
 
-    wrt = [tensor.name for tensor in program.inputs if is_floating(tensor.dtype)]
     return Explanation(format_program(adjoint(program, wrt, keep_outputs=False)))
 
 

@@ -262,7 +262,7 @@ class TensorFunction:
         from tcdsl.runtime.cost import cost_of
 
         entry, arrays = self.staging.entry(self.signature.call(arguments, keywords))
-        return cost_of(entry.executable.program, arrays)
+        return cost_of(entry.executable.program, arrays, entry.differentiable)
 
     def cache_info(self) -> CacheInfo:
         """How many programs were staged and kernels compiled, and how many calls they served."""

@@ -32,10 +32,9 @@ def returned(session: Session, result: Any, name: str, mark: Mark | None = None)
     """
     leaves, structure = staged_leaves(result)
     names: list[str] = []
+    leaves = [leaf.materialize(name) if isinstance(leaf, PendingArray) else leaf for leaf in leaves]
     made = session.builder.made_since(mark or Mark(0, 0, frozenset()))
     for leaf in leaves:
-        if isinstance(leaf, PendingArray):
-            leaf = leaf.materialize(name)
         if isinstance(leaf, PointValue):
             raise Diagnostic(
                 DslSyntaxError,

@@ -18,6 +18,7 @@ from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.session import Session, Specialize
 from tcdsl.frontend.symbols import SymbolicNumber
 from tcdsl.ir.build import cast
+from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read
 from tcdsl.ir.program import Program
 from tcdsl.runtime.arguments import Argument, Call, Signature
@@ -156,6 +157,11 @@ class StagedFunction(ABC):
                 narrowed_integers(program, numbers),
                 None if traced.linear is None else Executable(traced.linear),
                 labels=tuple(argument.label for argument in call.arguments),
+                differentiable=tuple(
+                    tensor.name
+                    for tensor, k in zip(program.inputs, sources, strict=False)
+                    if isinstance(call.arguments[k].place, int) and is_floating(tensor.dtype)
+                ),
             )
 
     def size_names(self, label: str) -> Sequence[str | None]:

@@ -284,3 +284,14 @@ def test_a_rule_that_is_not_linear_serves_one_mode():
     np.testing.assert_array_equal(tc.vjp(kept, X)[1](X)[0], X * X)
     with pytest.raises(DifferentiationError, match="is not linear in its cotangents"):
         tc.jvp(kept, (X,), (X,))
+
+
+def test_rules_are_part_of_the_program():
+    text = clipped.explain("ir", X, bound=1.0)
+    assert "pullback" in text
+    assert "= min(max(d_x[i], -bound), bound)" in text
+    # Running does not need them; what a gradient is, does.
+    np.testing.assert_array_equal(clipped.interpret(X, bound=1.0), X)
+    assert "= min(max(" in clipped.explain("grad", X, bound=1.0)
+    assert clipped(np.array([3, 4]), bound=1.0).tolist() == [3, 4]
+    assert "pullback" not in clipped.explain("ir", np.array([3, 4]), bound=1.0)

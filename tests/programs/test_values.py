@@ -71,15 +71,12 @@ def test_strided_and_read_only_arguments(program: CharacteristicProgram) -> None
 
 
 @programs
-def test_one_program_serves_every_shape(program: CharacteristicProgram) -> None:
-    for call in program.calls:
-        program.function(*arguments_of(program, call, "float64"), **program.options)
-    before = program.function.cache_info()
-    for call in program.calls:
-        program.function(
-            *arguments_of(program, tuple(tuple(n + 1 for n in shape) for shape in call), "float64"), **program.options
-        )
-    after = program.function.cache_info()
-    assert after.programs == before.programs
-    assert after.kernels == before.kernels
-    assert after.hits == before.hits + len(program.calls)
+@dtypes
+def test_one_program_and_one_kernel_serve_every_shape(program: CharacteristicProgram, dtype: str) -> None:
+    program.function.cache_clear()
+    larger = tuple(tuple(tuple(n + 1 for n in shape) for shape in call) for call in program.calls)
+    for call in (*program.calls, *larger):
+        program.function(*arguments_of(program, call, dtype), **program.options)
+    info = program.function.cache_info()
+    assert (info.programs, info.kernels, info.misses) == (1, 1, 1)
+    assert info.hits == 2 * len(program.calls) - 1

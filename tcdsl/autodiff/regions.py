@@ -155,6 +155,10 @@ def _pieces(
             copies = [normalized(apply("add", axis, extent)), normalized(apply("sub", axis, extent))]
         case Boundary.REFLECT:
             copies = [normalized(apply("neg", axis)), normalized(apply("sub", apply("mul", integer(2), last), axis))]
+            # The period of one cell is 0, and every index finds it.
+            single = function_of(extent, inside).eq_set(function_of(integer(1), inside))
+            pieces.append((single.subtract(inside), integer(0)))
+            inside = inside.union(single)
         case Boundary.SYMMETRIC:
             mirrored = apply("sub", integer(-1), axis)
             copies = [normalized(mirrored), normalized(apply("add", mirrored, apply("mul", integer(2), extent)))]

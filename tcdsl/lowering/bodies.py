@@ -39,7 +39,8 @@ class Setting:
     """What the loops of all statements of a program share.
 
     ``buffers`` says which memory holds a tensor, ``types`` what a memory stores, ``in_place`` which statements' targets
-    already hold their start, ``marks`` the memory of a unique target's marks, ``context`` what is known of the sizes.
+    already hold their start, ``marks`` the memory of a unique target's marks, ``context`` what is known of the sizes,
+    ``thin`` the targets whose statements are little work beside another one that writes the same memory.
     Memory that the loops need besides is added to ``extra``.
     """
 
@@ -50,6 +51,7 @@ class Setting:
     marks: Mapping[str, str]
     context: isl.Set
     names: Names
+    thin: frozenset[str] = frozenset()
     extra: list[Buffer] = field(default_factory=list)
 
 
@@ -138,6 +140,7 @@ class Body:
             name = self.setting.names.fresh("acc")
             out.append(Define(name, Read(self.place.buffer, cell, (Boundary.SKIP,) * len(cell), dtype)))
             inner = with_parameters(self.setting.context, plan.outer)
+            inner = inner.intersect(arranged(self.points, (), plan.outer).params())
             out.extend(self.visits(self.points, plan.inner, sum_up(statement, name), inner, plan.outer))
             out.append(Store(self.place.buffer, cell, Local(name, dtype)))
             return renamed(out, values)

@@ -146,10 +146,23 @@ def specialized(expr: Expr, points: isl.Set, tensors: Declarations) -> Expr:
             return apply("where", condition, specialized(chosen, yes, tensors), specialized(other, no, tensors))
         case Read():
             return _specialized_read(expr, points, tensors)
+        case Apply(primitive="add" | "sub"):
+            first, second = new = tuple(specialized(part, points, tensors) for part in expr.arguments)
+            # What a branch leaves out adds nothing; generated code does not tell 0.0 from -0.0 in sums anyway.
+            if _left_out(second, expr.arguments[1]):
+                return first
+            if expr.primitive == "add" and _left_out(first, expr.arguments[0]):
+                return second
+            return expr if new == expr.arguments else rebuild(expr, new)
         case _:
             parts = children(expr)
             new = tuple(specialized(part, points, tensors) for part in parts)
             return rebuild(expr, new) if any(a is not b for a, b in zip(parts, new, strict=True)) else expr
+
+
+def _left_out(expr: Expr, before: Expr) -> bool:
+    # Whether a branch was decided, for zero.
+    return isinstance(expr, Constant) and expr.value == 0 and not isinstance(before, Constant)
 
 
 def _specialized_read(read: Read, points: isl.Set, tensors: Declarations) -> Expr:

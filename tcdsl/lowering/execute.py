@@ -29,10 +29,11 @@ Order = Callable[[Sequence[int]], Iterable[int]]
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What a kernel computed: its outputs in order, and the inputs as it left them."""
+    """What a kernel computed: its outputs in order, the inputs as it left them, how often it wrote into each buffer."""
 
     outputs: list[np.ndarray]
     inputs: dict[str, np.ndarray]
+    writes: dict[str, int]
 
 
 def execute(kernel: Kernel, inputs: Sequence[Any], order: Order | None = None) -> Execution:
@@ -61,7 +62,7 @@ def execute(kernel: Kernel, inputs: Sequence[Any], order: Order | None = None) -
     for target, source in kernel.updates:
         arrays[target][...] = arrays[source]
     names = [tensor.name for tensor in program.inputs]
-    return Execution([arrays[name] for name in kernel.outputs], {name: arrays[name] for name in names})
+    return Execution([arrays[name] for name in kernel.outputs], {name: arrays[name] for name in names}, machine.writes)
 
 
 def _garbage(buffer: Buffer, sizes: Mapping[str, int]) -> np.ndarray:
@@ -77,6 +78,7 @@ class _Machine:
         self.sizes = sizes
         self.order = order
         self.scalars: dict[str, Any] = {}
+        self.writes = dict.fromkeys(arrays, 0)
 
     def run(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
@@ -95,11 +97,13 @@ class _Machine:
                 case Store(buffer=buffer, indices=indices, value=value):
                     result = self.value(value)
                     self.arrays[buffer][self.cell(buffer, indices)] = result
+                    self.writes[buffer] += 1
                 case Update(buffer=buffer, indices=indices, value=value):
                     cell = self.cell(buffer, indices)
                     array = self.arrays[buffer]
                     old = array[cell].astype(compute_dtype(str(array.dtype)))
                     array[cell] = self.combined(node.accumulate, old, value)
+                    self.writes[buffer] += 1
                 case Check():
                     self.check(node)
 

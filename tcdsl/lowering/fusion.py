@@ -25,6 +25,7 @@ from tcdsl.ir.expressions import (
     Read,
     SizeValue,
     children,
+    is_affine_index,
     reads,
     rebuild,
     substitute,
@@ -38,7 +39,7 @@ from tcdsl.lowering.schedule import covers
 from tcdsl.lowering.statements import statement_reads, tensors_read
 from tcdsl.shapes.linear import normalized
 
-__all__ = ["fuse"]
+__all__ = ["fresh_locals", "fuse"]
 
 # Nodes of a statement's expressions beyond which nothing more moves in: compile time grows faster than the code.
 _LARGEST = 160
@@ -200,7 +201,14 @@ def _work(expr: Expr) -> int:
 
 
 def _size(expr: Expr) -> int:
-    return sum(1 for _ in walk(expr))
+    # Positions, and what is asked of them, are cheap to compile.
+    match expr:
+        case Read(fill=fill):
+            return 1 + (0 if fill is None else _size(fill))
+        case Apply(primitive="where", arguments=(condition, *parts)) if is_affine_index(condition):
+            return 1 + sum(map(_size, parts))
+        case _:
+            return 1 + sum(map(_size, children(expr)))
 
 
 def _with_producers(statement: Statement, producers: dict[str, _Producer], names: Names) -> Statement:
@@ -249,10 +257,11 @@ def _with_values(expr: Expr, producers: dict[str, _Producer], names: Names) -> E
 def _value_at(producer: _Producer, indices: Iterable[Expr], names: Names) -> Expr:
     """The producer's value at a cell, its local definitions under new names."""
     values: dict[Expr, Expr] = {IndexValue(name): axis for name, axis in zip(producer.variables, indices, strict=True)}
-    return normalized(substitute(_fresh_locals(producer.value, {}, names), values))
+    return normalized(substitute(fresh_locals(producer.value, {}, names), values))
 
 
-def _fresh_locals(expr: Expr, renamed: dict[str, str], names: Names) -> Expr:
+def fresh_locals(expr: Expr, renamed: dict[str, str], names: Names) -> Expr:
+    """``expr`` with new names for its local definitions; ``renamed`` are those of the definitions around it."""
     match expr:
         case Local(name=name):
             return replace(expr, name=renamed.get(name, name))
@@ -261,9 +270,9 @@ def _fresh_locals(expr: Expr, renamed: dict[str, str], names: Names) -> Expr:
             return replace(
                 expr,
                 name=fresh,
-                value=_fresh_locals(value, renamed, names),
-                body=_fresh_locals(body, {**renamed, name: fresh}, names),
+                value=fresh_locals(value, renamed, names),
+                body=fresh_locals(body, {**renamed, name: fresh}, names),
             )
         case _:
             parts = children(expr)
-            return rebuild(expr, tuple(_fresh_locals(part, renamed, names) for part in parts)) if parts else expr
+            return rebuild(expr, tuple(fresh_locals(part, renamed, names) for part in parts)) if parts else expr

@@ -12,13 +12,14 @@ from tcdsl.lowering.forwarding import without_unread
 from tcdsl.lowering.fusion import fuse
 from tcdsl.lowering.knowledge import size_context
 from tcdsl.lowering.loops import Kernel, Nest
-from tcdsl.lowering.merging import Group, merge
+from tcdsl.lowering.merging import Group, merge, thin_targets
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.nests import joined, nests_of
 from tcdsl.lowering.schedule import plan
 from tcdsl.lowering.simplify import own_outputs, simplify
 from tcdsl.lowering.solving import solved, widened
 from tcdsl.lowering.statements import renamed_statement
+from tcdsl.lowering.summing import summed
 from tcdsl.shapes.equal_sizes import with_equal_sizes
 
 __all__ = ["lower"]
@@ -34,7 +35,7 @@ def lower(program: Program, *, optimize: bool = True) -> Kernel:
     context = size_context(program)
     program = own_outputs(with_equal_sizes(_without_clashes(program, names)), names)
     if optimize:
-        program = fuse(simplify(program), context, names)
+        program = fuse(summed(simplify(program), context, names), context, names)
     program = widened(solved(program, names), names)
     tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     plans = [plan(statement, tensors, context) for statement in program.statements]
@@ -44,7 +45,8 @@ def lower(program: Program, *, optimize: bool = True) -> Kernel:
     else:
         groups = [Group((each,), len(each.outer) if each.plain else 0) for each in plans]
     types = {buffer.name: buffer.dtype for buffer in memory.buffers}
-    setting = Setting(tensors, memory.of, types, memory.in_place, memory.marks, context, names)
+    thin = thin_targets(plans, memory) if optimize else frozenset()
+    setting = Setting(tensors, memory.of, types, memory.in_place, memory.marks, context, names, thin)
     nests: list[Nest] = []
     for group in groups:
         nests.extend(nests_of(group, program, setting))

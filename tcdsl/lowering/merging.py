@@ -7,7 +7,7 @@ that both touch, and it leaves contractions alone, which have kernels of their o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import islpy as isl
@@ -17,11 +17,11 @@ from tcdsl.ir.expressions import Apply, Expr, IndexValue, reads, walk
 from tcdsl.ir.program import Access, Keep, Statement
 from tcdsl.lowering.buffers import Memory
 from tcdsl.lowering.names import Names
-from tcdsl.lowering.schedule import Plan
+from tcdsl.lowering.schedule import Plan, constant_length
 from tcdsl.lowering.statements import renamed_statement, statement_reads
 from tcdsl.shapes.affine import NotAffine, condition_set
 
-__all__ = ["Group", "is_contraction", "merge"]
+__all__ = ["Group", "is_contraction", "merge", "thin_targets"]
 
 # How many groups a statement may move past to join one.
 _REACH = 8
@@ -60,6 +60,23 @@ def is_contraction(plan: Plan) -> bool:
         return False
     product = any(isinstance(node, Apply) and node.primitive == "mul" for node in walk(statement.value))
     return product and len({read.indices for read in reads(statement.value)}) >= 2
+
+
+def thin_targets(plans: Sequence[Plan], memory: Memory) -> frozenset[str]:
+    """The targets of statements that change few cells of memory all of whose cells another one writes.
+
+    They add what happens at a border to what the others have done. Waking threads for them costs more than it saves.
+    """
+    ranks: dict[str, int] = {}
+    loops: dict[str, int] = {}
+    for plan in plans:
+        statement, name = plan.statement, plan.statement.target.tensor
+        long = {each for each in statement.domain.variables if constant_length(statement, each) is None}
+        if name not in memory.in_place:
+            ranks[memory.of[name]] = len(plan.tensor.shape)
+        elif long <= set(plan.cells) and not statement.unique:
+            loops[name] = len(long)
+    return frozenset(name for name, count in loops.items() if count < ranks.get(memory.of[name], 0))
 
 
 def _depth(plan: Plan) -> int:

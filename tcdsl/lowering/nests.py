@@ -18,7 +18,7 @@ from tcdsl.lowering.merging import Group
 from tcdsl.lowering.partial import in_parts, partial_results
 from tcdsl.lowering.rows import cell_loops
 from tcdsl.lowering.schedule import Plan
-from tcdsl.lowering.traversal import walk_nodes
+from tcdsl.lowering.traversal import serial, walk_nodes
 from tcdsl.shapes.linear import normalized
 
 __all__ = ["joined", "nests_of"]
@@ -76,6 +76,10 @@ def _count(nest: Nest) -> int:
 
 def _bodies(group: Group, setting: Setting) -> Iterator[tuple[str, tuple[Plan, ...], tuple[Node, ...]]]:
     first = group.plans[0]
+    if len(group.plans) == 1 and first.statement.target.tensor in setting.thin:
+        body = Body(first, setting)
+        yield "nest_", group.plans, serial(cell_loops(body) if first.plain else body.scattered())
+        return
     if len(group.plans) == 1 and not first.plain:
         body = Body(first, setting)
         yield "start_", group.plans, body.start()

@@ -1,12 +1,11 @@
 """Loops over all cells of a plain target; innermost along a row: start values, interior and border.
 
 A cell that one point writes, or a window of a constant number of points, is computed in one go. If the row has an
-interior, it is one loop without tests, and two loops with them run before and after it; in rows of the border the
-first one does it all::
+interior, it is one loop without tests, and a loop with them runs over both ends before; in rows of the border that one
+does it all::
 
-    for j in 0 .. first:    any cell: start, the points that there are, store
-    for j in first .. last: interior: all points, written out
-    for j in last .. M:     as before
+    for j before first and from last on: any cell: start, the points that there are, store
+    for j in first .. last:              interior: all points, written out
 
 Everything else accumulates along the row in memory, after a loop that stores the start values.
 """
@@ -17,15 +16,15 @@ from collections.abc import Mapping
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Expr, Local
+from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.expressions import Expr, Local, substitute
 from tcdsl.lowering.blocks import Block, block_context, in_block, inside_block, with_locals, with_parameters
 from tcdsl.lowering.bodies import Body
-from tcdsl.lowering.loops import Branch, Define, Loop, Node, Store
+from tcdsl.lowering.loops import Branch, Check, Define, Loop, Node, Store
 from tcdsl.lowering.points import first, start_value, update
 from tcdsl.lowering.scan import scan
 from tcdsl.lowering.statements import box
-from tcdsl.lowering.traversal import renamed
+from tcdsl.lowering.traversal import map_expressions, renamed, walk_nodes
 from tcdsl.lowering.unrolling import unrolled
 from tcdsl.shapes.affine import NotAffine
 from tcdsl.shapes.linear import has_cases
@@ -129,10 +128,24 @@ class _Row:
         return [
             Define(start.name, low),
             Define(stop.name, high),
-            Loop(variable, self.low, start, 1, cell),
+            *self.around(start, stop, cell),
             Loop(variable, start, stop, 1, loop.body),
-            Loop(variable, stop, self.high, 1, cell),
         ]
+
+    def around(self, start: Local, stop: Local, cell: tuple[Node, ...]) -> list[Node]:
+        """``cell`` for every position of the row before ``start`` and from ``stop`` on."""
+        variable = self.variable
+        if any(isinstance(node, Check) for node in walk_nodes(cell)):
+            # Errors show the positions of loops.
+            return [Loop(variable, self.low, start, 1, cell), Loop(variable, stop, self.high, 1, cell)]
+        # One loop over both ends: code for borders is long, and takes long to compile.
+        names = self.body.setting.names
+        step, position = names.fresh("end"), Local(names.fresh(variable), "int64")
+        skipped = apply("sub", stop, start)
+        jump = apply("where", apply("lt", index(step), start), integer(0), skipped)
+        cell = map_expressions(cell, lambda expr: substitute(expr, {index(variable): position}))
+        body = (Define(position.name, apply("add", index(step), jump)), *cell)
+        return [Loop(step, self.low, apply("sub", self.high, skipped), 1, body)]
 
     def starts(self, written: isl.Set | None) -> list[Node]:
         """Start values along the row, except of the cells of the points ``written`` and where memory holds them."""

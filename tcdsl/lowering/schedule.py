@@ -28,7 +28,7 @@ from tcdsl.shapes.linear import linear_form
 from tcdsl.shapes.solve import target_variables
 from tcdsl.shapes.spaces import arranged, has_end
 
-__all__ = ["Plan", "covers", "is_short", "plan"]
+__all__ = ["Plan", "constant_length", "covers", "is_short", "plan"]
 
 # Loops shorter than this are not worth to be innermost.
 _SHORT = 16

@@ -9,7 +9,7 @@ from tcdsl.ir.expressions import Expr, IndexValue, substitute
 from tcdsl.lowering.loops import Accumulate, Branch, Check, Define, Loop, Node, Store, Update
 from tcdsl.shapes.linear import normalized
 
-__all__ = ["expressions", "map_expressions", "renamed", "walk_nodes"]
+__all__ = ["expressions", "map_expressions", "renamed", "serial", "walk_nodes"]
 
 
 def map_expressions(nodes: Iterable[Node], rule: Callable[[Expr], Expr]) -> tuple[Node, ...]:
@@ -59,6 +59,18 @@ def walk_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
                 yield from walk_nodes(otherwise)
             case _:
                 pass
+
+
+def serial(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """``nodes`` without parallel loops; those are outermost, or behind a condition."""
+    return tuple(
+        replace(node, parallel=False)
+        if isinstance(node, Loop)
+        else replace(node, body=serial(node.body), otherwise=serial(node.otherwise))
+        if isinstance(node, Branch)
+        else node
+        for node in nodes
+    )
 
 
 def renamed(nodes: Iterable[Node], values: Mapping[Expr, Expr]) -> tuple[Node, ...]:

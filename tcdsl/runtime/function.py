@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Sequence
+from pickle import PicklingError
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -59,7 +61,8 @@ class TensorFunction:
         self.oob = oob
         self._receiver = receiver
         self._decorators = tuple(decorators)
-        self._bound: dict[int, TensorFunction] = {}
+        self._bound: dict[tuple[int, int], TensorFunction] = {}
+        self._class: type | None = None
         target = function if receiver is None else MethodType(function, receiver)
         self.signature = Signature(target, function.__name__)
         #: The derivative rules by mode, ``pullback`` and ``pushforward``; a method's instances share them.
@@ -106,7 +109,8 @@ class TensorFunction:
     def __call__(self, *arguments: Any, out: Any = None, **keywords: Any) -> Any:
         """Run on arrays. ``out`` gives the output buffers: an array, or a tuple of them."""
         try:
-            return self._called(out, arguments, keywords)
+            function, given = self._with_receiver(arguments)
+            return function._called(out, given, keywords)
         except Exception as error:
             hide_library_frames(error)
             raise
@@ -124,6 +128,18 @@ class TensorFunction:
         sizes = entry.executable.sizes(arrays)
         entry.executable.run(arrays, output_buffers(entry.executable.program, out, arrays, sizes), sizes)
         return out
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._class = owner
+
+    def _with_receiver(self, arguments: tuple[Any, ...]) -> tuple[TensorFunction, tuple[Any, ...]]:
+        # `Base.f(self, x)`: the first argument of a method that is called through its class is its instance. From
+        # Python 3.13 on, class methods pass their class here in the same way.
+        if self._receiver is None and arguments:
+            first = arguments[0]
+            if isinstance(first, type) or (self._class is not None and isinstance(first, self._class)):
+                return self.__get__(first), arguments[1:]
+        return self, arguments
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
@@ -143,7 +159,24 @@ class TensorFunction:
     def __reduce__(self) -> Any:
         if self._receiver is not None:
             return (getattr, (self._receiver, self.function.__name__))
-        return (_by_name, (self.function.__module__, self.function.__qualname__))
+        place = self.function.__module__, self.function.__qualname__
+        try:
+            found = _by_name(*place)
+        except (ImportError, AttributeError):
+            found = None
+        if found is not self:
+            fact = f"{self!r} cannot be pickled: the name {'.'.join(place)} does not lead to it"
+            raise PicklingError(f"{fact}; decorate a function of a module or of a class there")
+        return (_by_name, place)
+
+    def __copy__(self) -> TensorFunction:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TensorFunction:
+        if self._receiver is None:
+            return self  # as functions do
+        bound: TensorFunction = getattr(copy.deepcopy(self._receiver, memo), self.function.__name__)
+        return bound
 
     def __repr__(self) -> str:
         return f"<{'cd' if self.in_place else 'op'} {self.__qualname__}>"
@@ -223,7 +256,8 @@ class TensorFunction:
     @user_facing
     def program(self, *arguments: Any, **keywords: Any) -> Any:
         """The `tcdsl.ir.program.Program` that serves these arguments."""
-        return self.staging.program_of(self.signature.call(arguments, keywords))
+        function, given = self._with_receiver(arguments)
+        return function.staging.program_of(function.signature.call(given, keywords))
 
     @user_facing
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
@@ -233,7 +267,8 @@ class TensorFunction:
         """
         from tcdsl.ir.interpreter import interpret
 
-        entry, arrays = self.staging.entry(self.signature.call(arguments, keywords))
+        function, given = self._with_receiver(arguments)
+        entry, arrays = function.staging.entry(function.signature.call(given, keywords))
         done = interpret(entry.executable.program, arrays)
         if self.in_place:
             return tuple(done.updates.values())
@@ -249,8 +284,9 @@ class TensorFunction:
         """
         from tcdsl.runtime.explanation import explain
 
-        call = self.signature.call(arguments, keywords) if arguments or keywords else None
-        return explain(self, self.staging, stage, call)
+        function, given = self._with_receiver(arguments)
+        call = function.signature.call(given, keywords) if arguments or keywords else None
+        return explain(function, function.staging, stage, call)
 
     @user_facing
     def cost(self, *arguments: Any, **keywords: Any) -> Cost:
@@ -261,7 +297,8 @@ class TensorFunction:
         """
         from tcdsl.runtime.cost import cost_of
 
-        entry, arrays = self.staging.entry(self.signature.call(arguments, keywords))
+        function, given = self._with_receiver(arguments)
+        entry, arrays = function.staging.entry(function.signature.call(given, keywords))
         return cost_of(entry.executable.program, arrays, entry.differentiable)
 
     def cache_info(self) -> CacheInfo:

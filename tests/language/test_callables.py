@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import linecache
 import pickle
@@ -128,6 +129,25 @@ def test_methods_in_place() -> None:
     np.testing.assert_array_equal(p, 1 - 0.5 * X)
 
 
+class Steeper(Layer):
+    @op
+    def forward(self, x, *, power: int = 1):
+        return Layer.forward(self, x, power=power) + super().forward(x)
+
+
+def test_methods_called_through_their_class() -> None:
+    layer = Layer(2.0)
+    np.testing.assert_array_equal(Layer.forward(layer, X, power=2), 2 * X**2 + 1)
+    np.testing.assert_array_equal(Layer.forward.interpret(layer, X), 2 * X + 1)
+    assert "power" in Layer.forward.explain("source", layer, X)
+    np.testing.assert_array_equal(Steeper(3.0).forward.interpret(X, power=2), 3 * X**2 + 1 + 3 * X + 1)
+    np.testing.assert_array_equal(map_of(Layer.forward, [layer, Layer(4.0)]), [2 * X + 1, 4 * X + 1])
+
+
+def map_of(method: Any, instances: list[Any]) -> list[Any]:
+    return [method.interpret(instance, X) for instance in instances]
+
+
 def test_static_methods_take_tensors_only() -> None:
     np.testing.assert_array_equal(Layer.static.interpret(X), X * X)
     np.testing.assert_array_equal(Layer(1.0).static.interpret(X), X * X)
@@ -213,17 +233,33 @@ def test_decorated_functions_pickle_by_qualified_name() -> None:
     np.testing.assert_array_equal(layer.forward.interpret(X), 3 * X + 1)
 
 
+def test_what_its_name_does_not_lead_to_is_not_pickled() -> None:
+    @op
+    def local(x):
+        return x
+
+    message = r"<op .*local> cannot be pickled: the name \S+\.<locals>\.local does not lead to it"
+    with pytest.raises(pickle.PicklingError, match=message):
+        pickle.dumps(local)
+    with pytest.raises(pickle.PicklingError, match=r"test_callables\.map_of does not lead to it"):
+        pickle.dumps(op(map_of))
+    assert copy.copy(local) is local
+    assert copy.deepcopy({"f": local})["f"] is local
+
+
 def test_bound_methods_pickle_with_their_instance() -> None:
     forward = pickle.loads(pickle.dumps(Layer(3.0).forward))
     np.testing.assert_array_equal(forward.interpret(X), 3 * X + 1)
 
 
 def test_instances_copy_and_compare_as_before() -> None:
-    import copy
-
     layer = Layer(3.0)
     layer.forward.interpret(X)
     other = copy.deepcopy(layer)
+    np.testing.assert_array_equal(copy.deepcopy(layer.forward).interpret(X), 3 * X + 1)
+    layer.factor = 2.0
+    np.testing.assert_array_equal(other.forward.interpret(X), 3 * X + 1)
+    layer.factor = 3.0
     other.factor = 5.0
     np.testing.assert_array_equal(other.forward.interpret(X), 5 * X + 1)
     np.testing.assert_array_equal(layer.forward.interpret(X), 3 * X + 1)

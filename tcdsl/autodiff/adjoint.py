@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tcdsl.autodiff.accumulators import transpose
 from tcdsl.autodiff.derivative import check_inputs, chosen_outputs
+from tcdsl.autodiff.factoring import with_factored_values
 from tcdsl.autodiff.regions import box
 from tcdsl.autodiff.renaming import with_tensors_renamed
 from tcdsl.autodiff.reverse import Reverse
@@ -161,7 +162,7 @@ def _finished(
         inputs=(*program.inputs, *seeds),
         sizes=tuple(work.sizes),
         tensors=(*program.tensors, *work.made),
-        statements=(*program.statements, *work.statements),
+        statements=(*program.statements, *with_factored_values(work.statements)),
         outputs=(*(program.outputs if keep_outputs else ()), *found),
         updates=program.updates if keep_outputs else (),
         assertions=(*assertions, *work.assertions[len(program.assertions) :]),

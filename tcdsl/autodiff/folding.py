@@ -123,7 +123,10 @@ def _sub(arguments: _Arguments, definition: _Lookup) -> Expr | None:
     if _zero(left) and is_floating(left.dtype):
         return apply("neg", right)
     opposite = _under(right, "neg", definition)
-    return None if opposite is None else apply("add", left, opposite)
+    if opposite is not None:
+        return apply("add", left, opposite)
+    opposite = _under(left, "neg", definition) if is_floating(left.dtype) else None
+    return None if opposite is None else apply("neg", apply("add", opposite, right))
 
 
 def _mul(arguments: _Arguments, definition: _Lookup) -> Expr | None:
@@ -136,17 +139,60 @@ def _mul(arguments: _Arguments, definition: _Lookup) -> Expr | None:
             return bracket
         if _number(left, -1):
             return apply("neg", right)
+        scaled = _scale_first(left, right, definition)
+        if scaled is not None:
+            return scaled
         for k, argument in enumerate(arguments):
             opposite = _under(argument, "neg", definition)
             if opposite is not None:
                 return apply("neg", apply("mul", *(opposite if n == k else a for n, a in enumerate(arguments))))
-        if isinstance(left, Constant) and _power_of_two(left.value):
-            inner = definition(right)
-            if isinstance(inner, Apply) and inner.primitive == "mul" and isinstance(inner.arguments[0], Constant):
-                scale = constant(float(left.value) * float(inner.arguments[0].value), left.dtype)
-                if math.isfinite(scale.value):
-                    return apply("mul", scale, inner.arguments[1])
     return None
+
+
+# How many factors of a product are searched for its constant.
+_MOST_FACTORS = 8
+
+
+def _scale(expr: Expr, definition: _Lookup) -> float:
+    """The constant factor of a product, if it comes first: 2 in ``2 * a * b``, else 1."""
+    for _ in range(_MOST_FACTORS):
+        step = definition(expr)
+        if isinstance(step, Constant):
+            return float(step.value)
+        if not (isinstance(step, Apply) and step.primitive == "mul"):
+            break
+        expr = step.arguments[0]
+    return 1.0
+
+
+def _scaled(expr: Expr, scale: float, definition: _Lookup) -> Expr:
+    """A product with another constant factor."""
+    step = definition(expr)
+    if isinstance(step, Apply) and step.primitive == "mul" and _scale(expr, definition) != 1:
+        first, second = step.arguments
+        if isinstance(first, Constant):
+            return apply("mul", constant(scale, first.dtype), second)
+        return apply("mul", _scaled(first, scale, definition), second)
+    return apply("mul", constant(scale, expr.dtype), expr)
+
+
+def _scale_first(left: Expr, right: Expr, definition: _Lookup) -> Expr | None:
+    # One constant per product, and that first: exact, if all but one are powers of two.
+    behind = _scale(right, definition)
+    if behind == 1 or isinstance(right, Constant):
+        return None
+    before = _scale(left, definition)
+    if before == 1:
+        return apply("mul", right, left)
+    total = before * behind
+    if not (math.isfinite(total) and total and (_power_of_two(before) or _power_of_two(behind))):
+        return None
+    rest = _scaled(right, 1, definition)
+    return (
+        apply("mul", constant(total, left.dtype), rest)
+        if isinstance(left, Constant)
+        else apply("mul", _scaled(left, total, definition), rest)
+    )
 
 
 def _bracketed_product(left: Expr, right: Expr, definition: Callable[[Expr], Expr]) -> Expr | None:
@@ -170,7 +216,10 @@ def _bracket(expr: Expr, definition: Callable[[Expr], Expr]) -> tuple[Expr, Expr
     return None
 
 
-def _neg(arguments: tuple[Expr, ...], definition: Callable[[Expr], Expr]) -> Expr | None:
+def _neg(arguments: _Arguments, definition: _Lookup) -> Expr | None:
+    opposite = _under(arguments[0], "neg", definition)
+    if opposite is not None:
+        return opposite
     bracket = _bracket(arguments[0], definition)
     return None if bracket is None else apply("where", bracket[0], apply("neg", bracket[1]), bracket[2])
 
@@ -183,8 +232,22 @@ def _div(arguments: _Arguments, definition: _Lookup) -> Expr | None:
     left, right = arguments
     if isinstance(right, Constant) and _power_of_two(right.value) and math.isfinite(1 / right.value):
         return apply("mul", constant(1 / right.value, right.dtype), left)
+    if is_floating(left.dtype) and (cancelled := _cancelled(left, right, definition)) is not None:
+        return cancelled
     opposite = _under(left, "neg", definition)
     return None if opposite is None else apply("neg", apply("div", opposite, right))
+
+
+def _cancelled(left: Expr, right: Expr, definition: _Lookup) -> Expr | None:
+    # 2 a / (2 b) is a / b: powers of two divide exactly.
+    above, below = _scale(left, definition), _scale(right, definition)
+    if above == 1 or below == 1 or not (_power_of_two(above) and _power_of_two(below)):
+        return None
+    ratio = above / below
+    if not _power_of_two(ratio) or isinstance(left, Constant) or isinstance(right, Constant):
+        return None
+    top, bottom = _scaled(left, max(ratio, 1.0), definition), _scaled(right, max(1 / ratio, 1.0), definition)
+    return apply("div", top, bottom)
 
 
 def _pow(arguments: _Arguments, definition: _Lookup) -> Expr | None:

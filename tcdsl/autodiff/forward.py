@@ -15,6 +15,7 @@ from functools import partial, reduce
 from tcdsl.autodiff.accumulators import holds_its_value, old_and_new_shares, transpose
 from tcdsl.autodiff.adjoint import adjoint
 from tcdsl.autodiff.derivative import Derivative, check_inputs, chosen_outputs
+from tcdsl.autodiff.factoring import with_factored_values
 from tcdsl.autodiff.regions import box
 from tcdsl.autodiff.reverse import with_read_replaced
 from tcdsl.autodiff.rules import floating, pushed_forward
@@ -78,7 +79,7 @@ def tangent(
             inputs=(*program.inputs, *directions),
             sizes=tuple(work.sizes),
             tensors=(*work.program.tensors, *work.made),
-            statements=(*work.program.statements, *work.statements),
+            statements=(*work.program.statements, *with_factored_values(work.statements)),
             outputs=(*(program.outputs if keep_outputs else ()), *found),
             updates=program.updates if keep_outputs else (),
             assertions=tuple(work.assertions),

@@ -22,6 +22,7 @@ from tcdsl.autodiff.sparse_reads import with_thin_reads_composed
 from tcdsl.autodiff.tape import shared
 from tcdsl.ir.build import truth
 from tcdsl.ir.domain import Domain
+from tcdsl.ir.expressions import Apply
 from tcdsl.ir.program import Fill, Program, Statement, tensors_read
 
 __all__ = ["simplify", "without_dead_statements", "without_sparse_tensors"]
@@ -77,7 +78,18 @@ def simplified_statement(statement: Statement) -> Statement:
         start = Fill(shared(start.value))
     value = shared(statement.value)
     statement = replace(statement, condition=condition, domain=domain, value=value, start=start)
-    return _tightened(statement)
+    return _with_sign_in_accumulator(_tightened(statement))
+
+
+_OPPOSITE = {"add": "subtract", "subtract": "add"}
+
+
+def _with_sign_in_accumulator(statement: Statement) -> Statement:
+    # y += -e is y -= e.
+    value = statement.value
+    if statement.accumulate in _OPPOSITE and isinstance(value, Apply) and value.primitive == "neg":
+        return replace(statement, accumulate=_OPPOSITE[statement.accumulate], value=value.arguments[0])
+    return statement
 
 
 @lru_cache(maxsize=4096)

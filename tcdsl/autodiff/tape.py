@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tcdsl.autodiff.folding import fold
+from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
@@ -51,6 +52,10 @@ class Tape:
         if isinstance(step, _Leaf) or _is_index(step):
             return step
         name = self._names.get(step) or self._names.get(_commuted(step))
+        if name is None and (difference := self._names.get(_exchanged(step))) is not None:
+            # b - a beside a - b: one difference is enough.
+            step = Apply("neg", (Local(difference, step.dtype),), step.dtype, step.span)
+            name = self._names.get(step)
         if name is None:
             name = f"{self._prefix}{len(self._steps)}"
             self._names[step] = name
@@ -67,6 +72,10 @@ class Tape:
                 return self.flatten(body, {**values, name: self.flatten(value, values)})
             case _ if _is_index(expr):
                 return expr
+            case Apply(primitive="neg", arguments=(Apply(primitive="sub", arguments=(left, right)),)) if is_floating(
+                expr.dtype
+            ):
+                return self.flatten(Apply("sub", (right, left), expr.dtype, expr.span), values)
             case _:
                 return self.add(rebuild(expr, tuple(self.flatten(part, values) for part in children(expr))))
 
@@ -157,6 +166,13 @@ def _commuted(step: Expr) -> Expr:
     if isinstance(step, Apply) and step.primitive in ("add", "mul"):
         return replace(step, arguments=step.arguments[::-1])
     return step
+
+
+def _exchanged(step: Expr) -> Expr:
+    # b - a for a - b: they differ in sign only (and a zero's sign does not count).
+    if isinstance(step, Apply) and step.primitive == "sub" and is_floating(step.dtype):
+        return replace(step, arguments=step.arguments[::-1])
+    return Constant(False, "bool")
 
 
 def _is_plain(step: Expr) -> bool:

@@ -102,6 +102,9 @@ def _simplified_sum(primitive: str, first: Expr, second: Expr) -> Expr | None:
     exact = not is_floating(first.dtype)
     if _is(second, 0) and (exact or primitive == "sub"):
         return first
+    if isinstance(second, Constant) and second.dtype == "int64" and -(2**63) < second.value < 0:
+        # i + -1 is i - 1.
+        return apply("sub" if primitive == "add" else "add", first, integer(-int(second.value)))
     if primitive == "add":
         return second if exact and _is(first, 0) else None
     return constant(0, first.dtype) if exact and first == second else None

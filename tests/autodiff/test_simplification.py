@@ -1,0 +1,122 @@
+"""Single rules of the simplifier: what they make of a value or a program, and that it means the same."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from tcdsl.autodiff import simplify
+from tcdsl.autodiff.factoring import factored
+from tcdsl.ir.printer import format_expr, format_program
+from tcdsl.ir.program import Program
+from tests.autodiff.programs import program, values
+
+INPUTS = "a: float64; b: float64; c: float64; d: float64"
+# Zero times an unknown, the difference of infinities and their quotient must stay what they are.
+SPECIAL = (0.0, 1.5, -2.0, np.inf, -np.inf, np.nan)
+
+
+def of_value(text: str) -> Program:
+    return program(INPUTS, "y: float64", f"y[()] = {text} for []:")
+
+
+def shortened(text: str) -> str:
+    [statement] = simplify(of_value(text)).statements
+    return format_expr(statement.value)
+
+
+EXACT = {
+    # constants first, and one of them
+    "a * (2.0 * b)": "2.0 * b * a",
+    "2.0 * a * (2.0 * b)": "4.0 * a * b",
+    "a * 3.0": "3.0 * a",
+    "3.0 * a * (5.0 * b)": "3.0 * a * (5.0 * b)",
+    "3.0 * a * (0.5 * b)": "1.5 * a * b",
+    # powers of two cancel
+    "2.0 * a / (2.0 * b)": "a / b",
+    "2.0 * a * b / (4.0 * c)": "a * b / (2.0 * c)",
+    "8.0 * a / (2.0 * b * c)": "4.0 * a / (b * c)",
+    "3.0 * a / (3.0 * b)": "3.0 * a / (3.0 * b)",
+    "a / 4.0": "0.25 * a",
+    "a / 3.0": "a / 3.0",
+    # signs
+    "--a": "a",
+    "-(a - b)": "b - a",
+    "-a - b": "-(a + b)",
+    "-a + b": "b - a",
+    "a - -b": "a + b",
+    "-a * b": "-(a * b)",
+    "-a * -b": "a * b",
+    "-a / b": "-(a / b)",
+    "(a - b) * c + (b - a) * d": "let(t0 := a - b, t0 * c - t0 * d)",
+    # an unknown may be NaN
+    "0.0 * a": "0.0 * a",
+    "a - a": "a - a",
+    "a / a": "a / a",
+    "a * b - b * a": "let(t2 := a * b, t2 - t2)",
+    "a + 0.0": "a",
+    "1.0 * a + 0.0 * b": "a + 0.0 * b",
+}
+
+
+@pytest.mark.parametrize(("text", "wanted"), EXACT.items())
+def test_values_are_shortened(text: str, wanted: str) -> None:
+    assert _with_plain_names(shortened(text)) == _with_plain_names(wanted)
+
+
+def _with_plain_names(text: str) -> str:
+    # Local names are numbered by how they were found.
+    names: dict[str, str] = {}
+    return re.sub(r"\bt\d+\b", lambda match: names.setdefault(match[0], f"t{len(names)}"), text)
+
+
+@pytest.mark.parametrize("text", EXACT)
+def test_shortened_values_are_the_same_numbers(text: str) -> None:
+    before, after = of_value(text), simplify(of_value(text))
+    assert simplify(after) == after
+    generator = np.random.default_rng(0)
+    cases = [*itertools.product(SPECIAL, repeat=2), *generator.normal(size=(20, 2))]
+    for first, second in cases:
+        for arguments in ((first, second, 0.75, -1.25), (0.75, first, second, 3.0)):
+            # Equal to the last bit, but for the sign of zero.
+            np.testing.assert_array_equal(values(after, *arguments)[0] + 0.0, values(before, *arguments)[0] + 0.0)
+
+
+FACTORED = {
+    "a * b + a * c": "a * (b + c)",
+    "b * a - c * a": "a * (b - c)",
+    "d * a * b + d * (a * c)": "d * a * (b + c)",
+    "a * b + a * c + a * d": "a * (b + c + d)",
+    "2.0 * a * (b - c) - 2.0 * d * (c - b)": "2.0 * (b - c) * (a + d)",
+    "2.0 * a + a": "3.0 * a",
+    "2.0 * a + (2.0 * a + a)": "5.0 * a",
+    "2.0 * a - a": "a",
+    # nothing to gain
+    "a * b + c * d": "a * b + c * d",
+    "a * b + a": "a * b + a",
+    "a - a": "a - a",
+    "2.0 * a + 2.0 * b": "2.0 * a + 2.0 * b",
+    "a * b + exp(a) * (a * b)": "let(t0 := a * b, t0 + exp(a) * t0)",
+    "b * a if a > b else c * a + d * a": "b * a if a > b else a * (c + d)",
+}
+
+
+@pytest.mark.parametrize(("text", "wanted"), FACTORED.items())
+def test_common_factors(text: str, wanted: str) -> None:
+    [statement] = of_value(text).statements
+    found = factored(statement.value)
+    assert _with_plain_names(format_expr(found)) == wanted
+    assert factored(found) == found
+    for arguments in np.random.default_rng(1).normal(size=(20, 4)):
+        made = program(INPUTS, "y: float64", f"y[()] = {format_expr(found)} for []:")
+        np.testing.assert_allclose(values(made, *arguments)[0], values(of_value(text), *arguments)[0], rtol=1e-12)
+
+
+def test_a_sign_goes_into_the_accumulator() -> None:
+    made = program("x: float64[N]", "y: float64", "y[()] += -(x[i] * x[i]) for [i]: 0 <= i < N")
+    assert "y[()] -= x[i] * x[i]" in format_program(simplify(made))
+    made = program("x: float64[N]", "y: float64", "y[()] -= -(x[i] * x[i]) for [i]: 0 <= i < N")
+    assert "y[()] += x[i] * x[i]" in format_program(simplify(made))

@@ -9,22 +9,25 @@ program has no value to multiply, so no zero meets an infinity.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import islpy as isl
 
 from tcdsl.autodiff.composition import source
 from tcdsl.autodiff.contributions import Contributions
+from tcdsl.autodiff.data_composition import composed_with_data
 from tcdsl.autodiff.derivative import Derivative
 from tcdsl.autodiff.linearization import dependents
-from tcdsl.autodiff.regions import box, places, restrict
+from tcdsl.autodiff.regions import Place, box, places, restrict
 from tcdsl.autodiff.renaming import statement_with_tensors_renamed
 from tcdsl.autodiff.scalar import Guarded, Partial, conjunction, partials
 from tcdsl.autodiff.simplify import simplified_statement
 from tcdsl.autodiff.tape import Tape
-from tcdsl.autodiff.writes import affine_target, cell_map
+from tcdsl.autodiff.writes import affine_target, both, cell_map
 from tcdsl.ir.build import apply, cast, constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Apply, Boundary, Expr, reads
+from tcdsl.ir.expressions import Apply, Boundary, Expr, Read, reads
 from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor, tensors_read
 
 __all__ = ["with_sparse_seed"]
@@ -34,18 +37,20 @@ def with_sparse_seed(program: Program, seed: Tensor, writers: Sequence[Statement
     """``program``, which is linear in its last input ``seed``, for the seed that is zero but for what ``writers``
     store.
 
-    The statements ``writers`` store constants, each in its own cells. The seed is no input of the result, and is stored
-    only if something reads it in a way that cannot be composed.
+    The statements ``writers`` store constants, each in its own cells. The seed is no input of the result; nothing reads
+    it, so that `simplify` removes it, unless there are reads that cannot be composed.
     """
     work = _SparseLinear(program, seed, tuple(writers))
     for statement in program.statements:
         work.add(statement)
     outputs = tuple(work.result(name) for name in program.outputs)
+    statements = (*writers, *work.statements)
+    made = {statement.target.tensor for statement in statements}
     return replace(
         program,
         inputs=tuple(tensor for tensor in program.inputs if tensor.name != seed.name),
-        tensors=(*program.tensors, *work.made),
-        statements=tuple(work.statements),
+        tensors=tuple(tensor for tensor in (seed, *program.tensors, *work.made) if tensor.name in made),
+        statements=statements,
         outputs=outputs,
     )
 
@@ -69,8 +74,6 @@ class _SparseLinear:
         self._dependent = dependents(program, [seed.name])
         self._contributions = Contributions(self._work)
         self._contributions.sparse[seed.name] = writers
-        self._seed = seed.name
-        self._unstored: tuple[Statement, ...] = writers
         # What the dependent tensors are called now; None for those that are zero.
         self._current: dict[str, str | None] = {seed.name: seed.name}
 
@@ -95,7 +98,7 @@ class _SparseLinear:
         else:
             self._give_start(statement)
             for part in self._terms(statement):
-                self._contributions.add(name, simplified_statement(part))
+                self._contributions.add(name, _added(simplified_statement(part)))
             self._current[name] = self._contributions.total(name, name)
 
     def result(self, name: str) -> str:
@@ -110,7 +113,6 @@ class _SparseLinear:
             target = Access(current, tuple(map(index, cells)))
             zero = constant(0, compute_dtype(declared.dtype))
             self._work.append(Statement(target, "assign", Neutral(), zero, Domain.from_set(box(cells, declared.shape))))
-        self._store(current)
         return current
 
     # -- parts of a statement --------------------------------------------------------------------------------
@@ -144,13 +146,12 @@ class _SparseLinear:
                 left = cell_map(writer.domain.set, writer.target.indices).subtract_range(written).domain()
                 points = writer.domain.set.intersect(left)
                 target = replace(writer.target, tensor=name)
-                part = replace(writer, target=target, accumulate="add", start=Neutral())
-                self._contributions.add(name, replace(part, domain=Domain.from_set(points)))
+                part = replace(_added(writer), target=target, start=Neutral(), domain=Domain.from_set(points))
+                self._contributions.add(name, part)
             return
         declared = self._work.tensor(name)
         made = self._work.declare(name, declared.dtype, declared.shape)
         zero = constant(0, compute_dtype(declared.dtype))
-        self._store(kept)
         target = replace(statement.target, tensor=made)
         self._work.append(self._renamed(replace(statement, target=target, start=Keep(kept), value=zero)))
         self._contributions.add_whole(name, made)
@@ -167,58 +168,94 @@ class _SparseLinear:
                 yield from self._composed(statement, tape, partial, name)
 
     def _composed(self, statement: Statement, tape: Tape, partial: Partial, name: str) -> Iterator[Statement]:
+        """The term of one read, which is of the tensor that is called ``name`` now."""
         points, rest = restrict(statement.domain.set, partial.guards, tape.expand)
         left = [tape.flatten(test) for test in rest]
-
-        def part(domain: Domain, factor: Expr) -> Statement:
-            value = tape.add(Apply("mul", (partial.value, tape.flatten(factor)), factor.dtype))
-            if left:
-                zero = constant(0, value.dtype)
-                value = tape.add(Apply("where", (conjunction(tape, left), value, zero), value.dtype))
-            result = cast(tape.assemble(value), statement.value.dtype)
-            if statement.accumulate == "subtract":
-                result = apply("neg", result)
-            return replace(
-                statement, accumulate="add", start=Neutral(), value=result, domain=domain, unique=False, label=""
-            )
-
+        term = _Term(statement, tape, partial.value, left)
         read = replace(partial.read, tensor=name, fill=None)
-        indices = tuple(tape.expand(axis) for axis in read.indices)
+        read = replace(read, indices=tuple(tape.expand(axis) for axis in read.indices))
         writers = self._contributions.sparse.get(name)
+        found = None if writers is None else self._at_writers(term, read, points, writers)
+        yield from found if found is not None else [term.over(points, read)]
+
+    def _at_writers(
+        self, term: _Term, read: Read, points: isl.Set, writers: Sequence[Statement]
+    ) -> list[Statement] | None:
+        """The term where the writers of a sparse tensor have put something; ``None`` if that cannot be said."""
+        extents = self._work.extents(read.tensor)
         found: list[Statement] = []
-        for place in places(indices, read.boundaries, self._work.extents(name), points, self._work.context):
-            if writers is None or not place.total:
-                break
-            cell = replace(read, indices=place.indices, boundaries=(Boundary.SKIP,) * len(indices))
+        for place in places(read.indices, read.boundaries, extents, points, self._work.context):
+            cell = replace(read, indices=place.indices, boundaries=(Boundary.SKIP,) * len(extents))
             for writer in writers:
-                origin = source(writer, place.points, cell)
+                origin = source(writer, place.points, cell) if place.total else None
                 if origin is None:
-                    break
-                if not origin.points.is_empty():
-                    found.append(part(Domain.from_set(origin.points), origin.value))
-            else:
-                continue
-            break
-        else:
-            yield from found
-            return
-        self._store(name)
-        dense = replace(read, indices=indices)
-        yield part(Domain.from_set(points), dense)
+                    made = term.at_data(writer, extents, place)
+                    if made is None:
+                        return None
+                    found.append(made)
+                elif not origin.points.is_empty():
+                    value = apply("neg", origin.value) if writer.accumulate == "subtract" else origin.value
+                    found.append(term.over(origin.points, value))
+        return found
 
     # -- tensors ---------------------------------------------------------------------------------------------
 
     def _renamed(self, statement: Statement) -> Statement:
         # None stands only for tensors that a dense statement does not read.
         names = {old: new for old, new in self._current.items() if new is not None and new != old}
-        for name in {each.tensor for each in reads(statement.value)} & {self._seed}:
-            self._store(name)
         own = statement.target.tensor
         return statement_with_tensors_renamed(statement, {**names, own: own})
 
-    def _store(self, name: str) -> None:
-        """Make the seed a tensor, if it is the seed, and is none yet."""
-        if name == self._seed:
-            for writer in self._unstored:
-                self._work.append(writer)
-            self._unstored = ()
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A part of a statement's value: ``coefficient`` times something that is read, where all ``guards`` hold."""
+
+    statement: Statement
+    tape: Tape
+    coefficient: Expr
+    guards: Sequence[Expr]
+
+    def over(self, points: isl.Set, factor: Expr) -> Statement:
+        """The term over ``points``, where ``factor`` is read."""
+        tape = self.tape
+        value = tape.add(Apply("mul", (self.coefficient, tape.flatten(factor)), factor.dtype))
+        if self.guards:
+            zero = constant(0, value.dtype)
+            value = tape.add(Apply("where", (conjunction(tape, list(self.guards)), value, zero), value.dtype))
+        return self._adding(tape.assemble(value), Domain.from_set(points), self.statement.condition)
+
+    def at_data(self, writer: Statement, extents: Sequence[Expr], place: Place) -> Statement | None:
+        """The term where the read, at positions that are data, finds a cell of ``writer``."""
+        statement, tape = self.statement, self.tape
+        condition = statement.condition
+        if self.guards:
+            condition = both(condition, tape.assemble(conjunction(tape, list(self.guards))))
+        factor = tape.assemble(self.coefficient)
+        made = composed_with_data(writer, extents, place.indices, statement.target, place.points, condition, factor)
+        if made is None:
+            return None
+        adding = self._adding(made.value, made.domain, made.condition)
+        return replace(adding, target=made.target)
+
+    def _adding(self, value: Expr, domain: Domain, condition: Expr | None) -> Statement:
+        value = cast(value, self.statement.value.dtype)
+        if self.statement.accumulate == "subtract":
+            value = apply("neg", value)
+        return replace(
+            self.statement,
+            accumulate="add",
+            start=Neutral(),
+            value=value,
+            domain=domain,
+            condition=condition,
+            unique=False,
+            label="",
+        )
+
+
+def _added(statement: Statement) -> Statement:
+    """A statement that stores, adds or subtracts, as one that adds."""
+    if statement.accumulate == "subtract":
+        statement = replace(statement, value=apply("neg", statement.value))
+    return replace(statement, accumulate="add")

@@ -1,0 +1,86 @@
+"""Sparse tensors read at positions that are data: ``t_y[n, b] += t_x[ids[n], b]`` where ``t_x[z, z] = 1``.
+
+isl cannot invert an index that is data, but a diagonal says by itself where its cells are: the read finds 1 where
+``b = ids[n]``, so the statement becomes a scatter, ``t_y[n, ids[n]] += 1``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import islpy as isl
+
+from tcdsl.autodiff.regions import box
+from tcdsl.autodiff.writes import both
+from tcdsl.ir.build import apply
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index, substitute
+from tcdsl.ir.program import Access, Neutral, Statement
+from tcdsl.shapes.affine import function_of
+from tcdsl.shapes.spaces import dimension_names
+
+__all__ = ["composed_with_data"]
+
+
+def composed_with_data(
+    writer: Statement,
+    extents: Sequence[Expr],
+    indices: Sequence[Expr],
+    target: Access,
+    points: isl.Set,
+    condition: Expr | None,
+    factor: Expr,
+) -> Statement | None:
+    """``target += factor * read``, summed over ``points``, where ``indices`` of the read find a cell of ``writer``.
+
+    ``extents`` are those of the tensor that is read, within which all indices are. ``None`` if the cells of ``writer``
+    are not those of a diagonal, with one variable for each axis.
+    """
+    axes: dict[str, list[tuple[Expr, Expr]]] = {}
+    for place, position, extent in zip(writer.target.indices, indices, extents, strict=True):
+        if not isinstance(place, IndexValue):
+            return None
+        axes.setdefault(place.name, []).append((position, extent))
+    own = writer.domain.variables
+    if set(axes) != set(own) or not writer.domain.set.is_equal(box(own, [axes[name][0][1] for name in own])):
+        return None
+    values: dict[Expr, Expr] = {}
+    moved: dict[Expr, Expr] = {}
+    fixed = index_variables(factor).union(*map(index_variables, (condition,) if condition is not None else ()))
+    for name, found in axes.items():
+        positions = [position for position, _ in found]
+        # An index that is data comes first: variables that meet it take its value.
+        positions.sort(key=is_affine_index)
+        first, *others = positions
+        values[IndexValue(name)] = first
+        for other in others:
+            if is_affine_index(first):
+                points = points.intersect(function_of(first, points).eq_set(function_of(other, points)))
+            elif isinstance(other, IndexValue) and other not in moved and _is_free(other.name, points, fixed, found):
+                moved[other] = first
+                points = _without(points, other.name)
+            else:
+                condition = both(condition, apply("eq", first, other))
+    value = apply("mul", factor, substitute(writer.value, values))
+    if writer.accumulate == "subtract":
+        value = apply("neg", value)
+    place_of = Access(target.tensor, tuple(substitute(axis, moved) for axis in target.indices), target.span)
+    return Statement(place_of, "add", Neutral(), value, Domain.from_set(points), condition)
+
+
+def _is_free(name: str, points: isl.Set, fixed: frozenset[str], found: Sequence[tuple[Expr, Expr]]) -> bool:
+    """Whether a variable is bound by nothing but the extent of the axis that it indexes."""
+    if name in fixed:
+        return False
+    [extent] = {extent for position, extent in found if position == IndexValue(name)}
+    every = box([name], [extent])
+    names = dimension_names(points)
+    position = names.index(name)
+    without = _without(points, name).insert_dims(isl.dim_type.set, position, 1)
+    line = every.insert_dims(isl.dim_type.set, 0, position)
+    line = line.insert_dims(isl.dim_type.set, position + 1, len(names) - position - 1)
+    return bool(points.reset_tuple_id().is_equal(without.intersect(line.reset_tuple_id())))
+
+
+def _without(points: isl.Set, name: str) -> isl.Set:
+    return points.reset_tuple_id().project_out(isl.dim_type.set, dimension_names(points).index(name), 1)

@@ -1,0 +1,11 @@
+"""All tables of hard cases."""
+
+from __future__ import annotations
+
+from tests.derivatives import accesses, boundaries, data, extrema, poles, products, statements
+
+__all__ = ["ROWS"]
+
+ROWS = [
+    row for module in (products, extrema, poles, accesses, boundaries, data, statements) for row in module.TABLE.rows
+]

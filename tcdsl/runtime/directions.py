@@ -24,16 +24,29 @@ __all__ = ["Direction", "is_symbolic", "matched"]
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """What a tangent or a cotangent (``kind``) must be: ``owner`` is what it belongs to, as in ``its output``."""
+    """What a tangent or a cotangent (``kind``) must be: ``owner`` is what it belongs to, as in ``the output ['y']``.
+
+    ``function`` is what it is given to.
+    """
 
     kind: str
     owner: str
     dtype: str
-    place: str = ""
+    function: str = ""
+
+    @staticmethod
+    def tangent(derivative: str, function: str, position: int, dtype: str) -> Direction:
+        """The tangent of an argument of ``function``."""
+        return Direction("tangent", f"argument {position} of {function}()", dtype, f"tc.{derivative}")
+
+    @staticmethod
+    def cotangent(function: str, place: str, dtype: str) -> Direction:
+        """The cotangent of the output of ``function`` at ``place``."""
+        return Direction("cotangent", f"the output {place}".rstrip(), dtype, f"the pullback of {function}")
 
     def array(self, value: Any, shape: Sequence[int]) -> np.ndarray:
         """The array that ``value`` is, for an owner of this shape; `ShapeError` or `DtypeError` if it does not fit."""
-        array = tensor_argument(f"the {self.kind}", self.place or self.kind, 0, value).array
+        array = tensor_argument(self.function, f"{self.kind} of {self.owner}", 0, value).array
         if array.shape != tuple(shape):
             raise self._wrong_shape(list(array.shape), list(shape))
         self._check_type(str(array.dtype))
@@ -44,11 +57,13 @@ class Direction:
         if isinstance(value, PendingArray):
             value = value.materialize(self.kind)
         elif not is_symbolic(value):
-            value = session.capture(tensor_argument(f"the {self.kind}", self.kind, 0, value).array, self.kind)
+            value = session.capture(
+                tensor_argument(self.function, f"{self.kind} of {self.owner}", 0, value).array, self.kind
+            )
         element, own = element_of(value, session)
         if len(own) != len(extents):
             raise self._wrong_shape(*(_extents_text(shape) for shape in (own, extents)))
-        message = f"{self._a_kind} has another shape than {self.owner}{self._at()}"
+        message = f"{self._a_kind} has another shape than {self.owner}"
         for left, right in zip(own, extents, strict=True):
             session.builder.require_equal(left, right, message, session.location())
         if not isinstance(value, SymbolicNumber | SymbolicSize):
@@ -69,7 +84,7 @@ class Direction:
         if not zero:
             raise Diagnostic(
                 DtypeError,
-                f"{self.owner}{self._at()} is {self.dtype}: integer and bool tensors have no {self.kind}",
+                f"{self.owner} is {self.dtype}: integer and bool tensors have no {self.kind}",
                 hint=f"pass None, or zeros, as its {self.kind}",
             ).error()
 
@@ -77,7 +92,7 @@ class Direction:
         """The error for ``None`` where a direction is needed."""
         return Diagnostic(
             DtypeError,
-            f"{self._a_kind} is None, but {self.owner}{self._at()} is {self.dtype}",
+            f"{self._a_kind} is None, but {self.owner} is {self.dtype}",
             hint="pass an array of its shape; zeros leave it out",
         ).error()
 
@@ -85,13 +100,10 @@ class Direction:
     def _a_kind(self) -> str:
         return f"an {self.kind}" if self.kind[0] in "aeiou" else f"a {self.kind}"
 
-    def _at(self) -> str:
-        return f" {self.place}" if self.place else ""
-
     def _wrong_shape(self, found: object, wanted: object) -> Exception:
         return Diagnostic(
             ShapeError,
-            f"{self._a_kind} has shape {found}, but {self.owner}{self._at()} has shape {wanted}",
+            f"{self._a_kind} has shape {found}, but {self.owner} has shape {wanted}",
             hint=f"{self._a_kind} has the shape of {self.owner}",
         ).error()
 
@@ -99,7 +111,7 @@ class Direction:
         if not np.can_cast(dtype, self.dtype, "same_kind"):
             raise Diagnostic(
                 DtypeError,
-                f"{self._a_kind} is {dtype}, but {self.owner}{self._at()} is {self.dtype}",
+                f"{self._a_kind} is {dtype}, but {self.owner} is {self.dtype}",
                 hint=f"convert it: `.astype('{self.dtype}')`",
             ).error()
 

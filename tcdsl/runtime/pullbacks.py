@@ -131,8 +131,9 @@ class LinearFunction:
 class Pullback(LinearFunction):
     """``pullback(cotangents)``: one adjoint per argument, ``None`` for integers and bools."""
 
-    def __init__(self, outputs: Structure, dtypes: Sequence[str], by: Sequence[bool], *rest: Any) -> None:
+    def __init__(self, name: str, outputs: Structure, dtypes: Sequence[str], by: Sequence[bool], *rest: Any) -> None:
         super().__init__(*rest)
+        self._name = name
         self._outputs = outputs
         self._dtypes = tuple(dtypes)
         self._by = tuple(by)
@@ -143,7 +144,7 @@ class Pullback(LinearFunction):
         given = matched(self._outputs, cotangents, "cotangent", "outputs")
         directions = []
         for place, dtype, value in zip(self._outputs.paths(), self._dtypes, given, strict=True):
-            direction = Direction("cotangent", "its output", dtype, place)
+            direction = Direction.cotangent(self._name, place, dtype)
             if not is_floating(dtype):
                 continue
             if value is None:
@@ -156,11 +157,11 @@ class Pullback(LinearFunction):
 class TangentMap(LinearFunction):
     """``f_jvp(*tangents)``: the tangents of the outputs, in their structure, ``None`` for integers and bools."""
 
-    def __init__(self, structure: Structure, dtypes: Sequence[str], name: str, *rest: Any) -> None:
+    def __init__(self, name: str, structure: Structure, dtypes: Sequence[str], *rest: Any) -> None:
         super().__init__(*rest)
+        self._name = name
         self._structure = structure
         self._dtypes = tuple(dtypes)
-        self._name = name
 
     @user_facing
     def __call__(self, *tangents: Any) -> Any:
@@ -174,7 +175,7 @@ class TangentMap(LinearFunction):
             ).error()
         directions = []
         for position, (dtype, value) in enumerate(zip(self._dtypes, tangents, strict=True)):
-            direction = Direction("tangent", "its argument", dtype, str(position))
+            direction = Direction.tangent("linearize", self._name, position, dtype)
             if not is_floating(dtype):
                 direction.nothing(value)
                 continue
@@ -281,7 +282,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     dtypes = [str(leaf.dtype) for leaf in leaves]
     shapes = [_shape(leaf) for leaf, dtype in zip(leaves, dtypes, strict=True) if is_floating(dtype)]
     by = [is_floating(argument_dtype(fun, k, primal)) for k, primal in enumerate(primals)]
-    pullback = Pullback(structure, dtypes, by, values.linear, values.given, shapes, values.builder)
+    pullback = Pullback(name_of(fun), structure, dtypes, by, values.linear, values.given, shapes, values.builder)
     return (outputs, pullback, aux) if has_aux else (outputs, pullback)
 
 
@@ -300,8 +301,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         LEAF if is_floating(str(leaf.dtype)) else NOTHING for leaf in values.results[: structure.leaves]
     )
     dtypes = [argument_dtype(fun, k, primal) for k, primal in enumerate(primals)]
-    name = name_of(fun)
-    f_jvp = TangentMap(pushed, dtypes, name, values.linear, values.given, values.arguments, values.builder)
+    f_jvp = TangentMap(name_of(fun), pushed, dtypes, values.linear, values.given, values.arguments, values.builder)
     return (outputs, f_jvp, aux) if has_aux else (outputs, f_jvp)
 
 

@@ -96,7 +96,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     do not fit.
     """
     primals, tangents = _pairs("jvp", fun, primals, tangents)
-    return _pushed(fun, primals, tangents, lambda by: Pushforward(by, has_aux))
+    return _pushed("jvp", fun, primals, tangents, lambda by: Pushforward(by, has_aux))
 
 
 @user_facing
@@ -111,8 +111,8 @@ def hvp(fun: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     moved = [is_floating(argument_dtype(fun, k, primal)) for k, primal in enumerate(primals)]
     for k, (real, direction) in enumerate(zip(moved, tangents, strict=True)):
         if real and direction is None:
-            raise Direction("tangent", "its argument", argument_dtype(fun, k, primals[k]), str(k)).missing()
-    products = iter(_pushed(fun, primals, tangents, HessianProduct))
+            raise Direction.tangent("hvp", name_of(fun), k, argument_dtype(fun, k, primals[k])).missing()
+    products = iter(_pushed("hvp", fun, primals, tangents, HessianProduct))
     results = tuple(next(products) if real else None for real in moved)
     return results[0] if single else results
 
@@ -145,6 +145,7 @@ def argument_dtype(fun: Any, position: int, value: Any) -> str:
 
 
 def _pushed(
+    derivative: str,
     fun: Callable[..., Any],
     primals: tuple[Any, ...],
     tangents: tuple[Any, ...],
@@ -153,7 +154,7 @@ def _pushed(
     """The derivative of ``fun`` along those of ``tangents`` that are given."""
     directions: dict[int, Direction] = {}
     for k, (primal, given) in enumerate(zip(primals, tangents, strict=True)):
-        direction = Direction("tangent", "its argument", argument_dtype(fun, k, primal), str(k))
+        direction = Direction.tangent(derivative, name_of(fun), k, argument_dtype(fun, k, primal))
         if not is_floating(direction.dtype):
             direction.nothing(given)
         elif given is not None:

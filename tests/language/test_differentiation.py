@@ -173,7 +173,7 @@ def test_vjp_takes_cotangents_in_the_structure_of_the_outputs() -> None:
     for wrong in (np.ones(3), [np.ones(3), [1.0, W]], {"y": np.ones(3), "rest": [1.0]}):
         with pytest.raises(tc.ShapeError, match="do not have the structure of the outputs"):
             pullback(wrong)
-    with pytest.raises(tc.ShapeError, match=r"a cotangent has shape \[2\], but its output \['y'\] has shape \[3\]"):
+    with pytest.raises(tc.ShapeError, match=r"a cotangent has shape \[2\], but the output \['y'\] has shape \[3\]"):
         pullback({"y": np.ones(2), "rest": [1.0, W]})
 
 

@@ -52,6 +52,11 @@ def chosen(x, *, mode="double"):
 
 
 @op
+def raised(x, power=2.0, *, factor=0.5):
+    return factor * x**power
+
+
+@op
 def exact(x, *, mode):
     return x * 2 if isinstance(mode, Mode) else x * 3
 
@@ -93,6 +98,7 @@ def test_integers_that_are_constants_of_the_program() -> None:
 
 def test_keywords_that_are_left_out() -> None:
     calls(chosen, ((x,), {}, 2 * x), ((x,), {"mode": "triple"}, 3 * x), ((x,), {"mode": "double"}, 2 * x))
+    calls(raised, ((x,), {}, 0.5 * x**2), ((x, 3.0), {}, 0.5 * x**3), ((x,), {"factor": 2.0}, 2 * x**2))
 
 
 def test_configuration_that_is_equal_and_of_another_type() -> None:

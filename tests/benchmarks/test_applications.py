@@ -1,0 +1,102 @@
+"""The applications at small sizes: what they compute is compared with formulas, physics and finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from benchmarks.applications import bodies, deconvolution, springs
+from benchmarks.applications.presentation import Outcome, silent, write_picture
+
+
+def test_deconvolution_finds_the_image_again():
+    kernel, truth = deconvolution.gaussian(5, 0.7), deconvolution.scene(40)
+    seen = deconvolution.blur(truth, kernel)
+    found = deconvolution.deconvolve(seen, kernel, steps=300, report=silent)
+    assert found.losses[-1] < 1e-5 * found.losses[0]
+    before = deconvolution.relative_error(seen, truth[2:-2, 2:-2])
+    after = deconvolution.relative_error(found.image[2:-2, 2:-2], truth[2:-2, 2:-2])
+    assert after < 0.08 < 0.2 < before
+
+
+def test_the_adjoint_of_the_blur_is_a_gather():
+    kernel, truth = deconvolution.gaussian(5, 0.7), deconvolution.scene(40)
+    seen = np.zeros((36, 36))
+    text = tc.grad(deconvolution.misfit).explain("ir", truth, kernel, seen)
+    (line,) = [line for line in text.splitlines() if line.startswith("d_image[")]
+    # Written at the statement's own variables, not at a sum of them.
+    target = line[len("d_image[") : line.index("]")]
+    assert all(part.isidentifier() for part in target.split(", "))
+    blurred = np.pad(deconvolution.blur(truth, kernel), 4)
+    windows = np.lib.stride_tricks.sliding_window_view(blurred, (5, 5))
+    by_hand = np.einsum("yxij,ij->yx", windows, kernel[::-1, ::-1])
+    np.testing.assert_allclose(tc.grad(deconvolution.misfit)(truth, kernel, seen), by_hand, atol=1e-13)
+
+
+@pytest.mark.parametrize("compliance", [0.0, 0.3])
+def test_the_chain_hangs_as_the_formula_says(compliance):
+    levels = springs.hang(3, compliance, settled=200, report=silent)
+    assert [level.springs for level in levels] == [49, 98, 196]
+    for level in levels:
+        assert level.energies[-1] < 1e-15
+        # A step is exact after about as many conjugate gradients as there are unknowns.
+        assert max(level.iterations) <= 1.2 * level.state.size
+        assert level.error < 0.5 / level.springs**2
+    # Quadratic: the energy's exponent doubles.
+    falling = np.log10([energy for energy in levels[0].energies if 1e-25 < energy < 1e-3])
+    assert len(falling) >= 2
+    assert falling[1] < 1.5 * falling[0]
+
+
+def test_a_smoothed_chain_stays_as_close():
+    levels = springs.hang(4, 0.0, settled=100, report=silent)
+    assert levels[-1].springs == 392
+    assert levels[-1].iterations == [100, 100]
+    assert levels[-1].error <= levels[1].error
+    assert levels[-1].energies[-1] < 1e-3 * levels[-1].energies[0]
+
+
+def test_the_formula_of_the_chain():
+    places = np.vstack([springs.LEFT, springs.catenary(1000, 0.0)])
+    np.testing.assert_allclose(np.sum(np.hypot(*np.diff(places, axis=0).T)), springs.LENGTH, rtol=1e-6)
+    np.testing.assert_allclose(places[-1], springs.RIGHT)
+    x, y = places.T - places[500][:, None]
+    a = (x[0] ** 2 / (2 * y[0]) + np.array([0.0, 0.0]))[0]
+    for _ in range(100):  # y = a (cosh(x / a) - 1) at one end ...
+        a *= (a * (np.cosh(x[0] / a) - 1) / y[0]) ** 0.5
+    np.testing.assert_allclose(y, a * (np.cosh(x / a) - 1), atol=1e-9)  # ... holds at all points
+
+
+def test_forces_and_jerks_are_those_of_the_textbook():
+    position, velocity, mass = bodies.cluster(17, seed=3)
+    force, jerk = bodies.acceleration_and_jerk(position, velocity, mass, bodies.SOFTENING)
+    np.testing.assert_allclose(force, bodies.accelerations_by_hand(position, mass, bodies.SOFTENING), atol=1e-13)
+    np.testing.assert_allclose(jerk, bodies.jerks_by_hand(position, velocity, mass, bodies.SOFTENING), atol=1e-12)
+    step = 1e-5
+    there, back = (bodies.acceleration(position + s * velocity, mass, bodies.SOFTENING) for s in (step, -step))
+    np.testing.assert_allclose(jerk, (there - back) / (2 * step), atol=1e-7)
+
+
+def test_both_schemes_keep_energy_and_momentum_to_their_order():
+    start = bodies.cluster(12, seed=1)
+    drift = {}
+    for scheme in (bodies.leapfrog, bodies.hermite):
+        for halves in (1, 2):
+            run = bodies.simulate(scheme, start, 0.01 / halves, 32 * halves, 4, silent)
+            drift[scheme, halves] = run.drift.max()
+            centres = np.einsum("tnd,n->td", run.paths, start[2])
+            np.testing.assert_allclose(centres, np.broadcast_to(centres[0], centres.shape), atol=1e-12)
+    assert drift[bodies.leapfrog, 1] < 1e-3
+    assert drift[bodies.leapfrog, 1] > 2.5 * drift[bodies.leapfrog, 2]
+    assert drift[bodies.hermite, 1] > 8 * drift[bodies.hermite, 2]
+    assert drift[bodies.hermite, 1] < drift[bodies.leapfrog, 1] / 10
+
+
+def test_pictures(tmp_path):
+    pytest.importorskip("matplotlib")
+    drawn = []
+    outcome = Outcome("title", lambda figure: drawn.append(figure.subplots(1, 2)), (4, 2))
+    assert write_picture(outcome, tmp_path / "new" / "picture.png")
+    assert len(drawn[0]) == 2
+    assert (tmp_path / "new" / "picture.png").read_bytes().startswith(b"\x89PNG")

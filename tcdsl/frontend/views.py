@@ -6,6 +6,7 @@ As in NumPy, with symbolic extents. A view is a `PendingArray` whose cells read 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import EllipsisType
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
@@ -14,9 +15,12 @@ from tcdsl.frontend.session import Session, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.dtypes import is_integer
-from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, substitute, transform
+from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, SizeValue, substitute, transform
+from tcdsl.shapes.affine import NotAffine, condition_set
 
 __all__ = ["transposed", "view"]
+
+_BEYOND = 2**62  # more than any extent
 
 
 def view(array: object, key: object) -> Any:
@@ -34,7 +38,9 @@ def view(array: object, key: object) -> Any:
         raise session.fault(
             DslSyntaxError, "more than one index array", "write a statement: `O[n] = x[rows[n], columns[n]]`"
         )
-    result: list[Expr] = []
+    # NumPy's rule: where a slice stands between a number and the index array, the gathered axes come first.
+    first = bool(gathered) and _separated(key)
+    result: list[Expr] = list(gathered[0].extents) if first else []
     sources: list[Expr | tuple[Expr, int, int] | tuple[SymbolicArray, int]] = []
     axis = 0
     for entry in entries:
@@ -46,8 +52,8 @@ def view(array: object, key: object) -> Any:
             result.append(extent)
             axis += 1
         elif isinstance(entry, SymbolicArray):
-            sources.append((entry, len(result)))
-            result.extend(entry.extents)
+            sources.append((entry, 0 if first else len(result)))
+            result.extend(() if first else entry.extents)
             axis += 1
         else:
             sources.append(_position(session, entry, extents[axis]))
@@ -63,6 +69,12 @@ def view(array: object, key: object) -> Any:
     return PendingArray(
         session.builder, element.with_expr(_checked(substitute(element.expr, replacement), data)), result
     )
+
+
+def _separated(key: object) -> bool:
+    entries = key if isinstance(key, tuple) else (key,)
+    chosen = [k for k, entry in enumerate(entries) if not (entry is None or isinstance(entry, slice | EllipsisType))]
+    return chosen[-1] - chosen[0] >= len(chosen)
 
 
 def _source_index(session: Session, source: Any, rank: int) -> Expr:
@@ -141,10 +153,24 @@ def _size_expr(session: Session, value: object) -> Expr:
     )
 
 
+def _from_end(session: Session, position: Expr, extent: Expr) -> Expr:
+    # As in NumPy for numbers below 0, and for sizes that are never above 0, such as `-K` in `x[-K:]`. What may have
+    # either sign counts from the beginning: `x[1 : N - 1]` is empty for N = 0.
+    if isinstance(position, Constant):
+        return apply("add", extent, position) if position.value < 0 else position
+    if isinstance(position, SizeValue):
+        return position
+    try:
+        above = condition_set(apply("gt", position, integer(0)), session.builder.context())
+    except NotAffine:
+        return position
+    if not above.intersect_params(session.builder.context()).is_empty():
+        return position
+    return apply("where", apply("lt", position, integer(0)), apply("add", extent, position), position)
+
+
 def _position(session: Session, value: object, extent: Expr) -> Expr:
-    index = _size_expr(session, value)
-    if isinstance(index, Constant) and index.value < 0:
-        index = apply("add", extent, index)
+    index = _from_end(session, _size_expr(session, value), extent)
     for condition in (apply("ge", index, integer(0)), apply("lt", index, extent)):
         session.builder.require(
             condition, "an index is out of range of the axis that it selects from", session.location()
@@ -152,8 +178,16 @@ def _position(session: Session, value: object, extent: Expr) -> Expr:
     return index
 
 
+def _step(session: Session, value: object) -> int:
+    expr = _size_expr(session, value)
+    if not isinstance(expr, Constant):
+        hint = "write a statement: `y[i] = x[i * step]`"
+        raise session.fault(DslSyntaxError, "the step of a slice has to be a number while staging", hint)
+    return max(-_BEYOND, min(int(expr.value), _BEYOND))
+
+
 def _slice(session: Session, value: slice, extent: Expr) -> tuple[Expr, Expr, int]:
-    step = 1 if value.step is None else int(value.step)
+    step = 1 if value.step is None else _step(session, value.step)
     if step == 0:
         raise session.fault(ShapeError, "a slice with step 0", "use a step other than 0")
 
@@ -161,9 +195,10 @@ def _slice(session: Session, value: slice, extent: Expr) -> tuple[Expr, Expr, in
         if given is None:
             return default
         expr = _size_expr(session, given)
-        if isinstance(expr, Constant) and expr.value < 0:
-            expr = apply("add", extent, expr)
-        return apply("max", low, apply("min", expr, high))
+        if isinstance(expr, Constant):
+            # As Python's slices: beyond all extents is beyond.
+            expr = integer(max(-_BEYOND, min(int(expr.value), _BEYOND)))
+        return apply("max", low, apply("min", _from_end(session, expr, extent), high))
 
     if step > 0:
         start = bound(value.start, integer(0), integer(0), extent)

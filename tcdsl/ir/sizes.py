@@ -10,6 +10,7 @@ microseconds. Only where something fails are messages made.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -102,6 +103,9 @@ class SizePlan:
         from_axes = {size.name: size.source for size in program.sizes if isinstance(size.source, AxisExtent)}
         self._assertions = [size_function(assertion.condition) for assertion in program.assertions]
         extents = {extent for tensor in (*program.inputs, *program.tensors) for extent in tensor.shape}
+        self._rank = max((len(tensor.shape) for tensor in program.tensors), default=0)
+        constants = (extent for tensor in program.tensors for extent in tensor.shape if isinstance(extent, Constant))
+        self._largest_constant = max((int(extent.value) for extent in constants), default=0)
         self._extents = [size_function(extent) for extent in extents if not _never_negative(extent, from_axes)]
         self._declared = [
             (position, axis, size_function(extent))
@@ -127,6 +131,10 @@ class SizePlan:
             fine = False
         if not fine:
             self._explain(shapes)
+        # Words of 64 bits hold whatever is made of sizes like these.
+        largest = max(map(abs, sizes.values()), default=0)
+        if max(largest, self._largest_constant) ** max(self._rank, 1) >= 2**56:
+            raise_diagnostics(self._overflows(sizes))
         return sizes
 
     def _rank_faults(self, shapes: Sequence[tuple[int, ...]]) -> list[Diagnostic]:
@@ -171,6 +179,23 @@ class SizePlan:
                 notes = (_declaration(tensor), _values(tensor, sizes))
                 faults.append(Diagnostic(ShapeError, fact, tensor.span, notes))
         raise_diagnostics(faults)
+
+    def _overflows(self, sizes: Sizes) -> list[Diagnostic]:
+        from tcdsl.ir.printer import format_expr
+
+        faults = []
+        for size in self.program.sizes:
+            value = sizes[size.name]
+            if not -(2**63) <= value < 2**63 and not isinstance(size.source, AxisExtent):
+                known = ", ".join(f"{used} = {sizes[used]}" for used in sorted(size_names(size.source)))
+                fact = f"the size {format_expr(size.source)} is {value}, which does not fit into 64 bits"
+                faults.append(Diagnostic(ShapeError, fact, notes=(known,)))
+        for tensor in self.program.tensors:
+            shape = _shape(tensor, sizes)
+            if math.prod(max(extent, 1) for extent in shape) * np.dtype(tensor.dtype).itemsize >= 2**63:
+                fact = f"{_label(tensor)} would have the shape {shape}, which is larger than an array can be"
+                faults.append(Diagnostic(ShapeError, fact, tensor.span, (_declaration(tensor), _values(tensor, sizes))))
+        return faults
 
     def _bound_with_faults(self, shapes: Sequence[tuple[int, ...]]) -> tuple[dict[str, int], list[Diagnostic]]:
         from tcdsl.ir.printer import format_expr

@@ -168,6 +168,50 @@ def test_slices_new_axes_and_dots_outside_statements_give_views() -> None:
     assert_gives(f, A, x, wanted=wanted)
 
 
+def test_bounds_of_slices_beyond_all_extents() -> None:
+    @op
+    def f(x):
+        return x[2**70 :], x[: 2**70], x[-(2**70) :], x[:: 2**70], x[:: -(2**70)], x[: -(2**70)]
+
+    wanted = (x[:0], x, x, x[:1], x[-1:], x[:0])
+    assert_gives(f, x, wanted=wanted)
+
+
+def test_the_negative_of_a_size_counts_from_the_end() -> None:
+    @op
+    def f(x, k):
+        K = k.shape[0]
+        return x[-K:], x[:-K], x[::-1][-2 * K :], x[-K - 1], x[1 : K - 1]
+
+    for K in (0, 1, 2, 5):
+        assert_gives(f, x, np.ones(K), wanted=(x[-K:], x[:-K], x[::-1][-2 * K :], x[-K - 1], x[1 : max(K - 1, 0)]))
+
+
+def test_the_step_of_a_slice_is_a_number() -> None:
+    @op
+    def by_size(x, k):
+        return x[:: k.shape[0]]
+
+    @op
+    def fractional(x):
+        return x[::1.5]
+
+    message = refusal(tc.DslSyntaxError, by_size, x, x)
+    assert "the step of a slice has to be a number while staging" in message
+    assert "write a statement: `y[i] = x[i * step]`" in message
+    assert "a float as an index" in refusal(tc.DslSyntaxError, fractional, x)
+
+
+def test_an_index_array_beside_numbers_and_slices_places_its_axes_as_numpy_does() -> None:
+    @op
+    def f(T, n):
+        return T[0, :, n], T[:, 0, n], T[0, ..., n], T[n, :, 1], T[0, n], T[:, n, 1], T[1, None, n], T[..., n]
+
+    T, n = np.arange(24.0).reshape(2, 3, 4), np.array([[1, 0, 1], [1, 1, 0]])
+    wanted = (T[0, :, n], T[:, 0, n], T[0, ..., n], T[n, :, 1], T[0, n], T[:, n, 1], T[1, None, n], T[..., n])
+    assert_gives(f, T, n, wanted=wanted)
+
+
 def test_slices_in_statements_say_what_to_write() -> None:
     @op
     def f(A):

@@ -181,6 +181,33 @@ def test_a_negative_extent_is_a_shape_error() -> None:
     assert "negative" in refusal(tc.ShapeError, inferred, np.ones(3), np.ones(5))
 
 
+def test_sizes_and_shapes_that_64_bits_do_not_hold_are_shape_errors() -> None:
+    @op
+    def outer(x):
+        y[i, j, k] = x[i] * x[j] * x[k]
+        return y
+
+    @op
+    def product(x):
+        N = x.shape[0]
+        M = N * N * N * N
+        y[i] = M * x[i], i < 1
+        return y
+
+    @op
+    def literal(x):
+        y = output(2**62)
+        y[i] = x[i]
+        return y
+
+    long = np.broadcast_to(1.0, 2**21)
+    for function, argument in ((outer, long), (literal, np.ones(3))):
+        with pytest.raises(tc.ShapeError, match=r"y would have the shape \(.*\), which is larger than an array can be"):
+            function(argument)
+    with pytest.raises(tc.ShapeError, match=rf"is {2**84}, which does not fit into 64 bits"):
+        product(long)
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (1, 1), (1, 0)])
 def test_zero_is_allowed_everywhere(shape: tuple[int, int]) -> None:
     B = np.arange(float(np.prod(shape))).reshape(shape) + 1

@@ -167,6 +167,27 @@ def test_in_values_the_index_variables_of_the_statement_come_first() -> None:
     assert_gives(f, x, wanted=(x * np.arange(4), 7 * x, x * np.arange(4), 10 * x))
 
 
+def test_in_values_enclosing_functions_come_before_the_module_and_that_before_builtins() -> None:
+    scale = 2.0
+    count = 4
+
+    def abs(v):
+        return v + 500
+
+    def half(n):
+        return n * 0.25
+
+    @op
+    def f(x):
+        y[i] = x[i] * scale
+        z[i] = half(x[i]) + abs(x[i])
+        w[i] = x[count * i]
+        v = scale * half(x) * count
+        return y, z, w, v
+
+    assert_gives(f, x, wanted=(2 * x, 1.25 * x + 500, x[:1], 2 * x))
+
+
 def test_functions_of_the_user_win_over_primitives() -> None:
     def relu(v):
         return v * 2

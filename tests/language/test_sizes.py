@@ -11,6 +11,7 @@ from tests.language.outcomes import assert_gives, refusal
 
 A = np.arange(6.0).reshape(2, 3)
 x = np.array([1.0, 2.0, 3.0])
+left_over = 3
 N = 77  # a number of the module, which annotations do not read
 
 
@@ -283,6 +284,20 @@ def test_extents_that_statements_leave_open_are_the_smallest_that_satisfy_all() 
     np.testing.assert_array_equal(beside(np.ones((2, 3)), b), [[1, 1, 1, 4, 4], [1, 1, 1, 5, 5]])
     tc.check_grads(concatenated, (a, b))
     tc.check_grads(convolved, (x, b))
+
+
+def test_open_extents_are_never_read_from_around_the_function() -> None:
+    extent = 2
+
+    @op
+    def copied(x):
+        y: real[left_over]
+        z = output(extent)
+        y[i] = x[i]
+        z[i] = x[i] * left_over
+        return y, z
+
+    assert_gives(copied, np.arange(4.0), wanted=(np.arange(4.0), [0, 4]))
 
 
 def test_an_open_extent_that_nothing_determines() -> None:

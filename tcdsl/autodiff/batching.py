@@ -5,7 +5,8 @@
     t_y[i] += A[i, k] * t_x[k]  for [i, k]: ...                      for one t_x
     t_y[i, b] += A[i, k] * t_x[k, b]  for [i, k, b]: ...             for as many as b has values
 
-There is no rule per operation: in index notation a batch is one more index.
+There is no rule per operation: in index notation a batch is one more index. A derivative rule of what depends on the
+inputs is batched likewise, as a program; what it returns for an argument without a batch is summed over the batch.
 """
 
 from __future__ import annotations
@@ -21,9 +22,21 @@ from tcdsl.autodiff.names import Names, names_of
 from tcdsl.autodiff.regions import box
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Expr, Let, Local, Read, transform, walk
-from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor, map_statement
+from tcdsl.ir.dtypes import compute_dtype, is_floating
+from tcdsl.ir.expressions import Boundary, Expr, Let, Local, Read, SizeValue, transform, walk
+from tcdsl.ir.program import (
+    Access,
+    AxisExtent,
+    DerivativeRule,
+    Fill,
+    Keep,
+    Neutral,
+    Program,
+    Size,
+    Statement,
+    Tensor,
+    map_statement,
+)
 
 __all__ = ["batched"]
 
@@ -36,7 +49,7 @@ def batched(
     """``program`` with axes of ``extents`` more on the inputs ``names``, and on everything that depends on them.
 
     ``outputs`` have the new axes, whether they depend on the inputs or not; no other output may depend on them. The new
-    axes come first, or last if they are ``trailing``. Derivative rules of what depends on the inputs are dropped.
+    axes come first, or last if they are ``trailing``.
     """
     if not extents:
         return program
@@ -50,14 +63,14 @@ def batched(
         tensors=tuple(work.tensors),
         statements=tuple(work.statements),
         outputs=tuple(renamed.get(name, name) for name in program.outputs),
-        rules=tuple(rule for rule in program.rules if not work.dependent.intersection(rule.named)),
+        rules=tuple(work.rule(rule) for rule in program.rules),
     )
 
 
 class _Batching:
     def __init__(self, program: Program, names: Sequence[str], extents: tuple[Expr, ...], trailing: bool) -> None:
         self.program = program
-        self.dependent = dependents(program, names)
+        self.dependent = _dependents(program, names)
         self.extents = extents
         self.trailing = trailing
         self.names = _all_names(program)
@@ -89,6 +102,32 @@ class _Batching:
             domain=self._domain(statement.domain),
         )
         self._append(statement, self.declared(tensor))
+
+    def rule(self, rule: DerivativeRule) -> DerivativeRule:
+        """The derivative rule of tensors that may have the new axes."""
+        if not self.dependent.intersection(rule.outputs):
+            return rule
+        program = rule.program
+        seeds = program.inputs[len(rule.named) :]
+        stand_ins = dict(zip(rule.named, (tensor.name for tensor in program.inputs), strict=False))
+        seeded, wanted = (rule.outputs, rule.arguments) if rule.mode == "pullback" else (rule.arguments, rule.outputs)
+        floating = [name for name in seeded if is_floating(self.program.tensor(name).dtype)]
+        names = [stand_ins[name] for name in dict.fromkeys(rule.named) if name in self.dependent]
+        names += [seed.name for name, seed in zip(floating, seeds, strict=True) if name in self.dependent]
+        # The new axes are sizes of the rule's program, those of the first input that has them.
+        first = next(tensor for tensor in program.inputs if tensor.name in names)
+        free = names_of(program)
+        axes = range(len(self.extents))
+        start = len(first.shape) if self.trailing else 0
+        sizes = tuple(Size(free.fresh("batch"), AxisExtent(first.name, start + k)) for k in axes)
+        extents = tuple(SizeValue(size.name) for size in sizes)
+        program = replace(program, sizes=(*program.sizes, *sizes))
+        made = batched(program, names, extents, list(dict.fromkeys(program.outputs)), trailing=self.trailing)
+        results = [name for name in wanted if is_floating(self.program.tensor(name).dtype)]
+        for name, result in zip(results, tuple(made.outputs), strict=True):
+            if name not in self.dependent:
+                made = _summed(made, result, len(extents), self.trailing)
+        return replace(rule, program=made)
 
     def repeat(self, name: str) -> str:
         """A tensor that does not depend on the inputs, repeated along the new axes."""
@@ -170,3 +209,32 @@ def _all_names(program: Program) -> Names:
             if isinstance(node, Local | Let):
                 names.fresh(node.name)
     return names
+
+
+def _dependents(program: Program, names: Sequence[str]) -> set[str]:
+    # Where an argument of a derivative rule has the new axes all its outputs have them: their cotangents come together.
+    found = dependents(program, names)
+    while True:
+        more = {name for rule in program.rules if found.intersection(rule.named) for name in rule.outputs} - found
+        if not more:
+            return found
+        found |= more | dependents(program, sorted(more))
+
+
+def _summed(program: Program, name: str, count: int, trailing: bool) -> Program:
+    """``program`` with the output ``name`` summed over its first, or last, ``count`` axes."""
+    tensor = program.tensor(name)
+    free = names_of(program)
+    variables = tuple(free.fresh(f"z{k}") for k in range(len(tensor.shape)))
+    rank = len(tensor.shape)
+    kept = slice(0, rank - count) if trailing else slice(count, rank)
+    made = Tensor(free.fresh(name), tensor.dtype, tensor.shape[kept], tensor.label)
+    value = Read(name, tuple(map(index, variables)), (Boundary.SKIP,) * rank, compute_dtype(tensor.dtype))
+    target = Access(made.name, tuple(map(index, variables[kept])))
+    statement = Statement(target, "add", Neutral(), value, Domain.from_set(box(variables, tensor.shape)))
+    return replace(
+        program,
+        tensors=(*program.tensors, made),
+        statements=(*program.statements, statement),
+        outputs=tuple(made.name if output == name else output for output in program.outputs),
+    )

@@ -15,6 +15,7 @@ from tcdsl.autodiff.adjoint import adjoint
 from tcdsl.autodiff.batching import batched
 from tcdsl.autodiff.derivative import Derivative, check_inputs, chosen_outputs
 from tcdsl.autodiff.forward import tangent
+from tcdsl.autodiff.linearization import dependents
 from tcdsl.autodiff.names import names_of
 from tcdsl.autodiff.regions import box
 from tcdsl.autodiff.renaming import with_tensors_renamed
@@ -105,6 +106,11 @@ def _with_unit_seeds(derivative: Program, outputs: Sequence[str], trailing: bool
     target = Access(seed.name, tuple(map(index, (*cells, *cells))))
     one = constant(1, compute_dtype(seed.dtype))
     ones = Statement(target, "assign", Neutral(), one, Domain.from_set(box(cells, extents)))
+    dependent = dependents(result, [seed.name])
+    if any(dependent.intersection(rule.outputs) for rule in result.rules):
+        # What a derivative rule stands for is not looked into, so the seed is an array like any other.
+        inputs = result.inputs[:-1]
+        return replace(result, inputs=inputs, tensors=(seed, *result.tensors), statements=(ones, *result.statements))
     return with_sparse_seed(result, seed, [ones])
 
 

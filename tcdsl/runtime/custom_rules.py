@@ -150,7 +150,7 @@ def _arranged(
     """``rule`` with its program's inputs in order, and what they stand for named."""
     program = rule.program
     read = {name for statement in program.statements for name in tensors_read(statement)}
-    read.update(name for inner in program.rules for name in inner.named)
+    read.update(name for inner in program.rules for name in inner.named if name not in inner.extents)
     others = [tensor for tensor in program.inputs if tensor.name not in stand_ins]
     constants = [tensor for tensor in others if tensor.name in read]
     extents = [tensor for tensor in others if tensor.name not in read]

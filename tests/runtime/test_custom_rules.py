@@ -295,3 +295,35 @@ def test_rules_are_part_of_the_program():
     assert "= min(max(" in clipped.explain("grad", X, bound=1.0)
     assert clipped(np.array([3, 4]), bound=1.0).tolist() == [3, 4]
     assert "pullback" not in clipped.explain("ir", np.array([3, 4]), bound=1.0)
+
+
+@op
+def weighted(d, x):
+    return d * x
+
+
+@weighted.defvjp
+def weighted_pullback(d, x, y, d_y):
+    return d_y * x, 10.0 * d_y * d
+
+
+@op
+def squares(x):
+    return x * x
+
+
+@squares.defvjp
+def squares_pullback(x, y, d_y):
+    return 2.0 * weighted(d_y, x)
+
+
+def test_rules_hold_for_all_directions_of_a_jacobian():
+    jacobian = tc.jacobian(squares, mode="reverse")
+    np.testing.assert_allclose(jacobian(X), np.diag(2 * X))
+    # The Jacobian is 2 d x in a function with a rule that says 20 d for its derivative by x.
+    weights = np.arange(9.0).reshape(3, 3)
+    np.testing.assert_allclose(tc.grad(lambda x: (jacobian(x) * weights).sum())(X), 20 * np.diag(weights))
+    expected = np.zeros((3, 3, 3))
+    expected[range(3), range(3), range(3)] = 20.0
+    np.testing.assert_allclose(tc.jacobian(jacobian, mode="forward")(X), expected)
+    np.testing.assert_allclose(tc.jacobian(jacobian, mode="reverse")(X), expected)

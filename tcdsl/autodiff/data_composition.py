@@ -1,7 +1,7 @@
 """Sparse tensors read at positions that are data: ``t_y[n, b] += t_x[ids[n], b]`` where ``t_x[z, z] = 1``.
 
-isl cannot invert an index that is data, but a diagonal says by itself where its cells are: the read finds 1 where
-``b = ids[n]``, so the statement becomes a scatter, ``t_y[n, ids[n]] += 1``.
+isl can invert neither an index that is data nor ``i*P + p`` with a size P, but a diagonal says by itself where its cells
+are: the read finds 1 where ``b = ids[n]``, so the statement becomes a scatter, ``t_y[n, ids[n]] += 1``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from tcdsl.autodiff.regions import box
 from tcdsl.autodiff.writes import both
 from tcdsl.ir.build import apply
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index, substitute
+from tcdsl.ir.expressions import Expr, IndexValue, index_variables, substitute
 from tcdsl.ir.program import Access, Neutral, Statement
-from tcdsl.shapes.affine import function_of
+from tcdsl.shapes.affine import NotAffine, function_of
 from tcdsl.shapes.spaces import dimension_names
 
 __all__ = ["composed_with_data"]
@@ -49,12 +49,11 @@ def composed_with_data(
     fixed = index_variables(factor).union(*map(index_variables, (condition,) if condition is not None else ()))
     for name, found in axes.items():
         positions = [position for position, _ in found]
-        # An index that is data comes first: variables that meet it take its value.
-        positions.sort(key=is_affine_index)
-        first, *others = positions
+        # An index that isl cannot speak of comes first: variables that meet it take its value.
+        first, *others = sorted(positions, key=lambda position: _is_affine(position, points))
         values[IndexValue(name)] = first
         for other in others:
-            if is_affine_index(first):
+            if _is_affine(first, points):
                 points = points.intersect(function_of(first, points).eq_set(function_of(other, points)))
             elif isinstance(other, IndexValue) and other not in moved and _is_free(other.name, points, fixed, found):
                 moved[other] = first
@@ -66,6 +65,14 @@ def composed_with_data(
         value = apply("neg", value)
     place_of = Access(target.tensor, tuple(substitute(axis, moved) for axis in target.indices), target.span)
     return Statement(place_of, "add", Neutral(), value, Domain.from_set(points), condition)
+
+
+def _is_affine(position: Expr, points: isl.Set) -> bool:
+    try:
+        function_of(position, points)
+    except NotAffine:
+        return False
+    return True
 
 
 def _is_free(name: str, points: isl.Set, fixed: frozenset[str], found: Sequence[tuple[Expr, Expr]]) -> bool:

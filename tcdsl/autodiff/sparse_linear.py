@@ -23,7 +23,7 @@ from tcdsl.autodiff.renaming import statement_with_tensors_renamed
 from tcdsl.autodiff.scalar import Guarded, Partial, conjunction, partials
 from tcdsl.autodiff.simplify import simplified_statement
 from tcdsl.autodiff.tape import Tape
-from tcdsl.autodiff.writes import affine_target, both, cell_map
+from tcdsl.autodiff.writes import affine_target, both, cell_map, read_cell
 from tcdsl.ir.build import apply, cast, constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
@@ -76,6 +76,8 @@ class _SparseLinear:
         self._contributions.sparse[seed.name] = writers
         # What the dependent tensors are called now; None for those that are zero.
         self._current: dict[str, str | None] = {seed.name: seed.name}
+        # What is no result of its own: what the program was given, and results already.
+        self._taken = {tensor.name for tensor in program.inputs}
 
     @property
     def statements(self) -> list[Statement]:
@@ -102,18 +104,19 @@ class _SparseLinear:
             self._current[name] = self._contributions.total(name, name)
 
     def result(self, name: str) -> str:
-        """What an output is called now; zeros are made for one that has become zero."""
-        if name not in self._dependent:
-            return name
-        current = self._current[name]
-        if current is None:
-            declared = self._work.tensor(name)
-            current = self._work.declare(name, declared.dtype, declared.shape)
-            cells = self._work.cell_variables(len(declared.shape))
-            target = Access(current, tuple(map(index, cells)))
-            zero = constant(0, compute_dtype(declared.dtype))
-            self._work.append(Statement(target, "assign", Neutral(), zero, Domain.from_set(box(cells, declared.shape))))
-        return current
+        """What an output is called now; made now if it is zeros, has another type, or is another tensor's own."""
+        current = self._current[name] if name in self._dependent else name
+        declared = self._work.tensor(name)
+        if current is not None and current not in self._taken and self._work.tensor(current).dtype == declared.dtype:
+            self._taken.add(current)
+            return current
+        made = self._work.declare(name, declared.dtype, declared.shape)
+        cells = self._work.cell_variables(len(declared.shape))
+        dtype = compute_dtype(declared.dtype)
+        value: Expr = constant(0, dtype) if current is None else read_cell(self._work.tensor(current), cells, dtype)
+        target = Access(made, tuple(map(index, cells)))
+        self._work.append(Statement(target, "assign", Neutral(), value, Domain.from_set(box(cells, declared.shape))))
+        return made
 
     # -- parts of a statement --------------------------------------------------------------------------------
 

@@ -14,15 +14,17 @@ class Names:
 
     def __init__(self, used: Iterable[str] = ()) -> None:
         self._used = set(used)
+        self._numbers: dict[str, int] = {}
 
     def fresh(self, hint: str) -> str:
-        """``hint``, or ``hint`` with the smallest number that makes it new; the result counts as used."""
+        """``hint``, or ``hint`` with the next number that makes it new; the result counts as used."""
         name = hint
-        number = 2
+        number = self._numbers.get(hint, 2)
         while name in self._used:
             name = f"{hint}_{number}"
             number += 1
         self._used.add(name)
+        self._numbers[hint] = number
         return name
 
     def __contains__(self, name: str) -> bool:

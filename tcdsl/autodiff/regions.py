@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import islpy as isl
 
@@ -23,7 +24,7 @@ from tcdsl.ir.expressions import (
     index_variables,
     is_affine_index,
 )
-from tcdsl.ir.program import AxisExtent, Program
+from tcdsl.ir.program import Assertion, AxisExtent, Program, Size
 from tcdsl.shapes.affine import NotAffine, condition_set, function_of, universe
 from tcdsl.shapes.linear import normalized
 
@@ -41,14 +42,19 @@ class Place:
 
 def size_context(program: Program) -> isl.Set:
     """What is known about the sizes of a program: extents are not negative, definitions and assertions hold."""
-    known = universe((), [size.name for size in program.sizes])
-    for size in program.sizes:
+    return _size_context(program.sizes, program.assertions)
+
+
+@lru_cache(maxsize=256)
+def _size_context(sizes: tuple[Size, ...], assertions: tuple[Assertion, ...]) -> isl.Set:
+    known = universe((), [size.name for size in sizes])
+    for size in sizes:
         if isinstance(size.source, AxisExtent):
             fact = apply("ge", SizeValue(size.name), integer(0))
         else:
             fact = apply("eq", SizeValue(size.name), size.source)
         known = _knowing(known, fact)
-    for assertion in program.assertions:
+    for assertion in assertions:
         known = _knowing(known, assertion.condition)
     return known.params()
 

@@ -20,6 +20,8 @@ from tcdsl.autodiff.reuse import with_values_reused
 from tcdsl.autodiff.sealing import simplified_around_rules
 from tcdsl.autodiff.sparse_reads import with_thin_reads_composed
 from tcdsl.autodiff.tape import shared
+from tcdsl.autodiff.uniform_sums import without_uniform_sums
+from tcdsl.autodiff.unions import with_stores_united
 from tcdsl.ir.build import truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply
@@ -57,6 +59,7 @@ def _simplified(program: Program) -> Program:
         program = with_constants_propagated(program)
         program = without_copies(program)
         program = with_thin_reads_composed(with_sparse_tensors_compacted(program))
+        program = with_stores_united(program)
         program = with_values_reused(without_dead_statements(program))
         if program == before:
             break
@@ -78,7 +81,7 @@ def simplified_statement(statement: Statement) -> Statement:
         start = Fill(shared(start.value))
     value = shared(statement.value)
     statement = replace(statement, condition=condition, domain=domain, value=value, start=start)
-    return _with_sign_in_accumulator(_tightened(statement))
+    return _with_sign_in_accumulator(without_uniform_sums(_tightened(statement)))
 
 
 _OPPOSITE = {"add": "subtract", "subtract": "add"}

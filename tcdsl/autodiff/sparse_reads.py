@@ -35,10 +35,14 @@ def with_thin_reads_composed(program: Program) -> Program:
     makers = {statement.target.tensor: statement for statement in program.statements}
     results = {*program.outputs, *(new for _, new in program.updates)}
     thin = _read_thinly(program)
+    read = {each.tensor for statement in program.statements for each in reads(statement.value)}
     chains = {
         name: chain
         for name in makers
-        if name not in results and (chain := _chain(program, makers, name, name in thin)) is not None
+        if name in read
+        and name not in results
+        and (chain := _chain(program, makers, name, name in thin)) is not None
+        and (name in thin or not _covers(program, chain))
     }
     if not chains:
         return program
@@ -103,8 +107,6 @@ def _chain(
             case Fill(value=value) if not isinstance(value, Constant):
                 return None
             case _:
-                if not read_thinly and _covers(program, chain):
-                    return None
                 return tuple(reversed(chain))
 
 

@@ -195,13 +195,14 @@ class Program:
     updates: tuple[tuple[str, str], ...] = ()
     assertions: tuple[Assertion, ...] = ()
     rules: tuple[DerivativeRule, ...] = ()
+    # Programs of a thousand statements look up each of a thousand tensors.
+    _declared: dict[str, Tensor] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def tensor(self, name: str) -> Tensor:
         """The declaration of an input or a statement's tensor. ``KeyError`` if there is none."""
-        for tensor in (*self.inputs, *self.tensors):
-            if tensor.name == name:
-                return tensor
-        raise KeyError(name)
+        if not self._declared:
+            self._declared.update((tensor.name, tensor) for tensor in reversed((*self.inputs, *self.tensors)))
+        return self._declared[name]
 
     @property
     def ruled(self) -> dict[str, DerivativeRule]:

@@ -7,7 +7,7 @@ that both touch, and it leaves contractions alone, which have kernels of their o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import islpy as isl
@@ -38,14 +38,15 @@ class Group:
 def merge(plans: list[Plan], memory: Memory, context: isl.Set, names: Names) -> list[Group]:
     """Groups in an order that respects what depends on what."""
     groups: list[Group] = []
+    touched = _Touched(memory)
     for plan in plans:
         for back in range(min(len(groups), _REACH)):
             position = len(groups) - 1 - back
-            joined = _joined(groups[position], plan, memory, context, names)
+            joined = _joined(groups[position], plan, touched, context, names)
             if joined is not None:
                 groups[position] = joined
                 break
-            if any(_conflict(other, plan, memory) for other in groups[position].plans):
+            if any(touched.conflict(other, plan) for other in groups[position].plans):
                 groups.append(Group((plan,), _depth(plan)))
                 break
         else:
@@ -88,28 +89,67 @@ def _scalar_code(plan: Plan) -> bool:
     return plan.plain and not plan.outer and not plan.inner
 
 
-def _joined(group: Group, plan: Plan, memory: Memory, context: isl.Set, names: Names) -> Group | None:
+@dataclass(frozen=True, slots=True)
+class _Touches:
+    """What the statement of a plan touches: by memory, the cells and whether it writes them."""
+
+    plan: Plan
+    cells: Mapping[str, tuple[tuple[Access, bool], ...]]
+    indexed: frozenset[str]
+    mergeable: bool
+
+
+class _Touched:
+    """The `_Touches` of plans, found once: every plan is compared with many others."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._found: dict[int, _Touches] = {}
+
+    def of(self, plan: Plan) -> _Touches:
+        known = self._found.get(id(plan))
+        if known is None:
+            cells: dict[str, list[tuple[Access, bool]]] = {}
+            for access, writes in _accesses(plan.statement):
+                cells.setdefault(self._memory.of[access.tensor], []).append((access, writes))
+            indexed = frozenset(name for name, found in cells.items() if any(access.indices for access, _ in found))
+            mergeable = plan.plain and not plan.statement.unique and not is_contraction(plan)
+            # The plan is kept, so that no other object gets its number.
+            known = _Touches(plan, {name: tuple(found) for name, found in cells.items()}, indexed, mergeable)
+            self._found[id(plan)] = known
+        return known
+
+    def ordered(self, first: Plan, second: Plan) -> Iterator[tuple[Access, Access]]:
+        """Cells of one memory that the one statement writes and the other one touches."""
+        mine, its = self.of(first).cells, self.of(second).cells
+        for name in mine.keys() & its.keys():
+            for one, writes in mine[name]:
+                for other, overwrites in its[name]:
+                    if writes or overwrites:
+                        yield one, other
+
+    def conflict(self, first: Plan, second: Plan) -> bool:
+        """Whether the order of two statements matters."""
+        return any(True for _ in self.ordered(first, second))
+
+
+def _joined(group: Group, plan: Plan, touched: _Touched, context: isl.Set, names: Names) -> Group | None:
     if _scalar_code(plan) and all(_scalar_code(other) for other in group.plans):
         return Group((*group.plans, plan), 0)
-    if not plan.plain or plan.statement.unique or is_contraction(plan) or not _related(group, plan, memory):
+    if not touched.of(plan).mergeable or not _related(group, plan, touched):
         return None
     for depth in range(min(group.depth, _depth(plan)), 0, -1):
         if _same_extents(group, plan, depth, context) and all(
-            _aligned(other, plan, depth, memory) for other in group.plans
+            _aligned(other, plan, depth, touched) for other in group.plans
         ):
             return Group((*group.plans, _with_variables(plan, group.plans[0].outer[:depth], names)), depth)
     return None
 
 
-def _related(group: Group, plan: Plan, memory: Memory) -> bool:
-    if any(is_contraction(other) or not other.plain or other.statement.unique for other in group.plans):
-        return False
-    touched = {memory.of[access.tensor] for access, _ in _accesses(plan.statement)}
-    return any(
-        memory.of[access.tensor] in touched and access.indices
-        for other in group.plans
-        for access, _ in _accesses(other.statement)
-    )
+def _related(group: Group, plan: Plan, touched: _Touched) -> bool:
+    others = [touched.of(other) for other in group.plans]
+    mine = touched.of(plan).cells.keys()
+    return all(other.mergeable for other in others) and any(not mine.isdisjoint(other.indexed) for other in others)
 
 
 def _accesses(statement: Statement) -> Iterator[tuple[Access, bool]]:
@@ -119,15 +159,6 @@ def _accesses(statement: Statement) -> Iterator[tuple[Access, bool]]:
         yield Access(statement.start.tensor, statement.target.indices), False
     for read in statement_reads(statement):
         yield Access(read.tensor, read.indices), False
-
-
-def _conflict(first: Plan, second: Plan, memory: Memory) -> bool:
-    # Whether the order of two statements matters.
-    return any(
-        memory.of[one.tensor] == memory.of[other.tensor] and (writes or overwrites)
-        for one, writes in _accesses(first.statement)
-        for other, overwrites in _accesses(second.statement)
-    )
 
 
 def _same_extents(group: Group, plan: Plan, depth: int, context: isl.Set) -> bool:
@@ -148,22 +179,17 @@ def same_size(left: Expr, right: Expr, context: isl.Set) -> bool:
         return False
 
 
-def _aligned(first: Plan, second: Plan, depth: int, memory: Memory) -> bool:
+def _aligned(first: Plan, second: Plan, depth: int, touched: _Touched) -> bool:
     # Of memory that one of the two writes, both must touch the cells of one iteration of the shared loops.
-    for one, writes in _accesses(first.statement):
-        for other, overwrites in _accesses(second.statement):
-            if memory.of[one.tensor] != memory.of[other.tensor] or not (writes or overwrites):
-                continue
-            if not all(
-                any(
-                    _is_variable(first, one.indices[axis], first.outer[level])
-                    and _is_variable(second, other.indices[axis], second.outer[level])
-                    for axis in range(len(one.indices))
-                )
-                for level in range(depth)
-            ):
-                return False
-    return True
+    return all(
+        any(
+            _is_variable(first, one.indices[axis], first.outer[level])
+            and _is_variable(second, other.indices[axis], second.outer[level])
+            for axis in range(len(one.indices))
+        )
+        for one, other in touched.ordered(first, second)
+        for level in range(depth)
+    )
 
 
 def _is_variable(plan: Plan, expr: Expr, name: str) -> bool:

@@ -120,3 +120,86 @@ def test_a_sign_goes_into_the_accumulator() -> None:
     assert "y[()] -= x[i] * x[i]" in format_program(simplify(made))
     made = program("x: float64[N]", "y: float64", "y[()] -= -(x[i] * x[i]) for [i]: 0 <= i < N")
     assert "y[()] += x[i] * x[i]" in format_program(simplify(made))
+
+
+def test_sums_that_only_count_become_products() -> None:
+    made = program(
+        "x: float64[N]; w: float64[K]", "y: float64[N]", "y[i] += x[i] for [i, k]: 0 <= i < N and 0 <= k < K"
+    )
+    assert "y[i] = float64(K) * x[i]  for [i]: K > 0 and 0 <= i < N" in format_program(simplify(made))
+    for size in (0, 1, 3):
+        for x in ([1.0, -0.0], [np.inf, np.nan]):
+            found = values(simplify(made), x, np.ones(size))[0]
+            np.testing.assert_array_equal(found, values(made, x, np.ones(size))[0])
+
+
+COUNTED = {
+    # the number of points depends on the others
+    "y[i] -= x[i] for [i, k]: 0 <= i < N and i <= k < N": "y[i] = -(float64(N - i) * x[i])  for [i]: 0 <= i < N",
+    "y[i] += x[i] for [i, k, l]: 0 <= i < N and 0 <= k < N and 0 <= l < 3": "y[i] = 3.0 * x[i] * float64(N)",
+    # points at which the term is used, or tested, or not in one stretch
+    "y[i] += x[k] for [i, k]: 0 <= i < N and 0 <= k < N": "y[i] += x[k]",
+    "y[i] += x[i] for [i, k]: 0 <= i < N and 0 <= k < N if x[k] > 0.0": "y[i] += x[i]",
+    "y[i] += x[i] for [i, k]: 0 <= i < N and 0 <= k < N and k % 2 = 0": "y[i] += x[i]",
+    "y[i] += x[i] for [i, k]: 0 <= i < N and 0 <= k < N and (k < 2 or k > 4)": "y[i] += x[i]",
+    "y[i] *= x[i] for [i, k]: 0 <= i < N and 0 <= k < 3": "y[i] *= x[i]",
+}
+
+
+@pytest.mark.parametrize(("body", "wanted"), COUNTED.items())
+def test_what_counts(body: str, wanted: str) -> None:
+    made = program("x: float64[N]", "y: float64[N]", body)
+    short = simplify(made)
+    assert wanted in format_program(short)
+    for size in (0, 1, 2, 5, 6):
+        x = np.random.default_rng(size).normal(size=size)
+        np.testing.assert_allclose(values(short, x)[0], values(made, x)[0], rtol=1e-14)
+
+
+def chain(*stores: str) -> Program:
+    """Stores into d, one after the other."""
+    names = [f"d{k}" for k in range(len(stores))]
+    lines = []
+    for k, store in enumerate(stores):
+        value, points = store.split(" for ")
+        start = "" if k == 0 else f" from {names[k - 1]}"
+        lines.append(f"{names[k]}{value}{start} for {points}")
+    tensors = "; ".join(f"{name}: float64[N]" for name in names)
+    return program("g: float64; x: float64[N]", tensors, "\n".join(lines), names[-1])
+
+
+UNITED = {
+    ("[0] = g for []: N > 4", "[1] += g for []: N > 4", "[2] += g for []: N > 4"): 1,
+    ("[2] += g for []: N > 4", "[1] += g for []: N > 4", "[3] += g for []: N > 4"): 1,
+    ("[0] = g for []: N > 4", "[2] += g for []: N > 4", "[3] += g for []: N > 4"): 2,
+    ("[i] = x[i] for [i]: 0 <= i < 3 and i < N", "[i] += x[i] for [i]: 3 <= i < N"): 1,
+    ("[i] = x[i] for [i]: 0 <= i < 3 and i < N - 1", "[i - 1] += x[i - 1] for [i]: 4 <= i < N"): 1,
+    # other values, other signs, the same cells
+    ("[0] = g for []: N > 4", "[1] += 2.0 * g for []: N > 4"): 2,
+    ("[0] += g for []: N > 4", "[1] -= g for []: N > 4"): 2,
+    ("[0] = g for []: N > 4", "[0] += g for []: N > 4"): 2,
+    ("[i] = x[i] for [i]: 0 <= i < 3 and i < N", "[i] += x[i - 1] for [i]: 3 <= i < N"): 2,
+    # a later store wins
+    ("[0] = g for []: N > 4", "[1] = g for []: N > 4"): 2,
+    ("[1] += x[1] for []: N > 4", "[1] = g for []: N > 4", "[2] += g for []: N > 4"): 3,
+}
+
+
+@pytest.mark.parametrize(("stores", "count"), UNITED.items())
+def test_stores_into_neighbours_are_united(stores: tuple[str, ...], count: int) -> None:
+    made = chain(*stores)
+    short = simplify(made)
+    assert len(short.statements) == count
+    assert simplify(short) == short
+    for size in (3, 5, 6):
+        x = np.random.default_rng(size).normal(size=size)
+        np.testing.assert_array_equal(values(short, 2.5, x)[0], values(made, 2.5, x)[0])
+
+
+def test_versions_that_are_read_stay() -> None:
+    body = "d0[0] = g for []: N > 4\nd1[1] += g from d0 for []: N > 4"
+    made = program("g: float64; x: float64[N]", "d0: float64[N]; d1: float64[N]", body, "d0, d1")
+    short = simplify(made)
+    assert len(short.statements) == 2
+    for before, after in zip(values(made, 2.0, np.ones(5)), values(short, 2.0, np.ones(5)), strict=True):
+        np.testing.assert_array_equal(after, before)

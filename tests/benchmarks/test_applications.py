@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 import tcdsl as tc
-from benchmarks.applications import bodies, deconvolution, springs
+from benchmarks.applications import bodies, deconvolution, deformation, springs
 from benchmarks.applications.presentation import Outcome, silent, write_picture
 
 
@@ -91,6 +93,48 @@ def test_both_schemes_keep_energy_and_momentum_to_their_order():
     assert drift[bodies.leapfrog, 1] > 2.5 * drift[bodies.leapfrog, 2]
     assert drift[bodies.hermite, 1] > 8 * drift[bodies.hermite, 2]
     assert drift[bodies.hermite, 1] < drift[bodies.leapfrog, 1] / 10
+
+
+def test_handles_that_turn_together_turn_everything():
+    rest = deformation.at_rest(6, 7)
+    turn, shift = 0.5, np.array([3.0, -2.0])
+    rotation = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
+    turned = rest[:, :, :2] @ rotation + shift
+    weight = np.zeros((6, 7))
+    weight[[0, 3, 5], [0, 6, 2]] = 2.0
+    found = deformation.deform(rest, turned, weight, steps=20, iterations=400)
+    assert found.energies[-1] < 1e-15
+    np.testing.assert_allclose(found.state[:, :, :2], turned, atol=1e-6)
+    np.testing.assert_allclose(found.state[:, :, 2], turn, atol=1e-6)
+    np.testing.assert_allclose(deformation.areas(found.state), 1, atol=1e-6)
+
+
+def test_bending_ends_where_no_direction_lessens_the_energy():
+    state, (target, weight) = deformation.at_rest(8, 9), deformation.bend(8, 9, 0.3)
+    found = deformation.deform(state, target, weight, steps=30, iterations=400)
+    assert all(after < before for before, after in itertools.pairwise(found.energies))
+
+    def energy(state):
+        return 0.5 * np.sum(deformation.rigidity(state, target, weight) ** 2)
+
+    assert energy(found.state) == pytest.approx(found.energies[-1])
+    generator = np.random.default_rng(0)
+    for _ in range(5):
+        direction = generator.standard_normal(state.shape)
+        slope = (energy(found.state + 1e-4 * direction) - energy(found.state - 1e-4 * direction)) / 2e-4
+        assert abs(slope) < 1e-3 * np.sqrt(found.energies[-1])
+    assert 0.5 < deformation.areas(found.state).min() < 1 < deformation.areas(found.state).max() < 1.5
+
+
+def test_an_edge_turned_with_its_node_costs_nothing():
+    # Residuals of hand-placed nodes: (0, 0), a step right of length 2, a step down turned by a quarter.
+    state = np.array([[[0.0, 0.0, 0.0], [2.0, 0.0, 0.0]], [[-1.0, 0.0, np.pi / 2], [0.0, 5.0, 0.0]]])
+    found = deformation.rigidity(state, np.ones((2, 2, 2)), np.array([[0.0, 3.0], [0.0, 0.0]]))
+    np.testing.assert_allclose(found[0, 0], [[1, 0], [0, 0]])  # the right neighbour is one too far
+    np.testing.assert_allclose(found[1, 0], [[0, 0], [-1, 0]])
+    np.testing.assert_allclose(found[2, 0, 0], [-1, -1])  # (-1, 0) instead of (0, 1)
+    np.testing.assert_allclose(found[3, 1, 0], [0, 0], atol=1e-15)  # from there, a quarter turn makes up (1, 0)
+    np.testing.assert_allclose(found[4], [[[0, 0], [3, -3]], [[0, 0], [0, 0]]])
 
 
 def test_pictures(tmp_path):

@@ -177,15 +177,18 @@ def test_in_values_enclosing_functions_come_before_the_module_and_that_before_bu
     def half(n):
         return n * 0.25
 
+    def softplus(v):
+        return v + 3
+
     @op
     def f(x):
         y[i] = x[i] * scale
         z[i] = half(x[i]) + abs(x[i])
         w[i] = x[count * i]
-        v = scale * half(x) * count
+        v = scale * half(x) * count + softplus(x)
         return y, z, w, v
 
-    assert_gives(f, x, wanted=(2 * x, 1.25 * x + 500, x[:1], 2 * x))
+    assert_gives(f, x, wanted=(2 * x, 1.25 * x + 500, x[:1], 3 * x + 3))
 
 
 def test_functions_of_the_user_win_over_primitives() -> None:

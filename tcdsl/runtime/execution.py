@@ -71,14 +71,16 @@ class Executable:
     def _compile(self, contiguous: tuple[bool, ...], current: Settings) -> CompiledKernel:
         from tcdsl.codegen import CodegenOptions, compile_kernel
 
+        kernel = self.kernel(current.optimize)
         if "ir" in current.check:
             from tcdsl.ir.verifier import verify
 
             verify(self.program)
+            verify(kernel.program)
         cache_dir = Path(current.cache_dir) if current.cache_dir else None
         options = CodegenOptions(cache_dir=cache_dir, debug="bounds" in current.check)
         watch = Stopwatch()
-        compiled = compile_kernel(self.kernel(current.optimize), contiguous=contiguous, options=options)
+        compiled = compile_kernel(kernel, contiguous=contiguous, options=options)
         if current.debug:
             show_compilation(self.program.name, compiled, watch)
         return compiled
@@ -120,12 +122,14 @@ class Executable:
         if watch is not None:
             show_run(self.program.name, arrays, watch)
         if "nan" in current.check:
-            _search_nan(self.program, results)
+            _search_nan(self.program, arrays, results)
         return results
 
 
-def _search_nan(program: Program, results: Sequence[np.ndarray]) -> None:
-    for name, array in zip(program.outputs, results, strict=True):
+def _search_nan(program: Program, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+    given = {tensor.name: array for tensor, array in zip(program.inputs, arrays, strict=True)}
+    changed = [(name, given[name]) for name, _ in program.updates]
+    for name, array in (*zip(program.outputs, results, strict=True), *changed):
         if is_floating(str(array.dtype)) and np.isnan(array).any():
             position = tuple(int(k) for k in np.argwhere(np.isnan(array))[0])
             label = program.tensor(name).label or name

@@ -6,11 +6,13 @@ import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcdsl.config import settings
 from tcdsl.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from tcdsl.codegen import CompiledKernel
     from tcdsl.ir.program import Program
     from tcdsl.runtime.arguments import Call
     from tcdsl.runtime.entries import Entry
@@ -51,12 +53,20 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
     if stage == "loops":
         return Explanation(_loops(entry, arrays))
     if stage == "python":
-        contiguous = tuple(True for _ in program.inputs)
-        existing = list(entry.executable._compiled.values())
-        return Explanation((existing[-1] if existing else entry.executable.compiled(contiguous)).source)
+        return Explanation(_module(entry, arrays).source)
     if stage == "cost":
         return Explanation(_cost(function, entry, arrays))
     return _gradient(program, entry.differentiable)
+
+
+def _module(entry: Entry, arrays: Sequence[np.ndarray] | None) -> CompiledKernel:
+    # Given arguments, the file that runs for their layout; else the last one that ran, if any has.
+    existing = list(entry.executable._compiled.values())
+    if arrays is None and existing:
+        return existing[-1]
+    inputs = entry.executable.program.inputs
+    layout = [True] * len(inputs) if arrays is None else [array.flags.c_contiguous for array in arrays]
+    return entry.executable.compiled(tuple(layout))
 
 
 def _loops(entry: Entry, arrays: Sequence[np.ndarray] | None) -> str:
@@ -64,7 +74,7 @@ def _loops(entry: Entry, arrays: Sequence[np.ndarray] | None) -> str:
     from tcdsl.lowering.liveness import peak_bytes
     from tcdsl.lowering.printer import format_kernel
 
-    kernel = entry.executable.kernel()
+    kernel = entry.executable.kernel(settings().optimize)
     text = format_kernel(kernel)
     if arrays is None:
         return text
@@ -90,10 +100,9 @@ def _gradient(program: Program, wrt: Sequence[str]) -> Explanation:
 
 
 def _last_entry(function: Any, staging: StagedFunction) -> Entry:
-    entries = [entry for found in staging._entries.values() for entry in found]
-    if not entries:
+    if staging.latest is None:
         raise ConfigurationError(
             f"`{function.__name__}` has not been staged yet: call it first, or give explain() sample arguments, "
             f'as in `{function.__name__}.explain("ir", x)`'
         )
-    return entries[-1]
+    return staging.latest

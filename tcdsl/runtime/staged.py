@@ -73,6 +73,8 @@ class StagedFunction(ABC):
         self._entries: dict[tuple[Any, ...], list[Entry]] = {}
         self._misses = 0
         self.repeated: RepeatedCall | None = None
+        #: The entry that was staged last.
+        self.latest: Entry | None = None
         self._lock = threading.RLock()
 
     @abstractmethod
@@ -99,6 +101,7 @@ class StagedFunction(ABC):
             self._misses += 1
             made = self._stage(call)
             self._entries.setdefault(call.key, []).insert(0, made)
+            self.latest = made
         arrays = made.arrays(call, seeds)
         if arrays is None:
             raise RuntimeError(f"the program staged for {self.title} does not serve the call that it was staged for")
@@ -207,7 +210,7 @@ class StagedFunction(ABC):
         """Forget all staged programs and loaded kernels (the cache directory stays)."""
         self._entries.clear()
         self._misses = 0
-        self.repeated = None
+        self.repeated = self.latest = None
 
 
 def _printable(key: tuple[Any, ...], entry: Entry) -> str:

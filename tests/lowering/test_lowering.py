@@ -22,7 +22,9 @@ from tests.lowering.cases import CASES
 def kernel(name: str, optimize: bool) -> Kernel:
     program = parse_program(CASES[name].text)
     verify(program, deep=True)
-    return lower(program, optimize=optimize)
+    made = lower(program, optimize=optimize)
+    verify(made.program, deep=True)
+    return made
 
 
 def shuffled(steps: Sequence[int]) -> Iterable[int]:

@@ -69,7 +69,7 @@ def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool = True) ->
         one = apply("eq", extent, integer(1))
         message = (
             f"only a loss of one element has a gradient; axis {axis} of {declared.label or output} is longer or empty"
-            "\nreduce it to one number, or use tc.vjp with a cotangent"
+            "\nreduce it to one number, or use tc.vjp with a cotangent, or tc.jacobian"
         )
         assertions.append(Assertion(one, message))
     if output in work.active:

@@ -91,7 +91,11 @@ def _identifier(function: Any) -> str:
 def signature_of(function: Any) -> Signature:
     """How a function takes its arguments."""
     known = getattr(function, "signature", None)
-    return known if isinstance(known, Signature) else Signature(function, name_of(function))
+    if isinstance(known, Signature):
+        return known
+    if isinstance(function, np.ufunc):
+        return Signature(lambda *x: None, name_of(function))  # the parameters that it says it has are not all arrays
+    return Signature(function, name_of(function))
 
 
 def require_values(derivative: str, function: Any) -> None:
@@ -99,7 +103,7 @@ def require_values(derivative: str, function: Any) -> None:
     if not callable(function):
         raise Diagnostic(
             ConfigurationError,
-            f"tc.{derivative} takes a function, not a {type(function).__name__}",
+            f"tc.{derivative} takes a function, not an object of type {type(function).__name__}",
             hint=f"write tc.{derivative}(f, ...) with an @op or a Python function of ops",
         ).error()
     if isinstance(function, TensorFunction) and function.in_place:

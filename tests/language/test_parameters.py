@@ -296,6 +296,25 @@ def test_output_buffers_must_fit(out: Any, message: str) -> None:
         doubled(X, out=out)
 
 
+def test_output_buffers_must_be_writable_and_apart() -> None:
+    @op
+    def f(x):
+        y[i] = 2 * x[i]
+        z[i] = 3 * x[i]
+        return y, z
+
+    x, memory = np.arange(3.0), np.zeros(5)
+    f(x, out=(memory[:3], np.empty(3)))
+    for out in ((memory[:3], memory[2:]), (memory[:3], memory[:3])):
+        with pytest.raises(tc.ShapeError, match="out shares memory with another array"):
+            f(x, out=out)
+    frozen = np.zeros(3)
+    frozen.flags.writeable = False
+    with pytest.raises(tc.ShapeError, match="out must be writable and row-major"):
+        f(x, out=(memory[:3], frozen))
+    assert memory.tolist() == [0, 2, 4, 0, 0]
+
+
 # -- settings ------------------------------------------------------------------------------------------------
 
 

@@ -217,9 +217,11 @@ def transform(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """Every node of ``expr``, outermost first."""
-    yield expr
-    for part in children(expr):
-        yield from walk(part)
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(children(node)[::-1])
 
 
 def reads(expr: Expr) -> Iterator[Read]:
@@ -250,7 +252,9 @@ def locals_read(expr: Expr) -> frozenset[str]:
 
 def substitute(expr: Expr, replacements: dict[Expr, Expr]) -> Expr:
     """Replace leaves: ``substitute(e, {IndexValue("i"): IndexValue("z")})``. Keys are leaves, values any expression."""
-    return transform(expr, lambda node: replacements.get(node, node)) if replacements else expr
+    # Only leaves are looked up: hashing a tree takes time in proportion to its size.
+    kinds = {type(leaf) for leaf in replacements}
+    return transform(expr, lambda node: replacements.get(node, node) if type(node) in kinds else node) if kinds else expr
 
 
 def is_affine_index(expr: Expr) -> bool:

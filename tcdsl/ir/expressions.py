@@ -254,7 +254,9 @@ def substitute(expr: Expr, replacements: dict[Expr, Expr]) -> Expr:
     """Replace leaves: ``substitute(e, {IndexValue("i"): IndexValue("z")})``. Keys are leaves, values any expression."""
     # Only leaves are looked up: hashing a tree takes time in proportion to its size.
     kinds = {type(leaf) for leaf in replacements}
-    return transform(expr, lambda node: replacements.get(node, node) if type(node) in kinds else node) if kinds else expr
+    if not kinds:
+        return expr
+    return transform(expr, lambda node: replacements.get(node, node) if type(node) in kinds else node)
 
 
 def is_affine_index(expr: Expr) -> bool:

@@ -11,7 +11,7 @@ from tcdsl.errors import Diagnostic, DifferentiationError, ShapeError
 from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.domain_text import RESERVED_NAMES
+from tcdsl.ir.domain_text import domain_name
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
 from tcdsl.ir.program import (
     Assertion,
@@ -78,8 +78,8 @@ class ProgramBuilder:
         shape = []
         for axis in range(rank):
             wanted = size_names[axis] if axis < len(size_names) else None
-            free = wanted and wanted not in self._sizes and wanted not in RESERVED_NAMES
-            size = wanted if wanted and free else f"{name}_{axis}"
+            free = wanted and domain_name(wanted) not in self._sizes
+            size = domain_name(wanted) if wanted and free else domain_name(f"{name}_{axis}")
             while size in self._sizes:
                 size += "_"
             self._sizes[size] = Size(size, AxisExtent(name, axis))
@@ -113,7 +113,8 @@ class ProgramBuilder:
 
     def open_size(self, name: str) -> Expr:
         """A size that the statements on the targets declared with it determine: the smallest that satisfies all."""
-        while name in self._sizes or name in RESERVED_NAMES:
+        name = domain_name(name)
+        while name in self._sizes:
             name += "_"
         self._sizes[name] = Size(name, integer(_UNDETERMINED))
         self._open.add(name)

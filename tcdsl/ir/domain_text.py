@@ -3,18 +3,49 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection
 
-__all__ = ["RESERVED_NAMES", "domain_parameters", "domain_text", "domain_variables"]
+__all__ = [
+    "RESERVED_NAMES",
+    "domain_name",
+    "domain_parameters",
+    "domain_text",
+    "domain_variables",
+    "is_domain_name",
+]
 
-# What isl's notation reads as something else than a name of a dimension or parameter, however it came into a set.
+# What isl's notation reads as something else than a name of a dimension or parameter, however it came into a set. It
+# does not tell capital letters from small ones there.
 RESERVED_NAMES = frozenset(
     {
         *("and", "or", "not", "exists", "implies", "true", "false"),
         *("mod", "floor", "ceil", "floord", "ceild", "min", "max"),
-        *("rat", "infty", "infinity", "NaN", "nan"),
+        *("rat", "infty", "infinity", "nan"),
     }
 )
+
+
+def is_domain_name(name: str) -> bool:
+    """Whether a domain can have a dimension or parameter called ``name``."""
+    return name.isascii() and name.isidentifier() and name.lower() not in RESERVED_NAMES
+
+
+def domain_name(name: str) -> str:
+    """``name``, an identifier, in letters that a domain can hold: ``größe`` becomes ``groxdfe``, ``floor`` ``floor_``.
+
+    Different names may become the same one.
+    """
+    if not name.isascii():
+        name = "".join(map(_plain, unicodedata.normalize("NFKD", name)))
+        name = name if name.isidentifier() else f"x{name}"
+    return f"{name}_" if name.lower() in RESERVED_NAMES else name
+
+
+def _plain(letter: str) -> str:
+    if letter.isascii():
+        return letter
+    return "" if unicodedata.combining(letter) else f"x{ord(letter):x}"
 
 
 def domain_parameters(text: str) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ import numpy as np
 from tcdsl.errors import Diagnostic, TcdslError, raise_diagnostics
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import result_dtype
-from tcdsl.ir.domain_text import RESERVED_NAMES, domain_parameters
+from tcdsl.ir.domain_text import domain_parameters, is_domain_name
 from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_boolean, is_floating
 from tcdsl.ir.equal_sizes import equal_sizes
 from tcdsl.ir.expression_scope import NUMBER_NAMES
@@ -123,8 +123,9 @@ class _Checks:
                 self.fault(f"the {kind} name {name!r} is not an identifier")
             if kind != "tensor" and name in NUMBER_NAMES:
                 self.fault(f"the {kind} name {name} is a number")
-            elif kind != "tensor" and name in RESERVED_NAMES:
-                self.fault(f"the {kind} name {name} is a word of isl's notation")
+            elif kind != "tensor" and not is_domain_name(name):
+                reason = "is a word of isl's notation" if name.isascii() else "has letters that isl does not read"
+                self.fault(f"the {kind} name {name} {reason}")
             if name in seen:
                 self.fault(f"there are two {kind}s named {name}")
             seen.add(name)

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.build import apply, integer
+from tcdsl.ir.domain_text import domain_name, is_domain_name
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Let, Local, Read
 from tcdsl.ir.span import Span
 from tcdsl.shapes.affine import NotAffine
 from tcdsl.shapes.forms import Form
-from tcdsl.shapes.index_forms import RESERVED
 from tcdsl.shapes.inference import Inference
 from tcdsl.shapes.nesting import as_expr, as_reduction, free_locals, free_variables, parts, renamed, variables_of
 from tcdsl.shapes.sketch import ExplicitRange, Reduction
@@ -114,7 +114,7 @@ def root_level(inference: Inference) -> Level:
     free += [given.variable for given in sketch.ranges if given.variable not in free]
     variables = tuple(dict.fromkeys([*(name for name in sketch.variables if name in free), *free]))
     root = Level(None, variables, sketch.ranges, sketch.conditions, sketch.filters, sketch.value)
-    collector = _Collector(inference, {*variables, *RESERVED})
+    collector = _Collector(inference, {*variables})
     for axis, (index, extent) in enumerate(zip(sketch.target.indices, sketch.extents, strict=True)):
         collector.target(root, axis, index, extent)
     collector.level(root)
@@ -223,9 +223,7 @@ class _Collector:
     def reduction(self, written: Reduction, level: Level, guard: Guard) -> None:
         reduction = self.distinct.get(written)
         if reduction is None:
-            taken = {name: self.free_name(name) for name in written.variables if name in self.names}
-            reduction = self.distinct[written] = renamed(written, taken)
-            self.names.update(reduction.variables)
+            reduction = self.distinct[written] = renamed(written, self.other_names(written.variables))
         closed = self.wrapped(reduction)
         # What does not depend on the variables of the reduction around it is computed outside, once.
         while level.parent is not None and not free_variables(as_expr(closed)) & set(level.variables):
@@ -261,11 +259,23 @@ class _Collector:
             value=self.closed(reduction.value),
         )
 
+    def other_names(self, variables: Sequence[str]) -> dict[str, str]:
+        """What to call those of ``variables`` whose names are taken, or nothing that a domain can hold."""
+        kept = {name for name in variables if name not in self.names and is_domain_name(name)}
+        self.names |= kept
+        found = {}
+        for name in variables:
+            if name not in kept:
+                found[name] = self.free_name(domain_name(name))
+                self.names.add(found[name])
+        return found
+
     def free_name(self, name: str) -> str:
-        number = 2
-        while f"{name}_{number}" in self.names:
+        free, number = name, 1
+        while free in self.names:
             number += 1
-        return f"{name}_{number}"
+            free = f"{name}_{number}"
+        return free
 
 
 def _conjunction(conditions: Sequence[Expr]) -> Expr:

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tcdsl.ir.domain_text import domain_name, is_domain_name
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, index_variables, is_affine_index
 from tcdsl.shapes.affine import NotAffine
 from tcdsl.shapes.inference import Inference
 from tcdsl.shapes.nesting import renamed_free, rewritten
 from tcdsl.shapes.sketch import Sketch
 
-__all__ = ["RESERVED", "normalized_sketch"]
-
-# Words of isl's notation, which domains are kept in: no names of index variables.
-RESERVED = frozenset(
-    {"and", "ceil", "exists", "false", "floor", "implies", "infinity", "infty", "max", "min", "mod", "nan", "not", "or"}
-    | {"rat", "true"}
-)
+__all__ = ["normalized_sketch"]
 
 _DATA_BOUNDARIES = {"check": Boundary.CHECK, "skip": Boundary.SKIP, "clamp": Boundary.CLAMP}
 
@@ -44,7 +39,16 @@ def normalized_sketch(inference: Inference) -> Sketch:
 
 
 def _with_other_names(sketch: Sketch) -> Sketch:
-    names = {name: f"{name}_" for name in sketch.variables if name in RESERVED}
+    # Those of reductions get other names where they are collected.
+    names: dict[str, str] = {}
+    taken = {*filter(is_domain_name, sketch.variables)}
+    for name in sketch.variables:
+        if not is_domain_name(name):
+            other_name = domain_name(name)
+            while other_name in taken:
+                other_name += "_"
+            names[name] = other_name
+            taken.add(other_name)
     if not names:
         return sketch
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import linecache
 import math
 import types
+from typing import Any
 
 import numpy as np
 import pytest
@@ -386,3 +388,52 @@ def test_a_list_left_over_around_the_function_is_no_target_of_an_index_list() ->
 
     assert_gives(f, x, wanted=(x, np.outer(x, x)))
     assert (y, z) == ([1, 2, 3], {})
+
+
+ALPHABETS = """\
+from tcdsl import op
+
+@op
+def f(α, größe: "real[höhe]"):
+    höhe = größe.shape[0]
+    β[ä, a] = α[ä] * größe[a]
+    γ: real[höhe, 2]
+    γ[ж, é] += max(β[ä, ж] + a for ä in range(3) for a in range(höhe)) * α[é]
+    return β, γ, höhe * α
+
+@op
+def refused(ö, A):
+    y[ä] = ö[ä] * A[ä, ä]
+    return y
+"""
+
+
+def defined(text: str, name: str) -> dict[str, Any]:
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    namespace: dict[str, Any] = {}
+    exec(compile(text, name, "exec"), namespace)
+    return namespace
+
+
+def test_names_in_any_alphabet() -> None:
+    namespace = defined(ALPHABETS, "<names in other alphabets>")
+    f = namespace["f"]
+    v, w = np.array([1.0, 2.0, -1.0]), np.array([3.0, 4.0])
+    product = np.outer(v, w)
+    assert_gives(f, v, w, wanted=(product, (product.max(0) + 1)[:, None] * v[:2], 2 * v))
+    np.testing.assert_array_equal(tc.grad(lambda v: f(v, w)[0].sum())(v), [7.0, 7.0, 7.0])
+    assert "axis 0 of ö, which has the extent 2" in refusal(tc.ShapeError, namespace["refused"], w, np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("name", ["floor", "exists", "floord", "ceild", "rat", "MAX", "Infinity", "Exists"])
+def test_words_of_other_notations_are_names_like_others(name: str) -> None:
+    size, index = name, name.lower()
+    text = (
+        "from tcdsl import op\n@op\ndef f(x):\n"
+        f"    {size}, = x.shape\n    y = output({size})\n    y[{index}_2] = x[{index}_2] * {size}\n    return y\n"
+        f"@op\ndef g(x):\n    y[()] = sum(x[{index}])\n    z[{index}] = x[{index}]\n    return y, z\n"
+    )
+    namespace = defined(text, f"<words {name}>")
+    x = np.array([1.0, 2.0, 5.0])
+    assert_gives(namespace["f"], x, wanted=3 * x)
+    assert_gives(namespace["g"], x, wanted=(8.0, x))

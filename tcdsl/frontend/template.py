@@ -55,6 +55,10 @@ class Template:
         span = Span(self.filename, line or trace.tb_lineno, column or 0, end_line or trace.tb_lineno, end_column or 0)
         fact = f"`{name}` is not defined; an index variable has a meaning only in a tensor statement"
         hint = f"write `T[{name}] = ...` with a name for `T`, one at a time; all indices share one bracket, `T[i, j]`"
+        code = trace.tb_frame.f_code
+        if code is not self._run.__code__ and not code.co_name.startswith("<"):
+            fact = f"`{name}` is not defined; `{code.co_name}` is an ordinary function without tensor statements"
+            hint = f"decorate `{code.co_name}` with @op"
         return Diagnostic(DslSyntaxError, fact, span, hint=hint)
 
 

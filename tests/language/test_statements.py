@@ -393,6 +393,20 @@ def test_a_statement_has_one_target_which_is_a_name() -> None:
         assert "write `T[i] = ...` with a name for `T`, one at a time" in message
 
 
+def test_statements_in_a_helper_that_is_not_decorated() -> None:
+    @op
+    def f(x):
+        def doubled(v):
+            w[i] = 2 * v[i]
+            return w
+
+        return doubled(x)
+
+    message = refusal(tc.DslSyntaxError, f, x)
+    assert "is not defined; `doubled` is an ordinary function without tensor statements" in message
+    assert "decorate `doubled` with @op" in message
+
+
 def test_a_local_definition_is_substituted_in_the_loops_of_a_reduction() -> None:
     @op
     def f(A):

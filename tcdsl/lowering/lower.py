@@ -15,6 +15,7 @@ from tcdsl.lowering.loops import Kernel, Nest
 from tcdsl.lowering.merging import Group, merge, thin_targets
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.nests import joined, nests_of
+from tcdsl.lowering.phases import in_phases, row_of_phases
 from tcdsl.lowering.schedule import plan
 from tcdsl.lowering.simplify import own_outputs, simplify
 from tcdsl.lowering.solving import solved, widened
@@ -39,9 +40,12 @@ def lower(program: Program, *, optimize: bool = True) -> Kernel:
     program = widened(solved(program, names), names)
     tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     plans = [plan(statement, tensors, context) for statement in program.statements]
+    if optimize:
+        plans = [row_of_phases(each, tensors, context, names) for each in plans]
     memory = assign_memory(program, plans, names)
     if optimize:
-        groups = merge(plans, memory, context, names)
+        merged = merge(plans, memory, context, names)
+        groups = [part for group in merged for part in in_phases(group, tensors, context, names)]
     else:
         groups = [Group((each,), len(each.outer) if each.plain else 0) for each in plans]
     types = {buffer.name: buffer.dtype for buffer in memory.buffers}

@@ -13,6 +13,7 @@ from tcdsl.lowering.bodies import Body, Setting
 from tcdsl.lowering.boundaries import Declarations
 from tcdsl.lowering.forwarding import forwarded
 from tcdsl.lowering.hoisting import hoisted
+from tcdsl.lowering.interleaving import interleaved
 from tcdsl.lowering.loops import Branch, Define, Loop, Nest, Node
 from tcdsl.lowering.merging import Group
 from tcdsl.lowering.partial import in_parts, partial_results
@@ -96,14 +97,42 @@ def _bodies(group: Group, setting: Setting) -> Iterator[tuple[str, tuple[Plan, .
     if len(group.plans) == 1 and not first.outer and first.row is not None:
         yield "nest_", group.plans, _blocks(first, setting)
         return
-    nodes: tuple[Node, ...] = tuple(
-        node for plan in group.plans for node in cell_loops(Body(plan, setting), group.depth)
-    )
+    nodes: tuple[Node, ...] = tuple(node for run in _runs(group) for node in _rows(run, group.depth, setting))
     for level in reversed(range(group.depth)):
         variable = first.outer[level]
         parallel = level == 0 and not first.statement.unique
         nodes = (Loop(variable, integer(0), first.extent(variable), 1, nodes, parallel),)
     yield "nest_", group.plans, nodes
+
+
+def _runs(group: Group) -> list[list[Plan]]:
+    # Phases whose rows lie in the same cells of the other axes, together; every other plan alone.
+    runs: list[list[Plan]] = []
+    for plan in group.plans:
+        last = runs[-1][-1] if runs else None
+        if last is not None and plan.extents and _sits_beside(plan, last):
+            runs[-1].append(plan)
+        else:
+            runs.append([plan])
+    return runs
+
+
+def _sits_beside(plan: Plan, other: Plan) -> bool:
+    same = plan.statement.target.tensor == other.statement.target.tensor and plan.innermost == other.innermost
+    if not same or plan.innermost not in plan.extents or plan.around != other.around:
+        return False
+    return all(plan.extent(name) == other.extent(name) for name in plan.around)
+
+
+def _rows(run: Sequence[Plan], depth: int, setting: Setting) -> tuple[Node, ...]:
+    first = run[0]
+    if len(run) == 1 or first.innermost is None:
+        return cell_loops(Body(first, setting), depth)
+    rows = [cell_loops(Body(plan, setting), len(plan.around)) for plan in run]
+    nodes = interleaved(rows, first.innermost, setting.names)
+    for variable in reversed(first.around[depth:]):
+        nodes = (Loop(variable, integer(0), first.extent(variable), 1, nodes),)
+    return nodes
 
 
 def _scattered(body: Body, setting: Setting) -> tuple[Node, ...]:

@@ -12,8 +12,8 @@ parallel. Ordered accumulators keep the others in row-major order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import islpy as isl
 
@@ -45,6 +45,9 @@ class Plan:
     ``inner`` are the others, in order. With ``scalar`` all inner variables are reductions and a scalar accumulates.
     ``single`` says that no cell is written twice, ``full`` that moreover every cell is written, whatever the data. A
     ``window`` is a reduction over few points, a constant number of them: its loops run inside that along the row.
+
+    In one phase of a stepping target (`tcdsl.lowering.phases`) an index may be ``2*q + 1``, and ``extents`` says how
+    many cells q counts.
     """
 
     statement: Statement
@@ -57,21 +60,40 @@ class Plan:
     single: bool
     full: bool
     window: bool = False
+    extents: Mapping[str, Expr] = field(default_factory=dict)
 
     @property
     def row(self) -> str | None:
         """The innermost variable, if it runs along the target."""
         return self.inner[-1] if self.inner and self.inner[-1] in self.cells else None
 
+    @property
+    def innermost(self) -> str | None:
+        """The variable along the target whose loop is inside those over its other cells, if there is one."""
+        return self.outer[-1] if self.full and self.outer else self.row
+
+    @property
+    def around(self) -> tuple[str, ...]:
+        """The cells whose loops are outside that."""
+        return self.outer[:-1] if self.full else self.outer
+
     def extent(self, variable: str) -> Expr:
         """The extent of the axis that ``variable`` is the index of, in a plain target."""
+        if variable in self.extents:
+            return self.extents[variable]
         return self.tensor.shape[self.statement.target.indices.index(IndexValue(variable))]
 
 
-def plan(statement: Statement, tensors: Declarations, context: isl.Set) -> Plan:
-    """The loop order of ``statement`` in a program with ``tensors``; ``context`` is what is known of the sizes."""
+def plan(
+    statement: Statement, tensors: Declarations, context: isl.Set, extents: Mapping[str, Expr] | None = None
+) -> Plan:
+    """The loop order of ``statement`` in a program with ``tensors``; ``context`` is what is known of the sizes.
+
+    ``extents`` are those of the variables of a phase.
+    """
     tensor = tensors[statement.target.tensor]
-    indices = statement.target.indices
+    extents = {} if extents is None else extents
+    indices = tuple(_cell_variable(axis, extents) for axis in statement.target.indices)
     cells = target_variables(statement)
     plain = all(isinstance(axis, IndexValue) for axis in indices) and len(set(indices)) == len(indices)
     if plain:
@@ -84,7 +106,7 @@ def plan(statement: Statement, tensors: Declarations, context: isl.Set) -> Plan:
     determined = known and frozenset().union(*map(index_variables, indices)) <= set(cells)
     reduced = [name for name in statement.domain.variables if name not in cells]
     single = determined and not reduced
-    full = plain and single and statement.condition is None and covers(statement, tensor, context)
+    full = plain and single and statement.condition is None and covers(statement, tensor, context, extents)
     # With a border, isl makes the loops along the row.
     full = full and interior((statement.value,), statement.domain.set, cells, tensors) is None
     ranked = _ranked(statement)
@@ -92,7 +114,7 @@ def plan(statement: Statement, tensors: Declarations, context: isl.Set) -> Plan:
     if full:
         last = (best,) if best is not None and best in cells else ()
         outer = tuple(name for name in cells if name not in last) + last
-        return Plan(statement, tensor, cells, plain, outer, (), True, True, True)
+        return Plan(statement, tensor, cells, plain, outer, (), True, True, True, False, extents)
     ordered = ACCUMULATORS[statement.accumulate].ordered or statement.accumulate == "assign" or statement.unique
     if not ordered:
         reduced = [name for name in reversed(ranked) if name in reduced]
@@ -104,7 +126,7 @@ def plan(statement: Statement, tensors: Declarations, context: isl.Set) -> Plan:
     scalar = scalar and not window
     row = () if scalar or best is None or best not in cells else (best,)
     outer = tuple(name for name in cells if name not in row)
-    return Plan(statement, tensor, cells, plain, outer, (*reduced, *row), scalar, single, False, window)
+    return Plan(statement, tensor, cells, plain, outer, (*reduced, *row), scalar, single, False, window, extents)
 
 
 def _is_window(statement: Statement, reduced: Sequence[str]) -> bool:
@@ -117,12 +139,23 @@ def _is_window(statement: Statement, reduced: Sequence[str]) -> bool:
     return bool(reduced) and 0 < points <= _WINDOW
 
 
-def covers(statement: Statement, tensor: Tensor, context: isl.Set) -> bool:
-    """Whether a statement whose target's indices are its variables has a point for every cell of ``tensor``."""
+def _cell_variable(axis: Expr, extents: Mapping[str, Expr]) -> Expr:
+    # The variable that counts the cells along an axis, or the index itself.
+    found = [name for name in index_variables(axis) if name in extents]
+    return index(found[0]) if found else axis
+
+
+def covers(statement: Statement, tensor: Tensor, context: isl.Set, extents: Mapping[str, Expr] | None = None) -> bool:
+    """Whether a statement whose target's indices are its variables has a point for every cell of ``tensor``.
+
+    In a phase, with ``extents`` of its variables, for every cell of that phase.
+    """
+    extents = {} if extents is None else extents
     points = statement.domain.set.align_params(context.get_space())
+    variables = (_cell_variable(axis, extents) for axis in statement.target.indices)
     pairs = tuple(
-        (axis.name, extent)
-        for axis, extent in zip(statement.target.indices, tensor.shape, strict=True)
+        (axis.name, extents.get(axis.name, extent))
+        for axis, extent in zip(variables, tensor.shape, strict=True)
         if isinstance(axis, IndexValue)
     )
     try:

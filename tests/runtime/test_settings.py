@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
+from tcdsl.codegen import CompiledKernel
 from tcdsl.ir.build import integer
 from tcdsl.runtime.execution import Executable
 
@@ -48,6 +50,21 @@ def test_optimize_decides_whether_statements_are_fused() -> None:
         np.testing.assert_array_equal(shifted(x), 2 * x - 1)
         assert shifted.explain("python", x).count("\ndef nest_") == 2
     assert shifted.explain("python", x).count("\ndef nest_") == 1
+
+
+def test_threads_is_the_most_that_a_call_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    run = CompiledKernel.run
+
+    def watched(self: CompiledKernel, arrays: Any, sizes: Any, outputs: Any, threads: int | None, check: Any) -> Any:
+        seen.append(threads)
+        return run(self, arrays, sizes, outputs, threads, check)
+
+    monkeypatch.setattr(CompiledKernel, "run", watched)
+    for threads in (1, 3, 0):
+        with tc.config(threads=threads):
+            shifted(x)
+    assert seen == [1, 3, None]
 
 
 def test_check_bounds_tests_every_access() -> None:

@@ -35,8 +35,8 @@ def check_grads(
 
     Floating arguments are converted to float64, integer and bool ones stay. In mode ``rev``, random directions and
     cotangents must satisfy ``<dy, J v> = <J^T dy, v>``, with ``J v`` by central differences; in mode ``fwd``, `jvp`
-    must agree with the differences. ``rtol`` (1e-6) is relative to the larger of 1 and the two sides. ``order=2`` checks
-    the derivatives of the pullback too.
+    must agree with the differences. ``rtol`` (1e-6) is relative to the larger of 1 and the two sides. ``order=2``
+    checks the derivatives of the pullback too.
     """
     if not modes or not set(modes) <= {"fwd", "rev"}:
         raise ConfigurationError(f"modes={tuple(modes)!r}: choose among 'fwd' and 'rev'")

@@ -144,6 +144,7 @@ def value_and_aux(traced: Traced, has_aux: bool, function: str, value: str) -> t
             DifferentiationError,
             f"with has_aux, {function}() must return a pair ({value}, aux)",
             notes=(f"it returns {traced.structure}",),
+            hint=f"write `return {value}, aux`, or leave has_aux out",
         ).error()
     return traced.structure.parts[0], traced.structure.parts[1]
 

@@ -16,6 +16,7 @@ from tcdsl.ir.build import cast
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Tensor
+from tcdsl.ir.span import Span
 from tcdsl.runtime.arguments import tensor_argument
 from tcdsl.runtime.structure import Structure
 
@@ -62,12 +63,14 @@ class Direction:
             )
         element, own = element_of(value, session)
         if len(own) != len(extents):
-            raise self._wrong_shape(*(_extents_text(shape) for shape in (own, extents)))
-        message = f"{self._a_kind} has another shape than {self.owner}"
-        for left, right in zip(own, extents, strict=True):
+            raise self._wrong_shape(_extents_text(own), _extents_text(extents), session.location())
+        for axis, (left, right) in enumerate(zip(own, extents, strict=True)):
+            found, wanted = _extent_text(left), _extent_text(right)
+            message = f"{self._a_kind} has another shape than {self.owner}: axis {axis} has {found}, not {wanted}"
+            message += f"\n{self._a_kind} has the shape of {self.owner}"
             session.builder.require_equal(left, right, message, session.location())
         if not isinstance(value, SymbolicNumber | SymbolicSize):
-            self._check_type(element.logical)
+            self._check_type(element.logical, session.location())
         if not isinstance(value, SymbolicTensor) or value.dtype != self.dtype:
             converted = element.with_expr(cast(element.expr, compute_dtype(self.dtype)))
             converted = type(element)(converted.expr, None, self.dtype)
@@ -100,18 +103,20 @@ class Direction:
     def _a_kind(self) -> str:
         return f"an {self.kind}" if self.kind[0] in "aeiou" else f"a {self.kind}"
 
-    def _wrong_shape(self, found: object, wanted: object) -> Exception:
+    def _wrong_shape(self, found: object, wanted: object, place: Span | None = None) -> Exception:
         return Diagnostic(
             ShapeError,
             f"{self._a_kind} has shape {found}, but {self.owner} has shape {wanted}",
+            place,
             hint=f"{self._a_kind} has the shape of {self.owner}",
         ).error()
 
-    def _check_type(self, dtype: str) -> None:
+    def _check_type(self, dtype: str, place: Span | None = None) -> None:
         if not np.can_cast(dtype, self.dtype, "same_kind"):
             raise Diagnostic(
                 DtypeError,
                 f"{self._a_kind} is {dtype}, but {self.owner} is {self.dtype}",
+                place,
                 hint=f"convert it: `.astype('{self.dtype}')`",
             ).error()
 
@@ -119,6 +124,12 @@ class Direction:
 def is_symbolic(value: object) -> bool:
     """Whether ``value`` belongs to a function that is being staged."""
     return isinstance(value, SymbolicArray | SymbolicNumber | SymbolicSize)
+
+
+def _extent_text(extent: Expr) -> str:
+    # A size shows its value; see `tcdsl.ir.program.Assertion`.
+    text = _extents_text((extent,))[1:-1]
+    return f"{text} = {{{text}}}" if text.isidentifier() else text
 
 
 def _extents_text(extents: Sequence[Expr]) -> str:

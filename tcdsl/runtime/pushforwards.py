@@ -123,7 +123,7 @@ def _pairs(derivative: str, fun: Any, primals: Any, tangents: Any) -> tuple[tupl
         if not isinstance(values, tuple | list):
             raise Diagnostic(
                 ConfigurationError,
-                f"tc.{derivative} takes its {name} as a tuple, not as a {type(values).__name__}",
+                f"tc.{derivative} takes its {name} as a tuple, not as an object of type {type(values).__name__}",
                 hint=f"write tc.{derivative}(f, (x,), (dx,)): one entry per argument",
             ).error()
     if len(primals) != len(tangents):

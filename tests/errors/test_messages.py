@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 import tcdsl as tc
-from tests.errors.faulty_programs import FAULTS
+from tests.errors import faulty_derivatives, faulty_programs
 from tests.golden_texts import Golden
+
+FAULTS = {**faulty_programs.FAULTS, **faulty_derivatives.FAULTS}
 
 
 def text_of(error: tc.TcdslError) -> str:

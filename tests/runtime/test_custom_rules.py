@@ -213,7 +213,7 @@ def test_wrong_rules():
         return d_z.sum(), None
 
     found = message(tc.grad(lambda x: pair(x, x).sum()), X)
-    assert "ShapeError: an adjoint has shape [], but `x`, the argument of `pair` has shape [x_0]" in found
+    assert "an adjoint has shape [], but `x`, the argument of `pair` has shape [x_0]" in found
 
     @pair.defvjp
     def wrong_parameters(x, d_z):

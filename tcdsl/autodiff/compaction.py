@@ -39,6 +39,7 @@ def with_sparse_tensors_compacted(program: Program) -> Program:
     if not candidates:
         return program
     context = size_context(program)
+    candidates -= _written_everywhere(program, candidates, context)
     names = names_of(program)
     made: dict[str, Tensor] = {}
     statements: list[Statement] = []
@@ -78,6 +79,25 @@ def compacted(
         return None
     compact = declare(extents)
     return _values(statement, placement, compact), _placed(placement, compact)
+
+
+def _written_everywhere(program: Program, candidates: set[str], context: isl.Set) -> set[str]:
+    """Those of the candidates whose versions write every cell between them: they are not sparse."""
+    family: dict[str, str] = {}
+    written: dict[str, isl.Set] = {}
+    for statement in program.statements:
+        name, start = statement.target.tensor, statement.start
+        first = family[name] = family.get(start.tensor, name) if isinstance(start, Keep) else name
+        if affine_target(statement):
+            cells = cell_map(statement.domain.set, statement.target.indices).range().reset_tuple_id()
+            written[first] = written[first].union(cells) if first in written else cells
+    found = set()
+    for name in candidates:
+        shape = program.tensor(name).shape
+        every = box([f"z{k}" for k in range(len(shape))], shape).intersect_params(context).reset_tuple_id()
+        if every.is_subset(written[family[name]]):
+            found.add(name)
+    return found
 
 
 def _is_thin(statement: Statement, tensor: Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""Sums of products with factors in common: ``g * x * a + g * x * b`` is ``g * x * (a + b)``.
+"""Sums of products with factors in common: ``g * x * a + g * x * b`` is ``g * x * (a + b)``; divisors likewise.
 
 The derivatives of one expression have the derivative of the result in common, and a product that mentions a tensor
 twice has its other factors in common. What a user wrote keeps its own rounding: only derivatives are factored, when
@@ -8,7 +8,7 @@ they are made.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from tcdsl.autodiff.tape import Tape
 from tcdsl.ir.build import apply, constant
@@ -55,58 +55,74 @@ def _renamed(leaf: Expr, known: Mapping[str, Expr]) -> Expr:
     return known.get(leaf.name, leaf) if isinstance(leaf, Local) else leaf
 
 
+@dataclass(slots=True)
+class _Term:
+    """A product of factors over a product of divisors."""
+
+    factors: list[Expr] = field(default_factory=list)
+    divisors: list[Expr] = field(default_factory=list)
+
+    def is_number(self) -> bool:
+        return not self.divisors and all(isinstance(factor, Constant) for factor in self.factors)
+
+    def is_one(self) -> bool:
+        return not self.divisors and not self.factors
+
+    def expression(self, dtype: str) -> Expr:
+        result: Expr = constant(1, dtype)
+        for factor in self.factors:
+            result = apply("mul", result, factor)
+        for divisor in self.divisors:
+            result = apply("div", result, divisor)
+        return result
+
+
 def _with_common_factors(tape: Tape, step: Expr, own: set[str]) -> Expr | None:
     if not (isinstance(step, Apply) and step.primitive in ("add", "sub") and is_floating(step.dtype)):
         return None
-    left, right = (_factors(tape, argument, own) for argument in step.arguments)
+    left, right = (_term(tape, argument, own) for argument in step.arguments)
     if left is None or right is None:
         return None
-    rest = list(right)
-    common: list[Expr] = []
-    others: list[Expr] = []
-    for factor in left:
-        if factor in rest:
-            rest.remove(factor)
-            common.append(factor)
-        else:
-            others.append(factor)
-    if not [factor for factor in common if not isinstance(factor, Constant)]:
+    common = _Term(_taken(left.factors, right.factors), _taken(left.divisors, right.divisors))
+    if common.is_number():
         return None
-    if not others and not rest and step.primitive == "sub":
+    if left.is_one() and right.is_one() and step.primitive == "sub":
         return None
-    one = constant(1, step.dtype)
-    total = apply(step.primitive, _product(others, one), _product(rest, one))
-    if isinstance(total, Apply) and not (others and rest) and not _constants(others + rest):
+    if (left.is_one() or right.is_one()) and not (left.is_number() and right.is_number()):
         return None
-    numbers = [factor for factor in common if isinstance(factor, Constant)]
-    rest_of_common = [factor for factor in common if not isinstance(factor, Constant)]
-    return _product([*numbers, *rest_of_common, total], one)
+    total = apply(step.primitive, left.expression(step.dtype), right.expression(step.dtype))
+    common.factors.sort(key=lambda factor: not isinstance(factor, Constant))
+    common.factors.append(total)
+    return common.expression(step.dtype)
 
 
-def _constants(factors: list[Expr]) -> bool:
-    return all(isinstance(factor, Constant) for factor in factors)
+def _taken(left: list[Expr], right: list[Expr]) -> list[Expr]:
+    # What both lists hold, taken out of both.
+    common = []
+    for part in tuple(left):
+        if part in right:
+            left.remove(part)
+            right.remove(part)
+            common.append(part)
+    return common
 
 
-def _product(factors: list[Expr], one: Expr) -> Expr:
-    result = one
-    for factor in factors:
-        result = apply("mul", result, factor)
-    return result
-
-
-def _factors(tape: Tape, leaf: Expr, own: set[str]) -> list[Expr] | None:
-    """The factors of a product whose parts nothing else needs; ``None`` if there are too many."""
-    found: list[Expr] = []
+def _term(tape: Tape, leaf: Expr, own: set[str]) -> _Term | None:
+    """The factors and divisors of a product, whose inner parts nothing else needs; ``None`` if there are too many."""
+    term = _Term()
     waiting = [leaf]
     while waiting:
         part = waiting.pop()
         step = tape.definition(part)
-        if part is not leaf and not (isinstance(part, Local) and part.name in own):
-            found.append(part)
+        if not (part is leaf or (isinstance(part, Local) and part.name in own)):
+            term.factors.append(part)
         elif isinstance(step, Apply) and step.primitive == "mul":
             waiting.extend(reversed(step.arguments))
+        elif isinstance(step, Apply) and step.primitive == "div":
+            waiting.append(step.arguments[0])
+            term.divisors.insert(0, step.arguments[1])
         else:
-            found.append(part)
-        if len(found) > _MOST_FACTORS:
+            term.factors.append(part)
+        if len(term.factors) + len(term.divisors) > _MOST_FACTORS:
             return None
-    return found
+    return term

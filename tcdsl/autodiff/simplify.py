@@ -11,17 +11,21 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+import islpy as isl
+
 from tcdsl.autodiff.brackets import with_brackets_in_domain
 from tcdsl.autodiff.compaction import with_sparse_tensors_compacted
 from tcdsl.autodiff.constants import with_constants_propagated
 from tcdsl.autodiff.copies import without_copies
 from tcdsl.autodiff.one_point import without_determined_variables
+from tcdsl.autodiff.regions import size_context
 from tcdsl.autodiff.reuse import with_values_reused
 from tcdsl.autodiff.sealing import simplified_around_rules
 from tcdsl.autodiff.sparse_reads import with_thin_reads_composed
 from tcdsl.autodiff.tape import shared
 from tcdsl.autodiff.uniform_sums import without_uniform_sums
 from tcdsl.autodiff.unions import with_stores_united
+from tcdsl.autodiff.versions import without_unread_changes
 from tcdsl.ir.build import truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply
@@ -55,15 +59,33 @@ def without_sparse_tensors(program: Program) -> Program:
 def _simplified(program: Program) -> Program:
     for _ in range(_MOST_ROUNDS):
         before = program
+        program = _without_known_conditions(program)
         program = replace(program, statements=tuple(map(simplified_statement, program.statements)))
         program = with_constants_propagated(program)
         program = without_copies(program)
+        program = without_unread_changes(program)
         program = with_thin_reads_composed(with_sparse_tensors_compacted(program))
         program = with_stores_united(program)
         program = with_values_reused(without_dead_statements(program))
         if program == before:
             break
     return program
+
+
+def _without_known_conditions(program: Program) -> Program:
+    # Conditions on sizes that the assertions imply: they are checked before anything runs.
+    if not program.assertions:
+        return program
+    context = size_context(program)
+    statements = tuple(_given(statement, context) for statement in program.statements)
+    return replace(program, statements=statements)
+
+
+def _given(statement: Statement, context: isl.Set) -> Statement:
+    if not statement.domain.parameters:
+        return statement
+    domain = Domain.from_set(statement.domain.set.gist_params(context))
+    return statement if domain == statement.domain else replace(statement, domain=domain)
 
 
 @lru_cache(maxsize=4096)

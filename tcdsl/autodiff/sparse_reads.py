@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 
 import islpy as isl
 
@@ -18,9 +19,9 @@ from tcdsl.autodiff.writes import affine_target, cell_map, writes_each_cell_once
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, constant
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, is_affine_index, reads, transform
-from tcdsl.ir.program import Fill, Keep, Program, Statement
-from tcdsl.shapes.affine import expression_of_condition
+from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, is_affine_index, reads, transform, walk
+from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor
+from tcdsl.shapes.affine import NotAffine, expression_of_condition
 
 __all__ = ["with_thin_reads_composed"]
 
@@ -35,6 +36,7 @@ def with_thin_reads_composed(program: Program) -> Program:
     makers = {statement.target.tensor: statement for statement in program.statements}
     results = {*program.outputs, *(new for _, new in program.updates)}
     thin = _read_thinly(program)
+    thin = {name: cells for name, cells in thin.items() if name in makers and _pays(program, makers[name], cells)}
     read = {each.tensor for statement in program.statements for each in reads(statement.value)}
     chains = {
         name: chain
@@ -65,9 +67,23 @@ def with_thin_reads_composed(program: Program) -> Program:
     return replace(program, statements=tuple(map(composed, program.statements)))
 
 
-def _read_thinly(program: Program) -> set[str]:
-    """The tensors whose readers all run over fewer variables than the tensor has axes."""
-    counts: dict[str, int] = {}
+def _pays(program: Program, maker: Statement, cells: isl.Set) -> bool:
+    """Whether to compute the cells of a tensor where they are read: not if these are all, and take work."""
+    if not any(isinstance(node, Apply) and not is_affine_index(node) for node in walk(maker.value)):
+        return True
+    tensor = program.tensor(maker.target.tensor)
+    context = size_context(program)
+    return not _all_cells(tensor, context).is_subset(cells)
+
+
+def _all_cells(tensor: Tensor, context: isl.Set) -> isl.Set:
+    names = [f"z{k}" for k in range(len(tensor.shape))]
+    return box(names, tensor.shape).intersect_params(context).reset_tuple_id()
+
+
+def _read_thinly(program: Program) -> dict[str, isl.Set]:
+    """The tensors whose readers all run over fewer variables than the tensor has axes, and the cells that they read."""
+    found: dict[str, list[tuple[isl.Set, Read]]] = {}
     excluded: set[str] = set()
     ranks = {tensor.name: len(tensor.shape) for tensor in program.tensors}
     for statement in program.statements:
@@ -80,11 +96,20 @@ def _read_thinly(program: Program) -> set[str]:
             others.append(statement.start.value)
         excluded.update(read.tensor for part in others for read in reads(part))
         for read in reads(statement.value):
-            counts[read.tensor] = counts.get(read.tensor, 0) + 1
+            found.setdefault(read.tensor, []).append((statement.domain.set, read))
             plain = all(b is Boundary.SKIP for b in read.boundaries) and all(map(is_affine_index, read.indices))
             if not plain or len(statement.domain.variables) >= ranks.get(read.tensor, 0):
                 excluded.add(read.tensor)
-    return {name for name, count in counts.items() if count <= _MOST_READS} - excluded
+    few = {name: places for name, places in found.items() if len(places) <= _MOST_READS and name not in excluded}
+    return {name: cells for name, places in few.items() if (cells := _cells(places)) is not None}
+
+
+def _cells(places: Sequence[tuple[isl.Set, Read]]) -> isl.Set | None:
+    try:
+        images = [cell_map(points, read.indices).range().reset_tuple_id() for points, read in places]
+    except NotAffine:
+        return None
+    return reduce(lambda one, other: one.union(other), images)
 
 
 def _chain(
@@ -112,9 +137,7 @@ def _chain(
 
 def _covers(program: Program, chain: Sequence[Statement]) -> bool:
     """Whether statements write all cells between them: then storing them costs no more than their values."""
-    context = size_context(program)
-    shape = program.tensor(chain[0].target.tensor).shape
-    left = box([f"z{k}" for k in range(len(shape))], shape).intersect_params(context).reset_tuple_id()
+    left = _all_cells(program.tensor(chain[0].target.tensor), size_context(program))
     for statement in chain:
         left = left.subtract(cell_map(statement.domain.set, statement.target.indices).range().reset_tuple_id())
     return bool(left.is_empty())

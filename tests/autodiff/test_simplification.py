@@ -203,3 +203,36 @@ def test_versions_that_are_read_stay() -> None:
     assert len(short.statements) == 2
     for before, after in zip(values(made, 2.0, np.ones(5)), values(short, 2.0, np.ones(5)), strict=True):
         np.testing.assert_array_equal(after, before)
+
+
+VERSIONS = {
+    # read where the later version is the same
+    "y[i] = b[i + 1] for [i]: 0 <= i <= N - 2": True,
+    "y[i] = b[0] + x[i] for [i]: 0 <= i < N": False,
+    "y[i] = 2.0 * b[i] for [i]: 0 <= i < N": False,
+    "y[i] = b[clamp(i + 1)] for [i]: 0 <= i < N": False,
+    "y[i] = x[i] for [i]: 0 <= i < N if b[i] > 0.0": False,
+}
+
+
+@pytest.mark.parametrize(("reader", "unread"), VERSIONS.items())
+def test_versions_whose_changes_nobody_reads(reader: str, unread: bool) -> None:
+    body = "a[i] += x[k] for [i, k]: 0 <= i < N and 0 <= k <= i\nb[0] = 7.0 from a for []: N > 0\n" + reader
+    made = program("x: float64[N]", "a: float64[N]; b: float64[N]; y: float64[N]", body)
+    short = simplify(made)
+    assert any(statement.target.tensor == "b" for statement in short.statements) != unread
+    for size in (0, 1, 4):
+        x = np.random.default_rng(size).normal(size=size)
+        np.testing.assert_array_equal(values(short, x)[0], values(made, x)[0])
+
+
+def test_conditions_that_the_sizes_fulfil() -> None:
+    text = "assert N >= 3\nassert K == 2"
+    made = program(
+        f"x: float64[N]; w: float64[K]\n{text}",
+        "y: float64[N]",
+        "y[i] = x[i] * w[1] for [i]: 0 <= i < N and N > 2 and K > 1",
+    )
+    assert "for [i]: 0 <= i < N\n" in format_program(simplify(made))
+    made = program("x: float64[N]; w: float64[K]", "y: float64[N]", "y[i] = x[i] * w[1] for [i]: 0 <= i < N and K > 1")
+    assert "K > 1" in format_program(simplify(made))

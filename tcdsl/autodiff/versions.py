@@ -1,0 +1,84 @@
+"""Later versions of a tensor whose changes nobody reads: ``B = A`` with ``B[0] = 0``, read where A is still the same.
+
+The derivative of a tensor that is stored piece by piece is passed on piece by piece, and each piece that was passed on
+becomes zero in a version of its own. Where the pieces do not overlap, all of them are read from the first version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import islpy as isl
+
+from tcdsl.autodiff.regions import size_context
+from tcdsl.autodiff.renaming import expression_with_tensors_renamed
+from tcdsl.autodiff.tape import shared
+from tcdsl.autodiff.writes import affine_target, cell_map
+from tcdsl.ir.build import truth
+from tcdsl.ir.expressions import Boundary, Read, is_affine_index, reads
+from tcdsl.ir.program import Keep, Neutral, Program, Statement, tensors_read
+from tcdsl.shapes.affine import NotAffine
+
+__all__ = ["without_unread_changes"]
+
+
+def without_unread_changes(program: Program) -> Program:
+    """``program`` without the versions of tensors that differ from an earlier one in cells that nobody reads."""
+    statements = list(program.statements)
+    if not any(isinstance(statement.start, Keep) for statement in statements):
+        return program
+    readers: dict[str, set[int]] = {}
+    needed = {*program.outputs, *(new for _, new in program.updates)}
+    for position, statement in enumerate(statements):
+        for read in reads(statement.value):
+            readers.setdefault(read.tensor, set()).add(position)
+        # Reads in targets, conditions and fills stay. What later versions keep is looked at below.
+        start = Neutral() if isinstance(statement.start, Keep) else statement.start
+        needed |= tensors_read(replace(statement, value=truth(True), start=start))
+    gone: set[int] = set()
+    for position in reversed(range(len(statements))):
+        statement = statements[position]
+        if not isinstance(statement.start, Keep):
+            continue
+        name, earlier_name = statement.target.tensor, statement.start.tensor
+        places = readers.get(name, set())
+        open_to_readers = name not in needed and bool(places) and affine_target(statement)
+        if not (open_to_readers and _unread(program, statements, position, places)):
+            needed.add(earlier_name)
+            continue
+        for place in places:
+            value = expression_with_tensors_renamed(statements[place].value, {name: earlier_name})
+            statements[place] = replace(statements[place], value=shared(value))
+        readers.setdefault(earlier_name, set()).update(places)
+        gone.add(position)
+    if not gone:
+        return program
+    removed = {statements[position].target.tensor for position in gone}
+    return replace(
+        program,
+        tensors=tuple(tensor for tensor in program.tensors if tensor.name not in removed),
+        statements=tuple(statement for position, statement in enumerate(statements) if position not in gone),
+    )
+
+
+def _unread(program: Program, statements: list[Statement], position: int, places: set[int]) -> bool:
+    """Whether the statements at ``places`` read no cell that the one at ``position`` writes."""
+    writer = statements[position]
+    context = size_context(program)
+    written = cell_map(writer.domain.set, writer.target.indices).range().intersect_params(context)
+    for place in places:
+        for read in reads(statements[place].value):
+            if read.tensor == writer.target.tensor:
+                found = _cells(statements[place], read)
+                if found is None or not found.is_disjoint(written):
+                    return False
+    return True
+
+
+def _cells(reader: Statement, read: Read) -> isl.Set | None:
+    # What a read finds, if isl can say it.
+    plain = all(boundary is Boundary.SKIP for boundary in read.boundaries) and all(map(is_affine_index, read.indices))
+    try:
+        return cell_map(reader.domain.set, read.indices).range() if plain else None
+    except NotAffine:
+        return None

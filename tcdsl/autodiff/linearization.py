@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tcdsl.autodiff.simplify import without_dead_statements
 from tcdsl.ir.expressions import SizeValue, size_names
-from tcdsl.ir.program import AxisExtent, Program, Size, Statement, tensors_read
+from tcdsl.ir.program import AxisExtent, Program, Size, Tensor, tensors_read
 from tcdsl.shapes.equal_sizes import with_equal_sizes
 from tcdsl.shapes.used_sizes import sizes_used
 
@@ -26,9 +25,11 @@ __all__ = ["dependents", "linearized"]
 def dependents(program: Program, names: Sequence[str]) -> set[str]:
     """The tensors that depend on the inputs ``names``, these included."""
     found = set(names)
+    rules = program.ruled
     for statement in program.statements:
-        if tensors_read(statement) & found:
-            found.add(statement.target.tensor)
+        name = statement.target.tensor
+        if found & tensors_read(statement) or (name in rules and found.intersection(rules[name].named)):
+            found.add(name)
     return found
 
 
@@ -42,52 +43,53 @@ def linearized(derivative: Program, seeds: Sequence[str], values: int) -> tuple[
     """
     linear = dependents(derivative, seeds)
     results = derivative.outputs[values:]
-    second, residuals = _linear_part(derivative, linear, results)
-    taken = [tensor for tensor in derivative.inputs if tensor.name not in seeds]
-    first = without_dead_statements(
-        replace(
-            derivative,
-            inputs=tuple(taken),
-            statements=tuple(s for s in derivative.statements if s.target.tensor not in linear),
-            outputs=tuple(dict.fromkeys((*derivative.outputs[:values], *residuals))),
-            rules=(),
-        )
-    )
-    read = {name for statement in second for name in tensors_read(statement)}
-    own = [tensor for tensor in taken if tensor.name in read]
-    given = [derivative.tensor(name) for name in (*residuals, *seeds)]
-    made = {statement.target.tensor for statement in second}
-    program = replace(
-        derivative,
-        name=f"{derivative.name}_linear",
-        inputs=(*taken, *given),
-        tensors=tuple(tensor for tensor in derivative.tensors if tensor.name in made),
-        statements=tuple(second),
-        outputs=results,
-        updates=(),
-        rules=(),
-    )
-    return first, _with_needed_inputs(with_equal_sizes(program), [tensor.name for tensor in (*own, *given)])
-
-
-def _linear_part(
-    derivative: Program, linear: set[str], results: Sequence[str]
-) -> tuple[list[Statement], tuple[str, ...]]:
-    """The statements of the linear program, and the tensors of the first one that they read."""
-    inputs = {tensor.name for tensor in derivative.inputs}
-    wanted = set(results)
-    kept: list[Statement] = []
-    for statement in reversed(derivative.statements):
-        name = statement.target.tensor
+    constant = [
+        statement.target.tensor
+        for statement in derivative.statements
         # Zeros and the like are made again rather than stored; so are results that depend on no seed.
-        free = name in results or not tensors_read(statement)
-        if name in wanted and (name in linear or free):
-            kept.append(statement)
-            wanted |= tensors_read(statement)
-    kept.reverse()
-    made = {statement.target.tensor for statement in kept}
+        if statement.target.tensor in results or not tensors_read(statement)
+    ]
+    inputs = {tensor.name for tensor in derivative.inputs}
+    wanted = _needed(derivative, results, linear.union(constant))
+    made = (wanted & linear.union(constant)) - inputs
     order = [statement.target.tensor for statement in derivative.statements]
-    return kept, tuple(name for name in order if name in wanted - made - inputs)
+    residuals = [name for name in order if name in wanted - made - inputs]
+    outputs = tuple(dict.fromkeys((*derivative.outputs[:values], *residuals)))
+    taken = [tensor for tensor in derivative.inputs if tensor.name not in seeds]
+    first = _part(derivative, _needed(derivative, outputs, set(order)) - inputs, taken, outputs)
+    given = [derivative.tensor(name) for name in (*residuals, *seeds)]
+    second = _part(derivative, made, [*taken, *given], results)
+    second = replace(second, name=f"{derivative.name}_linear", updates=())
+    read = [tensor.name for tensor in taken if tensor.name in wanted] + [tensor.name for tensor in given]
+    return first, _with_needed_inputs(with_equal_sizes(second), read)
+
+
+def _needed(program: Program, names: Sequence[str], computed: set[str]) -> set[str]:
+    """``names`` and all that is read to compute those of them, and of that, which are in ``computed``."""
+    read = {statement.target.tensor: tensors_read(statement) for statement in program.statements}
+    rules = program.ruled
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            if name in computed and name in read:
+                waiting.extend(read[name])
+                waiting.extend(rules[name].named if name in rules else ())
+    return found
+
+
+def _part(program: Program, made: set[str], inputs: Sequence[Tensor], outputs: Sequence[str]) -> Program:
+    """The statements that make ``made``, with the rules that say how to differentiate these."""
+    return replace(
+        program,
+        inputs=tuple(inputs),
+        tensors=tuple(tensor for tensor in program.tensors if tensor.name in made),
+        statements=tuple(statement for statement in program.statements if statement.target.tensor in made),
+        outputs=tuple(outputs),
+        rules=tuple(rule for rule in program.rules if made.issuperset(rule.outputs)),
+    )
 
 
 def _with_needed_inputs(program: Program, read: Sequence[str]) -> Program:

@@ -86,6 +86,36 @@ def test_carets_count_characters_and_not_bytes() -> None:
     assert source[caret.index("^") :].startswith("Wrong")
 
 
+def test_a_caret_runs_to_the_end_of_its_line_where_the_fault_goes_on_below() -> None:
+    # fmt: off
+    @op
+    def f(x):
+        y[i] = x[i] & (
+            x[i])
+        return y
+    # fmt: on
+
+    lines = str(raised(lambda: f.interpret(np.ones(2)))).splitlines()
+    assert lines[1].endswith("y[i] = x[i] & (")
+    assert len(lines[2]) == len(lines[1])
+    assert lines[2].index("^") == lines[1].index("x[i] & (")
+
+
+def test_a_fault_that_occurs_twice_is_reported_once() -> None:
+    @op
+    def inner(x):
+        y[i] = x[i, i]
+        return y
+
+    @op
+    def outer(x):
+        return inner(x) + inner(x)
+
+    error = raised(lambda: outer.interpret(np.ones(3)))
+    assert len(error.diagnostics) == 1
+    assert "faults" not in str(error)
+
+
 def test_all_faults_of_one_function_are_reported_together() -> None:
     @op
     def f(x, A):

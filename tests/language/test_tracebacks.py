@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,14 @@ def nested(x):
 
 
 @op
+def twice_wrong(x):
+    y[i] = x[i] * Unknown
+    if x.shape[0] > 2:
+        y[i] = 0.0
+    return y
+
+
+@op
 def total(x):
     t[()] += x[i]
     return t
@@ -84,6 +93,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "of the arguments": lambda: vector([1, 2]),
     "of their number": lambda: vector(1, 2, 3),
     "of the rank": lambda: vector(np.ones((2, 2))),
+    "of statements and of Python around them": lambda: twice_wrong(np.ones(3)),
     "of a data index": lambda: lookup(np.ones(3), np.array([5])),
     "of code in place": lambda: update(np.ones(3, int), np.ones(3)),
     "of read-only memory": lambda: update(np.broadcast_to(1.0, 3), np.ones(3)),
@@ -139,6 +149,27 @@ def test_faults_of_the_library_itself_keep_their_frames(monkeypatch: pytest.Monk
     with pytest.raises(TypeError) as caught:
         vector(np.ones(3))
     assert any(name.startswith(PACKAGE) for name in files(caught.value))
+
+
+def test_faults_that_the_library_makes_in_other_packages_keep_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcdsl.runtime.execution.Path", json.loads)
+    with tc.config(cache_dir="not json"), pytest.raises(json.JSONDecodeError) as caught:
+        total(np.ones(3))
+    assert any(name.startswith(PACKAGE) for name in files(caught.value))
+
+
+def test_several_faults_are_one_exception() -> None:
+    with pytest.raises(tc.DslSyntaxError, match=r"^2 faults") as caught:
+        twice_wrong(np.ones(3))
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("value", ["0", ""])
+def test_the_full_traceback_may_be_switched_off(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCDSL_FULL_TRACEBACK", value)
+    with pytest.raises(tc.DslSyntaxError) as caught:
+        unknown_name(np.ones(3))
+    assert set(files(caught.value)) == {__file__}
 
 
 def test_the_full_traceback_is_shown_on_request(monkeypatch: pytest.MonkeyPatch) -> None:

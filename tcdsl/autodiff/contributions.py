@@ -16,7 +16,7 @@ from tcdsl.autodiff.writes import affine_target, read_cell, writes_each_cell_onc
 from tcdsl.ir.build import apply, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Constant, Expr, Read
+from tcdsl.ir.expressions import Constant, Expr, Read, walk
 from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor
 from tcdsl.shapes.solve import solve
 
@@ -25,6 +25,9 @@ __all__ = ["Contributions"]
 
 # Derivatives with more thin parts are stored: each reader is written once per part.
 _MOST_PARTS = 32
+# One pass over memory follows so many arrays at once; a loop over more of them, such as all states of a simulation,
+# has the processor fetch blindly, and takes long to compile.
+_MOST_ARRAYS = 8
 
 
 def _is_thin(statement: Statement, rank: int) -> bool:
@@ -44,6 +47,24 @@ def _sum(statements: list[Statement]) -> Statement:
         pairs = [apply("add", *values[k : k + 2]) for k in range(0, len(values) - 1, 2)]
         values = pairs + values[len(pairs) * 2 :]
     return replace(first, value=shared(values[0]))
+
+
+def _arrays(statement: Statement) -> frozenset[str]:
+    return frozenset(part.tensor for part in walk(statement.value) if isinstance(part, Read) and part.indices)
+
+
+def _passes(statements: list[Statement]) -> list[list[Statement]]:
+    # Runs of statements that together read few arrays.
+    passes: list[list[Statement]] = []
+    known: frozenset[str] = frozenset()
+    for statement in statements:
+        arrays = _arrays(statement)
+        if not passes or len(known | arrays) > _MOST_ARRAYS:
+            passes.append([])
+            known = frozenset()
+        passes[-1].append(statement)
+        known |= arrays
+    return passes
 
 
 def _as_store(statement: Statement) -> Statement:
@@ -177,11 +198,11 @@ class Contributions:
         return value.tensor if self._is_pointwise(declared, statement) else None
 
     def _merged(self, statements: list[Statement]) -> list[Statement]:
-        """One statement for all that add at the same cells from the same points."""
+        """One statement for all that add at the same cells from the same points, as far as one pass can read them."""
         groups: dict[object, list[Statement]] = {}
         for statement in statements:
             statement = targets_first(statement)
             common = positional(statement)
             key = (common.target.indices, common.domain, common.condition, common.oob)
             groups.setdefault(key, []).append(statement)
-        return [_sum(group) for group in groups.values()]
+        return [_sum(run) for group in groups.values() for run in _passes(group)]

@@ -76,7 +76,8 @@ class CompiledKernel:
         self._generated = generated
         self._nests = nests
         self._drivers = _drivers(options.cache_dir)
-        self._launches = [Launch(nest, built.address) for nest, built in zip(kernel.nests, nests, strict=True)]
+        launches = zip(kernel.nests, nests, generated.places, strict=True)
+        self._launches = [Launch(nest, built.address, places) for nest, built, places in launches]
         self._count = len(nests)
         self._header = array_header()
         self._bind_buffers(contiguous)
@@ -193,7 +194,7 @@ class CompiledKernel:
             # Which of several faults the threads met first is chance: report the first in order, if it can be had
             # again.
             frame.words[STATUS_WORD] = 0
-            self._drivers.execute(plan.table_address + 32 * done, 1, frame.address)
+            self._drivers.execute(plan.table_address + 40 * done, 1, frame.address)
             if frame.words[STATUS_WORD]:
                 words = frame.words[:FIRST_WORD].tolist()
         raise failure(words, self._generated.checks, self._generated.layout)

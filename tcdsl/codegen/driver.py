@@ -1,8 +1,8 @@
 """The driver: compiled code that runs a table of nests. Compiled once per machine, like a generated module.
 
-A row of the table holds four words: the address of a nest, where its outermost loop begins and ends, and the number of
-blocks that the loop is cut into for threads, or 1 for a nest that runs as it is. A nest that fails writes its reason
-into the frame, and the driver stops; it returns the number of nests that ran to their end.
+A row of the table holds five words: the address of a nest, where its outermost loop begins and ends, the number of
+blocks that the loop is cut into for threads, or 1 for a nest that runs as it is, and the address of its places. A nest
+that fails writes its reason into the frame, and the driver stops; it returns the number of nests that ran to their end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from numba import njit
 
 from tcdsl.codegen.compiling import compile_driver
-from tcdsl.codegen.frame import EXCLUSIVE, STATUS_WORD
+from tcdsl.codegen.frame import EXCLUSIVE, PLACES_WORD, STATUS_WORD
 from tcdsl.codegen.native import call_nest, load_int, load_word, store_word
 
 __all__ = ["bind", "execute"]
@@ -20,8 +20,10 @@ __all__ = ["bind", "execute"]
 
 def _execute(table: int, nests: int, frame: int) -> int:
     status = frame + 8 * STATUS_WORD
+    places = frame + 8 * PLACES_WORD
     for n in range(nests):
-        row = table + 32 * n
+        row = table + 40 * n
+        store_word(places, load_word(row + 32))
         call_nest(load_word(row), load_word(row + 8), load_word(row + 16), frame)
         if load_word(status) != 0:
             return n

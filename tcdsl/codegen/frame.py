@@ -4,7 +4,8 @@
 
     word 0         status: 0, or why a nest stopped (`CHECK_FAILED`, `OUT_OF_RANGE`)
     word 1 .. 3    the number of the check (or the slot of the buffer), the value found, the extent that it had to be
-    below word 4 .. 15   the values of the loop variables around the check, outermost first
+    word 4 .. 14     the values of the loop variables around the check, outermost first
+    word 15        the address of the places of the nest that runs (`tcdsl.codegen.sharing`)
     word 16        the next block of a parallel nest, on a cache line of its own
     word 24        eight words that an access out of range is sent to in debug mode
     word 32 ..     the sizes, then per buffer: address, strides, extents
@@ -27,6 +28,7 @@ __all__ = [
     "FIRST_WORD",
     "MAX_POSITIONS",
     "OUT_OF_RANGE",
+    "PLACES_WORD",
     "POSITION_WORD",
     "SCRATCH_WORD",
     "STATUS_WORD",
@@ -40,7 +42,8 @@ CHECK_WORD = 1
 VALUE_WORD = 2
 EXTENT_WORD = 3
 POSITION_WORD = 4
-MAX_POSITIONS = 12
+MAX_POSITIONS = 11
+PLACES_WORD = 15
 COUNTER_WORD = 16
 SCRATCH_WORD = 24
 FIRST_WORD = 32

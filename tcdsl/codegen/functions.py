@@ -17,11 +17,11 @@ from numba.extending import intrinsic
 from tcdsl.codegen.arithmetic import Scalar
 from tcdsl.codegen.conversions import convert
 from tcdsl.codegen.formulas import FORMULAS, repeated_product
-from tcdsl.codegen.memory import buffer, checked_buffer, fail, size
+from tcdsl.codegen.memory import buffer, checked_buffer, fail, placed_buffer, placed_size, size
 from tcdsl.codegen.number_types import dtype_of, type_of
 from tcdsl.ir.dtypes import DTYPES
 
-__all__ = ["buffer", "checked_buffer", "fail", "power", "size"]
+__all__ = ["buffer", "checked_buffer", "fail", "placed_buffer", "placed_size", "power", "size"]
 
 
 def _typed(formula: Callable[..., Scalar], arguments: tuple[Any, ...]) -> Any:

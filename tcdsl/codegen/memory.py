@@ -28,6 +28,7 @@ from tcdsl.codegen.frame import (
     CHECK_WORD,
     EXTENT_WORD,
     OUT_OF_RANGE,
+    PLACES_WORD,
     POSITION_WORD,
     SCRATCH_WORD,
     STATUS_WORD,
@@ -36,7 +37,7 @@ from tcdsl.codegen.frame import (
 from tcdsl.codegen.number_types import dtype_of, type_of
 from tcdsl.ir.dtypes import compute_dtype, numpy_dtype
 
-__all__ = ["BufferType", "buffer", "checked_buffer", "fail", "size"]
+__all__ = ["BufferType", "buffer", "checked_buffer", "fail", "placed_buffer", "placed_size", "size"]
 
 _WORD = ir.IntType(64)
 _BYTE_POINTER = ir.IntType(8).as_pointer()
@@ -45,8 +46,9 @@ _BYTE_POINTER = ir.IntType(8).as_pointer()
 class BufferType(types.Type):
     """``BufferType(34, "float32", 2, contiguous=True)``: the buffer whose address is in word 34 of the frame.
 
-    The slot is part of the type, so each buffer of a kernel has a type of its own: that is how LLVM learns that their
-    memories are apart. ``checked`` buffers test every index against the extents.
+    The slot is part of the type, so each buffer of a nest has a type of its own: that is how LLVM learns that their
+    memories are apart. The slot -1 - k stands for the word that place k of the nest names. ``checked`` buffers test
+    every index against the extents.
     """
 
     def __init__(self, slot: int, dtype: str, ndim: int, *, contiguous: bool, checked: bool) -> None:
@@ -71,9 +73,18 @@ class BufferModel(models.StructModel):
         super().__init__(data_model_manager, kind, members)
 
 
-def _word(builder: ir.IRBuilder, frame: ir.Value, position: int) -> ir.Value:
+def _word(builder: ir.IRBuilder, frame: ir.Value, position: int, first: ir.Value | None = None) -> ir.Value:
+    # The address of word ``position``, counted from word ``first``.
     words = builder.inttoptr(frame, _WORD.as_pointer())
+    if first is not None:
+        words = builder.gep(words, [first], inbounds=True)
     return builder.gep(words, [ir.Constant(_WORD, position)], inbounds=True)
+
+
+def _place(builder: ir.IRBuilder, frame: ir.Value, place: int) -> ir.Value:
+    # The word that a place of the nest names.
+    places = builder.load(_word(builder, frame, PLACES_WORD))
+    return builder.load(_word(builder, places, place))
 
 
 @intrinsic(prefer_literal=True)
@@ -86,21 +97,31 @@ def size(typing_context: Any, frame: Any, word: Any) -> Any:
     return types.int64(frame, word), emit
 
 
-def _buffer(frame: Any, slot: Any, description: Any, *, checked: bool) -> Any:
+@intrinsic(prefer_literal=True)
+def placed_size(typing_context: Any, frame: Any, place: Any) -> Any:
+    """The size in the word that the nest's place ``place`` names."""
+
+    def emit(context: Any, builder: ir.IRBuilder, signature: Any, values: tuple[ir.Value, ...]) -> ir.Value:
+        return builder.load(_word(builder, values[0], 0, _place(builder, values[0], place.literal_value)))
+
+    return types.int64(frame, place), emit
+
+
+def _buffer(frame: Any, slot: Any, description: Any, *, checked: bool = False, placed: bool = False) -> Any:
     dtype, _, axes = description.literal_value.partition("[")
     ndim = 0 if axes == "]" else axes.count(",") + 1
-    kind = BufferType(
-        slot.literal_value, dtype, ndim, contiguous=axes in ("]", "::1]") or "::1" in axes, checked=checked
-    )
+    number = -1 - slot.literal_value if placed else slot.literal_value
+    kind = BufferType(number, dtype, ndim, contiguous=axes in ("]", "::1]") or "::1" in axes, checked=checked)
 
     def emit(context: Any, builder: ir.IRBuilder, signature: Any, values: tuple[ir.Value, ...]) -> ir.Value:
         view = cgutils.create_struct_proxy(kind)(context, builder)
-        address = builder.bitcast(_word(builder, values[0], kind.slot), _BYTE_POINTER.as_pointer())
+        first = _place(builder, values[0], slot.literal_value) if placed else ir.Constant(_WORD, kind.slot)
+        address = builder.bitcast(_word(builder, values[0], 0, first), _BYTE_POINTER.as_pointer())
         view.address = builder.load(address)
         for axis in range(ndim):
-            setattr(view, f"stride_{axis}", builder.load(_word(builder, values[0], kind.slot + 1 + axis)))
+            setattr(view, f"stride_{axis}", builder.load(_word(builder, values[0], 1 + axis, first)))
             if checked:
-                setattr(view, f"extent_{axis}", builder.load(_word(builder, values[0], kind.slot + 1 + ndim + axis)))
+                setattr(view, f"extent_{axis}", builder.load(_word(builder, values[0], 1 + ndim + axis, first)))
         if checked:
             view.frame = values[0]
         return view._getvalue()
@@ -111,7 +132,13 @@ def _buffer(frame: Any, slot: Any, description: Any, *, checked: bool) -> Any:
 @intrinsic(prefer_literal=True)
 def buffer(typing_context: Any, frame: Any, slot: Any, description: Any) -> Any:
     """The buffer whose address is in word ``slot``; ``description`` gives its type as Numba writes array types."""
-    return _buffer(frame, slot, description, checked=False)
+    return _buffer(frame, slot, description)
+
+
+@intrinsic(prefer_literal=True)
+def placed_buffer(typing_context: Any, frame: Any, place: Any, description: Any) -> Any:
+    """The buffer whose address is in the word that the nest's place ``place`` names."""
+    return _buffer(frame, place, description, placed=True)
 
 
 @intrinsic(prefer_literal=True)

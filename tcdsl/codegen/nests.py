@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tcdsl.codegen.expressions import ExpressionWriter, assignment, call, name
 from tcdsl.codegen.frame import MAX_POSITIONS, FrameLayout
 from tcdsl.codegen.names import Names
+from tcdsl.codegen.sharing import Written
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply
 from tcdsl.ir.dtypes import compute_dtype
@@ -73,17 +74,20 @@ class NestWriter:
         self.loops: list[str] = []
         self.split: Loop | None = None
 
-    def function(self, nest: Nest, identifier: str, decorator: ast.expr) -> ast.FunctionDef:
+    def function(self, nest: Nest, identifier: str, decorator: ast.expr) -> Written:
         """The function ``identifier(begin, end, frame)`` of ``nest``, with its title as the docstring."""
+        known = len(self.checks)
         self.split = parallel_loop(nest)
         body = self.block(nest.body)
         parameters = ast.arguments([], [ast.arg(p) for p in ("begin", "end", "frame")], None, [], [], None, [])
         lines = (nest.title or nest.name).splitlines()
         title = ast.Expr(ast.Constant("\n    ".join(lines if len(lines) == 1 else [*lines, ""])))
-        function = ast.FunctionDef(identifier, parameters, [title, *self._declarations(), *body], [decorator], lineno=0)
+        declarations = self._declarations()
+        function = ast.FunctionDef(identifier, parameters, [title, *declarations, *body], [decorator], lineno=0)
         if hasattr(function, "type_params"):
             function.type_params = []
-        return function
+        # Checks have numbers, and checked buffers report theirs.
+        return Written(function, len(declarations), alone=self.debug or len(self.checks) > known)
 
     def _declarations(self) -> list[ast.stmt]:
         # The sizes and buffers that the body uses, found in the frame.

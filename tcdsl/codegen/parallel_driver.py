@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba import prange
 
 from tcdsl.codegen.compiling import compile_driver
-from tcdsl.codegen.frame import COUNTER_WORD, STATUS_WORD
+from tcdsl.codegen.frame import COUNTER_WORD, PLACES_WORD, STATUS_WORD
 from tcdsl.codegen.native import call_nest, load_word, next_number, store_word
 
 __all__ = ["execute"]
@@ -14,8 +14,10 @@ __all__ = ["execute"]
 def _execute(table: int, nests: int, frame: int, threads: int) -> int:
     status = frame + 8 * STATUS_WORD
     counter = frame + 8 * COUNTER_WORD
+    places = frame + 8 * PLACES_WORD
     for n in range(nests):
-        row = table + 32 * n
+        row = table + 40 * n
+        store_word(places, load_word(row + 32))
         address = load_word(row)
         begin = load_word(row + 8)
         end = load_word(row + 16)

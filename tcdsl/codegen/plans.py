@@ -65,24 +65,26 @@ class Binding:
 class Launch:
     """How one nest is called, as functions of the sizes."""
 
-    def __init__(self, nest: Nest, address: int) -> None:
+    def __init__(self, nest: Nest, address: int, places: Sequence[int] = ()) -> None:
         self.address = address
+        self.places = np.array(places, np.int64)
+        self._places = int(self.places.__array_interface__["data"][0])
         self._work = size_function(nest.work)
         self._weight = _LIBRARY_CALL if _calls_library(nest) else 1
         loop = parallel_loop(nest)
         self._bounds = None if loop is None else (size_function(loop.start), size_function(loop.stop), loop.step)
 
-    def row(self, sizes: Mapping[str, int], threads: int) -> tuple[int, int, int, int]:
-        """Address, begin, end and number of blocks: see `tcdsl.codegen.driver`."""
+    def row(self, sizes: Mapping[str, int], threads: int) -> tuple[int, int, int, int, int]:
+        """Address, begin, end, number of blocks, address of the places: see `tcdsl.codegen.driver`."""
         if self._bounds is None:
-            return self.address, 0, 0, 1
+            return self.address, 0, 0, 1, self._places
         begin, end, step = int(self._bounds[0](sizes)), int(self._bounds[1](sizes)), self._bounds[2]
         if step != 1:
             begin, end = 0, len(range(begin, end, step))
         extent = max(0, end - begin)
         small = threads < 2 or self._work(sizes) * self._weight < _SERIAL_WORK
         blocks = 1 if small else min(extent, threads * _BLOCKS_PER_THREAD)
-        return self.address, begin, max(begin, end), max(1, blocks)
+        return self.address, begin, max(begin, end), max(1, blocks), self._places
 
 
 def _calls_library(nest: Nest) -> bool:
@@ -148,9 +150,9 @@ class Plan:
         self.bindings = self._rows(bindings)
         self.bindings_address = int(self.bindings.__array_interface__["data"][0])
         rows = [launch.row(sizes, threads) for launch in launches]
-        self.table = np.array(rows or [(0, 0, 0, 1)], np.int64)
+        self.table = np.array(rows or [(0, 0, 0, 1, 0)], np.int64)
         self.table_address = int(self.table.__array_interface__["data"][0])
-        self.parallel = any(blocks > 1 for *_, blocks in rows)
+        self.parallel = any(blocks > 1 for *_, blocks, _ in rows)
         self.placement = place_temporaries(kernel, sizes)
         self.temporary_slots = np.array([layout.buffers[name] for name in self.placement.offsets], np.int64)
         self.temporary_offsets = np.array(list(self.placement.offsets.values()), np.int64)

@@ -14,13 +14,14 @@ import numpy as np
 from tcdsl.errors import DtypeError, ShapeError
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.environment import Existing
+from tcdsl.frontend.faults import valued
 from tcdsl.frontend.session import Poison, Session, StagingStopped, session_of
 from tcdsl.frontend.stores import Store, store
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.values import Value, apply_primitive, cast_value, recognize, store_value, stored_dtype
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.dtypes import compute_dtype, is_boolean
+from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_boolean
 from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, index_variables, substitute
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.ir.span import Span
@@ -121,15 +122,10 @@ def _meet(session: Session, left: Expr, right: Expr) -> str:
         return "right"
     relation = session.broadcast_relation(left, right)
     if relation == "equal":
-        from tcdsl.ir.printer import format_expr
-
-        one, other = format_expr(left), format_expr(right)
         session.builder.require_equal(
             left,
             right,
-            f"the arrays do not broadcast: extents {one} = {{{one}}} and {other} = {{{other}}} meet on one axis"
-            if one.isidentifier() and other.isidentifier()
-            else f"the arrays do not broadcast: extents {one} and {other} meet on one axis",
+            f"the arrays do not broadcast: extents {valued(left)} and {valued(right)} meet on one axis",
             session.location(),
         )
     return relation
@@ -312,5 +308,7 @@ def _whole_store(session: Session, target: SymbolicTensor, accumulate: str, valu
 def cast_any(operand: object, dtype: str) -> Any:
     """``float32(x)`` on a whole array, a size or a run-time number; the result is an array."""
     session = session_of("a cast")
+    if dtype not in DTYPES:
+        raise session.fault(DtypeError, f"{dtype} is no element type of the language", f"use {', '.join(DTYPES)}")
     element, extents = element_of(operand, session)
     return PendingArray(session.builder, cast_value(element, dtype, session.location()), extents)

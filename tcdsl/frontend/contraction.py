@@ -7,6 +7,7 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arithmetic import axes, axis_variable, box, combine, element_of
 from tcdsl.frontend.arithmetic import broadcast as broadcast_parts
+from tcdsl.frontend.faults import valued
 from tcdsl.frontend.session import Session, session_of
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicTensor
 from tcdsl.frontend.values import Value, apply_primitive, store_value, sum_dtype
@@ -47,7 +48,8 @@ def matrix_product(left: object, right: object) -> Any:
     session.builder.require_equal(
         inner,
         b_extents[-2],
-        "`@` needs the last extent of the left and the last but one of the right to agree",
+        f"`@` sums over the last axis of the left and the last but one of the right, whose extents are {valued(inner)} "
+        f"and {valued(b_extents[-2])}",
         session.location(),
     )
     values, extents = broadcast_parts(session, [_placed((a, a_extents), 0), _placed((b, b_extents), 1)])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tcdsl.frontend.symbols import SymbolicTensor
+from tcdsl.ir.expressions import Expr
 from tcdsl.ir.printer import format_expr
 
-__all__ = ["FAULTY", "Faulty", "shape_note"]
+__all__ = ["FAULTY", "Faulty", "shape_note", "valued"]
 
 
 class Faulty:
@@ -19,3 +20,9 @@ def shape_note(tensor: SymbolicTensor) -> str:
     """``A has the shape (A_0, A_1)``, for messages."""
     shape = ", ".join(format_expr(extent) for extent in tensor.extents)
     return f"{tensor.label} has the shape ({shape}{',' * (tensor.rank == 1)})"
+
+
+def valued(size: Expr) -> str:
+    """A size for the message of an assertion, with its value at the call: ``N = {N}``, ``N - 1``, ``3``."""
+    text = format_expr(size)
+    return f"{text} = {{{text}}}" if text.isidentifier() else text

@@ -4,12 +4,13 @@ defined.
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
 
 from tcdsl.frontend.operators import ArithmeticOperators
-from tcdsl.frontend.recognition import BOUNDARIES, CONSTANTS
+from tcdsl.frontend.recognition import BOUNDARIES, CONSTANTS, REDUCTIONS
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.primitives import PRIMITIVES
 
@@ -69,6 +70,26 @@ class CastFunction:
         return f"<cast {self.__tcdsl_name__}>"
 
 
+class ReductionFunction:
+    """``mean(x)`` and ``mean(x, axis=0)`` as functions of whole arrays; in statements, ``mean(x[i, k])``."""
+
+    def __init__(self, name: str) -> None:
+        self.__tcdsl_name__ = name
+        self.__name__ = name
+        self.__doc__ = f"The reduction `{name}` of the language."
+
+    def __call__(self, array: Any, **keywords: Any) -> Any:
+        """Reduce all axes or the given ones, as NumPy's function of that name does."""
+        if _is_symbolic(array):
+            from tcdsl.frontend.calls import call_function
+
+            return call_function(self, (array,), keywords)
+        return getattr(np, self.__tcdsl_name__)(array, **keywords)
+
+    def __repr__(self) -> str:
+        return f"<reduction {self.__tcdsl_name__}>"
+
+
 def _only_in_statements(name: str) -> Any:
     def function(*_: Any, **__: Any) -> Any:
         raise TypeError(f"{name}() has a meaning only inside a tensor statement of an @op or @cd function")
@@ -81,6 +102,7 @@ def _only_in_statements(name: str) -> Any:
 
 LANGUAGE_FUNCTIONS: dict[str, Any] = {
     **{name: PrimitiveFunction(name) for name in PRIMITIVES},
+    **{name: ReductionFunction(name) for name in REDUCTIONS if not hasattr(builtins, name)},
     **{name: CastFunction(name) for name in DTYPES if name != "bool"},
     **{name: _only_in_statements(name) for name in (*BOUNDARIES, "get", "assign")},
 }

@@ -174,8 +174,8 @@ class Session:
                 hint=f"convert it to one of {', '.join(DTYPES)}",
             ).error()
         tensor = self.builder.input(label, dtype, array.ndim)
-        for axis, extent in enumerate(array.shape):
-            self.extents[f"{tensor.name}_{axis}"] = extent
+        for declared, extent in zip(tensor.extents, array.shape, strict=True):
+            self.extents[declared.name] = extent  # type: ignore[attr-defined]
         self.captured.append(CapturedArray(tensor.name, value, reading))
         return tensor
 

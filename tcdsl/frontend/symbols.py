@@ -109,7 +109,7 @@ class SymbolicArray(ArithmeticOperators):
         return made
 
     def astype(self, dtype: Any) -> Any:
-        """The array converted to ``dtype``."""
+        """The array converted to ``dtype``. `DtypeError` for a type that the language does not have."""
         return self.builder.algebra.cast(self, str(np.dtype(dtype)))
 
     def sum(self, axis: Any = None, keepdims: bool = False) -> Any:

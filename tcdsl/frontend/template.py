@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, TracebackType
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
@@ -14,6 +14,7 @@ from tcdsl.frontend.rewriting import RECORDER, rewrite
 from tcdsl.frontend.size_names import parameter_size_names
 from tcdsl.frontend.source import Source
 from tcdsl.frontend.surroundings import Surroundings
+from tcdsl.frontend.symbols import SymbolicArray
 from tcdsl.ir.span import Span
 
 __all__ = ["Template"]
@@ -42,6 +43,26 @@ class Template:
             if fault is None:
                 raise
             raise fault.error() from None
+        except AttributeError as error:
+            if not isinstance(error.obj, SymbolicArray):
+                raise
+            raise self._missing_attribute(error).error() from None
+
+    def _missing_attribute(self, error: AttributeError) -> Diagnostic:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        # Positions of winners have to be written as statements.
+        others = ("argmax", "argmin", "builder", "rank")
+        names = sorted({"dtype", *(name for name in dir(SymbolicArray) if name[0] != "_" and name not in others)})
+        known = ", ".join(f"`{name}`" for name in names)
+        return Diagnostic(
+            DslSyntaxError,
+            f"an array has no `{error.name}` while the function is staged",
+            None if trace is None else _span_of(trace),
+            (f"it has {known}",),
+            "write a statement, such as `y[i*M + j] = x[i, j]` for a reshape",
+        )
 
     def _index_letter(self, error: NameError) -> Diagnostic | None:
         # Python met an index variable: `a[i] = b[i] = x[i]`, `self.w[i] += x[i]`, `return y * k`.
@@ -51,8 +72,7 @@ class Template:
         name = error.name or ""
         if trace is None or trace.tb_frame.f_code.co_filename != self.filename or len(name) != 1 or not name.islower():
             return None
-        line, end_line, column, end_column = list(trace.tb_frame.f_code.co_positions())[trace.tb_lasti // 2]
-        span = Span(self.filename, line or trace.tb_lineno, column or 0, end_line or trace.tb_lineno, end_column or 0)
+        span = _span_of(trace)
         fact = f"`{name}` is not defined; an index variable has a meaning only in a tensor statement"
         hint = f"write `T[{name}] = ...` with a name for `T`, one at a time; all indices share one bracket, `T[i, j]`"
         code = trace.tb_frame.f_code
@@ -60,6 +80,13 @@ class Template:
             fact = f"`{name}` is not defined; `{code.co_name}` is an ordinary function without tensor statements"
             hint = f"decorate `{code.co_name}` with @op"
         return Diagnostic(DslSyntaxError, fact, span, hint=hint)
+
+
+def _span_of(trace: TracebackType) -> Span:
+    code = trace.tb_frame.f_code
+    line, end_line, column, end_column = list(code.co_positions())[trace.tb_lasti // 2]
+    first = line or trace.tb_lineno
+    return Span(code.co_filename, first, column or 0, end_line or trace.tb_lineno, end_column or 0)
 
 
 def _with_closure(

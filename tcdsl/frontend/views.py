@@ -9,8 +9,11 @@ from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any
 
+import numpy as np
+
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.arithmetic import axis_variable, element_of
+from tcdsl.frontend.faults import valued
 from tcdsl.frontend.session import Session, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.ir.build import apply, integer
@@ -31,7 +34,10 @@ def view(array: object, key: object) -> Any:
     session = session_of("indexing")
     if not isinstance(array, SymbolicArray):
         raise TypeError(f"{array!r} is not subscriptable")
-    entries = _expanded(session, array, key if isinstance(key, tuple) else (key,))
+    given = key if isinstance(key, tuple) else (key,)
+    # Arrays of the surroundings are read at every call, like those in arithmetic.
+    key = tuple(session.capture(entry) if isinstance(entry, np.ndarray) and entry.ndim else entry for entry in given)
+    entries = _expanded(session, array, key)
     element, extents = element_of(array, session)
     gathered = [entry for entry in entries if isinstance(entry, SymbolicArray)]
     if len(gathered) > 1:
@@ -56,7 +62,7 @@ def view(array: object, key: object) -> Any:
             result.extend(() if first else entry.extents)
             axis += 1
         else:
-            sources.append(_position(session, entry, extents[axis]))
+            sources.append(_position(session, entry, extents[axis], axis))
             axis += 1
     rank = len(result)
     replacement: dict[Expr, Expr] = {}
@@ -71,9 +77,8 @@ def view(array: object, key: object) -> Any:
     )
 
 
-def _separated(key: object) -> bool:
-    entries = key if isinstance(key, tuple) else (key,)
-    chosen = [k for k, entry in enumerate(entries) if not (entry is None or isinstance(entry, slice | EllipsisType))]
+def _separated(key: Sequence[object]) -> bool:
+    chosen = [k for k, entry in enumerate(key) if not (entry is None or isinstance(entry, slice | EllipsisType))]
     return chosen[-1] - chosen[0] >= len(chosen)
 
 
@@ -169,12 +174,12 @@ def _from_end(session: Session, position: Expr, extent: Expr) -> Expr:
     return apply("where", apply("lt", position, integer(0)), apply("add", extent, position), position)
 
 
-def _position(session: Session, value: object, extent: Expr) -> Expr:
+def _position(session: Session, value: object, extent: Expr, axis: int) -> Expr:
     index = _from_end(session, _size_expr(session, value), extent)
+    shown = str(value) if isinstance(value, int) else valued(index)
+    fact = f"the index {shown} is out of range of axis {axis}, which has the extent {valued(extent)}"
     for condition in (apply("ge", index, integer(0)), apply("lt", index, extent)):
-        session.builder.require(
-            condition, "an index is out of range of the axis that it selects from", session.location()
-        )
+        session.builder.require(condition, fact, session.location())
     return index
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl import op
+from tcdsl import op, primitives
+from tests.language.outcomes import assert_gives, refusal
 
-X = np.array([[1.0, 0.5, 3.0], [2.0, -1.0, 0.0]])
+A = X = np.array([[1.0, 0.5, 3.0], [2.0, -1.0, 0.0]])
 
 
 def through_helper(function: Callable[[Any], Any]) -> Any:
@@ -77,3 +78,60 @@ def test_functions_without_a_meaning_are_errors_and_never_wrong_values(
 ) -> None:
     with pytest.raises(tc.TcdslError, match=message):
         through_helper(function).interpret(X)
+
+
+def test_what_an_array_does_not_have_says_what_it_has() -> None:
+    @op
+    def f(A):
+        return A.reshape(-1)
+
+    @op
+    def guarded(A):
+        return A.flatten() if hasattr(A, "flatten") else A.T
+
+    message = refusal(tc.DslSyntaxError, f, A)
+    assert "an array has no `reshape` while the function is staged" in message
+    assert "return A.reshape(-1)" in message
+    assert "it has `T`, `all`, `any`, `astype`, `dtype`, " in message
+    assert "write a statement, such as `y[i*M + j] = x[i, j]`" in message
+    assert_gives(guarded, A, wanted=A.T)
+
+
+def test_reductions_of_whole_arrays_by_their_names_in_the_language() -> None:
+    @op
+    def f(A):
+        m[i, j] = A[i, j] - mean(A[i, k])
+        return mean(A), mean(A, axis=0), prod(A, axis=1), sum(A), m
+
+    wanted = (A.mean(), A.mean(0), A.prod(1), A.sum(), A - A.mean(1, keepdims=True))
+    assert_gives(f, A, wanted=wanted)
+    assert primitives.mean(A, axis=1).tolist() == A.mean(1).tolist()
+
+
+def test_an_array_of_the_surroundings_as_an_index_is_read_at_every_call() -> None:
+    rows = np.array([1, 0, 1])
+
+    @op
+    def f(A):
+        return A[rows], A[:, np.array([0, 2])]
+
+    assert_gives(f, A, wanted=(A[[1, 0, 1]], A[:, [0, 2]]))
+    rows[0] = 0
+    np.testing.assert_array_equal(f(A)[0], A[[0, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "fact"),
+    [
+        (lambda A: A[7], tc.ShapeError, "the index 7 is out of range of axis 0, which has the extent A_0 = 2"),
+        (lambda A: A[:, A.shape[0] + 1], tc.ShapeError, "axis 1, which has the extent A_1 = 3"),
+        (lambda A: A @ A, tc.ShapeError, "the last but one of the right, whose extents are A_1 = 3 and A_0 = 2"),
+        (lambda A: A.astype(complex), tc.DtypeError, "complex128 is no element type of the language"),
+    ],
+)
+def test_faults_show_what_they_are_about(function: Callable[[Any], Any], kind: type[Exception], fact: str) -> None:
+    @op
+    def f(A):
+        return function(A)
+
+    assert fact in refusal(kind, f, A)

@@ -175,7 +175,7 @@ class Session:
             ).error()
         tensor = self.builder.input(label, dtype, array.ndim)
         for declared, extent in zip(tensor.extents, array.shape, strict=True):
-            self.extents[declared.name] = extent  # type: ignore[attr-defined]
+            self.extents[declared.name] = extent  # type: ignore[union-attr]
         self.captured.append(CapturedArray(tensor.name, value, reading))
         return tensor
 

@@ -20,11 +20,12 @@ from tcdsl.autodiff.tape import Tape
 from tcdsl.autodiff.writes import writes_each_cell_once
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, Read, is_affine_index
+from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, Read, SizeValue, is_affine_index
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
 from tcdsl.shapes.affine import expression_of
+from tcdsl.shapes.linear import normalized
 
-__all__ = ["with_candidates_stored"]
+__all__ = ["bounds", "with_candidates_stored"]
 
 _RECOGNIZING = frozenset(("max", "min", "multiply", "power"))
 # Results that are the same however they are compiled, and operations that round once.
@@ -42,7 +43,7 @@ def with_candidates_stored(program: Program, active: Callable[[str], bool]) -> P
         if (
             statement.accumulate in _RECOGNIZING
             and active(statement.target.tensor)
-            and not _is_reproducible(statement.value)
+            and _must_be_stored(statement)
             and not writes_each_cell_once(statement)
         ):
             made, store, statement = _stored(statement, names.fresh(f"{statement.target.tensor}_values"))
@@ -52,6 +53,13 @@ def with_candidates_stored(program: Program, active: Callable[[str], bool]) -> P
     if len(tensors) == len(program.tensors):
         return program
     return replace(program, tensors=tuple(tensors), statements=tuple(statements))
+
+
+def _must_be_stored(statement: Statement) -> bool:
+    # The derivative of a product mentions each factor four times: work that is repeated so often is stored as well.
+    if statement.accumulate in ("multiply", "power") and not isinstance(statement.value, Read):
+        return True
+    return not _is_reproducible(statement.value)
 
 
 def _is_reproducible(value: Expr) -> bool:
@@ -71,7 +79,7 @@ def _is_reproducible(value: Expr) -> bool:
 def _stored(statement: Statement, name: str) -> tuple[Tensor, Statement, Statement]:
     """The tensor of a statement's values, the statement that makes it, and the statement reading it."""
     points = statement.domain.set
-    lows, extents = _bounds(points, len(statement.domain.variables))
+    lows, extents = bounds(points, len(statement.domain.variables))
     cell = tuple(
         apply("sub", index(variable), low) for variable, low in zip(statement.domain.variables, lows, strict=True)
     )
@@ -88,9 +96,12 @@ def _stored(statement: Statement, name: str) -> tuple[Tensor, Statement, Stateme
     return Tensor(name, dtype, tuple(extents)), store, replace(statement, value=read)
 
 
-def _bounds(points: isl.Set, count: int) -> tuple[Sequence[Expr], Sequence[Expr]]:
-    # A box around the points: its lowest corner and its extents, 0 where there are no points. Not always the smallest
-    # one: the exact ends of `(i + j) % 2 == 0 and 2*i + j < N` have a piece for every remainder of every size.
+def bounds(points: isl.Set, count: int) -> tuple[Sequence[Expr], Sequence[Expr]]:
+    """A box around ``points``: its lowest corner and its extents, 0 where there are no points.
+
+    Not always the smallest one: the exact ends of ``(i + j) % 2 == 0 and 2*i + j < N`` have a piece for every remainder
+    of every size.
+    """
     if points.is_empty():
         return [integer(0)] * count, [integer(0)] * count
     points = points.remove_divs()
@@ -103,7 +114,9 @@ def _bounds(points: isl.Set, count: int) -> tuple[Sequence[Expr], Sequence[Expr]
         if not is_affine_index(lows[-1]):
             lows[-1] = _below(points, k)
             extent = apply("sub", expression_of(high), lows[-1])
-        extents.append(apply("max", apply("add", extent, integer(1)), integer(0)))
+        extent = normalized(apply("add", extent, integer(1)))
+        # Sizes themselves are never negative.
+        extents.append(extent if isinstance(extent, SizeValue) else apply("max", extent, integer(0)))
     return lows, extents
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcdsl.autodiff.candidates import with_candidates_stored
+from tcdsl.autodiff.intermediates import Work, with_intermediates_stored
 from tcdsl.autodiff.names import names_of
 from tcdsl.autodiff.regions import size_context
 from tcdsl.autodiff.scalar import carriers
@@ -81,11 +82,17 @@ def _no_gradient(tensor: Tensor) -> Diagnostic:
 
 
 class Derivative:
-    """The part of a `tcdsl.autodiff.transposition.Transposition` that both modes share."""
+    """The part of a `tcdsl.autodiff.transposition.Transposition` that both modes share.
 
-    def __init__(self, program: Program, wrt: Sequence[str]) -> None:
+    ``work`` says what a derivative of this mode takes, where values that it would compute too often are to be stored.
+    """
+
+    def __init__(self, program: Program, wrt: Sequence[str], work: Work | None = None) -> None:
         active = active_tensors(program, wrt).difference(program.ruled)
         program = with_candidates_stored(program, active.__contains__)
+        if work is not None:
+            active = active_tensors(program, wrt).difference(program.ruled)
+            program = with_intermediates_stored(program, active.__contains__, work)
         self.program = program
         self.names = names_of(program)
         self.context = size_context(program)

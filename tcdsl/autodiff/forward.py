@@ -12,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial, reduce
 
+import islpy as isl
+
 from tcdsl.autodiff.accumulators import holds_its_value, old_and_new_shares, transpose
 from tcdsl.autodiff.adjoint import adjoint
 from tcdsl.autodiff.derivative import Derivative, check_inputs, chosen_outputs
 from tcdsl.autodiff.factoring import with_factored_values
+from tcdsl.autodiff.recomputation import ValueSteps
 from tcdsl.autodiff.regions import box
 from tcdsl.autodiff.reverse import with_read_replaced
 from tcdsl.autodiff.rules import floating, pushed_forward
@@ -25,12 +28,13 @@ from tcdsl.autodiff.tape import Tape
 from tcdsl.autodiff.transposition import VALUE, Flow
 from tcdsl.autodiff.writes import affine_target, reached, read_at, read_cell, writes_each_cell_once
 from tcdsl.ir.accumulators import neutral_element
-from tcdsl.ir.build import constant, index
+from tcdsl.ir.build import apply, constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, reads
 from tcdsl.ir.program import Access, DerivativeRule, Fill, Keep, Neutral, Program, Start, Statement, Tensor
 from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
+from tcdsl.shapes.spaces import dimension_names
 
 __all__ = ["tangent"]
 
@@ -93,10 +97,11 @@ class _Forward(Derivative):
     """A program while its tangent is written. As a `Transposition` it turns flows into tangent statements."""
 
     def __init__(self, program: Program, wrt: Sequence[str]) -> None:
-        super().__init__(program, wrt)
+        super().__init__(program, wrt, ValueSteps.tangent_work)
         self.tangents: dict[str, str] = {}
-        self._target = ""
-        self._weights = ""
+        self._target = Tensor("", "", ())
+        self._sums: dict[str, str | None] = {}
+        self._factors: dict[str, tuple[isl.Set, Expr]] = {}
 
     def copied(self, name: str, source: str | None) -> str:
         """A tensor of its own for a result: zeros, or a copy."""
@@ -196,10 +201,40 @@ class _Forward(Derivative):
         self._append_like(statement, "assign", self._start(statement), tape.assemble(total))
 
     def _reduction(self, statement: Statement, declared: Tensor) -> None:
-        self._target = declared.name
-        self._weights = self.names.fresh(f"d_{declared.name}")
-        self.declared[self._weights] = Tensor(self._weights, declared.dtype, declared.shape)
-        transpose(self, statement, self._weights)
+        # Stand-ins for the derivative of the target: flows are linear in one of them each.
+        self._target = declared
+        derivative = self._stand_in()
+        transpose(self, statement, derivative)
+        for name, (cells, factor) in self._factors.items():
+            shares = self._sums[name]
+            if shares is not None:
+                variables = dimension_names(cells)
+                value = apply("mul", read_cell(self.tensor(shares), variables, compute_dtype(declared.dtype)), factor)
+                target = tuple(index(z) for z in variables)
+                self._add_to_sum(derivative, target, value, Domain.from_set(cells), None, "check")
+        total = self._sums[derivative]
+        if total is not None:
+            self.tangents[declared.name] = total
+        self._sums.clear()
+        self._factors.clear()
+
+    def _stand_in(self) -> str:
+        declared = self._target
+        name = self.names.fresh(f"d_{declared.name}")
+        self.declared[name] = Tensor(name, declared.dtype, declared.shape)
+        self._sums[name] = None
+        return name
+
+    def _add_to_sum(
+        self, name: str, indices: tuple[Expr, ...], value: Expr, domain: Domain, condition: Expr | None, oob: str
+    ) -> None:
+        # To what the flows that are linear in the stand-in `name` have given so far.
+        previous = self._sums[name]
+        hint = f"t_{self._target.name}_shares" if name in self._factors else f"t_{self._target.name}"
+        made = self.declare(hint, self._target.dtype, self._target.shape)
+        self._sums[name] = made
+        start: Start = Neutral() if previous is None else Keep(previous)
+        self.append(Statement(Access(made, indices), "add", start, value, domain, condition, oob))
 
     # As a `Transposition`.
 
@@ -215,17 +250,17 @@ class _Forward(Derivative):
         if found is None:
             return
         bound = {VALUE: root, _TANGENT: found}
-        [place] = {read for read in reads(flow.seed) if read.tensor == self._weights}
+        [place] = {read for read in reads(flow.seed) if read.tensor in self._sums}
         seed = tape.flatten(with_read_replaced(flow.seed, place, Local(_TANGENT, place.dtype)), bound)
         if flow.guards:
             test = conjunction(tape, [tape.flatten(guard, bound) for guard in flow.guards])
             seed = tape.add(Apply("where", (test, seed, constant(0, seed.dtype)), seed.dtype))
-        previous = self.tangents.get(self._target)
-        declared = self.tensor(self._target)
-        made = self.declare(f"t_{self._target}", declared.dtype, declared.shape)
-        self.tangents[self._target] = made
-        start: Start = Neutral() if previous is None else Keep(previous)
         oob = "clamp" if Boundary.CLAMP in place.boundaries else "check"
         domain = Domain.from_set(flow.points)
-        target = Access(made, place.indices)
-        self.append(Statement(target, "add", start, tape.assemble(seed), domain, flow.condition, oob))
+        self._add_to_sum(place.tensor, place.indices, tape.assemble(seed), domain, flow.condition, oob)
+
+    def scaled(self, adjoint: str, cells: isl.Set, factor: Expr) -> str:
+        """A stand-in for ``adjoint`` with scaled ``cells``: what its flows add up to is multiplied at the end."""
+        name = self._stand_in()
+        self._factors[name] = (cells, factor)
+        return name

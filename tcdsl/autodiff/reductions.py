@@ -54,31 +54,47 @@ def _tally(
     return made
 
 
-def _product_of_others(this: StatementTransposition, name: str) -> Callable[[Expr, _ReadAt], Expr]:
-    """The derivative of a cell's product by one factor, given the factor and how to read a tensor at its cell.
+def _product_of_others(
+    this: StatementTransposition, name: str, whole: str | None
+) -> tuple[Callable[[_ReadAt], Expr], Callable[[Expr, Expr, _ReadAt], Expr]]:
+    """What the factors of each cell's product receive: the seed, times the product of the other factors.
 
-    Three tensors: the product of the factors that are not zero, the number of those that are, and their sum. The sum is
-    zero, but its derivative is not: with it second derivatives are exact too.
+    Two functions: the product of the factors that are not zero, given how to read a tensor at its cell; and what one
+    factor receives, given the factor, the seed times that product, and how to read.
+
+    ``whole`` is a tensor that holds the whole product, if there is one. Three tensors beside it: the product of the
+    factors that are not zero, in cells that have others, the number of those that are, and their sum. The sum is zero,
+    but its derivative is not: with it second derivatives are exact too.
     """
     zero = this.zero
 
     def vanishes(factor: Expr, _: _ReadAt) -> Expr:
         return apply("eq", factor, zero)
 
-    product = _tally(this, f"{name}_product", this.dtype, "multiply", _same, lambda e, _: apply("ne", e, zero))
     count = _tally(this, f"{name}_zeros", "int64", "add", lambda _: integer(1), vanishes)
+
+    def remains(factor: Expr, read: _ReadAt) -> Expr:
+        nonzero = apply("ne", factor, zero)
+        return nonzero if whole is None else apply("and_", apply("gt", read(count), integer(0)), nonzero)
+
+    product = _tally(this, f"{name}_product", this.dtype, "multiply", _same, remains)
     zeros = _tally(this, f"{name}_zero", this.dtype, "add", _same, vanishes)
 
-    def others(factor: Expr, read: _ReadAt) -> Expr:
-        rest, number, total = read(product), read(count), read(zeros)
+    def rest(read: _ReadAt) -> Expr:
+        if whole is None:
+            return read(product)
+        return apply("where", apply("eq", read(count), integer(0)), read(whole), read(product))
+
+    def share(factor: Expr, scaled: Expr, read: _ReadAt) -> Expr:
+        number, total = read(count), read(zeros)
         none, one, two = (apply("eq", number, integer(k)) for k in range(3))
-        partner = apply("mul", apply("sub", total, factor), rest)
-        of_zero = apply("where", one, rest, apply("where", two, partner, zero))
-        quotient = apply("div", rest, factor)
+        partner = apply("mul", apply("sub", total, factor), scaled)
+        of_zero = apply("where", one, scaled, apply("where", two, partner, zero))
+        quotient = apply("div", scaled, factor)
         of_other = apply("where", none, quotient, apply("where", one, apply("mul", total, quotient), zero))
         return apply("where", apply("eq", factor, zero), of_zero, of_other)
 
-    return others
+    return rest, share
 
 
 def _same(value: Expr) -> Expr:
@@ -86,10 +102,12 @@ def _same(value: Expr) -> Expr:
 
 
 def _multiply(this: StatementTransposition) -> None:
-    others = _product_of_others(this, this.target.name)
-    this.to_value(apply("mul", this.seed, others(this.value, this.at_target)))
+    exact = this.target.dtype == this.dtype
+    rest, share = _product_of_others(this, this.target.name, this.target.name if exact else None)
+    scaled = this.scaled(rest(this.at_cell))
+    this.to_value(share(this.value, this.at_target(scaled), this.at_target))
     if this.start_is_wanted():
-        this.to_start(apply("mul", this.at_cell(this.adjoint.name), others(this.value, this.at_cell)))
+        this.to_start(share(this.value, this.at_cell(scaled), this.at_cell))
 
 
 def _extremum(this: StatementTransposition) -> None:
@@ -103,7 +121,9 @@ def _extremum(this: StatementTransposition) -> None:
     ties = _tally(this, f"{best}_ties", "int64", "add", lambda _: integer(1), wins)
 
     def part(seed: Expr, read: _ReadAt) -> Expr:
-        return apply("div", seed, cast(read(ties), this.dtype))
+        # Most cells have one winner, which takes all.
+        shared = apply("div", seed, cast(read(ties), this.dtype))
+        return apply("where", apply("gt", read(ties), integer(1)), shared, seed)
 
     this.to_value(part(this.seed, this.at_target), (wins(this.value, this.at_target),))
     if this.start_is_wanted():
@@ -131,12 +151,14 @@ def _power(this: StatementTransposition) -> None:
     if isinstance(this.start, Neutral):
         return  # 1 ** e is 1
     statement = replace(this.statement, start=Neutral())
-    others = _product_of_others(StatementTransposition(this.program, statement, this.adjoint.name), this.target.name)
+    exponents = StatementTransposition(this.program, statement, this.adjoint.name)
+    rest, share = _product_of_others(exponents, this.target.name, None)
     zero = this.zero
-    base = this.start_at_target()
+    base = this.start_at_cell()
     logarithm = apply("where", apply("gt", base, zero), apply("log", base), zero)
-    scale = apply("mul", apply("mul", this.seed, this.at_target(this.target.name)), logarithm)
-    this.to_value(apply("mul", scale, others(this.value, this.at_target)))
+    slope = apply("mul", this.at_cell(this.target.name), logarithm)
+    scaled = this.scaled(apply("mul", slope, rest(this.at_cell)))
+    this.to_value(share(this.value, this.at_target(scaled), this.at_target))
     if this.start_is_wanted():
         exponent = this.at_cell(_product_of_values(this))
         base, result = this.value, this.at_cell(this.target.name)

@@ -13,19 +13,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import islpy as isl
+
 from tcdsl.autodiff.composition import source
 from tcdsl.autodiff.contributions import Contributions
 from tcdsl.autodiff.derivative import Derivative
 from tcdsl.autodiff.one_point import without_determined_variables
+from tcdsl.autodiff.recomputation import ValueSteps
 from tcdsl.autodiff.regions import Place, places, restrict
 from tcdsl.autodiff.scalar import Guarded, Partial, conjunction, partials
 from tcdsl.autodiff.tape import Tape
 from tcdsl.autodiff.transposition import VALUE, Flow
-from tcdsl.autodiff.writes import both
-from tcdsl.ir.build import constant
+from tcdsl.autodiff.writes import both, read_cell
+from tcdsl.ir.build import apply, constant, index
 from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Expr, Read, reads, transform
 from tcdsl.ir.program import Access, Neutral, Program, Statement
+from tcdsl.shapes.spaces import dimension_names
 
 __all__ = ["Reverse", "with_read_replaced"]
 
@@ -39,7 +44,7 @@ class Reverse(Derivative):
     """A program while its adjoint is written: the `Transposition` of reverse mode."""
 
     def __init__(self, program: Program, wrt: Sequence[str]) -> None:
-        super().__init__(program, wrt)
+        super().__init__(program, wrt, ValueSteps.adjoint_work)
         self.contributions = Contributions(self)
 
     def give(self, tensor: str, adjoint: str) -> None:
@@ -50,6 +55,16 @@ class Reverse(Derivative):
         """Pass a flow on to the reads of its value, part by part if its seed is sparse."""
         for part in self._parts(flow):
             self._contribute(part)
+
+    def scaled(self, adjoint: str, cells: isl.Set, factor: Expr) -> str:
+        """The derivative ``adjoint`` with each of ``cells`` multiplied by ``factor``, an expression of that cell."""
+        declared = self.tensor(adjoint)
+        made = self.declare(f"{adjoint}_scaled", declared.dtype, declared.shape)
+        variables = dimension_names(cells)
+        value = apply("mul", read_cell(declared, variables, compute_dtype(declared.dtype)), factor)
+        target = Access(made, tuple(index(name) for name in variables))
+        self.append(Statement(target, "assign", Neutral(), value, Domain.from_set(cells)))
+        return made
 
     def _parts(self, flow: Flow) -> list[Flow]:
         # A seed that is zero but on thin sets: the flow over these sets, with what was written there as its seed.

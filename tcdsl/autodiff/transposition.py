@@ -65,6 +65,9 @@ class Transposition(Protocol):
     def cell_variables(self, rank: int) -> tuple[str, ...]:
         """Names of index variables for the cells of a tensor."""
 
+    def scaled(self, adjoint: str, cells: isl.Set, factor: Expr) -> str:
+        """The derivative ``adjoint`` with each of ``cells`` multiplied by ``factor``, an expression of that cell."""
+
 
 class StatementTransposition:
     """A statement, the derivative of its target, and the program that its contributions go to."""
@@ -136,6 +139,10 @@ class StatementTransposition:
         """A tensor of the target's shape at the cell that a point writes."""
         declared = self.program.tensor(tensor)
         return read_at(self.statement, declared, compute_dtype(declared.dtype))
+
+    def scaled(self, factor: Expr) -> str:
+        """The derivative of the target, cell z multiplied by ``factor``: once for all points that write the cell."""
+        return self.program.scaled(self.adjoint.name, self.box, factor)
 
     def to_value(self, seed: Expr, guards: tuple[Expr, ...] = (), result: Expr | None = None) -> None:
         """``seed``, at every point, for the value."""

@@ -165,7 +165,7 @@ _ROWS = (
     Primitive("add", 2, "number", np.add, "{0} + {1}", ("g", "g"), operator="+", index=True),
     Primitive("sub", 2, "number", np.subtract, "{0} - {1}", ("g", "-g"), operator="-", index=True),
     Primitive("mul", 2, "number", np.multiply, "{0} * {1}", ("g * b", "g * a"), operator="*", index=True),
-    Primitive("div", 2, "real", np.divide, "{0} / {1}", ("g / b", "-(g * y / b)"), operator="/", interval=(0.2, 2.0)),
+    Primitive("div", 2, "real", np.divide, "{0} / {1}", ("g / b", "-(g / b * y)"), operator="/", interval=(0.2, 2.0)),
     Primitive("floor_div", 2, "number", _floor_div, "floor_div({0}, {1})", ("0", "0"), operator="//", index=True),
     Primitive("mod", 2, "number", _python_mod, "mod({0}, {1})", ("g", "-(g * floor(a / b))"), operator="%", index=True),
     Primitive(

@@ -123,6 +123,8 @@ class PointValues:
     def _read(self, expr: Read, at: Array, local: Definitions) -> Array:
         array = self.tensor(expr.tensor)
         positions, outside = self.cells(expr, array.shape, at, local)
+        if not positions:
+            return np.full(len(at), array)
         if not outside.any():
             return array[positions]
         result = np.zeros(len(at), array.dtype)

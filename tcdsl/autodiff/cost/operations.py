@@ -19,13 +19,12 @@ from tcdsl.ir.primitives import PRIMITIVES
 
 __all__ = ["OperationCount", "operations_of", "weight"]
 
-_FREE = frozenset(("id", "fst", "snd", "stop_gradient", "where", "and_", "or_", "not_"))
+_FREE = frozenset(("id", "neg", "fst", "snd", "stop_gradient", "where", "and_", "or_", "not_"))
 _OWN: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "add": ("add",),
         "sub": ("add",),
         "mul": ("mul",),
-        "neg": ("mul",),
         "square": ("mul",),
         "fma": ("mul", "add"),
         "div": ("div",),
@@ -69,8 +68,8 @@ def operations_of(expr: Apply) -> tuple[str, ...]:
     """The operations that applying a primitive to its arguments takes: ``("mul", "add")`` for fma.
 
     Only results of floating types count: arithmetic on integers is arithmetic on indices. Comparisons and logic make
-    predicates, and ``where`` chooses: they are free, as are conversions. A negation is a multiplication by -1, a
-    constant integral power as many multiplications as repeated squaring needs (and a division if it is negative). Every
+    predicates, and ``where`` chooses: they are free, as are conversions and changes of sign. A constant integral
+    power as many multiplications as repeated squaring needs (and a division if it is negative). Every
     other function is a call.
     """
     if not is_floating(expr.dtype) or expr.primitive in _FREE:

@@ -72,12 +72,8 @@ class StatementCounter:
     def _combine(self, accumulate: str, points: int, fresh: int) -> None:
         """``points`` values joined with what cells hold, ``fresh`` of which hold nothing."""
         match accumulate:
-            case "add":
+            case "add" | "subtract":
                 self.operations["add"] += points - fresh
-            case "subtract":
-                # 0 - a - b: a negation and a subtraction.
-                self.operations["add"] += points - fresh
-                self.operations["mul"] += fresh
             case "multiply":
                 self.operations["mul"] += points - fresh
             case "divide":

@@ -96,8 +96,6 @@ class _Run:
         operation = own.get(accumulate, ACCUMULATORS[accumulate].primitive)
         if not first or accumulate == "divide":
             self.operations[operation] += 1
-        elif accumulate == "subtract":
-            self.operations["mul"] += 1
 
     def started(self, statement: Statement) -> _Cells:
         tensor = self.program.tensor(statement.target.tensor)

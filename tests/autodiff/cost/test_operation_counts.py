@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tcdsl.autodiff import adjoint, tangent
-from tcdsl.autodiff.cost import OperationCount, count_operations
+from tcdsl.autodiff.cost import count_operations
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes import bind_sizes, evaluate_size
 from tests.autodiff.cost.point_by_point import counted
-from tests.autodiff.programs import floating_inputs, program
+from tests.autodiff.programs import floating_inputs
 from tests.autodiff.random_programs import random_case
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 

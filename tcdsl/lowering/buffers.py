@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tcdsl.ir.expressions import Boundary, is_affine_index
-from tcdsl.ir.program import Keep, Program, Statement
+from tcdsl.ir.program import Keep, Program
 from tcdsl.lowering.loops import Buffer
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.schedule import Plan
-from tcdsl.lowering.statements import statement_reads
+from tcdsl.lowering.statements import can_fail, statement_reads
 from tcdsl.shapes.linear import normalized
 
-__all__ = ["Memory", "assign_memory", "can_fail"]
+__all__ = ["Memory", "assign_memory"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +33,6 @@ class Memory:
     in_place: frozenset[str]
     marks: Mapping[str, str]
     updates: tuple[tuple[str, str], ...]
-
-
-def can_fail(statement: Statement) -> bool:
-    """Whether the statement may stop the program: data indices that are checked, cells that must be unique."""
-    if statement.unique:
-        return True
-    if statement.oob != "skip" and not all(is_affine_index(axis) for axis in statement.target.indices):
-        return True
-    harmless = (Boundary.SKIP, Boundary.FILL)
-    return any(boundary not in harmless for read in statement_reads(statement) for boundary in read.boundaries)
 
 
 def assign_memory(program: Program, plans: Sequence[Plan], names: Names) -> Memory:

@@ -1,9 +1,20 @@
-"""Elementwise statements, computed where they are read instead of stored.
+"""Which values are stored and which are computed where they are read; a derivative's values follow the same rule.
 
-A producer can move into its readers if it stores every cell of its tensor once, whatever the data, and cannot fail. It
-does move if that repeats no work: one statement reads it, each cell once. Producers of next to no work move into
-several readers. An expression that a reader needs several times becomes a local definition, so long chains stay long
-and do not become trees.
+A producer, which stores every cell of its tensor once, whatever the data, and cannot fail, moves into its readers
+
+- if one statement reads it, each cell once: nothing is repeated;
+- or if its value is at most two cheap operations on one tensor as large as its own, and at most four statements read it
+  (sums of products only if it is no operation at all): each read then costs two operations more, which is less than
+  reading memory.
+
+Everything else is computed once and stored. What is stored costs memory only if it is read in another nest: statements
+that go over the same cells share loops (`tcdsl.lowering.merging`), values that are read where they were stored stay in
+scalars (`forwarding`), the calls that they repeat are made once (`calls`), and memory that is needed no longer is used
+again (`liveness`). So fusion at most triples the operations of a program, and a derivative holds the values of those
+statements only that are read at other cells than they were written, or by reductions across rows.
+
+An expression that a reader needs several times becomes a local definition, so long chains stay long and do not become
+trees.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tcdsl.lowering.nests import joined, nests_of
 from tcdsl.lowering.phases import in_phases, row_of_phases
 from tcdsl.lowering.schedule import plan
 from tcdsl.lowering.simplify import own_outputs, simplify
-from tcdsl.lowering.solving import solved, widened
+from tcdsl.lowering.solving import over_cells, solved, widened
 from tcdsl.lowering.statements import renamed_statement
 from tcdsl.lowering.summing import summed
 from tcdsl.shapes.equal_sizes import with_equal_sizes
@@ -38,6 +38,8 @@ def lower(program: Program, *, optimize: bool = True) -> Kernel:
     if optimize:
         program = fuse(summed(simplify(program), context, names), context, names)
     program = widened(solved(program, names), names)
+    if optimize:
+        program = replace(program, statements=tuple(over_cells(each, names) for each in program.statements))
     tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     plans = [plan(statement, tensors, context) for statement in program.statements]
     if optimize:

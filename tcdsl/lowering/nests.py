@@ -11,6 +11,7 @@ from tcdsl.ir.program import Access, Program, Statement
 from tcdsl.lowering.blocks import Block
 from tcdsl.lowering.bodies import Body, Setting
 from tcdsl.lowering.boundaries import Declarations
+from tcdsl.lowering.calls import with_calls_shared
 from tcdsl.lowering.forwarding import forwarded
 from tcdsl.lowering.hoisting import hoisted
 from tcdsl.lowering.interleaving import interleaved
@@ -42,7 +43,8 @@ _JOINED = 200
 def nests_of(group: Group, program: Program, setting: Setting) -> Iterator[Nest]:
     """The nests of a group; nothing for a statement that leaves memory as it is."""
     for hint, plans, body in _bodies(group, setting):
-        nodes = hoisted(forwarded(_outermost(body), setting.types, setting.names))
+        nodes = forwarded(_outermost(body), setting.types, setting.names)
+        nodes = hoisted(with_calls_shared(nodes, setting.names))
         if not nodes:
             continue
         name = setting.names.fresh(f"{hint}{plans[-1].statement.target.tensor}")

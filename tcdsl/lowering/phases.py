@@ -27,6 +27,8 @@ from tcdsl.lowering.boundaries import Declarations
 from tcdsl.lowering.merging import Group
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.schedule import Plan, plan
+from tcdsl.lowering.solving import substituted
+from tcdsl.lowering.statements import can_fail
 from tcdsl.shapes.affine import function_of
 from tcdsl.shapes.linear import linear_form, normalized
 from tcdsl.shapes.spaces import arranged, dimension_names, has_end
@@ -54,8 +56,8 @@ class Stride:
 
 
 def strides_of(statement: Statement) -> tuple[Stride, ...]:
-    """The axes of ``statement`` that have phases; empty if its cells must be visited in order, or at data positions."""
-    if ACCUMULATORS[statement.accumulate].ordered or statement.unique:
+    """The axes of ``statement`` that have phases; none if its cells have an order, or errors name its variables."""
+    if ACCUMULATORS[statement.accumulate].ordered or can_fail(statement):
         return ()
     if not all(map(is_affine_index, statement.target.indices)):
         return ()
@@ -264,16 +266,4 @@ def _in_phase(statement: Statement, stride: Stride, phase: int, q: str, window: 
     made = map_statement(statement, lambda expr: normalized(substitute(expr, values)))
     indices = (*made.target.indices[: stride.axis], normalized(cell), *made.target.indices[stride.axis + 1 :])
     target = replace(made.target, indices=indices)
-    return replace(made, target=target, domain=Domain.from_set(_substituted(points, values, order)))
-
-
-def _substituted(points: isl.Set, values: Mapping[Expr, Expr], order: Sequence[str]) -> isl.Set:
-    # The points in terms of the variables that ``values`` mention.
-    new = [name for name in order if name not in dimension_names(points)]
-    count = points.dim(isl.dim_type.set)
-    points = points.insert_dims(isl.dim_type.set, count, len(new))
-    for k, name in enumerate(new):
-        points = points.set_dim_name(isl.dim_type.set, count + k, name)
-    for variable, value in values.items():
-        points = points.intersect(function_of(variable, points).eq_set(function_of(value, points)))
-    return arranged(points, tuple(order))
+    return replace(made, target=target, domain=Domain.from_set(substituted(points, values, order)))

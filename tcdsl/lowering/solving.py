@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import index_variables, is_affine_index
-from tcdsl.ir.program import Access, Keep, Program, Statement, Tensor
-from tcdsl.lowering.names import Names
-from tcdsl.lowering.statements import copy_statement
-from tcdsl.shapes.solve import solve, target_variables
+import islpy as isl
 
-__all__ = ["solved", "widened"]
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import index
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index, substitute
+from tcdsl.ir.program import Access, Keep, Program, Statement, Tensor, map_statement
+from tcdsl.lowering.names import Names
+from tcdsl.lowering.statements import can_fail, copy_statement
+from tcdsl.lowering.thinness import is_thin
+from tcdsl.shapes.affine import NotAffine, function_of
+from tcdsl.shapes.linear import linear_expression, linear_form, normalized
+from tcdsl.shapes.solve import solve, target_variables
+from tcdsl.shapes.spaces import arranged, dimension_names
+
+__all__ = ["over_cells", "solved", "substituted", "widened"]
 
 
 def solved(program: Program, names: Names) -> Program:
@@ -26,6 +36,59 @@ def solved(program: Program, names: Names) -> Program:
         )
         statements.extend(parts)
     return replace(program, statements=tuple(statements), tensors=(*program.tensors, *between))
+
+
+def over_cells(statement: Statement, names: Names) -> Statement:
+    """``statement`` with the cells it writes for its variables, where they are shifted or mirrored.
+
+    ``Y[i + 1] = x[i]`` becomes ``Y[z] = x[z - 1]``, so that the loop over z also writes the start value of the other
+    cells. Statements that write few cells stay, because those loops run over all, and so do those whose errors name the
+    user's variables.
+    """
+    indices = statement.target.indices
+    if all(isinstance(axis, IndexValue) for axis in indices) or can_fail(statement):
+        return statement
+    if ACCUMULATORS[statement.accumulate].ordered:
+        return statement
+    values: dict[Expr, Expr] = {}
+    cells: dict[str, str] = {}
+    target: list[Expr] = []
+    for axis in indices:
+        terms, offset = linear_form(axis)
+        used = index_variables(axis)
+        variable = next(iter(used), None)
+        if not is_affine_index(axis) or variable is None or len(used) > 1 or variable in cells:
+            return statement
+        scale = terms.pop(index(variable), 0)
+        if abs(scale) != 1 or any(variable in index_variables(atom) for atom in terms):
+            return statement
+        cells[variable] = variable if axis == index(variable) else names.fresh("z")
+        target.append(index(cells[variable]))
+        if cells[variable] != variable:
+            rest = {atom: -scale * factor for atom, factor in terms.items()}
+            values[index(variable)] = linear_expression({target[-1]: scale, **rest}, -scale * offset)
+    order = [cells.get(name, name) for name in statement.domain.variables]
+    try:
+        points = substituted(statement.domain.set, values, order)
+    except NotAffine:
+        return statement
+    if is_thin(arranged(points, tuple(cells.values()))):
+        return statement
+    made = map_statement(statement, lambda expr: normalized(substitute(expr, values)))
+    access = replace(made.target, indices=tuple(target))
+    return replace(made, target=access, domain=Domain.from_set(points))
+
+
+def substituted(points: isl.Set, values: Mapping[Expr, Expr], order: Sequence[str]) -> isl.Set:
+    """``points`` over the variables ``order``, in terms of which ``values`` gives those that go."""
+    new = [name for name in order if name not in dimension_names(points)]
+    count = points.dim(isl.dim_type.set)
+    points = points.insert_dims(isl.dim_type.set, count, len(new))
+    for k, name in enumerate(new):
+        points = points.set_dim_name(isl.dim_type.set, count + k, name)
+    for variable, value in values.items():
+        points = points.intersect(function_of(variable, points).eq_set(function_of(value, points)))
+    return arranged(points, tuple(order))
 
 
 def widened(program: Program, names: Names) -> Program:

@@ -10,13 +10,14 @@ import islpy as isl
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Expr, Read, reads, substitute
+from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index, reads, substitute
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Tensor, map_statement
 from tcdsl.lowering.names import Names
 from tcdsl.shapes.affine import condition_set, universe
 
 __all__ = [
     "box",
+    "can_fail",
     "copy_statement",
     "renamed_statement",
     "statement_expressions",
@@ -45,6 +46,16 @@ def tensors_read(statement: Statement) -> set[str]:
     """The tensors whose cells ``statement`` needs, that from which it starts included."""
     found = {read.tensor for read in statement_reads(statement)}
     return found | ({statement.start.tensor} if isinstance(statement.start, Keep) else set())
+
+
+def can_fail(statement: Statement) -> bool:
+    """Whether the statement may stop the program: data indices that are checked, cells that must be unique."""
+    if statement.unique:
+        return True
+    if statement.oob != "skip" and not all(is_affine_index(axis) for axis in statement.target.indices):
+        return True
+    harmless = (Boundary.SKIP, Boundary.FILL)
+    return any(boundary not in harmless for read in statement_reads(statement) for boundary in read.boundaries)
 
 
 def renamed_statement(statement: Statement, wanted: Mapping[str, str]) -> Statement:

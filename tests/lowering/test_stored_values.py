@@ -1,0 +1,158 @@
+"""Values between a program and its derivative: which are stored, which stay in registers, and that none costs twice.
+
+`tcdsl.lowering.fusion` states the rule.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tcdsl import op, output
+from tcdsl.autodiff import gradient
+from tcdsl.ir.expressions import Apply, walk
+from tcdsl.ir.program import Program
+from tcdsl.ir.sizes import bind_sizes
+from tcdsl.lowering.executed import executed_points
+from tcdsl.lowering.liveness import peak_bytes
+from tcdsl.lowering.loops import Kernel
+from tcdsl.lowering.lower import lower
+from tcdsl.lowering.traversal import expressions
+from tests.programs.definitions import layer_norm, softmax
+
+
+@op
+def chain(x, w, *, length):
+    y = x
+    for _ in range(length):
+        y = tanh(y) * 1.5 + x
+    total[()] += y[i] * w[i]
+    return total
+
+
+@op
+def steps_of_heat(u, w, *, length):
+    N, M = u.shape
+    for _ in range(length):
+        v = output(N, M)
+        v[i, j] = u[i, j] + 0.1 * (
+            get(u[i - 1, j], 0.0)
+            + get(u[i + 1, j], 0.0)
+            + get(u[i, j - 1], 0.0)
+            + get(u[i, j + 1], 0.0)
+            - 4.0 * u[i, j]
+        )
+        u = v
+    total[()] += u[i, j] * w[i, j]
+    return total
+
+
+@op
+def steps_of_burgers(u, w, *, length):
+    N = u.shape[0]
+    for _ in range(length):
+        v = output(N)
+        v[i] = u[i] - 0.1 * u[i] * (get(u[i + 1], 0.0) - get(u[i - 1], 0.0))
+        u = v
+    total[()] += u[i] * w[i]
+    return total
+
+
+@op
+def weighted_softmax(x, w):
+    y = softmax(x)
+    total[()] += y[i, j] * w[i, j]
+    return total
+
+
+@op
+def weighted_layer_norm(x, scale, shift, w):
+    y = layer_norm(x, scale, shift)
+    total[()] += y[i, j] * w[i, j]
+    return total
+
+
+@op
+def cheap_beside_a_stencil(x, w):
+    a[i] = 2.0 * x[i]
+    b[i] = tanh(x[i])
+    N = x.shape[0]
+    y = output(N)
+    y[i] = get(a[i - 1], 0.0) * get(b[i - 1], 0.0) + get(a[i + 1], 0.0) * get(b[i + 1], 0.0)
+    total[()] += y[i] * w[i]
+    return total
+
+
+def staged(function, arrays, **configuration) -> Program:
+    call = function.signature.call(arrays, configuration)
+    return function.staging.entry(call)[0].executable.program
+
+
+def derivative(function, *shapes, **configuration) -> tuple[Kernel, dict[str, int]]:
+    """The lowered gradient by the first argument, and the sizes."""
+    arrays = [np.ones(shape) for shape in shapes]
+    program = gradient(staged(function, arrays, **configuration), [_first(function, arrays, **configuration)], False)
+    made = lower(program)
+    return made, bind_sizes(made.program, [array.shape for array in arrays])
+
+
+def _first(function, arrays, **configuration) -> str:
+    return staged(function, arrays, **configuration).inputs[0].name
+
+
+def applied(made: Kernel, primitive: str) -> int:
+    parts = (part for nest in made.nests for expr in expressions(nest.body) for part in walk(expr))
+    return sum(isinstance(part, Apply) and part.primitive == primitive for part in parts)
+
+
+def test_a_chain_of_scalar_steps_stays_in_registers() -> None:
+    made, sizes = derivative(chain, 1000, 1000, length=20)
+    use = peak_bytes(made, sizes)
+    assert use.temporaries == 0
+    assert use.peak == 3 * 8000
+    assert len(made.nests) == 1
+    assert applied(made, "tanh") == 20, "each is computed once, for the value and for its derivative"
+
+
+@pytest.mark.parametrize("length", [2, 12])
+def test_linear_steps_need_no_earlier_values(length: int) -> None:
+    made, sizes = derivative(steps_of_heat, (40, 30), (40, 30), length=length)
+    cells = 8 * 40 * 30
+    assert peak_bytes(made, sizes).temporaries <= 2 * (cells + 64)
+    assert len(made.nests) == length, "one pass for each step"
+    assert executed_points(made, sizes) <= 2 * length * 40 * 30
+
+
+@pytest.mark.parametrize("length", [2, 10])
+def test_values_that_the_adjoint_of_a_step_reads_are_stored_once(length: int) -> None:
+    made, sizes = derivative(steps_of_burgers, 1000, 1000, length=length)
+    # The states that are not inputs, two derivatives between the steps.
+    assert peak_bytes(made, sizes).temporaries <= (length - 1 + 2) * (8000 + 64)
+    assert executed_points(made, sizes) <= 2 * 2 * length * 1000
+
+
+def test_rows_stay_in_registers_or_in_one_buffer() -> None:
+    cells = 8 * 50 * 60
+    made, sizes = derivative(weighted_softmax, (50, 60), (50, 60))
+    assert peak_bytes(made, sizes).temporaries <= cells + 64
+    assert applied(made, "exp") == 1
+    made, sizes = derivative(weighted_layer_norm, (50, 60), 60, 60, (50, 60))
+    assert peak_bytes(made, sizes).temporaries <= 64
+    assert len(made.nests) == 1
+
+
+def test_cheap_values_are_computed_again_and_others_stored() -> None:
+    made, _ = derivative(cheap_beside_a_stencil, 1000, 1000)
+    assert applied(made, "tanh") == 1, "stored: four reads would compute it four times"
+    temporaries = [buffer.name for buffer in made.buffers if buffer.kind == "temporary"]
+    assert len(temporaries) <= 2, temporaries
+
+
+@pytest.mark.parametrize("function", [weighted_softmax, chain, steps_of_burgers], ids=lambda f: f.__name__)
+def test_no_value_costs_twice(function) -> None:
+    # Executed points of the program and its gradient, with and without fusion: moving values repeats no loops.
+    shapes = ((30, 40), (30, 40)) if function is weighted_softmax else (500, 500)
+    configuration = {} if function is weighted_softmax else {"length": 6}
+    made, sizes = derivative(function, *shapes, **configuration)
+    apart = lower(made.program, optimize=False)
+    assert executed_points(made, sizes) <= executed_points(apart, sizes)

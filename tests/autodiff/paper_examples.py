@@ -158,8 +158,7 @@ def rigid_deformation(q: real[X, Y, 2], angle: real[X, Y], u: real[X, Y, 2]):
 
 
 @op
-def gravitational_potential(p, m):
-    N = p.shape[0]
+def gravitational_potential(p: real[N, D], m: real[N]):
     r[i, j] += (p[i, d] - p[j, d]) ** 2, i < j, j < N
     U[()] -= m[i] * m[j] / sqrt(r[i, j]), i < j, j < N
     return U

@@ -51,8 +51,6 @@ def batched(
     ``outputs`` have the new axes, whether they depend on the inputs or not; no other output may depend on them. The new
     axes come first, or last if they are ``trailing``.
     """
-    if not extents:
-        return program
     work = _Batching(program, names, tuple(extents), trailing)
     for statement in program.statements:
         work.add(statement)

@@ -17,6 +17,7 @@ from tcdsl.ir.printer import format_program
 from tcdsl.ir.program import Program
 from tcdsl.ir.verifier import verify
 from tests.autodiff.programs import program, values
+from tests.autodiff.random_programs import random_case
 from tests.derivatives.cases import HardCase
 from tests.derivatives.compositions import program_of
 from tests.derivatives.rows import ROWS
@@ -203,3 +204,16 @@ def test_the_hessian_of_a_chain_is_banded(golden: Golden) -> None:
     [found] = values(made, x)
     assert np.count_nonzero(found) == 6 + 2 * 5
     np.testing.assert_allclose(found, found.T)
+
+
+@pytest.mark.parametrize("seed", [2, 8, *range(100, 108)])
+def test_jacobians_of_random_programs(seed: int) -> None:
+    case = random_case(seed)
+    check_jacobian(case.program, [np.asarray(array) for array in case.inputs])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(200, 420))
+def test_jacobians_of_more_random_programs(seed: int) -> None:
+    case = random_case(seed)
+    check_jacobian(case.program, [np.asarray(array) for array in case.inputs])

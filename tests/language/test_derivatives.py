@@ -452,3 +452,56 @@ def test_check_grads_checks_forward_mode() -> None:
 
     with pytest.raises(tc.TcdslError, match="directional derivative of output 0"):
         tc.check_grads(lambda x: (x * stopped(x)).sum(), (X,), modes=("fwd",))
+
+
+# -- with rules of one's own ---------------------------------------------------------------------------------
+
+
+@op
+def rounded(x):
+    y[i] = round(2 * x[i]) / 2
+    return y
+
+
+@rounded.defvjp
+def straight_through(x, y, d_y):
+    return d_y
+
+
+@op
+def steep(x):
+    y[i] = exp(x[i])
+    return y
+
+
+@steep.defjvp
+def three_times_as_steep(x, y, t):
+    return 3 * t * y
+
+
+def test_rules_hold_in_every_derivative() -> None:
+    y = np.exp(np.round(2 * X) / 2)
+
+    def f(x: Any) -> Any:
+        return steep(rounded(x))
+
+    for mode in ("forward", "reverse"):
+        same(tc.jacobian(f, mode=mode)(X), np.diag(3 * y))
+    same(tc.jvp(f, (X,), (V,))[1], 3 * y * V)
+    same(tc.linearize(f, X)[1](V), 3 * y * V)
+    same(tc.vjp(f, X)[1](V)[0], 3 * y * V)
+    same(tc.hessian(lambda x: f(x).sum())(X), np.diag(9 * y))
+
+
+def test_rules_hold_in_derivatives_of_derivatives_inside_functions() -> None:
+    y = np.exp(X)
+
+    def pulled(x: Any) -> Any:
+        return tc.vjp(steep, x)[1](x)[0].sum()  # 3 * x * y
+
+    def pushed(x: Any) -> Any:
+        return tc.linearize(lambda x: rounded(steep(x)), x)[1](x).sum()
+
+    for function in (pulled, pushed):
+        same(tc.grad(function)(X), 3 * y + 9 * X * y)
+    same(tc.grad(lambda x: tc.hvp(lambda x: steep(x).sum(), x, V).sum())(X), 27 * y * V)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from benchmarks.applications import bodies, deconvolution, deformation, springs
+from benchmarks.applications import bodies, deconvolution, deformation, heat, hessian, springs
 from benchmarks.applications.presentation import Outcome, silent, write_picture
 
 
@@ -135,6 +135,68 @@ def test_an_edge_turned_with_its_node_costs_nothing():
     np.testing.assert_allclose(found[2, 0, 0], [-1, -1])  # (-1, 0) instead of (0, 1)
     np.testing.assert_allclose(found[3, 1, 0], [0, 0], atol=1e-15)  # from there, a quarter turn makes up (1, 0)
     np.testing.assert_allclose(found[4], [[[0, 0], [3, -3]], [[0, 0], [0, 0]]])
+
+
+def test_heat_spreads_as_physics_says():
+    begin = heat.hot_spots(12)
+    final = heat.spread(begin, 0.2, steps=5)
+    assert final.sum() == pytest.approx(begin.sum())  # nothing leaves
+    assert final.max() < begin.max()
+    padded, expected = np.pad(begin, 1, mode="edge"), begin
+    for _ in range(5):
+        padded = np.pad(expected, 1, mode="edge")
+        around = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
+        expected = expected + 0.2 * (around - 4 * expected)
+    np.testing.assert_allclose(final, expected, atol=1e-14)
+
+
+def test_the_gradients_of_the_heat_equation():
+    begin = heat.hot_spots(12)
+    final = heat.spread(begin, 0.2, steps=5)
+    by_state, by_speed = heat.relative_differences(begin[::-1].copy(), 0.15, final, steps=5)
+    assert by_state < 1e-7
+    assert by_speed < 1e-7
+    # The adjoint of diffusion is diffusion: the operator is symmetric.
+    other = begin.T.copy()
+    _, (back, _) = heat.misfit_and_slopes(other, 0.2, final, steps=5)
+    np.testing.assert_allclose(back, heat.spread(heat.spread(other, 0.2, steps=5) - final, 0.2, steps=5), atol=1e-14)
+
+
+def test_what_is_unknown_is_found_from_the_last_state():
+    begin = heat.hot_spots(12)
+    final = heat.spread(begin, 0.2, steps=5)
+    guesses = heat.find_diffusivity(begin, final, 0.1, steps=5)
+    assert guesses[-1] == pytest.approx(0.2, abs=1e-10)
+    assert len(guesses) < 15
+    found, losses = heat.find_beginning(final, 0.2, steps=5, moves=60, report=silent)
+    assert losses[-1] < 1e-2 * losses[0]
+    assert np.linalg.norm(found - begin) < 0.6 * np.linalg.norm(final - begin)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7])
+def test_hessians_of_quadratic_forms(size):
+    generator = np.random.default_rng(size)
+    x, A = generator.standard_normal(size), generator.standard_normal((size, size))
+    np.testing.assert_allclose(tc.hessian(hessian.quadratic)(x, A), A + A.T, atol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("peer", sorted(hessian.PEERS))
+def test_hessians_of_quadratic_forms_by_peers(peer):
+    pytest.importorskip(peer)
+    generator = np.random.default_rng(0)
+    x, A = generator.standard_normal(7), generator.standard_normal((7, 7))
+    np.testing.assert_allclose(np.asarray(hessian.PEERS[peer]()(x, A)), A + A.T, atol=1e-14)
+
+
+def test_the_hessian_costs_one_addition_for_each_of_its_numbers():
+    text = tc.hessian(hessian.quadratic).explain("ir", np.ones(3), np.ones((3, 3)))
+    (statement,) = [line for line in text.splitlines() if "] = " in line or "] += " in line]
+    assert "= A[i, j] + A[j, i]  for [i, j]:" in statement
+
+
+def test_growth():
+    assert hessian.growth({10: 5.0, 20: 5.0, 40: 20.0, 80: 80.0, 160: 320.0}) == pytest.approx(2)
 
 
 def test_pictures(tmp_path):

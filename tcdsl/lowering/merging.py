@@ -139,11 +139,27 @@ def _joined(group: Group, plan: Plan, touched: _Touched, context: isl.Set, names
     if not touched.of(plan).mergeable or not _related(group, plan, touched):
         return None
     for depth in range(min(group.depth, _depth(plan)), 0, -1):
-        if _same_extents(group, plan, depth, context) and all(
-            _aligned(other, plan, depth, touched) for other in group.plans
-        ):
+        if _fits(group, plan, depth, touched, context):
             return Group((*group.plans, _with_variables(plan, group.plans[0].outer[:depth], names)), depth)
-    return None
+    single, depth = _one_cell_at_a_time(plan), group.depth
+    if single is None or depth != len(single.outer) or not any(other.inner for other in group.plans):
+        return None
+    if not _fits(group, single, depth, touched, context):
+        return None
+    return Group((*group.plans, _with_variables(single, group.plans[0].outer[:depth], names)), depth)
+
+
+def _fits(group: Group, plan: Plan, depth: int, touched: _Touched, context: isl.Set) -> bool:
+    return _same_extents(group, plan, depth, context) and all(
+        _aligned(other, plan, depth, touched) for other in group.plans
+    )
+
+
+def _one_cell_at_a_time(plan: Plan) -> Plan | None:
+    # Beside reductions over whole rows, a test for each cell, such as that rows are not empty, costs nothing.
+    if not plan.single or plan.full or plan.row is None:
+        return None
+    return replace(plan, outer=(*plan.outer, plan.row), inner=(), scalar=True)
 
 
 def _related(group: Group, plan: Plan, touched: _Touched) -> bool:

@@ -36,6 +36,8 @@ __all__ = ["summed"]
 
 # Nodes of the values that are added up in one statement.
 _LARGEST = 480
+# Arrays that one pass reads: a loop over more has the processor fetch blindly, and takes long to compile.
+_MOST_ARRAYS = 8
 # What may be added up together; the first of each stands for the merged statement.
 _KINDS = {"add": "add", "subtract": "add", "multiply": "multiply", "max": "max", "min": "min", "or": "or", "and": "and"}
 
@@ -151,7 +153,7 @@ def _groups(terms: Sequence[_Term]) -> list[list[_Term]]:
     for term in terms:
         for number, (members, common) in enumerate(groups):
             merged = _common(common, term.cells)
-            if merged is None or sum(_nodes(each) for each in (*members, term)) > _LARGEST:
+            if merged is None or not _is_short((*members, term)):
                 continue
             groups[number] = ([*members, term], merged[0])
             break
@@ -160,8 +162,9 @@ def _groups(terms: Sequence[_Term]) -> list[list[_Term]]:
     return [members for members, common in groups if len(members) > 1 and common is not None]
 
 
-def _nodes(term: _Term) -> int:
-    return sum(1 for _ in walk(term.value))
+def _is_short(terms: Sequence[_Term]) -> bool:
+    arrays = {read.tensor for term in terms for read in reads(term.value) if read.indices}
+    return len(arrays) <= _MOST_ARRAYS and sum(1 for term in terms for _ in walk(term.value)) <= _LARGEST
 
 
 def _common(common: isl.Set | None, cells: isl.Set) -> tuple[isl.Set | None] | None:

@@ -221,3 +221,16 @@ def test_the_gradient_of_a_permuted_store() -> None:
     dx, dheld, _ = pullback(np.arange(5.0))
     np.testing.assert_array_equal(dx, 2 * w[:3] * [4, 0, 2])
     np.testing.assert_array_equal(dheld, [0, 1, 0, 3, 0])
+
+
+def test_a_check_in_a_branch_does_not_count_outside_of_it() -> None:
+    @op
+    def f(t, ids, c):
+        p = ids[i]
+        y[i] = (t[p, 0] if c[i] else 0.0) + t[p, 1]
+        return y
+
+    t = np.arange(6.0).reshape(3, 2)
+    ids, c = np.array([2, 0, 1]), np.array([True, False, True])
+    assert_gives(f, t, ids, c, wanted=[9.0, 1.0, 5.0])
+    assert "index 3 is out of range for axis 0 of `t`" in refusal(tc.DataIndexError, f, t, np.array([2, 3, 1]), c)

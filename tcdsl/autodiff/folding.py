@@ -246,8 +246,9 @@ def _cancelled(left: Expr, right: Expr, definition: _Lookup) -> Expr | None:
     ratio = above / below
     if not _power_of_two(ratio) or isinstance(left, Constant) or isinstance(right, Constant):
         return None
-    top, bottom = _scaled(left, max(ratio, 1.0), definition), _scaled(right, max(1 / ratio, 1.0), definition)
-    return apply("div", top, bottom)
+    # The sign goes with what is divided: 2 a / (-2 b) is -a / b.
+    above, below = math.copysign(max(abs(ratio), 1.0), ratio), max(1 / abs(ratio), 1.0)
+    return apply("div", _scaled(left, above, definition), _scaled(right, below, definition))
 
 
 def _pow(arguments: _Arguments, definition: _Lookup) -> Expr | None:

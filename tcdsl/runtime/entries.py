@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.frontend.session import CapturedArray
-from tcdsl.ir.program import AxisExtent, Program
+from tcdsl.ir.program import AxisExtent, Program, tensors_read
 from tcdsl.ir.sizes import evaluate_size
 from tcdsl.runtime.arguments import Call, tensor_argument
 from tcdsl.runtime.execution import Executable
@@ -18,7 +18,7 @@ from tcdsl.runtime.memory import check_written
 from tcdsl.runtime.narrowing import NarrowedInteger, check_narrowed
 from tcdsl.runtime.structure import Structure
 
-__all__ = ["Entry", "Traced"]
+__all__ = ["Entry", "LinearPart", "Traced"]
 
 _REMEMBERED_SHAPES = 256
 
@@ -37,6 +37,20 @@ class Traced:
     linear: Program | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LinearPart:
+    """The second program of a derivative at a point, and those of its inputs that it reads."""
+
+    executable: Executable
+    read: frozenset[str]
+
+    @staticmethod
+    def of(program: Program) -> LinearPart:
+        """The part that ``program`` is."""
+        read = frozenset().union(*map(tensors_read, program.statements))
+        return LinearPart(Executable(program), read)
+
+
 @dataclass(slots=True)
 class Entry:
     """One staged program, with what must hold for it to serve a call.
@@ -51,7 +65,7 @@ class Entry:
     readings: tuple[Any, ...]
     constants: Mapping[int | str, Any]
     narrowed: tuple[NarrowedInteger, ...] = ()
-    linear: Executable | None = None
+    linear: LinearPart | None = None
     labels: tuple[str, ...] = ()
     differentiable: tuple[str, ...] = ()
     hits: int = 0

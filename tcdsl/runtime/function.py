@@ -17,11 +17,9 @@ from tcdsl.runtime.memory import check_written, output_buffers
 from tcdsl.tracebacks import hide_library_frames, user_facing
 
 if TYPE_CHECKING:
-    from tcdsl.frontend.session import Session
     from tcdsl.frontend.template import Template
     from tcdsl.runtime.cost import Cost
     from tcdsl.runtime.decorated import DecoratedStaging
-    from tcdsl.runtime.entries import Traced
     from tcdsl.runtime.staged import CacheInfo
 
 __all__ = ["TensorFunction", "cd", "op"]
@@ -308,10 +306,6 @@ class TensorFunction:
     def cache_clear(self) -> None:
         """Forget all staged programs; compiled modules stay in the cache directory."""
         self.staging.cache_clear()
-
-    def trace_inline(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
-        """Trace in ``session``, for derivatives of this function."""
-        return self.staging.trace(session, positional, configuration)
 
 
 def _by_name(module: str, qualname: str) -> Any:

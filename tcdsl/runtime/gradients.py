@@ -7,6 +7,7 @@ staged as a whole; the derivative is a program like any other, so it prints, com
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 from tcdsl.autodiff import gradient
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
 from tcdsl.frontend.session import current_session
-from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.runtime.derivations import (
     Derivation,
     DerivativeStaging,
@@ -24,6 +24,7 @@ from tcdsl.runtime.derivations import (
     value_and_aux,
 )
 from tcdsl.runtime.entries import Traced
+from tcdsl.runtime.parts import symbolic
 from tcdsl.runtime.structure import LEAF, Structure
 from tcdsl.tracebacks import hide_library_frames, user_facing
 
@@ -50,12 +51,7 @@ class DerivedFunction:
             if session is None:
                 return self.staging.run(self.signature, arguments, keywords)
             part, traced, _ = self.staging.inline(session, arguments, keywords)
-            return traced.structure.build(
-                [
-                    SymbolicTensor(session.builder, made.name, made.dtype, made.shape, made.label)
-                    for made in part.put(traced.program)
-                ]
-            )
+            return traced.structure.build(symbolic(session.builder, part.put(traced.program)))
         except Exception as error:
             hide_library_frames(error)
             raise
@@ -71,9 +67,12 @@ class DerivedFunction:
 
     @user_facing
     def explain(self, stage: str = "ir", *arguments: Any, **keywords: Any) -> Any:
-        """One stage of the derivative as text; see `TensorFunction.explain`."""
-        from tcdsl.runtime.explanation import explain
+        """One stage of the derivative as text; see `TensorFunction.explain`. Its source is the function's."""
+        from tcdsl.runtime.explanation import Explanation, explain
 
+        if stage == "source":
+            known = getattr(self.function, "explain", None)
+            return Explanation(inspect.getsource(self.function) if known is None else known(stage))
         call = self.signature.call(arguments, keywords) if arguments or keywords else None
         return explain(self, self.staging, stage, call)
 

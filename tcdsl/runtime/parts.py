@@ -17,7 +17,12 @@ from tcdsl.ir.program import AxisExtent, DerivativeRule, Program, Size, Statemen
 from tcdsl.shapes.inlining import append_program
 from tcdsl.shapes.used_sizes import sizes_used
 
-__all__ = ["Part"]
+__all__ = ["Part", "symbolic"]
+
+
+def symbolic(builder: ProgramBuilder, tensors: Sequence[Tensor]) -> list[SymbolicTensor]:
+    """Tensors of the program under construction as the values that its functions compute with."""
+    return [SymbolicTensor(builder, each.name, each.dtype, each.shape, each.label) for each in tensors]
 
 
 class Part:

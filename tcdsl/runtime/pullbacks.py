@@ -16,7 +16,7 @@ from tcdsl.frontend.session import Session, current_session
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.program import Program, Tensor, tensors_read
+from tcdsl.ir.program import Program, Tensor
 from tcdsl.runtime.derivations import (
     DerivativeStaging,
     floating_outputs,
@@ -29,6 +29,7 @@ from tcdsl.runtime.directions import Direction, matched
 from tcdsl.runtime.entries import Traced
 from tcdsl.runtime.execution import Executable
 from tcdsl.runtime.explanation import Explanation
+from tcdsl.runtime.parts import symbolic
 from tcdsl.runtime.pushforwards import argument_dtype
 from tcdsl.runtime.structure import LEAF, NOTHING, Structure
 from tcdsl.shapes.inlining import append_program
@@ -124,8 +125,7 @@ class LinearFunction:
         for (direction, value), shape in zip(directions, self._shapes, strict=True):
             extents = [integer(extent) if isinstance(extent, int) else extent for extent in shape]
             inputs.append(direction.tensor(session, value, extents))
-        made = append_program(builder, self._executable.program, inputs)
-        return [SymbolicTensor(builder, each.name, each.dtype, each.shape, each.label) for each in made]
+        return symbolic(builder, append_program(builder, self._executable.program, inputs))
 
 
 class Pullback(LinearFunction):
@@ -218,18 +218,18 @@ def _computed(staging: DerivativeStaging, primals: Sequence[Any], by: Sequence[i
     entry, arrays = staging.entry(call)
     results = entry.executable.run(arrays)
     program = entry.executable.program
-    assert entry.linear is not None
     held = dict(zip((tensor.name for tensor in program.inputs), arrays, strict=True))
     residuals = dict(zip(program.outputs, results, strict=True))
-    read = {name for statement in entry.linear.program.statements for name in tensors_read(statement)}
+    linear = entry.linear
+    assert linear is not None
     given: list[np.ndarray | Tensor] = []
     count = entry.structure.leaves
     returned = program.outputs[:count]
-    for tensor in entry.linear.program.inputs:
+    for tensor in linear.executable.program.inputs:
         name = tensor.name
         if name in residuals:
             given.append(residuals[name].copy() if name in returned else residuals[name])
-        elif name in held and name in read:
+        elif name in held and name in linear.read:
             # The derivative belongs to the values that arguments and results have now.
             given.append(held[name].copy())
         elif name in held:
@@ -238,7 +238,7 @@ def _computed(staging: DerivativeStaging, primals: Sequence[Any], by: Sequence[i
     return _Values(
         entry.structure,
         [array if array.ndim else array[()] for array in results[:count]],
-        entry.linear,
+        linear.executable,
         given,
         [call.arguments[k].array.shape for k in by],
         None,
@@ -253,7 +253,7 @@ def _recorded(session: Session, staging: DerivativeStaging, primals: Sequence[An
     count = traced.structure.leaves
     return _Values(
         traced.structure,
-        [SymbolicTensor(session.builder, each.name, each.dtype, each.shape, each.label) for each in made[:count]],
+        symbolic(session.builder, made[:count]),
         Executable(traced.linear),
         [held[tensor.name] for tensor in traced.linear.inputs if tensor.name in held],
         [tensor.extents for tensor in arguments if tensor is not None],

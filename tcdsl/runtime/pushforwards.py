@@ -9,7 +9,7 @@ from typing import Any
 from tcdsl.autodiff import tangent
 from tcdsl.errors import ConfigurationError, Diagnostic
 from tcdsl.frontend.session import Session, current_session
-from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor
+from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.runtime.arguments import tensor_argument
 from tcdsl.runtime.derivations import (
@@ -24,6 +24,7 @@ from tcdsl.runtime.derivations import (
 from tcdsl.runtime.directions import Direction
 from tcdsl.runtime.entries import Traced
 from tcdsl.runtime.gradients import Gradient
+from tcdsl.runtime.parts import symbolic
 from tcdsl.runtime.structure import LEAF, NOTHING, Structure
 from tcdsl.tracebacks import user_facing
 
@@ -179,7 +180,4 @@ def _pushed_inline(
         seed.name: direction.tensor(session, value, argument.extents)
         for seed, argument, (direction, value) in zip(seeds, moved, directions, strict=True)
     }
-    made = part.put(traced.program, more)
-    return traced.structure.build(
-        [SymbolicTensor(session.builder, each.name, each.dtype, each.shape, each.label) for each in made]
-    )
+    return traced.structure.build(symbolic(session.builder, part.put(traced.program, more)))

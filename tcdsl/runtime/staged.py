@@ -22,7 +22,7 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read
 from tcdsl.ir.program import Program
 from tcdsl.runtime.arguments import Argument, Call, Signature
-from tcdsl.runtime.entries import Entry, Traced
+from tcdsl.runtime.entries import Entry, LinearPart, Traced
 from tcdsl.runtime.execution import COMPILING, Executable
 from tcdsl.runtime.narrowing import narrowed_integers
 from tcdsl.runtime.repeated import RepeatedCall
@@ -158,7 +158,7 @@ class StagedFunction(ABC):
                 tuple(reading if reading.unchanged() else reading.renewed() for reading in traced.readings),
                 constants,
                 narrowed_integers(program, numbers),
-                None if traced.linear is None else Executable(traced.linear),
+                None if traced.linear is None else LinearPart.of(traced.linear),
                 labels=tuple(argument.label for argument in call.arguments),
                 differentiable=tuple(
                     tensor.name

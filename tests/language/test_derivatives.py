@@ -505,3 +505,16 @@ def test_rules_hold_in_derivatives_of_derivatives_inside_functions() -> None:
     for function in (pulled, pushed):
         same(tc.grad(function)(X), 3 * y + 9 * X * y)
     same(tc.grad(lambda x: tc.hvp(lambda x: steep(x).sum(), x, V).sum())(X), 27 * y * V)
+
+
+def test_derivatives_explain_themselves() -> None:
+    def loss(x: Any) -> Any:
+        return (x**3).sum()
+
+    assert "program hessian_weighted" in tc.hessian(weighted).explain("ir", X, W)
+    assert "def weighted(x, w):" in tc.jacobian(weighted).explain("source")
+    assert "return (x**3).sum()" in tc.grad(tc.grad(loss)).explain("source")
+    assert repr(tc.jacobian(weighted, argnums=(0, 1))) == "<Jacobian by (0, 1) of weighted>"
+    text = tc.vjp(loss, X)[1].explain()
+    assert "d_x" in text
+    assert repr(text) == str(text)

@@ -15,6 +15,7 @@ __all__ = [
     "all_cells_but_one",
     "batched_deconvolution",
     "chosen_cells",
+    "convolution",
     "dead_copies",
     "deconvolution",
     "product_of_cells",
@@ -89,11 +90,18 @@ def dead_copies(x: Any, *, count: int) -> Any:
 
 
 @op
-def deconvolution(x: Any, c: Any, z: Any) -> Any:
-    """The squared distance of z from x convolved with c."""
+def convolution(x: Any, c: Any) -> Any:
+    """x convolved with c, as long as x: zeros go before its beginning."""
     (N,) = x.shape
     f = output(N)
     f[i] += x[i - j] * c[j]
+    return f
+
+
+@op
+def deconvolution(x: Any, c: Any, z: Any) -> Any:
+    """The squared distance of z from x convolved with c."""
+    f = convolution(x, c)
     loss = output()
     loss[()] += (f[i] - z[i]) ** 2
     return loss

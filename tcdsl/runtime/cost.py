@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from tcdsl.autodiff import adjoint, tangent
+from tcdsl.autodiff import adjoint, tangent, without_sparse_tensors
 from tcdsl.autodiff.cost import OperationCount, count_operations
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.dtypes import is_floating
@@ -126,7 +126,7 @@ def _derivative(make: Callable[[], Program], arrays: Sequence[np.ndarray]) -> Pr
 
 
 def _measured(program: Program, arrays: Sequence[np.ndarray]) -> ProgramCost:
-    kernel = lower(program)
+    kernel = lower(without_sparse_tensors(program))
     sizes = bind_sizes(kernel.program, [array.shape for array in arrays])
     memory = peak_bytes(kernel, sizes)
     allocated = memory.outputs + memory.temporaries

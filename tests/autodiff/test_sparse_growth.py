@@ -1,0 +1,191 @@
+"""Programs with sparse parts: their gradients cost what they do themselves, up to a constant, however large they are.
+
+The other way of computing them, by way of mostly zeros, would cost N times as much. Operations and points are counted;
+times are compared in turn, with themselves at another size.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from benchmarks.sparse import programs
+from tcdsl.autodiff import adjoint, gradient, tangent, without_sparse_tensors
+from tcdsl.autodiff.cost import count_operations
+from tcdsl.ir.program import Program
+from tcdsl.ir.sizes import bind_sizes
+from tcdsl.lowering.executed import executed_points
+from tcdsl.lowering.liveness import peak_bytes
+from tcdsl.lowering.lower import lower
+
+SIZES = (100, 1_000, 10_000)
+
+
+def vector(size: int) -> np.ndarray:
+    return np.random.default_rng(size).uniform(0.5, 1.5, size)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program, its arguments for a size, and how many points its gradient may execute for each element."""
+
+    function: Any
+    arguments: Callable[[int], tuple[Any, ...]]
+    points: int
+    argnums: int = 0
+    configuration: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.function.__name__}-{self.argnums}"
+
+    def programs(self) -> tuple[Program, Program]:
+        program = self.function.program(*self.arguments(SIZES[0]), **self.configuration)
+        return program, gradient(program, [program.inputs[self.argnums].name], keep_outputs=False)
+
+
+def signals(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return vector(size), vector(5), vector(size + 1)[:-1]
+
+
+def batches(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return vector(3 * size).reshape(3, size), vector(5), vector(3 * size).reshape(3, size) + 1
+
+
+TABLE = (
+    Row(programs.traces, lambda n: (vector(n),), 1, configuration={"count": 10}),
+    Row(programs.row_times_column, lambda n: (vector(n),), 1),
+    Row(programs.trace_of_identity, lambda n: (np.asarray(2.0), vector(n)), 1),
+    Row(programs.all_cells_but_one, lambda n: (vector(n),), 2),
+    Row(programs.deconvolution, signals, 14),
+    Row(programs.deconvolution, signals, 14, argnums=1),
+    Row(programs.batched_deconvolution, batches, 42),
+    Row(programs.batched_deconvolution, batches, 42, argnums=1),
+)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=str)
+@pytest.mark.parametrize("size", SIZES)
+def test_operations_points_and_bytes(row: Row, size: int) -> None:
+    arguments = row.arguments(size)
+    program, derived = row.programs()
+    cost, derived_cost = (count_operations(each, arguments).plain for each in (program, derived))
+    elements = sum(np.size(argument) for argument in arguments) + 1
+    assert derived_cost <= 4 * (cost + elements)
+    for made in (program, derived):
+        kernel = lower(without_sparse_tensors(made))
+        sizes = bind_sizes(kernel.program, [np.shape(argument) for argument in arguments])
+        assert executed_points(kernel, sizes) <= row.points * size + 200
+        memory = peak_bytes(kernel, sizes)
+        assert memory.outputs + memory.temporaries <= 8 * 3 * elements + 1024
+
+
+def seconds(functions: list[Callable[[], Any]], rounds: int = 25) -> list[float]:
+    """The median of each, taken in turn."""
+    samples: list[list[float]] = [[] for _ in functions]
+    for function in functions:
+        function()
+    for _ in range(rounds):
+        for own, function in zip(samples, functions, strict=True):
+            begin = time.perf_counter()
+            function()
+            own.append(time.perf_counter() - begin)
+    return [statistics.median(own) for own in samples]
+
+
+@pytest.mark.parametrize("row", TABLE, ids=str)
+def test_time_grows_like_the_count(row: Row) -> None:
+    derivative = tc.grad(row.function, argnums=row.argnums)
+
+    def call(size: int) -> Callable[[], Any]:
+        arguments = row.arguments(size)
+        return lambda: derivative(*arguments, **row.configuration)
+
+    small, large = seconds([call(SIZES[0]), call(100 * SIZES[0])])
+    # A hundred times the elements; through zeros it would be ten thousand times the work.
+    assert large < 4 * 100 * small
+
+
+def test_no_additions_where_cells_are_chosen() -> None:
+    program = programs.chosen_cells.program(vector(6), count=4)
+    derived = adjoint(program, ["x"], keep_outputs=False)
+    counted = count_operations(derived, [vector(9), np.asarray(3.0)])
+    assert counted.plain == 0
+    np.testing.assert_array_equal(tc.grad(programs.chosen_cells)(vector(6), count=4), [1, 0, 1, 1, 1, 0])
+    derived = adjoint(programs.all_cells_but_one.program(vector(6)), ["x"], keep_outputs=False)
+    assert count_operations(derived, [vector(9), np.asarray(3.0)]).plain == 0
+    np.testing.assert_array_equal(tc.grad(programs.all_cells_but_one)(vector(5)), [1, 0, 1, 1, 1])
+
+
+def test_one_multiplication_for_dead_copies() -> None:
+    program = programs.dead_copies.program(np.asarray(1.0), count=50)
+    counted = count_operations(adjoint(program, ["x"], keep_outputs=False), [np.asarray(1.0), np.asarray(3.0)])
+    assert (counted.multiplications, counted.plain) == (1, 1)
+
+
+def test_the_gradient_of_a_row_times_a_column() -> None:
+    np.testing.assert_array_equal(tc.grad(programs.row_times_column)(np.array([3.0, 4.0, 5.0])), [6, 0, 0])
+
+
+def test_a_convolution_by_hand() -> None:
+    x, c = np.arange(1.0, 7.0), np.array([1.0, 2.0, 3.0])
+    found, pullback = tc.vjp(programs.convolution, x, c)
+    np.testing.assert_array_equal(found, [1, 4, 10, 16, 22, 28])
+    dx, dc = pullback(np.arange(1.0, 7.0))
+    np.testing.assert_array_equal(dx, [14, 20, 26, 32, 17, 6])
+    np.testing.assert_array_equal(dc, [91, 70, 50])
+
+
+@pytest.mark.parametrize("count", [10, 100, 300])
+def test_products_through_names_take_linear_work(count: int) -> None:
+    program = programs.product_of_cells.program(vector(count), count=count)
+    for derived in (gradient(program, ["x"]), tangent(gradient(program, ["x"], keep_outputs=False), ["x"])):
+        inputs = [vector(count) for _ in derived.inputs]
+        assert count_operations(derived, inputs).plain <= 12 * count
+        assert len(derived.statements) <= 6 * count
+    if count > 30:
+        return  # the same numbers, but a long compilation
+    x = np.random.default_rng(count).uniform(0.9, 1.1, count)
+    wanted = np.prod(x) / x
+    np.testing.assert_allclose(tc.grad(programs.product_of_cells)(x, count=count), wanted, rtol=1e-12)
+
+
+def calls_of(function: Callable[[], Any]) -> int:
+    """How many Python functions are called: a clock that stands still while others work."""
+    count = 0
+
+    def profile(_frame: Any, event: str, _argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(profile)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    "function", [programs.chosen_cells, programs.product_of_cells, programs.traces, programs.dead_copies]
+)
+def test_long_programs_are_differentiated_in_linear_time(function: Any) -> None:
+    """Unrolled by Python: 150 statements take three times as long as 50, from staging to loops."""
+    x = np.asarray(1.0) if function is programs.dead_copies else vector(500)
+
+    def run(count: int) -> None:
+        program = function.program(x, count=count)
+        derived = gradient(program, ["x"], keep_outputs=False)
+        tangent(derived, ["x"], keep_outputs=False)
+        lower(derived)
+
+    run(4)
+    first, second = calls_of(lambda: run(50)), calls_of(lambda: run(150))
+    assert second < 1.35 * 3 * first

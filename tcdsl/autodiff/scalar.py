@@ -77,7 +77,7 @@ def derivative_row(primitive: str, position: int, place: Expr) -> str:
     rows = PRIMITIVES[primitive].derivatives
     if rows is None:
         fact = f"the primitive {primitive} has no derivative by its argument {position + 1}"
-        hint = "stop_gradient(x) marks a value as constant; tc.primitive(...) registers a rule"
+        hint = "stop_gradient(x) marks a value as constant; @f.defvjp gives an op that uses it a rule of its own"
         raise Diagnostic(DifferentiationError, fact, place.span, hint=hint).error()
     return rows[position]
 

@@ -9,7 +9,7 @@ import numpy as np
 from tcdsl.ir.parser import parse_program
 from tcdsl.ir.program import Program
 
-__all__ = ["Case", "random_case"]
+__all__ = ["BOUNDARIES", "Case", "Writer", "random_case"]
 
 BOUNDARIES = ("clamp", "wrap", "reflect", "symmetric")
 # Without kinks, and gentle enough for differences of second derivatives.
@@ -26,7 +26,7 @@ class Case:
 
 
 @dataclass
-class _Writer:
+class Writer:
     rng: np.random.Generator
     ranks: dict[str, int] = field(default_factory=lambda: {"x": 1, "A": 2, "s": 0})
     statements: list[str] = field(default_factory=list)
@@ -108,7 +108,7 @@ class _Writer:
 def random_case(seed: int) -> Case:
     """The program of a seed, with extents from 1 to 4."""
     rng = np.random.default_rng(seed)
-    writer = _Writer(rng)
+    writer = Writer(rng)
     count = int(rng.integers(1, 5))
     for number in range(count):
         writer.statement(number)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 
-from tcdsl.autodiff import adjoint
+import tcdsl as tc
+from tcdsl import op
+from tcdsl.autodiff import adjoint, gradient, scalar, tangent
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.primitives import PRIMITIVES, Primitive
 from tcdsl.ir.program import Program
@@ -147,13 +154,31 @@ def test_values_are_read_from_the_result() -> None:
         assert text_of_adjoint(elementwise(PRIMITIVES[name]), ["a"]).count(f"{name}(") == 1
 
 
-def test_a_missing_rule_names_the_primitive_and_the_argument(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-    from types import MappingProxyType
-
-    from tcdsl.autodiff import scalar
-
-    ruleless = {**PRIMITIVES, "sin": replace(PRIMITIVES["sin"], derivatives=None)}
+@pytest.mark.parametrize("derivative", [adjoint, gradient, tangent])
+def test_a_missing_rule_names_the_primitive_and_the_argument(
+    monkeypatch: pytest.MonkeyPatch, derivative: Callable[[Program, list[str]], Program]
+) -> None:
+    ruleless = {**PRIMITIVES, "atan2": replace(PRIMITIVES["atan2"], derivatives=None)}
     monkeypatch.setattr(scalar, "PRIMITIVES", MappingProxyType(ruleless))
-    with pytest.raises(DifferentiationError, match="sin has no derivative by its argument 1"):
-        adjoint(elementwise(PRIMITIVES["sin"]), ["a"])
+    hint = "@f.defvjp gives an op that uses it a rule of its own"
+    made = elementwise(PRIMITIVES["atan2"])
+    for name, place in (("a", 1), ("b", 2)):
+        with pytest.raises(DifferentiationError, match=f"atan2 has no derivative by its argument {place}\\n.*{hint}"):
+            derivative(made, [name])
+    # What does not depend on the argument needs no rule.
+    stopped = "y[i] = atan2(stop_gradient(a[i]), 2.0) * b[i] for [i]: 0 <= i < N"
+    derivative(program("a: float64[N]; b: float64[N]", "y: float64[N]", stopped), ["a", "b"])
+
+
+def test_a_missing_rule_is_shown_where_it_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    @op
+    def loss(x):
+        t[()] += x[i] * erf(x[i])
+        return t
+
+    monkeypatch.setattr(
+        scalar, "PRIMITIVES", MappingProxyType({**PRIMITIVES, "erf": replace(PRIMITIVES["erf"], derivatives=None)})
+    )
+    shown = "erf has no derivative by its argument 1\n    t[()] += x[i] * erf(x[i])\n                    ^^^^^^^^^\n"
+    with pytest.raises(DifferentiationError, match=re.escape(shown)):
+        tc.grad(loss)(np.ones(3))

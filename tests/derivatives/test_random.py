@@ -1,0 +1,106 @@
+"""Random programs: the compositions of both modes agree with each other, and with differences where these exist.
+
+``TCDSL_TEST_PROGRAMS=3000 pytest tests/derivatives/test_random.py -m long`` tries that many more of each kind.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tcdsl.autodiff.checks import DerivativeMismatchError, check_program_tangent
+from tcdsl.errors import DifferentiationError
+from tcdsl.ir.printer import format_program
+from tcdsl.ir.program import Program
+from tcdsl.ir.verifier import verify
+from tests.derivatives.compositions import Point, compositions, derivatives, inner
+from tests.derivatives.random_programs import wild_case
+from tests.differential.loading import loaded
+from tests.differential.smooth_cases import differentiable
+
+PROGRAMS_BY_HAND = int(os.environ.get("TCDSL_TEST_PROGRAMS", "200"))
+
+
+def near(one: object, other: object, scale: float, what: str, program: Program) -> None:
+    if not np.allclose(one, other, rtol=1e-7, atol=1e-8 * scale):
+        raise AssertionError(f"{what}: {one} instead of {other}\n\n{format_program(program)}")
+
+
+def agree(program: Program, arguments: Sequence[np.ndarray], deep: bool = True) -> None:
+    """All compositions of the two modes give one Hessian, and both modes one Jacobian."""
+    with np.errstate(all="ignore"):
+        point = Point.of(program, arguments)
+        programs = compositions.__wrapped__(program, point.wrt)
+        found = derivatives(point, programs)
+    left, right = inner(found.forward, point.dy), inner(found.reverse, point.v)
+    near(left, right, max(1.0, abs(left)), "dot product", program)
+    first, *others = found.products.values()
+    scale = max([1.0, *(float(np.abs(part).max(initial=0)) for part in first)])
+    for name, product in zip([*found.products][1:], others, strict=True):
+        for one, other in zip(product, first, strict=True):
+            near(one, other, scale, name, program)
+    near(found.curvature, inner(first, point.u), 3 * scale, "forward over forward", program)
+    for derived in programs.values():
+        verify(derived, deep=deep)
+
+
+def wild_programs_agree(seed: int) -> bool:
+    case = wild_case(seed)
+    try:
+        agree(case.program, case.inputs)
+    except DifferentiationError as error:
+        # What is overwritten cannot be told where data decide: the message says so.
+        if "points that depend on data share a cell" not in str(error):
+            raise
+        return False
+    return True
+
+
+def written_programs_agree(seed: int) -> bool:
+    case = differentiable(seed)
+    if case is None or not any(array.dtype.kind == "f" for array in case.arrays.values()):
+        return False
+    arrays = list(case.arrays.values())
+    program = loaded(case.source).program(*arrays)
+    agree(program, arrays)
+    with np.errstate(all="ignore"):
+        differences_agree(program, arrays)
+    return True
+
+
+def differences_agree(program: Program, arrays: list[np.ndarray]) -> None:
+    names = [t.name for t, array in zip(program.inputs, arrays, strict=True) if array.dtype.kind == "f"]
+    try:
+        check_program_tangent(program, arrays, names)
+    except DerivativeMismatchError:
+        # Two values may lie so close together that the differences step over a kink: not at a second place, too.
+        rng = np.random.default_rng(5)
+        moved = [array + rng.uniform(0.01, 0.1, array.shape) if array.dtype.kind == "f" else array for array in arrays]
+        check_program_tangent(program, moved, names)
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_random_programs(batch: int) -> None:
+    assert sum(wild_programs_agree(seed) for seed in range(8 * batch, 8 * batch + 8)) > 4
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_random_functions(batch: int) -> None:
+    assert sum(written_programs_agree(seed) for seed in range(50_000 + 15 * batch, 50_000 + 15 * batch + 15)) > 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("batch", range(10))
+def test_more_random_programs(batch: int) -> None:
+    for seed in range(1000 + batch, 1000 + PROGRAMS_BY_HAND, 10):
+        wild_programs_agree(seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("batch", range(10))
+def test_more_random_functions(batch: int) -> None:
+    for seed in range(60_000 + batch, 60_000 + PROGRAMS_BY_HAND, 10):
+        written_programs_agree(seed)

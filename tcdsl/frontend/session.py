@@ -19,7 +19,7 @@ import numpy as np
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.builder import ProgramBuilder
 from tcdsl.frontend.operators import Algebra
-from tcdsl.frontend.surroundings import Reading
+from tcdsl.frontend.readings import Reading
 from tcdsl.frontend.symbols import PendingArray, SymbolicTensor
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.expressions import Expr

@@ -8,96 +8,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from types import CellType, FunctionType, ModuleType
+from dataclasses import replace
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from tcdsl.frontend.called_functions import called_readings
+from tcdsl.frontend.readings import Instance, Reading, snapshot
 from tcdsl.indices import IndexLetter
 
-__all__ = ["MISSING", "Reading", "Surroundings"]
-
-#: What a name that does not exist holds.
-MISSING = object()
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One name, or attribute chain such as ``settings.stride``, and the value that staging saw.
-
-    ``root`` is where the first name is looked up: a closure's cell, a module's globals, or the method's instance.
-    """
-
-    names: tuple[str, ...]
-    root: Any
-    seen: Any = None
-
-    def current(self) -> Any:
-        """The value as it is now."""
-        if isinstance(self.root, CellType):
-            try:
-                value = self.root.cell_contents
-            except ValueError:
-                return MISSING
-        elif isinstance(self.root, _Instance):
-            value = self.root.value
-        else:
-            value = self.root.get(self.names[0], MISSING)
-        for attribute in self.names[1:]:
-            value = getattr(value, attribute, MISSING)
-        return value
-
-    def unchanged(self) -> bool:
-        """Whether staging would see the same value now; arrays are inputs, so only that it is still one."""
-        return _same(self.seen, self.current())
-
-    def renewed(self) -> Reading:
-        """The same name with the value that it holds now."""
-        return replace(self, seen=_snapshot(self.current()))
-
-
-@dataclass(frozen=True, slots=True)
-class _Instance:
-    value: Any
-
-
-def _same(seen: Any, now: Any) -> bool:
-    if isinstance(now, list | dict | set):
-        return _same_container(seen, now)
-    if seen is now:
-        return True
-    if type(seen) is not type(now) or isinstance(now, np.ndarray | ModuleType | FunctionType | type):
-        # Arrays are inputs, read at every call; their type and rank are checked with the other arguments.
-        return isinstance(seen, np.ndarray) and isinstance(now, np.ndarray)
-    try:
-        return bool(seen == now)
-    except Exception:  # a comparison that raises says that the values are not plainly equal
-        return False
-
-
-def _same_container(seen: Any, now: Any) -> bool:
-    # An array in a container became an input as the object that it was, so it must still be that object.
-    if type(seen) is not type(now) or len(seen) != len(now):
-        return False
-    if isinstance(now, list):
-        return all(map(_same_item, seen, now))
-    if isinstance(now, dict):
-        return all(key in seen and _same_item(seen[key], item) for key, item in now.items())
-    return bool(seen == now)
-
-
-def _same_item(seen: Any, now: Any) -> bool:
-    return seen is now if isinstance(now, np.ndarray) else _same(seen, now)
-
-
-def _snapshot(value: Any) -> Any:
-    # Containers may be changed in place, so their present contents are kept.
-    if isinstance(value, list):
-        return [_snapshot(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _snapshot(item) for key, item in value.items()}
-    return set(value) if isinstance(value, set) else value
+__all__ = ["Surroundings"]
 
 
 def _index_letters(statement: ast.stmt) -> frozenset[str]:
@@ -159,23 +80,27 @@ class Surroundings:
         self._attributes = tuple(chain for chain in chains if chain[0] == self._receiver and len(chain) > 1)
 
     def read(self, receiver: Any = None) -> tuple[Reading, ...]:
-        """The readings as of now; ``receiver`` is the instance whose method the function is."""
+        """The readings as of now, those of plain functions that are read included.
+
+        ``receiver`` is the instance whose method the function is.
+        """
         code = self._function.__code__
         cells = dict(zip(code.co_freevars, self._function.__closure__ or (), strict=True))
         places: list[tuple[tuple[str, ...], Any]] = [
             (chain, cells.get(chain[0], self._function.__globals__)) for chain in self._outer
         ]
         if receiver is not None:
-            places.extend((chain, _Instance(receiver)) for chain in self._attributes)
-        readings = []
+            places.extend((chain, Instance(receiver)) for chain in self._attributes)
+        readings, values = [], []
         for chain, root in places:
             reading = Reading(chain, root)
             value = reading.current()
+            values.append(value)
             plain = isinstance(value, bool | int | float | str | tuple | np.ndarray)
             if isinstance(value, IndexLetter) or (len(chain) > 1 and not plain):
                 continue
-            readings.append(replace(reading, seen=_snapshot(value)))
-        return tuple(readings)
+            readings.append(replace(reading, seen=snapshot(value)))
+        return (*readings, *called_readings(values))
 
 
 def _chain(node: ast.Attribute) -> tuple[str, ...] | None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.frontend.called_functions import called_readings
+from tcdsl.frontend.readings import MISSING, Reading
 from tcdsl.frontend.session import Session, session_of
-from tcdsl.frontend.surroundings import MISSING, Reading
 from tcdsl.frontend.symbols import PendingArray, SymbolicTensor
 from tcdsl.frontend.template import Template
 from tcdsl.runtime.arguments import Signature
@@ -76,6 +77,7 @@ class DecoratedStaging(StagedFunction):
                     given[value.name] = value
         receiver = () if owner.receiver is None else (owner.receiver,)
         session.readings.extend(owner.template.surroundings.read(owner.receiver))
+        session.readings.extend(called_readings(configuration.values()))
         names = [getattr(value, "label", f"x{k}") for k, value in enumerate(positional)]
         recording = _recording(session, owner, names, positional, configuration)
         if recording is not None:

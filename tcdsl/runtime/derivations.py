@@ -7,7 +7,6 @@ their place (`tcdsl.runtime.parts`).
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
@@ -19,8 +18,8 @@ import numpy as np
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
 from tcdsl.frontend.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.builder import Mark
+from tcdsl.frontend.called_functions import called_readings
 from tcdsl.frontend.session import Session, StagingStopped
-from tcdsl.frontend.surroundings import Surroundings
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read
@@ -222,7 +221,7 @@ class DerivativeStaging(StagedFunction):
         function = self.function
         if isinstance(function, FunctionType):
             session.filenames.add(function.__code__.co_filename)
-            session.readings.extend(_surroundings(function))
+        session.readings.extend(called_readings(configuration.values(), given=function))
         result = function(*positional, **configuration)
         if session.faults:
             raise StagingStopped
@@ -264,14 +263,6 @@ def _reference(function: Callable[..., Any]) -> Callable[[], Any]:
         return ref(function)
     except TypeError:
         return lambda: function
-
-
-def _surroundings(function: FunctionType) -> tuple[Any, ...]:
-    # A plain function's names are those of its code object; its own are local variables already.
-    code = function.__code__
-    names = [ast.Expr(ast.Name(name, ast.Load())) for name in (*code.co_freevars, *code.co_names)]
-    definition = ast.FunctionDef("f", ast.arguments([], [], None, [], [], None, []), list(names) or [ast.Pass()], [])
-    return Surroundings(function, definition, frozenset()).read()
 
 
 def _as_value(session: Session, value: Any, label: str) -> Any:

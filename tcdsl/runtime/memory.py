@@ -77,7 +77,7 @@ def output_buffers(
     buffers = list(out) if isinstance(out, tuple | list) else [out]
     if len(buffers) != len(program.outputs):
         raise ConfigurationError(f"{program.name}(): out has {len(buffers)} arrays for {len(program.outputs)} outputs")
-    for buffer, output in zip(buffers, program.outputs, strict=True):
+    for number, (buffer, output) in enumerate(zip(buffers, program.outputs, strict=True)):
         tensor = program.tensor(output)
         label = tensor.label or tensor.name
         shape = tuple(evaluate_size(extent, sizes) for extent in tensor.shape)
@@ -90,7 +90,7 @@ def output_buffers(
             raise Diagnostic(
                 ShapeError, f"{program.name}(): out must be writable and row-major", hint="allocate it with np.empty"
             ).error()
-        if any(_overlap(buffer, other) for other in (*arrays, *(b for b in buffers if b is not buffer))):
+        if any(_overlap(buffer, other) for other in (*arrays, *buffers[:number])):
             raise Diagnostic(
                 ShapeError, f"{program.name}(): out shares memory with another array", hint="allocate it anew"
             ).error()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.surroundings import Reading
+from tcdsl.frontend.readings import Reading
 from tcdsl.runtime.arguments import Call
 from tcdsl.runtime.entries import Entry
 

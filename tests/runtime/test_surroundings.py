@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -87,3 +88,110 @@ def test_gradients_of_a_lambda_over_a_list_of_arrays() -> None:
     gradient = tc.grad(lambda x: inner_product(x, arrays[1]))
     np.testing.assert_array_equal(gradient(arrays[0]), arrays[1])
     np.testing.assert_array_equal(gradient(arrays[0]), arrays[1])
+
+
+gain = 2.0
+limits = {"low": 0.0}
+
+
+class Settings:
+    offset = 1.0
+
+
+settings = Settings()
+
+
+def amplified(x: Any) -> Any:
+    return x * gain + settings.offset
+
+
+def bounded(x: Any) -> Any:
+    return max_of(amplified(x), limits["low"])
+
+
+def max_of(x: Any, low: float) -> Any:
+    def kept(v: Any) -> Any:
+        return v * (v > low)
+
+    return kept(x)
+
+
+@op
+def through_functions(x: Any) -> Any:
+    return bounded(x)
+
+
+def loss_through_functions(x: Any) -> Any:
+    return bounded(x).sum()
+
+
+def test_what_plain_functions_read_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.array([1.0, -2.0])
+    gradient = tc.grad(loss_through_functions)
+    np.testing.assert_array_equal(through_functions(x), [3.0, 0.0])
+    np.testing.assert_array_equal(gradient(x), [2.0, 0.0])
+    staged = through_functions.cache_info().misses
+    np.testing.assert_array_equal(through_functions(2 * x), [5.0, 0.0])
+    assert through_functions.cache_info().misses == staged
+    monkeypatch.setitem(globals(), "gain", 3.0)
+    np.testing.assert_array_equal(through_functions(x), [4.0, 0.0])
+    np.testing.assert_array_equal(gradient(x), [3.0, 0.0])
+    monkeypatch.setattr(settings, "offset", 5.0, raising=False)
+    np.testing.assert_array_equal(through_functions(x), [8.0, 0.0])
+    monkeypatch.setitem(limits, "low", -10.0)
+    np.testing.assert_array_equal(through_functions(x), [8.0, -1.0])
+    np.testing.assert_array_equal(gradient(x), [3.0, 3.0])
+    monkeypatch.setitem(globals(), "max_of", lambda x, low: x)
+    np.testing.assert_array_equal(through_functions(x - 10), [-22.0, -31.0])
+    monkeypatch.setattr(amplified, "__code__", (lambda x: x * 7.0).__code__)
+    np.testing.assert_array_equal(through_functions(x), [7.0, -14.0])
+
+
+def test_what_methods_and_callable_objects_read_is_read() -> None:
+    class Scaling:
+        def __init__(self) -> None:
+            self.factor = 2.0
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.factor
+
+        def twice(self, x: Any) -> Any:
+            return self(self(x))
+
+    scaling = Scaling()
+
+    @op
+    def f(x: Any) -> Any:
+        return scaling(x) + scaling.twice(x)
+
+    @op
+    def by_configuration(x: Any, *, function: Any) -> Any:
+        return function(x)
+
+    np.testing.assert_array_equal(f(np.ones(1)), [6.0])
+    np.testing.assert_array_equal(by_configuration(np.ones(1), function=scaling), [2.0])
+    np.testing.assert_array_equal(by_configuration(np.ones(1), function=functools.partial(scaling)), [2.0])
+    scaling.factor = 3.0
+    np.testing.assert_array_equal(f(np.ones(1)), [12.0])
+    np.testing.assert_array_equal(by_configuration(np.ones(1), function=scaling), [3.0])
+
+
+table = np.array([1.0, 2.0])
+
+
+def looked_up(x: Any) -> Any:
+    return x * table
+
+
+def test_arrays_that_plain_functions_read_are_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    @op
+    def f(x: Any) -> Any:
+        return looked_up(x)
+
+    monkeypatch.setitem(globals(), "table", np.array([1.0, 2.0]))
+    np.testing.assert_array_equal(f(np.ones(2)), [1.0, 2.0])
+    table[0] = 5.0
+    np.testing.assert_array_equal(f(np.ones(2)), [5.0, 2.0])
+    monkeypatch.setitem(globals(), "table", np.array([7.0, 8.0]))
+    np.testing.assert_array_equal(f(np.ones(2)), [7.0, 8.0])
+    assert f.cache_info().programs == 1

@@ -1,0 +1,94 @@
+"""Names that staging read, with the values that it saw, to be compared at the next call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import CellType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+__all__ = ["MISSING", "Instance", "Reading", "snapshot"]
+
+#: What a name that does not exist holds.
+MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One name, or attribute chain such as ``settings.stride``, and the value that staging saw.
+
+    ``root`` is where the first name is looked up: a closure's cell, a module's globals, or an `Instance`.
+    """
+
+    names: tuple[str, ...]
+    root: Any
+    seen: Any = None
+
+    def current(self) -> Any:
+        """The value as it is now."""
+        if isinstance(self.root, CellType):
+            try:
+                value = self.root.cell_contents
+            except ValueError:
+                return MISSING
+        elif isinstance(self.root, Instance):
+            value = self.root.value
+        else:
+            value = self.root.get(self.names[0], MISSING)
+        for attribute in self.names[1:]:
+            value = getattr(value, attribute, MISSING)
+        return value
+
+    def unchanged(self) -> bool:
+        """Whether staging would see the same value now; arrays are inputs, so only that it is still one."""
+        return _same(self.seen, self.current())
+
+    def renewed(self) -> Reading:
+        """The same name with the value that it holds now."""
+        return replace(self, seen=snapshot(self.current()))
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The root of chains such as ``self.width``."""
+
+    value: Any
+
+
+def _same(seen: Any, now: Any) -> bool:
+    if isinstance(now, list | dict | set):
+        return _same_container(seen, now)
+    if seen is now:
+        return True
+    if type(seen) is not type(now) or isinstance(now, np.ndarray | ModuleType | FunctionType | type):
+        # Arrays are inputs, read at every call; their type and rank are checked with the other arguments.
+        return isinstance(seen, np.ndarray) and isinstance(now, np.ndarray)
+    try:
+        return bool(seen == now)
+    except Exception:  # a comparison that raises says that the values are not plainly equal
+        return False
+
+
+def _same_container(seen: Any, now: Any) -> bool:
+    # An array in a container became an input as the object that it was, so it must still be that object.
+    if type(seen) is not type(now) or len(seen) != len(now):
+        return False
+    if isinstance(now, list):
+        return all(map(_same_item, seen, now))
+    if isinstance(now, dict):
+        return all(key in seen and _same_item(seen[key], item) for key, item in now.items())
+    return bool(seen == now)
+
+
+def _same_item(seen: Any, now: Any) -> bool:
+    return seen is now if isinstance(now, np.ndarray) else _same(seen, now)
+
+
+def snapshot(value: Any) -> Any:
+    """``value`` as it is now: containers may be changed in place, so their present contents are kept."""
+    if isinstance(value, list):
+        return [snapshot(item) for item in value]
+    if isinstance(value, dict):
+        return {key: snapshot(item) for key, item in value.items()}
+    return set(value) if isinstance(value, set) else value

@@ -81,6 +81,14 @@ class DerivedFunction:
         """The derivative's program for these arguments."""
         return self.staging.program_of(self.signature.call(arguments, keywords))
 
+    @user_facing
+    def cost(self, *arguments: Any, **keywords: Any) -> Any:
+        """What a call costs, and its derivatives; see `TensorFunction.cost`."""
+        from tcdsl.runtime.cost import cost_of
+
+        entry, arrays = self.staging.entry(self.signature.call(arguments, keywords))
+        return cost_of(entry.executable.program, arrays, entry.differentiable)
+
     def cache_info(self) -> Any:
         """How many programs were staged and kernels compiled, and how many calls they served."""
         return self.staging.cache_info()

@@ -37,7 +37,10 @@ class Reading:
         else:
             value = self.root.get(self.names[0], MISSING)
         for attribute in self.names[1:]:
-            value = getattr(value, attribute, MISSING)
+            try:
+                value = getattr(value, attribute, MISSING)
+            except Exception:  # a property that fails; the function may never ask for it
+                return MISSING
         return value
 
     def unchanged(self) -> bool:

@@ -28,6 +28,8 @@ _MOST_PARTS = 32
 # One pass over memory follows so many arrays at once; a loop over more of them, such as all states of a simulation,
 # has the processor fetch blindly, and takes long to compile.
 _MOST_ARRAYS = 8
+# More sums than these are taken along the way, each as soon as it can be.
+_MOST_AT_ONCE = 4
 
 
 def _is_thin(statement: Statement, rank: int) -> bool:
@@ -86,6 +88,8 @@ class _Owner(Protocol):
 
     def append(self, statement: Statement) -> None: ...
 
+    def place(self, statement: Statement) -> None: ...
+
     def cell_variables(self, rank: int) -> tuple[str, ...]: ...
 
 
@@ -135,7 +139,10 @@ class Contributions:
         if current is not None and earlier is not None and not self._owner.is_input(tensor):
             parts = self._kept_sparse(current, earlier, parts, hint)
         for part in parts:
-            self._owner.append(part)
+            if len(statements) > _MOST_AT_ONCE:
+                self._owner.place(part)
+            else:
+                self._owner.append(part)
         return current
 
     def _kept_sparse(

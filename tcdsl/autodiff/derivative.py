@@ -13,7 +13,7 @@ from tcdsl.autodiff.tape import Tape
 from tcdsl.errors import Diagnostic, DifferentiationError, raise_diagnostics
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Expr, Local, SizeValue
-from tcdsl.ir.program import Assertion, DerivativeRule, Fill, Keep, Program, Size, Statement, Tensor
+from tcdsl.ir.program import Assertion, DerivativeRule, Fill, Keep, Program, Size, Statement, Tensor, tensors_read
 from tcdsl.ir.span import Span
 
 __all__ = ["Derivative", "active_tensors", "check_inputs", "chosen_outputs"]
@@ -143,6 +143,17 @@ class Derivative:
     def append(self, statement: Statement) -> None:
         """A statement that makes a declared tensor."""
         self.statements.append(statement)
+
+    def place(self, statement: Statement) -> None:
+        """A statement that makes a declared tensor, as early as what it reads is there.
+
+        The sums over the steps of a long program are then taken on the way, and what they read need not be kept.
+        """
+        read = tensors_read(statement)
+        position = len(self.statements)
+        while position > 0 and self.statements[position - 1].target.tensor not in read:
+            position -= 1
+        self.statements.insert(position, statement)
 
     def cell_variables(self, rank: int) -> tuple[str, ...]:
         """Names of index variables for the cells of a tensor, none of them a size."""

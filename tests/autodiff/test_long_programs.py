@@ -1,0 +1,66 @@
+"""Programs of many steps: what all steps contribute to is summed along the way, few arrays at a time."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+import tcdsl as tc
+from tcdsl import op
+
+
+@op
+def relaxed(x, c, *, steps):
+    for _ in range(steps):
+        y = output(x.shape[0])
+        y[i] = x[i] + c * (get(x[i - 1], 0.0) - x[i])
+        x = y
+    return x
+
+
+@op
+def loss(x, c, *, steps):
+    y = relaxed(x, c, steps=steps)
+    total[()] += y[i] ** 2
+    return total
+
+
+def program_of(steps):
+    x = np.linspace(0, 1, 9)
+    slope = tc.grad(loss, argnums=(0, 1))
+    return slope, x, slope.explain("ir", x, 0.1, steps=steps)
+
+
+def test_no_statement_reads_all_steps():
+    _, _, text = program_of(24)
+    sums = [line for line in text.splitlines() if line.startswith("d_c")]
+    assert 3 <= len(sums) <= 12
+    for line in sums:
+        assert len(set(re.findall(r"\b(d_\w+|y\w*|x)\[", line))) <= 9  # eight, and the target
+
+
+def test_sums_are_taken_along_the_way():
+    slope, _, text = program_of(24)
+    lines = text.splitlines()
+    sums = [k for k, line in enumerate(lines) if line.startswith("d_c")]
+    steps = [k for k, line in enumerate(lines) if re.match(r"d_(y|x)\w*\[", line)]
+    assert sum(k < steps[-1] for k in sums) >= len(sums) - 2
+    # So the derivatives by the states share memory: it holds the states and few arrays more.
+    size, count = 50_000, 24
+    memory = slope.explain("loops", np.zeros(size), 0.1, steps=count).splitlines()[-1]
+    temporaries = int(re.search(r"(\d+) of temporaries", memory)[1])
+    assert temporaries < 8 * size * (count + 8)
+
+
+def test_gradients_of_many_steps():
+    slope, x, _ = program_of(24)
+    d_x, d_c = slope(x, 0.1, steps=24)
+    matrix = np.eye(9) + 0.1 * (np.eye(9, k=-1) - np.eye(9))
+    power = np.linalg.matrix_power(matrix, 24)
+    np.testing.assert_allclose(d_x, 2 * power.T @ power @ x, rtol=1e-12)
+    change = np.eye(9, k=-1) - np.eye(9)
+    by_c = sum(
+        np.linalg.matrix_power(matrix, k) @ change @ np.linalg.matrix_power(matrix, 23 - k) @ x for k in range(24)
+    )
+    np.testing.assert_allclose(d_c, 2 * (power @ x) @ by_c, rtol=1e-12)

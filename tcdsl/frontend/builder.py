@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from tcdsl.errors import Diagnostic, DifferentiationError, ShapeError
+from tcdsl.frontend.opaque_sizes import never_negative, opaque_facts, spoken_size
 from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.build import apply, integer
@@ -31,8 +32,6 @@ from tcdsl.shapes.ranges import resolve
 from tcdsl.shapes.sketch import Sketch
 
 __all__ = ["Mark", "ProgramBuilder"]
-
-_OPERATION_NAMES = {"mul": "times", "floor_div": "over", "mod": "mod", "add": "plus", "sub": "minus"}
 
 # The definition of an open size before any statement: no extent is negative.
 _UNDETERMINED = -1
@@ -102,7 +101,7 @@ class ProgramBuilder:
         for size in self._sizes.values():
             if size.source == expr:
                 return SizeValue(size.name)
-        name = _spoken(expr)
+        name = spoken_size(expr)
         if not name.isidentifier():
             name = f"size_{name}"
         while name in self._sizes:
@@ -225,7 +224,7 @@ class ProgramBuilder:
         # Every extent of an input is a size; products and quotients of sizes are non-negative like their parts.
         conditions = [apply("ge", SizeValue(name), integer(0)) for name in names if self._is_extent(name)]
         for size in self._sizes.values():
-            conditions.extend(_opaque_facts(size))
+            conditions.extend(opaque_facts(size))
         conditions.extend(assertion.condition for assertion in self._assertions)
         for condition in conditions:
             try:
@@ -238,7 +237,7 @@ class ProgramBuilder:
         source = self._sizes[name].source
         if isinstance(source, AxisExtent) or name in self._open:
             return True
-        return isinstance(source, Apply) and source.primitive in ("mul", "floor_div", "mod") and _non_negative(source)
+        return isinstance(source, Apply) and source.primitive in ("mul", "floor_div", "mod") and never_negative(source)
 
     # -- statements
     # ------------------------------------------------------------------------------------
@@ -358,43 +357,3 @@ class ProgramBuilder:
             tuple(self._rules),
         )
         return with_equal_sizes(program, inputs=False)
-
-
-def _non_negative(expr: Expr) -> bool:
-    # Structural: extents are non-negative, and so are their sums, products and quotients.
-    match expr:
-        case Constant(value=value):
-            return value >= 0
-        case SizeValue():
-            return True
-        case Apply(primitive="add" | "mul" | "floor_div" | "mod" | "min" | "max", arguments=arguments):
-            return all(map(_non_negative, arguments))
-        case _:
-            return False
-
-
-def _opaque_facts(size: Size) -> list[Expr]:
-    # N // K is at most N, and N % K below K, where the sizes are what they are named after.
-    name = SizeValue(size.name)
-    match size.source:
-        case Apply(primitive="floor_div", arguments=(dividend, _)) if _non_negative(size.source):
-            return [apply("le", name, dividend)]
-        case Apply(primitive="mod", arguments=(_, divisor)) if _non_negative(size.source):
-            return [apply("lt", name, apply("max", divisor, integer(1)))]
-        case _:
-            return []
-
-
-def _spoken(expr: Expr) -> str:
-    match expr:
-        case Constant(value=value):
-            return str(value).replace("-", "minus")
-        case SizeValue(name=name):
-            return name
-        case Apply(primitive=primitive, arguments=arguments):
-            word = _OPERATION_NAMES.get(primitive, primitive)
-            return (
-                f"_{word}_".join(map(_spoken, arguments)) if len(arguments) > 1 else f"{word}_{_spoken(arguments[0])}"
-            )
-        case _:
-            return "size_" + "_".join(sorted(size_names(expr)))

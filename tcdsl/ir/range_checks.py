@@ -92,17 +92,30 @@ def _access_faults(
             yield f"{name} may be accessed out of range: axis {axis}, {text}, as in {where}", span
 
 
-def _certain_reads(expr: Expr) -> Iterator[Read]:
+def _certain_reads(expr: Expr) -> list[Read]:
     """The reads that evaluating ``expr`` always makes: not those behind ``where``, ``and_``, ``or_`` or in a fill."""
-    if isinstance(expr, Let):
-        yield from _certain_reads(expr.body)
-        if _certainly_uses(expr.body, expr.name):
-            yield from _certain_reads(expr.value)
-        return
-    if isinstance(expr, Read):
-        yield expr
-    for part in _certain_parts(expr):
-        yield from _certain_reads(part)
+    return _certain(expr)[0]
+
+
+def _certain(expr: Expr) -> tuple[list[Read], frozenset[str]]:
+    # The certain reads, and the names of `Let`s around it that are certainly needed, each part looked at once.
+    match expr:
+        case Local(name=name):
+            return [], frozenset((name,))
+        case Let(name=name, value=value, body=body):
+            found, needed = _certain(body)
+            if name not in needed:
+                return found, needed
+            before, others = _certain(value)
+            return [*found, *before], (needed - {name}) | others
+        case _:
+            found = [expr] if isinstance(expr, Read) else []
+            needed = frozenset()
+            for part in _certain_parts(expr):
+                inside, names = _certain(part)
+                found.extend(inside)
+                needed |= names
+            return found, needed
 
 
 def _certain_parts(expr: Expr) -> tuple[Expr, ...]:
@@ -113,17 +126,6 @@ def _certain_parts(expr: Expr) -> tuple[Expr, ...]:
             return indices
         case _:
             return children(expr)
-
-
-def _certainly_uses(expr: Expr, name: str) -> bool:
-    match expr:
-        case Local(name=own):
-            return own == name
-        case Let():
-            inside = expr.name != name and _certainly_uses(expr.body, name)
-            return inside or (_certainly_uses(expr.body, expr.name) and _certainly_uses(expr.value, name))
-        case _:
-            return any(_certainly_uses(part, name) for part in _certain_parts(expr))
 
 
 def _context(program: Program) -> isl.Set:

@@ -359,3 +359,21 @@ return y
     verify(parse_program(text.format("assert N == M\n")))
     with pytest.raises(VerificationError, match=r"it starts from w, but w: float64\[N\] and y: float64\[M\] differ"):
         verify(parse_program(text.format("")))
+
+
+def test_long_chains_of_local_values_are_checked_in_linear_time() -> None:
+    chain = "".join(f"t{k} := t{k - 1} * t{k - 1}, " for k in range(1, 100))
+    text = """\
+program chain
+input x: float64[N]
+tensor y: float64[N]
+
+y[i] = let(t0 := x[{}], {}t99 + t98)  for [i]: 0 <= i < N
+
+return y
+"""
+    verify(parse_program(text.format("i", chain)), deep=True)
+    with pytest.raises(VerificationError, match="x may be accessed out of range"):
+        verify(parse_program(text.format("i + 1", chain)), deep=True)
+    # What nothing needs is not evaluated.
+    verify(parse_program(text.format("i + 1", chain).replace("t99 + t98", "1.0")), deep=True)

@@ -110,7 +110,12 @@ class SymbolicArray(ArithmeticOperators):
 
     def astype(self, dtype: Any) -> Any:
         """The array converted to ``dtype``. `DtypeError` for a type that the language does not have."""
-        return self.builder.algebra.cast(self, str(np.dtype(dtype)))
+        given = getattr(dtype, "__tcdsl_name__", dtype)  # `float32` is also the language's function
+        try:
+            name = str(np.dtype(given))
+        except TypeError:
+            name = str(given)
+        return self.builder.algebra.cast(self, name)
 
     def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The sum over all axes, or the given ones."""

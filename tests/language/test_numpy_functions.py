@@ -108,6 +108,15 @@ def test_reductions_of_whole_arrays_by_their_names_in_the_language() -> None:
     assert primitives.mean(A, axis=1).tolist() == A.mean(1).tolist()
 
 
+def test_astype_takes_types_by_any_name() -> None:
+    @op
+    def f(A):
+        return A.astype(float32), A.astype("int8"), A.astype(np.int32), A.astype(bool), A.astype(float)
+
+    assert_gives(f, A, wanted=(A, A.astype("int8"), A.astype(np.int32), A.astype(bool), A))
+    assert [str(part.dtype) for part in f(A)] == ["float32", "int8", "int32", "bool", "float64"]
+
+
 def test_an_array_of_the_surroundings_as_an_index_is_read_at_every_call() -> None:
     rows = np.array([1, 0, 1])
 
@@ -127,6 +136,7 @@ def test_an_array_of_the_surroundings_as_an_index_is_read_at_every_call() -> Non
         (lambda A: A[:, A.shape[0] + 1], tc.ShapeError, "axis 1, which has the extent A_1 = 3"),
         (lambda A: A @ A, tc.ShapeError, "the last but one of the right, whose extents are A_1 = 3 and A_0 = 2"),
         (lambda A: A.astype(complex), tc.DtypeError, "complex128 is no element type of the language"),
+        (lambda A: A.astype("real"), tc.DtypeError, "real is no element type of the language"),
     ],
 )
 def test_faults_show_what_they_are_about(function: Callable[[Any], Any], kind: type[Exception], fact: str) -> None:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tcdsl as tc
+from benchmarks.applications import __main__ as commands
 from benchmarks.applications import bodies, deconvolution, deformation, heat, hessian, springs
 from benchmarks.applications.presentation import Outcome, silent, write_picture
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 def test_deconvolution_finds_the_image_again():
@@ -197,6 +206,33 @@ def test_the_hessian_costs_one_addition_for_each_of_its_numbers():
 
 def test_growth():
     assert hessian.growth({10: 5.0, 20: 5.0, 40: 20.0, 80: 80.0, 160: 320.0}) == pytest.approx(2)
+
+
+def test_every_application_is_listed_and_documented(capsys):
+    assert commands.main([]) == 0
+    listed = capsys.readouterr().out
+    page = (ROOT / "docs" / "derivatives.md").read_text(encoding="utf-8")
+    assert list(commands.applications()) == ["bodies", "deconvolution", "deformation", "heat", "hessian", "springs"]
+    for name, sentence in commands.applications().items():
+        assert name in listed
+        assert sentence
+        assert f"`{name}`" in page
+
+
+def test_the_command_prints_a_report_and_draws(tmp_path):
+    command = [sys.executable, "-m", "benchmarks.applications.deconvolution", "--quick", "--output", str(tmp_path)]
+    environment = {**os.environ, "COLUMNS": "120"}
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, env=environment)
+    assert re.search(r"error of the image +[\d.]+% blurred, [\d.]+% sharpened", result.stdout)
+    assert "d_image[" in result.stdout
+    if importlib.util.find_spec("matplotlib"):
+        assert (tmp_path / "deconvolution.png").stat().st_size > 10_000
+
+
+def test_unknown_names_are_refused(capsys):
+    with pytest.raises(SystemExit):
+        commands.main(["heat", "heating"])
+    assert "there is no application 'heating'" in capsys.readouterr().err
 
 
 def test_pictures(tmp_path):

@@ -28,7 +28,17 @@ from tcdsl.ir.program import Assertion, AxisExtent, Program, Size
 from tcdsl.shapes.affine import NotAffine, condition_set, function_of, universe
 from tcdsl.shapes.linear import normalized
 
-__all__ = ["Place", "box", "conjuncts", "in_range", "places", "remapped", "restrict", "size_context"]
+__all__ = [
+    "Place",
+    "box",
+    "conjuncts",
+    "in_range",
+    "is_affine_condition",
+    "places",
+    "remapped",
+    "restrict",
+    "size_context",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +97,7 @@ def restrict(
     left: list[Expr] = []
     for condition in conditions:
         parts = conjuncts(expand(condition))
-        affine = [part for part in parts if _is_affine(part)]
+        affine = [part for part in parts if is_affine_condition(part)]
         for part in affine:
             points = points.intersect(condition_set(part, points))
         left.extend([part for part in parts if part not in affine] if affine else [condition])
@@ -101,8 +111,9 @@ def conjuncts(condition: Expr) -> list[Expr]:
     return [condition]
 
 
-def _is_affine(condition: Expr) -> bool:
-    # Whether isl can speak of the condition; asked on a space without dimensions, where only the form matters.
+def is_affine_condition(condition: Expr) -> bool:
+    """Whether isl can speak of a condition."""
+    # Asked on a space without dimensions, where only the form matters.
     probe = universe(sorted(index_variables(condition)), ())
     try:
         condition_set(condition, probe)

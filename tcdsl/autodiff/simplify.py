@@ -15,6 +15,7 @@ import islpy as isl
 
 from tcdsl.autodiff.brackets import with_brackets_in_domain
 from tcdsl.autodiff.compaction import with_sparse_tensors_compacted
+from tcdsl.autodiff.conditions import with_condition_in_domain
 from tcdsl.autodiff.constants import with_constants_propagated
 from tcdsl.autodiff.copies import without_copies
 from tcdsl.autodiff.one_point import without_determined_variables
@@ -103,7 +104,7 @@ def simplified_statement(statement: Statement) -> Statement:
         start = Fill(shared(start.value))
     value = shared(statement.value)
     statement = replace(statement, condition=condition, domain=domain, value=value, start=start)
-    return _with_sign_in_accumulator(without_uniform_sums(_tightened(statement)))
+    return _with_sign_in_accumulator(without_uniform_sums(_tightened(with_condition_in_domain(statement))))
 
 
 _OPPOSITE = {"add": "subtract", "subtract": "add"}

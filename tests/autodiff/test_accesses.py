@@ -228,3 +228,12 @@ def test_casts() -> None:
     (dx,) = pulled_back(half, [np.array([1.5, 2.0], np.float16)], [np.array([1.0, 3.0], np.float16)], ["x"])
     assert dx.dtype == np.float16
     np.testing.assert_array_equal(dx, [3, 12])
+
+
+def test_affine_parts_of_conditions_become_bounds() -> None:
+    body = "y[i] <<= where(b[j], x[i + j], 0.0) for [i, j]: 0 <= i < N and 0 <= j < N if not b[j] or i + j < N"
+    made = program("x: float64[N]; b: bool[N]", "y: float64[N]", body)
+    text = text_of_adjoint(made, ["x"])
+    assert "for [z, j]: z < N and 0 <= j <= z  if" in text
+    assert "or" not in text[text.index("d_x[z] +=") :].replace("for", "")
+    check(made, RNG.random(4), [True, False, True, False])

@@ -5,7 +5,9 @@ A producer, which stores every cell of its tensor once, whatever the data, and c
 - if one statement reads it, each cell once: nothing is repeated;
 - or if its value is at most two cheap operations on one tensor as large as its own, and at most four statements read it
   (sums of products only if it is no operation at all): each read then costs two operations more, which is less than
-  reading memory.
+  reading memory;
+- or if its tensor would be larger than what it reads, and than every input and output, and few reads go over its cells
+  (`tcdsl.lowering.expansion`): the tensor would decide how much memory a call takes.
 
 Everything else is computed once and stored. What is stored costs memory only if it is read in another nest: statements
 that go over the same cells share loops (`tcdsl.lowering.merging`), values that are read where they were stored stay in
@@ -45,6 +47,7 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.program import Fill, Keep, Program, Statement
 from tcdsl.lowering.boundaries import Declarations
+from tcdsl.lowering.expansion import outgrows, read_where_written
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.schedule import covers
 from tcdsl.lowering.statements import statement_reads, tensors_read
@@ -90,11 +93,11 @@ def fuse(program: Program, context: isl.Set, names: Names) -> Program:
         statement = _with_producers(statement, producers, names)
         statements.append(statement)
         name = statement.target.tensor
-        if name in fixed or not _elementwise(statement, tensors, context):
+        if name in fixed or not _elementwise(statement, tensors):
             continue
         variables = tuple(axis.name for axis in statement.target.indices if isinstance(axis, IndexValue))
         producer = _Producer(position, statement, variables)
-        if _moves(producer, readers.get(name, []), program, tensors):
+        if _moves(producer, readers.get(name, []), program, tensors, context):
             producers[name] = producer
     kept = tuple(each for each in statements if each.target.tensor not in producers)
     declared = tuple(tensor for tensor in program.tensors if tensor.name not in producers)
@@ -110,7 +113,7 @@ def _readers(program: Program) -> dict[str, list[int]]:
     return found
 
 
-def _elementwise(statement: Statement, tensors: Declarations, context: isl.Set) -> bool:
+def _elementwise(statement: Statement, tensors: Declarations) -> bool:
     indices = statement.target.indices
     tensor = tensors[statement.target.tensor]
     if statement.accumulate != "assign" or statement.condition is not None or statement.unique:
@@ -121,12 +124,10 @@ def _elementwise(statement: Statement, tensors: Declarations, context: isl.Set) 
     if not all(isinstance(axis, IndexValue) for axis in indices) or len(statement.domain.variables) != len(indices):
         return False
     harmless = (Boundary.SKIP, Boundary.FILL)
-    if any(boundary not in harmless for read in reads(statement.value) for boundary in read.boundaries):
-        return False
-    return covers(statement, tensor, context)
+    return all(boundary in harmless for read in reads(statement.value) for boundary in read.boundaries)
 
 
-def _moves(producer: _Producer, readers: list[int], program: Program, tensors: Declarations) -> bool:
+def _moves(producer: _Producer, readers: list[int], program: Program, tensors: Declarations, context: isl.Set) -> bool:
     """Whether the producer's value may stand in all of its readers instead."""
     name = producer.statement.target.tensor
     if not readers:
@@ -138,6 +139,11 @@ def _moves(producer: _Producer, readers: list[int], program: Program, tensors: D
             return False
         if size + sum(_size(expr) for expr in _values(reader)) > _LARGEST:
             return False
+    found = [program.statements[position] for position in readers]
+    if outgrows(producer.statement, program, tensors) and read_where_written(producer.statement, found):
+        return True
+    if not covers(producer.statement, tensors[name], context):
+        return False
     if len(readers) == 1 and _once(program.statements[readers[0]], name):
         return True
     if len(readers) > _FEW:

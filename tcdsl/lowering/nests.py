@@ -18,7 +18,7 @@ from tcdsl.lowering.interleaving import interleaved
 from tcdsl.lowering.loops import Branch, Define, Loop, Nest, Node
 from tcdsl.lowering.merging import Group
 from tcdsl.lowering.partial import in_parts, partial_results
-from tcdsl.lowering.rows import cell_loops
+from tcdsl.lowering.rows import cell_loops, rows_of_phases
 from tcdsl.lowering.schedule import Plan
 from tcdsl.lowering.traversal import serial, walk_nodes
 from tcdsl.shapes.linear import normalized
@@ -130,8 +130,13 @@ def _rows(run: Sequence[Plan], depth: int, setting: Setting) -> tuple[Node, ...]
     first = run[0]
     if len(run) == 1 or first.innermost is None:
         return cell_loops(Body(first, setting), depth)
-    rows = [cell_loops(Body(plan, setting), len(plan.around)) for plan in run]
-    nodes = interleaved(rows, first.innermost, setting.names)
+    bodies = [Body(plan, setting) for plan in run]
+    together = rows_of_phases(bodies, Body(first.whole, setting)) if first.whole is not None else None
+    if together is None:
+        rows = [cell_loops(body, len(body.plan.around)) for body in bodies]
+        nodes = interleaved(rows, first.innermost, setting.names)
+    else:
+        nodes = tuple(together)
     for variable in reversed(first.around[depth:]):
         nodes = (Loop(variable, integer(0), first.extent(variable), 1, nodes),)
     return nodes

@@ -33,7 +33,7 @@ from tcdsl.shapes.affine import function_of
 from tcdsl.shapes.linear import linear_form, normalized
 from tcdsl.shapes.spaces import arranged, dimension_names, has_end
 
-__all__ = ["Stride", "in_phases", "phases_of", "row_of_phases", "strides_of"]
+__all__ = ["Stride", "in_phases", "row_of_phases", "strides_of"]
 
 # Steps beyond which phases would be too much code.
 _LARGEST_STEP = 4
@@ -141,9 +141,10 @@ def row_of_phases(made: Plan, tensors: Declarations, context: isl.Set, names: Na
     strides = [stride for stride in strides_of(made.statement) if stride.gather]
     if not strides:
         return made
-    _, statement, extents = phases_of(made.statement, strides, made.tensor.shape, names)[0]
+    first = (0,) * len(strides)
+    statement, extents = _at(made.statement, strides, first, made.tensor.shape, _axes(strides, names))
     phase = plan(statement, tensors, context, extents)
-    stride = next((each for each in strides if phase.row in index_variables(_target(phase, each))), None)
+    stride = next((each for each in strides if phase.row in _variables(phase, each)), None)
     if stride is None or phase.row is None:
         return made
     row, cells = stride.cell, tuple(name for name in made.cells if name != stride.cell)
@@ -187,9 +188,10 @@ def _phases(
     for chosen in (strides, [each for each in strides if each.cell == made.row]):
         if not chosen:
             continue
+        axes = _axes(chosen, names)
         every = [
-            (number, plan(statement, tensors, context, extents))
-            for number, statement, extents in phases_of(made.statement, chosen, made.tensor.shape, names)
+            (number, _planned(_at(made.statement, chosen, number, made.tensor.shape, axes), tensors, context))
+            for number in product(*(range(stride.step) for stride in chosen))
         ]
         some = [phase for _, phase in every if not phase.statement.domain.is_empty()]
         if not some or not all(phase.plain for _, phase in every):
@@ -198,19 +200,24 @@ def _phases(
         simple = all(phase.window or phase.single for phase in some)
         if not simple and (row not in some[0].extents or (chosen == strides and len(strides) > 1)):
             continue
+        along = next((k for k, each in enumerate(chosen) if row is not None and row in _variables(some[0], each)), None)
         found: dict[tuple[int, ...], list[Plan]] = {}
         for number, phase in every:
-            along = row is not None and next(
-                (k for k, stride in enumerate(chosen) if row in index_variables(_target(phase, stride))), None
-            )
-            key = tuple(residue for k, residue in enumerate(number) if row is None or k != along)
+            key = tuple(residue for k, residue in enumerate(number) if k != along)
             found.setdefault(key, []).append(phase if row is None else _along(phase, row))
+        if along is not None and chosen[along].gather and all(phase.window for phase in some):
+            for key, phases in found.items():
+                residues = (*key[:along], None, *key[along:])
+                statement, extents = _at(made.statement, chosen, residues, made.tensor.shape, axes)
+                whole = plan(statement, tensors, context, extents)
+                cell = _along(replace(whole, full=False, window=False, outer=()), chosen[along].cell)
+                phases[0] = replace(phases[0], whole=replace(cell, window=True))
         return list(found.values())
     return [[made]]
 
 
-def _target(made: Plan, stride: Stride) -> Expr:
-    return made.statement.target.indices[stride.axis]
+def _variables(made: Plan, stride: Stride) -> frozenset[str]:
+    return index_variables(made.statement.target.indices[stride.axis])
 
 
 def _along(phase: Plan, row: str) -> Plan:
@@ -223,33 +230,41 @@ def _along(phase: Plan, row: str) -> Plan:
     return replace(phase, outer=others, inner=inner, scalar=False)
 
 
-def phases_of(
-    statement: Statement, strides: Sequence[Stride], shape: Sequence[Expr], names: Names
-) -> list[tuple[tuple[int, ...], Statement, Mapping[str, Expr]]]:
-    """For each choice of phases, the last axis fastest: the phases, the statement at its cells, and how many there are.
+_Axes = Mapping[int, tuple[str, str]]
 
-    The cells along a stride's axis are ``step * q + phase`` with ``0 <= q < extent``, by the name of q.
+
+def _axes(strides: Sequence[Stride], names: Names) -> _Axes:
+    # Names for what counts the cells of a phase along an axis, and for the points of their windows.
+    return {stride.axis: (names.fresh("q"), names.fresh("m")) for stride in strides}
+
+
+def _at(
+    statement: Statement, strides: Sequence[Stride], phases: Sequence[int | None], shape: Sequence[Expr], axes: _Axes
+) -> tuple[Statement, dict[str, Expr]]:
+    """The statement at the cells of these phases, and how many cells q counts; an axis without one stays as it is.
+
+    The cells along a stride's axis are ``step * q + phase`` with ``0 <= q < extent``.
     """
-    positions = {stride.axis: names.fresh("q") for stride in strides}
-    windows = {stride.axis: names.fresh("m") for stride in strides if stride.gather}
-    found: list[tuple[tuple[int, ...], Statement, Mapping[str, Expr]]] = []
-    for chosen in product(*(range(stride.step) for stride in strides)):
-        made = statement
-        extents: dict[str, Expr] = {}
-        for stride, phase in zip(strides, chosen, strict=True):
-            q = positions[stride.axis]
-            made = _in_phase(made, stride, phase, q, windows.get(stride.axis))
-            rest = normalized(apply("add", shape[stride.axis], integer(stride.step - 1 - phase)))
-            extents[q] = apply("floor_div", rest, integer(stride.step))
-        found.append((chosen, made, extents))
-    return found
+    extents: dict[str, Expr] = {}
+    for stride, phase in zip(strides, phases, strict=True):
+        if phase is None:
+            continue
+        q, window = axes[stride.axis]
+        statement = _in_phase(statement, stride, phase, q, window)
+        rest = normalized(apply("add", shape[stride.axis], integer(stride.step - 1 - phase)))
+        extents[q] = apply("floor_div", rest, integer(stride.step))
+    return statement, extents
 
 
-def _in_phase(statement: Statement, stride: Stride, phase: int, q: str, window: str | None) -> Statement:
+def _planned(made: tuple[Statement, dict[str, Expr]], tensors: Declarations, context: isl.Set) -> Plan:
+    return plan(made[0], tensors, context, made[1])
+
+
+def _in_phase(statement: Statement, stride: Stride, phase: int, q: str, window: str) -> Statement:
     cell = apply("add", apply("mul", integer(stride.step), index(q)), integer(phase))
     values: dict[Expr, Expr] = {}
     points = statement.domain.set
-    if stride.gather and window is not None and stride.other is not None:
+    if stride.gather and stride.other is not None:
         values = {index(stride.cell): cell, index(stride.other): apply("sub", index(q), index(window))}
         fresh = {stride.cell: q, stride.other: window}
     else:

@@ -12,7 +12,7 @@ Everything else accumulates along the row in memory, after a loop that stores th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import islpy as isl
 
@@ -30,7 +30,7 @@ from tcdsl.shapes.affine import NotAffine
 from tcdsl.shapes.linear import has_cases
 from tcdsl.shapes.spaces import arranged
 
-__all__ = ["cell_loops"]
+__all__ = ["cell_loops", "rows_of_phases"]
 
 # Pieces of a row beyond which all of its cells get a start value, those included that are stored again.
 _MOST_PIECES = 6
@@ -54,6 +54,44 @@ def row_loops(body: Body, block: Block | None) -> tuple[Node, ...]:
     """The loops along the row of ``body``'s plan, or along a block of it, inside those over its other cells."""
     row = _Row(body, block)
     return with_locals(row.loops(), block)
+
+
+def rows_of_phases(bodies: Sequence[Body], whole: Body) -> list[Node] | None:
+    """The rows of all phases: the cells near the ends by ``whole``, those between in one loop; None if there are none.
+
+    What is near an end in one phase is so in all, so that code for the border is written once.
+    """
+    rows = [_Row(body, None) for body in bodies]
+    found: list[tuple[Loop, Expr | None]] = []
+    for row in rows:
+        # Where every cell has all of its points, they are the interior.
+        inside = row.body.parts(row.points, row.window)[0]
+        loop, condition = _single(row.stores(inside)) if _convex(inside) else (None, None)
+        if loop is None:
+            return None
+        found.append((loop, condition))
+    border = _Row(whole, None)
+    context = with_parameters(border.context, (border.variable,)).intersect(
+        whole.inside_cells((*border.plan.outer, border.variable))
+    )
+    names, step, least = whole.setting.names, len(rows), rows[-1].high
+    first: Expr = integer(0)
+    last = least
+    for loop, condition in found:
+        start, stop = loop.start, loop.stop
+        if condition is not None:
+            start, stop = apply("where", condition, start, least), apply("where", condition, stop, least)
+        first, last = apply("max", first, start), apply("min", last, stop)
+    low, high = Local(names.fresh("first"), "int64"), Local(names.fresh("last"), "int64")
+    scale = integer(step)
+    ends = (apply("mul", scale, low), apply("mul", scale, high))
+    cell = border.cell(border.points, border.points, context)
+    return [
+        Define(low.name, apply("min", first, least)),
+        Define(high.name, apply("max", last, low)),
+        *border.around(*ends, cell),
+        Loop(rows[0].variable, low, high, 1, tuple(node for loop, _ in found for node in loop.body)),
+    ]
 
 
 class _Row:
@@ -132,7 +170,7 @@ class _Row:
             Loop(variable, start, stop, 1, loop.body),
         ]
 
-    def around(self, start: Local, stop: Local, cell: tuple[Node, ...]) -> list[Node]:
+    def around(self, start: Expr, stop: Expr, cell: tuple[Node, ...]) -> list[Node]:
         """``cell`` for every position of the row before ``start`` and from ``stop`` on."""
         variable = self.variable
         if any(isinstance(node, Check) for node in walk_nodes(cell)):

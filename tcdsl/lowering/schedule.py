@@ -47,7 +47,8 @@ class Plan:
     ``window`` is a reduction over few points, a constant number of them: its loops run inside that along the row.
 
     In one phase of a stepping target (`tcdsl.lowering.phases`) an index may be ``2*q + 1``, and ``extents`` says how
-    many cells q counts.
+    many cells q counts; ``whole``, with the first phase of a row, is the plan of the row in all its phases, for cells
+    near its ends.
     """
 
     statement: Statement
@@ -61,6 +62,7 @@ class Plan:
     full: bool
     window: bool = False
     extents: Mapping[str, Expr] = field(default_factory=dict)
+    whole: Plan | None = None
 
     @property
     def row(self) -> str | None:

@@ -20,7 +20,7 @@ from tcdsl.ir.span import Span
 from tcdsl.runtime.arguments import tensor_argument
 from tcdsl.runtime.structure import Structure
 
-__all__ = ["Direction", "is_symbolic", "matched"]
+__all__ = ["Direction", "matched"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Direction:
         """The tensor that ``value`` is in the function being staged; extents that are not known must agree."""
         if isinstance(value, PendingArray):
             value = value.materialize(self.kind)
-        elif not is_symbolic(value):
+        elif not _is_symbolic(value) and type(value) not in (bool, int, float):
             value = session.capture(
                 tensor_argument(self.function, f"{self.kind} of {self.owner}", 0, value).array, self.kind
             )
@@ -69,7 +69,7 @@ class Direction:
             message = f"{self._a_kind} has another shape than {self.owner}: axis {axis} has {found}, not {wanted}"
             message += f"\n{self._a_kind} has the shape of {self.owner}"
             session.builder.require_equal(left, right, message, session.location())
-        if not isinstance(value, SymbolicNumber | SymbolicSize):
+        if element.weak is None:
             self._check_type(element.logical, session.location())
         if not isinstance(value, SymbolicTensor) or value.dtype != self.dtype:
             converted = element.with_expr(cast(element.expr, compute_dtype(self.dtype)))
@@ -121,7 +121,7 @@ class Direction:
             ).error()
 
 
-def is_symbolic(value: object) -> bool:
+def _is_symbolic(value: object) -> bool:
     """Whether ``value`` belongs to a function that is being staged."""
     return isinstance(value, SymbolicArray | SymbolicNumber | SymbolicSize)
 

@@ -249,3 +249,23 @@ def test_a_reduction_at_one_position_stays_within_the_range_of_the_positions() -
     assert_gives(f, x, wanted=[5, 7])
     assert_gives(f, x[:4], wanted=[5])
     assert_gives(f, x[:3], wanted=[])
+
+
+def test_means_over_ranges_with_a_step_inside_a_sum() -> None:
+    @op
+    def f(A):
+        y = output(3)
+        y[i] += sum(
+            mean(min(l * 1.0, A[(p + m) % 3, m % 4]) for p in range(i, m + 2) for l in range(3) if A[p % 3, l] <= 4)
+            for m in range(0, i + 1, 2)
+        )
+        return y
+
+    A = np.arange(12.0).reshape(3, 4) - 3
+    wanted = np.zeros(3)
+    for i in range(3):
+        for m in range(0, i + 1, 2):
+            points = [(p, l) for p in range(i, m + 2) for l in range(3) if A[p % 3, l] <= 4]
+            values = [min(l, A[(p + m) % 3, m % 4]) for p, l in points]
+            wanted[i] += np.mean(values) if values else np.nan
+    assert_gives(f, A, wanted=wanted)

@@ -51,11 +51,11 @@ def rounded_maximum(x):
     return h
 
 
-@RUNS
-def test_values_that_are_rounded_to_one_maximum_share(run: Any) -> None:
+def test_values_that_are_rounded_to_one_maximum_share() -> None:
+    # Compiled only: the interpreter rounds nothing but its results, so there these are two values.
     x = np.array([1.0, 1.0001, 0.5])
     program = rounded_maximum.program(x)
-    found = run(adjoint(program, ["x"], keep_outputs=False), (x, np.array(6, np.float16)))[0]
+    found = compiled(adjoint(program, ["x"], keep_outputs=False), (x, np.array(6, np.float16)))[0]
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, [3, 3, 0])
 

@@ -25,6 +25,7 @@ __all__ = [
     "hot_spots",
     "misfit",
     "misfit_and_slopes",
+    "operation_ratio",
     "relative_differences",
     "run",
     "spread",
@@ -118,6 +119,13 @@ def relative_differences(begin: Array, diffusivity: float, final: Array, *, step
     return abs(np.sum(d_begin * direction) / by_state - 1), abs(float(d_diffusivity) / by_speed - 1)
 
 
+def operation_ratio(size: int, steps: int) -> float:
+    """How many times the operations of the loss its adjoint takes, counted."""
+    begin = hot_spots(size)
+    cost = misfit.cost(begin, 0.2, begin, steps=steps)
+    return float(cost.adjoint.operations.weighted / cost.primal.operations.weighted)
+
+
 def run(quick: bool, report: Report) -> Outcome:
     """Check the gradients by differences, find what is unknown, and measure time and memory."""
     size, steps, moves = (60, 20, 40) if quick else (200, 100, 300)
@@ -155,6 +163,7 @@ def run(quick: bool, report: Report) -> Outcome:
     outcome.add("first state found", f"off by {sharp:.1%} after {moves} moves; the last state is off by {blurred:.1%}")
     loss, gradients = times["loss"].median, times["loss and gradients"].median
     outcome.add("loss and both gradients", f"{1e3 * gradients:.2f} ms, {gradients / loss:.2f} x the loss alone")
+    outcome.add("operations", f"{operation_ratio(24, 10):.2f} x those of the loss, for all sizes and numbers of steps")
     for name, function in (("loss", misfit), ("gradients", misfit_and_slopes)):
         text = function.explain("loops", elsewhere, diffusivity, final, steps=steps)
         outcome.add(f"memory, {name}", text.splitlines()[-1].removeprefix("memory: "))

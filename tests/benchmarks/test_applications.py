@@ -171,6 +171,12 @@ def test_the_gradients_of_the_heat_equation():
     np.testing.assert_allclose(back, heat.spread(heat.spread(other, 0.2, steps=5) - final, 0.2, steps=5), atol=1e-14)
 
 
+def test_the_gradients_cost_four_losses_at_most():
+    ratios = [heat.operation_ratio(size, steps) for size, steps in ((5, 2), (9, 2), (5, 6))]
+    assert 2 < min(ratios)
+    assert max(ratios) < 4
+
+
 def test_what_is_unknown_is_found_from_the_last_state():
     begin = heat.hot_spots(12)
     final = heat.spread(begin, 0.2, steps=5)
@@ -202,6 +208,7 @@ def test_the_hessian_costs_one_addition_for_each_of_its_numbers():
     text = tc.hessian(hessian.quadratic).explain("ir", np.ones(3), np.ones((3, 3)))
     (statement,) = [line for line in text.splitlines() if "] = " in line or "] += " in line]
     assert "= A[i, j] + A[j, i]  for [i, j]:" in statement
+    assert [hessian.operations(size) for size in (1, 5, 40)] == [1, 25, 1600]
 
 
 def test_growth():

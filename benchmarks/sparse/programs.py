@@ -91,7 +91,7 @@ def dead_copies(x: Any, *, count: int) -> Any:
 
 @op
 def convolution(x: Any, c: Any) -> Any:
-    """x convolved with c, as long as x: zeros go before its beginning."""
+    """The first cells of the convolution of x with c, as many as x has."""
     (N,) = x.shape
     f = output(N)
     f[i] += x[i - j] * c[j]

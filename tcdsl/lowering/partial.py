@@ -39,6 +39,9 @@ def in_parts(plan: Plan) -> bool:
     reduced = plan.inner[:-1] if plan.row is not None else plan.inner
     if not plan.plain or plan.outer or not reduced or plan.window or statement.unique:
         return False
+    if plan.extents:
+        # Partial rows are indexed by the cells of the target, of which a phase has some only.
+        return False
     if ACCUMULATORS[statement.accumulate].ordered or statement.accumulate == "assign":
         return False
     line = arranged(statement.domain.set, (reduced[0],))

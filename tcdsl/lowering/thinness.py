@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import islpy as isl
 
+from tcdsl.ir.build import apply, index, integer
+from tcdsl.shapes.affine import condition_set
+from tcdsl.shapes.spaces import dimension_names, twice
+
 __all__ = ["is_thin"]
 
 # A variable with at most so many values on a part, whatever the sizes, makes the part thin.
@@ -23,13 +27,13 @@ def _is_thin(part: isl.Set) -> bool:
     count = part.dim(isl.dim_type.set)
     if count == 0 or part.is_empty():
         return True
-    for k in range(count):
-        line = part.project_out(isl.dim_type.set, k + 1, count - k - 1).project_out(isl.dim_type.set, 0, k)
-        if not (
-            line.dim_has_any_lower_bound(isl.dim_type.set, 0) and line.dim_has_any_upper_bound(isl.dim_type.set, 0)
-        ):
-            continue
-        width = line.dim_max(0).sub(line.dim_min(0)).max_val()
-        if width.is_int() and width.to_python() < _WIDTH:
-            return True
-    return False
+    return any(_is_short(part.project_out(isl.dim_type.set, k + 1, count - k - 1), k) for k in range(count))
+
+
+def _is_short(points: isl.Set, position: int) -> bool:
+    # Whether no two values of the variable, for the same sizes, are far apart.
+    line = points.project_out(isl.dim_type.set, 0, position)
+    (name,) = dimension_names(line)
+    pairs, (other,) = twice(line)
+    distance = apply("sub", index(other), index(name))
+    return bool(pairs.intersect(condition_set(apply("ge", distance, integer(_WIDTH)), pairs)).is_empty())

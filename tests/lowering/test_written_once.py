@@ -27,10 +27,29 @@ STATEMENTS = {
         0,
     ),
     "largest_of_shifted": ("y[i, j + 3] >>= x[i, j]  for [i, j]: 0 <= i < N and 0 <= j < M - 3", 0),
+    "columns_summed_into_steps": (
+        "y[0, 2 * j + 1] += x[i, j]  for [i, j]: 0 <= i < N and 0 <= j and 2 * j + 1 < M",
+        "NM",
+    ),
     # Few cells beside all: these keep a nest of their own.
     "diagonal": ("y[i, i] = x[i, 0]  for [i]: 0 <= i < N and i < M and M > 0", "N"),
     "one_row": ("y[0, j] = x[0, j]  for [j]: N > 0 and 0 <= j < M", "M"),
 }
+
+
+def test_sums_of_columns_into_a_row_with_steps() -> None:
+    text = """program p
+input x: float64[N, M]
+tensor y: float64[3 * M + 1]
+y[3 * j + 1] += x[i, j]  for [i, j]: 0 <= i < N and 0 <= j < M
+return y
+"""
+    made = lower(parse_program(text))
+    for n, m in ((200, 7), (3, 5), (1, 1), (0, 2), (2, 0)):
+        x = RNG.normal(size=(n, m))
+        expected = np.zeros(3 * m + 1)
+        expected[1::3] = x.sum(axis=0)
+        np.testing.assert_allclose(execute(made, [x]).outputs[0], expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
@@ -43,4 +62,4 @@ def test_how_often_memory_is_written(name: str) -> None:
         x = RNG.normal(size=(n, m))
         done = execute(made, [x])
         np.testing.assert_array_equal(done.outputs[0], interpret(program, [x]).outputs[0])
-        assert done.writes["y"] <= n * m + {"N": n, "M": m, 0: 0}[twice]
+        assert done.writes["y"] <= n * m + {"N": n, "M": m, "NM": n * m, 0: 0}[twice]

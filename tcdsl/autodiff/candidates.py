@@ -105,6 +105,10 @@ def bounds(points: isl.Set, count: int) -> tuple[Sequence[Expr], Sequence[Expr]]
     if points.is_empty():
         return [integer(0)] * count, [integer(0)] * count
     points = points.remove_divs()
+    if points.n_basic_set() > 1:
+        # The exact ends of a union have cases for all sizes at which one part is empty, or shorter than another.
+        hull = points.simple_hull().to_set()
+        points = hull if hull.is_bounded() else points
     lows: list[Expr] = []
     extents: list[Expr] = []
     for k in range(count):

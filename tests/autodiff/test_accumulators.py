@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import DifferentiationError
-from tests.autodiff.programs import check, program, pulled_back
+from tests.autodiff.programs import check, program, pulled_back, text_of_adjoint
 
 RNG = np.random.default_rng(1)
 STARTS = ["", "from w", "from fill(v[()] * v[()])"]
@@ -125,3 +125,20 @@ def test_gates_by_hand() -> None:
     np.testing.assert_array_equal(dx, [0, 0, 0])
     dx, dw = pulled_back(made, [[], 1.0], [5.0], ["x", "w"])
     assert dw == 5
+
+
+def test_values_of_a_union_of_domains_are_stored_in_one_simple_box() -> None:
+    # Its exact extents have a case for every order of five sizes: an isl question that takes a minute.
+    parts = (
+        "(3 <= k <= D) or (i < A and j < B and 0 < k <= D and k < C - 2*j) or (i < A and j < B and k <= 2 and k < C)"
+    )
+    body = (
+        "y[i, j] >>= max(exp(d[k - 1]) if k > 2 else 2.0, exp(e[k, i]) * e[k, i] + a[()])"
+        f" for [i, j, k]: 0 <= i <= 1 and i < F and 0 <= j <= 2 and 0 <= k < E and ({parts})"
+    )
+    sizes = "n: float64[A, B]; m: float64[C]"
+    made = program(f"d: float64[D]; e: float64[E, F]; a: float64; {sizes}", "y: float64[2, 3]", body)
+    text = text_of_adjoint(made, ["d", "e", "a"])
+    [stored] = [line for line in text.splitlines() if line.startswith("tensor y_values:")]
+    assert stored.endswith(", 3, E]")
+    check(made, RNG.random(3), RNG.random((4, 2)), 0.5, RNG.random((2, 3)), RNG.random(5), order=1)

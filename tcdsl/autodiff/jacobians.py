@@ -55,12 +55,17 @@ def jacobian(
     rows = [name for name in wrt if mode == "reverse" or (mode is None and len(program.tensor(name).shape) > highest)]
     work = Derivative(program, ())
     blocks: dict[tuple[str, str], str] = {}
+    kept: list[str] = []
     for name in wrt:
         if name not in rows:
-            columns = _appended(work, _columns(program, name, chosen))
+            keep = keep_outputs and not kept
+            values, columns = _appended(work, _columns(program, name, chosen, keep), len(chosen))
+            kept = kept or values
             blocks.update({(output, name): column for output, column in zip(chosen, columns, strict=True)})
     for output in chosen if rows else ():
-        found = _appended(work, _rows(program, rows, output))
+        keep = keep_outputs and not kept
+        values, found = _appended(work, _rows(program, rows, output, keep), len(rows))
+        kept = kept or values
         blocks.update({(output, name): row for name, row in zip(rows, found, strict=True)})
     results = [blocks[output, name] for output in chosen for name in wrt]
     result = Program(
@@ -69,30 +74,34 @@ def jacobian(
         sizes=tuple(work.sizes),
         tensors=(*program.tensors, *work.made),
         statements=(*program.statements, *work.statements),
-        outputs=(*(program.outputs if keep_outputs else ()), *results),
+        outputs=(*((kept or program.outputs) if keep_outputs else ()), *results),
         assertions=tuple(work.assertions),
         rules=tuple(work.rules),
     )
-    result = _with_result_names(simplify(result), [f"{output}_by_{name}" for output in chosen for name in wrt])
+    wanted = [*(program.outputs if keep_outputs else ()), *(f"{output}_by_{n}" for output in chosen for n in wrt)]
+    result = _with_result_names(simplify(result), wanted)
     return with_own_sizes(result, original)
 
 
-def _appended(work: Derivative, part: Program) -> list[str]:
-    # What the parts have in common, the values of the program itself, is made once: `simplify` sees to it.
+def _appended(work: Derivative, part: Program, count: int) -> tuple[list[str], list[str]]:
+    """The outputs of ``part``, appended to the program: values, and the last ``count`` of them, which are blocks."""
+    # What several parts have in common, the values of the program itself, is made once: `simplify` sees to it.
     inputs = [work.tensor(tensor.name) for tensor in part.inputs]
-    return [tensor.name for tensor in append_program(work, part, inputs)]
+    made = [tensor.name for tensor in append_program(work, part, inputs)]
+    return made[: len(made) - count], made[len(made) - count :]
 
 
-def _columns(program: Program, name: str, outputs: Sequence[str]) -> Program:
+def _columns(program: Program, name: str, outputs: Sequence[str], keep_outputs: bool) -> Program:
     """The derivatives of ``outputs`` by the input ``name``, as the tangents along all unit directions."""
-    derivative = tangent(program, [name], outputs=outputs, keep_outputs=False)
-    return _with_unit_seeds(derivative, derivative.outputs, trailing=True)
+    derivative = tangent(program, [name], outputs=outputs, keep_outputs=keep_outputs)
+    return _with_unit_seeds(derivative, derivative.outputs[-len(outputs) :], trailing=True)
 
 
-def _rows(program: Program, names: Sequence[str], output: str) -> Program:
+def _rows(program: Program, names: Sequence[str], output: str, keep_outputs: bool) -> Program:
     """The derivatives of ``output`` by the inputs ``names``, as the adjoints of all unit cotangents."""
-    derivative = adjoint(program, names, outputs=[output], keep_outputs=False)
-    return _of_type(_with_unit_seeds(derivative, derivative.outputs, trailing=False), program.tensor(output).dtype)
+    derivative = adjoint(program, names, outputs=[output], keep_outputs=keep_outputs)
+    seeded = _with_unit_seeds(derivative, derivative.outputs[-len(names) :], trailing=False)
+    return _of_type(seeded, len(names), program.tensor(output).dtype)
 
 
 def _with_unit_seeds(derivative: Program, outputs: Sequence[str], trailing: bool) -> Program:
@@ -114,10 +123,10 @@ def _with_unit_seeds(derivative: Program, outputs: Sequence[str], trailing: bool
     return with_sparse_seed(result, seed, [ones])
 
 
-def _of_type(program: Program, dtype: str) -> Program:
-    """``program`` with outputs of type ``dtype``."""
+def _of_type(program: Program, count: int, dtype: str) -> Program:
+    """``program`` with its last ``count`` outputs of type ``dtype``."""
     names = names_of(program)
-    for name in dict.fromkeys(program.outputs):
+    for name in program.outputs[-count:]:
         tensor = program.tensor(name)
         if tensor.dtype == dtype:
             continue

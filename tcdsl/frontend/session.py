@@ -119,6 +119,8 @@ class Session:
         self.filenames: set[str] = set()
         self.readings: list[Reading] = []
         self.oob = "check"
+        #: The derivative rules that are being traced: in its own rule an operation is what its statements say.
+        self.tracing_rules: list[object] = []
 
     @contextmanager
     def active(self) -> Iterator[Session]:

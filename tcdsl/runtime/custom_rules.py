@@ -127,7 +127,11 @@ class RuleRecording:
             for tensor, value in zip(arguments, self._values, strict=True)
         ]
         call = RuleCall(self._session, rule, mode, self._function.__name__)
-        found = call(values, results, structure, seeds, self._configuration)
+        self._session.tracing_rules.append(self._function.rules)
+        try:
+            found = call(values, results, structure, seeds, self._configuration)
+        finally:
+            self._session.tracing_rules.pop()
         names = [
             call.result(value, tensor, part.mark)
             for value, tensor in zip(found, wanted, strict=True)

@@ -135,7 +135,7 @@ def _recording(
     # Which derivative rules there are is part of what staging has read, whether there are any or not.
     for mode in ("pullback", "pushforward"):
         session.readings.append(Reading((mode,), function.rules, function.rules.get(mode, MISSING)))
-    if not function.rules:
+    if not function.rules or any(function.rules is rules for rules in session.tracing_rules):
         return None
     from tcdsl.runtime.custom_rules import RuleRecording
 

@@ -327,3 +327,18 @@ def test_rules_hold_for_all_directions_of_a_jacobian():
     expected[range(3), range(3), range(3)] = 20.0
     np.testing.assert_allclose(tc.jacobian(jacobian, mode="forward")(X), expected)
     np.testing.assert_allclose(tc.jacobian(jacobian, mode="reverse")(X), expected)
+
+
+@op
+def recursive(x):
+    return x**3
+
+
+@recursive.defvjp
+def recursive_pullback(x, y, d_y):
+    return d_y * recursive(x)
+
+
+def test_an_operation_in_its_own_rule_is_what_its_statements_say():
+    np.testing.assert_allclose(tc.grad(lambda x: recursive(x).sum())(X), X**3)
+    np.testing.assert_allclose(tc.hvp(lambda x: recursive(x).sum(), X, np.ones(3)), 3 * X**2)

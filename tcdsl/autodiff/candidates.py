@@ -28,6 +28,7 @@ from tcdsl.shapes.linear import normalized
 __all__ = ["bounds", "with_candidates_stored"]
 
 _RECOGNIZING = frozenset(("max", "min", "multiply", "power"))
+_MULTIPLYING = frozenset(("multiply", "power", "divide"))
 # Results that are the same however they are compiled, and operations that round once.
 _EXACT = frozenset(("id", "stop_gradient", "neg", "abs", "relu", "sat01", "sign", "floor", "ceil", "round", "where"))
 _EXACT_PAIRS = frozenset(("fst", "snd", "relu_gate", "sat01_gate", "max", "min", "lt", "le", "gt", "ge", "eq", "ne"))
@@ -40,12 +41,7 @@ def with_candidates_stored(program: Program, active: Callable[[str], bool]) -> P
     tensors = list(program.tensors)
     statements: list[Statement] = []
     for statement in program.statements:
-        if (
-            statement.accumulate in _RECOGNIZING
-            and active(statement.target.tensor)
-            and _must_be_stored(statement)
-            and not writes_each_cell_once(statement)
-        ):
+        if active(statement.target.tensor) and _must_be_stored(statement) and not writes_each_cell_once(statement):
             made, store, statement = _stored(statement, names.fresh(f"{statement.target.tensor}_values"))
             tensors.append(made)
             statements.append(store)
@@ -57,9 +53,9 @@ def with_candidates_stored(program: Program, active: Callable[[str], bool]) -> P
 
 def _must_be_stored(statement: Statement) -> bool:
     # The derivative of a product mentions each factor four times: work that is repeated so often is stored as well.
-    if statement.accumulate in ("multiply", "power") and not isinstance(statement.value, Read):
+    if statement.accumulate in _MULTIPLYING and not isinstance(statement.value, Read):
         return True
-    return not _is_reproducible(statement.value)
+    return statement.accumulate in _RECOGNIZING and not _is_reproducible(statement.value)
 
 
 def _is_reproducible(value: Expr) -> bool:

@@ -139,8 +139,8 @@ def _product_of_values(this: StatementTransposition) -> str:
 
 
 def _divide(this: StatementTransposition) -> None:
-    quotient = apply("div", this.at_target(this.target.name), this.value)
-    this.to_value(apply("neg", apply("mul", this.seed, quotient)))
+    scaled = this.scaled(this.at_cell(this.target.name))
+    this.to_value(apply("neg", apply("div", this.at_target(scaled), this.value)))
     if this.start_is_wanted():
         product = _product_of_values(this)
         this.to_start(apply("div", this.at_cell(this.adjoint.name), this.at_cell(product)))

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tcdsl.autodiff import adjoint, simplify, tangent
+from tcdsl.autodiff import adjoint, simplify
 from tcdsl.autodiff.checks import check_program_gradient, check_program_tangent
+from tcdsl.errors import ShapeError
 from tcdsl.ir.interpreter import interpret
 from tcdsl.ir.parser import parse_program
 from tcdsl.ir.printer import format_program
 from tcdsl.ir.program import Program
+from tcdsl.ir.sizes import bind_sizes
 from tcdsl.ir.verifier import verify
+from tests.autodiff.cost.measuring import Derivatives
 
 __all__ = ["check", "floating_inputs", "program", "pulled_back", "text_of_adjoint", "values"]
 
@@ -30,17 +33,32 @@ def floating_inputs(made: Program) -> list[str]:
 
 
 def check(made: Program, *inputs: object, wrt: Sequence[str] | None = None, order: int = 2) -> None:
-    """The dot-product identity, to the given order; each adjoint is a valid program and parses back."""
+    """The dot-product identity, to the given order; each derivative is a valid program, parses back, and costs at most
+    four times what the program costs.
+    """
     arrays = [np.asarray(array) for array in inputs]
     names = floating_inputs(made) if wrt is None else list(wrt)
-    derivative = adjoint(made, names)
+    derivatives = Derivatives(made, names)
     verify(made, deep=True)
-    for result in (derivative, tangent(made, names)):
+    for result in (derivatives.adjoint, derivatives.tangent):
         verify(result, deep=True)
         assert parse_program(format_program(result)) == result
         assert simplify(result) == result
+    for factor in (1, 2, 3):
+        larger = [np.resize(array, tuple(factor * extent for extent in array.shape)) for array in arrays]
+        if fits(made, larger):
+            derivatives.measured(larger).check_with_interface()
     check_program_gradient(made, arrays, names, order=order)
     check_program_tangent(made, arrays, names)
+
+
+def fits(made: Program, arrays: Sequence[np.ndarray]) -> bool:
+    """Whether a program takes arrays of these shapes."""
+    try:
+        bind_sizes(made, [array.shape for array in arrays])
+    except ShapeError:
+        return False
+    return True
 
 
 def values(made: Program, *inputs: object) -> list[np.ndarray]:

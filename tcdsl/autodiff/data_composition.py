@@ -1,7 +1,7 @@
 """Sparse tensors read at positions that are data: ``t_y[n, b] += t_x[ids[n], b]`` where ``t_x[z, z] = 1``.
 
-isl can invert neither an index that is data nor ``i*P + p`` with a size P, but a diagonal says by itself where its cells
-are: the read finds 1 where ``b = ids[n]``, so the statement becomes a scatter, ``t_y[n, ids[n]] += 1``.
+isl can invert neither an index that is data nor ``i*P + p`` with a size P, but a diagonal says by itself where its
+cells are: the read finds 1 where ``b = ids[n]``, so the statement becomes a scatter, ``t_y[n, ids[n]] += 1``.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "tcdsl"
 
 # A package may import itself and those named here. Modules directly under tcdsl/ are packages of their own.
 BASE = {"errors", "config", "indices", "tracebacks", "ir", "shapes"}
-COMPILER = BASE | {"frontend", "autodiff", "lowering", "codegen"}
+COMPILER = BASE | {"frontend", "simplification", "autodiff", "lowering", "codegen"}
 ALLOWED = {
     "errors": {"ir.span"},
     "config": {"errors", "tracebacks"},
@@ -25,7 +25,8 @@ ALLOWED = {
     "shapes": {"errors", "ir"},
     "frontend": BASE,
     "primitives": BASE | {"frontend"},
-    "autodiff": BASE,
+    "simplification": BASE,
+    "autodiff": BASE | {"simplification"},
     "lowering": BASE,
     "codegen": BASE | {"lowering"},
     "runtime": COMPILER,

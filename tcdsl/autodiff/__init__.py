@@ -9,6 +9,5 @@ from __future__ import annotations
 
 from tcdsl.autodiff.adjoint import adjoint, gradient
 from tcdsl.autodiff.forward import tangent
-from tcdsl.autodiff.simplify import simplify, without_sparse_tensors
 
-__all__ = ["adjoint", "gradient", "simplify", "tangent", "without_sparse_tensors"]
+__all__ = ["adjoint", "gradient", "tangent"]

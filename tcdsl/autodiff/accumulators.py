@@ -11,13 +11,13 @@ from collections.abc import Mapping
 
 from tcdsl.autodiff.reductions import REDUCTIONS
 from tcdsl.autodiff.transposition import StatementTransposition, Transposition
-from tcdsl.autodiff.writes import affine_target, writes_each_cell_once
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, constant
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.parser import parse_rule
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Fill, Keep, Neutral, Statement
+from tcdsl.shapes.writes import affine_target, writes_each_cell_once
 
 __all__ = ["holds_its_value", "old_and_new_shares", "transpose"]
 

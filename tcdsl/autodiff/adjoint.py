@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 from tcdsl.autodiff.accumulators import transpose
 from tcdsl.autodiff.derivative import check_inputs, chosen_outputs
-from tcdsl.autodiff.factoring import with_factored_values
-from tcdsl.autodiff.regions import box
-from tcdsl.autodiff.renaming import with_tensors_renamed
 from tcdsl.autodiff.reverse import Reverse
 from tcdsl.autodiff.rules import floating, pulled_back
-from tcdsl.autodiff.simplify import simplify
-from tcdsl.autodiff.writes import read_cell
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Access, Assertion, DerivativeRule, Neutral, Program, Statement, Tensor
 from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
+from tcdsl.shapes.places import box
+from tcdsl.shapes.renaming import with_tensors_renamed
+from tcdsl.shapes.writes import read_cell
+from tcdsl.simplification.factoring import with_factored_values
+from tcdsl.simplification.simplify import simplify
 
 __all__ = ["adjoint", "gradient"]
 

@@ -18,8 +18,6 @@ from typing import TypeVar
 import islpy as isl
 
 from tcdsl.autodiff.linearization import dependents
-from tcdsl.autodiff.names import Names, names_of
-from tcdsl.autodiff.regions import box
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype, is_floating
@@ -37,6 +35,8 @@ from tcdsl.ir.program import (
     Tensor,
     map_statement,
 )
+from tcdsl.shapes.names import Names, names_of
+from tcdsl.shapes.places import box
 
 __all__ = ["batched"]
 

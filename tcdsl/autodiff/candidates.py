@@ -15,15 +15,15 @@ from functools import reduce
 
 import islpy as isl
 
-from tcdsl.autodiff.names import names_of
-from tcdsl.autodiff.tape import Tape
-from tcdsl.autodiff.writes import writes_each_cell_once
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, Read, SizeValue, is_affine_index
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
 from tcdsl.shapes.affine import expression_of
 from tcdsl.shapes.linear import normalized
+from tcdsl.shapes.names import names_of
+from tcdsl.shapes.writes import writes_each_cell_once
+from tcdsl.simplification.tape import Tape
 
 __all__ = ["bounds", "with_candidates_stored"]
 

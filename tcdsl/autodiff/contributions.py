@@ -7,18 +7,18 @@ from typing import Protocol
 
 import islpy as isl
 
-from tcdsl.autodiff.compaction import compacted
-from tcdsl.autodiff.composition import is_sparse
-from tcdsl.autodiff.regions import box
-from tcdsl.autodiff.tape import shared
-from tcdsl.autodiff.variables import positional, renamed, targets_first
-from tcdsl.autodiff.writes import affine_target, read_cell, writes_each_cell_once
 from tcdsl.ir.build import apply, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Constant, Expr, Read, walk
 from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor
+from tcdsl.shapes.places import box
 from tcdsl.shapes.solve import solve
+from tcdsl.shapes.variables import positional, renamed, targets_first
+from tcdsl.shapes.writes import affine_target, read_cell, writes_each_cell_once
+from tcdsl.simplification.compaction import compacted
+from tcdsl.simplification.composition import is_sparse
+from tcdsl.simplification.tape import shared
 
 __all__ = ["Contributions"]
 

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from tcdsl.autodiff.regions import box
-from tcdsl.autodiff.writes import both
 from tcdsl.ir.build import apply
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, substitute
 from tcdsl.ir.program import Access, Neutral, Statement
 from tcdsl.shapes.affine import NotAffine, function_of
+from tcdsl.shapes.places import box
 from tcdsl.shapes.spaces import dimension_names
+from tcdsl.shapes.writes import both
 
 __all__ = ["composed_with_data"]
 

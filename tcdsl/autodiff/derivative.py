@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from tcdsl.autodiff.candidates import with_candidates_stored
 from tcdsl.autodiff.intermediates import Work, with_intermediates_stored
-from tcdsl.autodiff.names import names_of
-from tcdsl.autodiff.regions import size_context
 from tcdsl.autodiff.scalar import carriers
-from tcdsl.autodiff.tape import Tape
 from tcdsl.errors import Diagnostic, DifferentiationError, raise_diagnostics
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Expr, Local, SizeValue
 from tcdsl.ir.program import Assertion, DerivativeRule, Fill, Keep, Program, Size, Statement, Tensor, tensors_read
 from tcdsl.ir.span import Span
+from tcdsl.shapes.names import names_of
+from tcdsl.shapes.places import size_context
+from tcdsl.simplification.tape import Tape
 
 __all__ = ["Derivative", "active_tensors", "check_inputs", "chosen_outputs"]
 

@@ -17,16 +17,11 @@ import islpy as isl
 from tcdsl.autodiff.accumulators import holds_its_value, old_and_new_shares, transpose
 from tcdsl.autodiff.adjoint import adjoint
 from tcdsl.autodiff.derivative import Derivative, check_inputs, chosen_outputs
-from tcdsl.autodiff.factoring import with_factored_values
 from tcdsl.autodiff.recomputation import ValueSteps
-from tcdsl.autodiff.regions import box
 from tcdsl.autodiff.reverse import with_read_replaced
 from tcdsl.autodiff.rules import floating, pushed_forward
 from tcdsl.autodiff.scalar import conjunction, tangent_step
-from tcdsl.autodiff.simplify import simplify
-from tcdsl.autodiff.tape import Tape
 from tcdsl.autodiff.transposition import VALUE, Flow
-from tcdsl.autodiff.writes import affine_target, reached, read_at, read_cell, writes_each_cell_once
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, constant, index
 from tcdsl.ir.domain import Domain
@@ -34,7 +29,12 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, reads
 from tcdsl.ir.program import Access, DerivativeRule, Fill, Keep, Neutral, Program, Start, Statement, Tensor
 from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
+from tcdsl.shapes.places import box
 from tcdsl.shapes.spaces import dimension_names
+from tcdsl.shapes.writes import affine_target, reached, read_at, read_cell, writes_each_cell_once
+from tcdsl.simplification.factoring import with_factored_values
+from tcdsl.simplification.simplify import simplify
+from tcdsl.simplification.tape import Tape
 
 __all__ = ["tangent"]
 

@@ -17,16 +17,16 @@ from dataclasses import replace
 import islpy as isl
 
 from tcdsl.autodiff.candidates import bounds
-from tcdsl.autodiff.names import names_of
 from tcdsl.autodiff.recomputation import ValueSteps
-from tcdsl.autodiff.regions import restrict
 from tcdsl.autodiff.scalar import conjunction
-from tcdsl.autodiff.tape import Tape
-from tcdsl.autodiff.writes import both, writes_each_cell_once
 from tcdsl.ir.build import apply, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Local, Read, children, index_variables, rebuild
 from tcdsl.ir.program import Access, Fill, Neutral, Program, Statement, Tensor
+from tcdsl.shapes.names import names_of
+from tcdsl.shapes.places import restrict
+from tcdsl.shapes.writes import both, writes_each_cell_once
+from tcdsl.simplification.tape import Tape
 
 __all__ = ["with_intermediates_stored"]
 

@@ -2,8 +2,8 @@
 
 Forward mode gives an input's columns, one for each of its cells, reverse mode an output's rows. Either is one program,
 `batched` over these cells, whose seed is the identity: ``t_x[i, b] = 1`` where ``i = b``. Reads of the seed are
-composed with that statement (`tcdsl.autodiff.sparse_reads`), so a derivative that is sparse stays sparse, and a product
-with the identity is no product at all.
+composed with that statement (`tcdsl.simplification.sparse_reads`), so a derivative that is sparse stays sparse, and a
+product with the identity is no product at all.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from tcdsl.autodiff.batching import batched
 from tcdsl.autodiff.derivative import Derivative, check_inputs, chosen_outputs
 from tcdsl.autodiff.forward import tangent
 from tcdsl.autodiff.linearization import dependents
-from tcdsl.autodiff.names import names_of
-from tcdsl.autodiff.regions import box
-from tcdsl.autodiff.renaming import with_tensors_renamed
-from tcdsl.autodiff.simplify import simplify
 from tcdsl.autodiff.sparse_linear import with_sparse_seed
-from tcdsl.autodiff.writes import read_cell
 from tcdsl.ir.build import cast, constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
 from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
 from tcdsl.shapes.inlining import append_program
+from tcdsl.shapes.names import names_of
+from tcdsl.shapes.places import box
+from tcdsl.shapes.renaming import with_tensors_renamed
+from tcdsl.shapes.writes import read_cell
+from tcdsl.simplification.simplify import simplify
 
 __all__ = ["jacobian"]
 

@@ -13,11 +13,11 @@ from functools import lru_cache
 
 from tcdsl.autodiff.cost.operations import operations_of, weight
 from tcdsl.autodiff.scalar import carriers
-from tcdsl.autodiff.tape import Tape, shared
 from tcdsl.ir.build import constant
 from tcdsl.ir.expressions import Apply, Constant, Expr, Local, Read, walk
 from tcdsl.ir.parser import parse_rule
 from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.simplification.tape import Tape, shared
 
 __all__ = ["ValueSteps"]
 

@@ -21,10 +21,10 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tcdsl.autodiff.transposition import StatementTransposition
-from tcdsl.autodiff.writes import both
 from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Keep, Neutral, Start
+from tcdsl.shapes.writes import both
 
 __all__ = ["REDUCTIONS"]
 

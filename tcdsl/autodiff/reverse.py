@@ -15,22 +15,22 @@ from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.autodiff.composition import source
 from tcdsl.autodiff.contributions import Contributions
 from tcdsl.autodiff.derivative import Derivative
-from tcdsl.autodiff.one_point import without_determined_variables
 from tcdsl.autodiff.recomputation import ValueSteps
-from tcdsl.autodiff.regions import Place, places, restrict
 from tcdsl.autodiff.scalar import Guarded, Partial, conjunction, partials
-from tcdsl.autodiff.tape import Tape
 from tcdsl.autodiff.transposition import VALUE, Flow
-from tcdsl.autodiff.writes import both, read_cell
 from tcdsl.ir.build import apply, constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Expr, Read, reads, transform
 from tcdsl.ir.program import Access, Neutral, Program, Statement
+from tcdsl.shapes.places import Place, places, restrict
 from tcdsl.shapes.spaces import dimension_names
+from tcdsl.shapes.writes import both, read_cell
+from tcdsl.simplification.composition import source
+from tcdsl.simplification.one_point import without_determined_variables
+from tcdsl.simplification.tape import Tape
 
 __all__ = ["Reverse", "with_read_replaced"]
 

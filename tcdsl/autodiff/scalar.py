@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from tcdsl.autodiff.folding import negated
-from tcdsl.autodiff.tape import Tape
 from tcdsl.errors import Diagnostic, DifferentiationError
 from tcdsl.ir.build import constant, integer
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, Local, Read
 from tcdsl.ir.parser import parse_rule
 from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.simplification.folding import negated
+from tcdsl.simplification.tape import Tape
 
 __all__ = ["Guarded", "Partial", "carriers", "conjunction", "partials", "tangent_step"]
 

@@ -2,8 +2,8 @@
 
 With the identity as its seed, ``t_x[i, b] = 1`` where ``i = b``, the tangent ``t_y[i, b] += A[i, k] * t_x[k, b]`` has
 one point of k for each b: ``t_y[i, b] = A[i, b]``. Each read of a sparse tensor is composed with the statements that
-write it (`tcdsl.autodiff.composition`), as reverse mode does with sparse adjoints; where nothing is written, a linear
-program has no value to multiply, so no zero meets an infinity.
+write it (`tcdsl.simplification.composition`), as reverse mode does with sparse adjoints; where nothing is written, a
+linear program has no value to multiply, so no zero meets an infinity.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from tcdsl.autodiff.composition import source
 from tcdsl.autodiff.contributions import Contributions
 from tcdsl.autodiff.data_composition import composed_with_data
 from tcdsl.autodiff.derivative import Derivative
 from tcdsl.autodiff.linearization import dependents
-from tcdsl.autodiff.regions import Place, box, places, restrict
-from tcdsl.autodiff.renaming import statement_with_tensors_renamed
 from tcdsl.autodiff.scalar import Guarded, Partial, conjunction, partials
-from tcdsl.autodiff.simplify import simplified_statement
-from tcdsl.autodiff.tape import Tape
-from tcdsl.autodiff.writes import affine_target, both, cell_map, read_cell
 from tcdsl.ir.build import apply, cast, constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Read, reads
 from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor, tensors_read
+from tcdsl.shapes.places import Place, box, places, restrict
+from tcdsl.shapes.renaming import statement_with_tensors_renamed
+from tcdsl.shapes.writes import affine_target, both, cell_map, read_cell
+from tcdsl.simplification.composition import source
+from tcdsl.simplification.simplify import simplified_statement
+from tcdsl.simplification.tape import Tape
 
 __all__ = ["with_sparse_seed"]
 

@@ -7,8 +7,6 @@ from typing import Protocol
 
 import islpy as isl
 
-from tcdsl.autodiff.regions import box
-from tcdsl.autodiff.writes import affine_target, cell_map, named, reached, read_at, read_cell
 from tcdsl.errors import Diagnostic, DifferentiationError
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import constant, index
@@ -16,6 +14,8 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local, Read
 from tcdsl.ir.program import Access, Fill, Keep, Start, Statement, Tensor
+from tcdsl.shapes.places import box
+from tcdsl.shapes.writes import affine_target, cell_map, named, reached, read_at, read_cell
 
 __all__ = ["VALUE", "Flow", "StatementTransposition", "Transposition"]
 

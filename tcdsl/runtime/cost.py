@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from tcdsl.autodiff import adjoint, tangent, without_sparse_tensors
+from tcdsl.autodiff import adjoint, tangent
 from tcdsl.autodiff.cost import OperationCount, count_operations
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.dtypes import is_floating
@@ -22,6 +22,7 @@ from tcdsl.ir.sizes import bind_sizes, evaluate_size
 from tcdsl.lowering.executed import executed_points
 from tcdsl.lowering.liveness import peak_bytes
 from tcdsl.lowering.lower import lower
+from tcdsl.simplification import without_sparse_tensors
 
 __all__ = ["Cost", "ProgramCost", "cost_of"]
 

@@ -49,8 +49,8 @@ class Executable:
         """The loop nests."""
         with COMPILING:
             if optimize not in self._kernel:
-                from tcdsl.autodiff import without_sparse_tensors
                 from tcdsl.lowering.lower import lower
+                from tcdsl.simplification import without_sparse_tensors
 
                 program = without_sparse_tensors(self.program) if optimize else self.program
                 self._kernel[optimize] = lower(program, optimize=optimize)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tcdsl.autodiff.renaming import with_tensors_renamed
 from tcdsl.frontend.builder import Mark, ProgramBuilder
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.expressions import SizeValue, size_names
 from tcdsl.ir.program import AxisExtent, DerivativeRule, Program, Size, Statement, Tensor, tensors_read
 from tcdsl.shapes.inlining import append_program
+from tcdsl.shapes.renaming import with_tensors_renamed
 from tcdsl.shapes.used_sizes import sizes_used
 
 __all__ = ["Part", "symbolic"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tcdsl.autodiff import adjoint, simplify
+from tcdsl.autodiff import adjoint
 from tcdsl.autodiff.checks import check_program_gradient, check_program_tangent
 from tcdsl.errors import ShapeError
 from tcdsl.ir.interpreter import interpret
@@ -15,6 +15,7 @@ from tcdsl.ir.printer import format_program
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes import bind_sizes
 from tcdsl.ir.verifier import verify
+from tcdsl.simplification import simplify
 from tests.autodiff.cost.measuring import Derivatives
 
 __all__ = ["check", "floating_inputs", "program", "pulled_back", "text_of_adjoint", "values"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tcdsl.autodiff import adjoint, gradient, simplify, tangent
+from tcdsl.autodiff import adjoint, gradient, tangent
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.interpreter import interpret
 from tcdsl.ir.parser import parse_program
 from tcdsl.ir.printer import format_program
 from tcdsl.ir.verifier import verify
+from tcdsl.simplification import simplify
 
 X = np.array([0.5, -1.0, 2.0])
 SEED = np.array([1.0, 10.0, 100.0])

@@ -20,13 +20,14 @@ import pytest
 
 import tcdsl as tc
 from benchmarks.sparse import programs
-from tcdsl.autodiff import adjoint, gradient, tangent, without_sparse_tensors
+from tcdsl.autodiff import adjoint, gradient, tangent
 from tcdsl.autodiff.cost import count_operations
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes import bind_sizes
 from tcdsl.lowering.executed import executed_points
 from tcdsl.lowering.liveness import peak_bytes
 from tcdsl.lowering.lower import lower
+from tcdsl.simplification import without_sparse_tensors
 
 SIZES = (100, 1_000, 10_000)
 

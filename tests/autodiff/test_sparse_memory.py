@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl.autodiff import gradient, without_sparse_tensors
+from tcdsl.autodiff import gradient
 from tcdsl.lowering.lower import lower
+from tcdsl.simplification import without_sparse_tensors
 from tests.autodiff.sparse_tensors import FUNCTIONS
 
 __all__: list[str] = []

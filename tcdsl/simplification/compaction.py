@@ -1,7 +1,7 @@
 """Sparse tensors whose values take work, kept in dense ones of lower rank: ``A[i, i] = exp(x[i])`` by way of a vector.
 
 ``A_cells[i] = exp(x[i])`` and ``A[i, i] = A_cells[i]`` say the same, and whoever reads A may read ``A_cells`` instead,
-once for each point, without repeating the work (`tcdsl.autodiff.sparse_reads`). So A costs N and not N squared,
+once for each point, without repeating the work (`tcdsl.simplification.sparse_reads`). So A costs N and not N squared,
 whatever its values are and however often it is read. Sums over further variables go into the vector too.
 """
 
@@ -13,16 +13,16 @@ from functools import partial
 
 import islpy as isl
 
-from tcdsl.autodiff.composition import has_trivial_value
-from tcdsl.autodiff.names import names_of
-from tcdsl.autodiff.regions import box, size_context
-from tcdsl.autodiff.writes import affine_target, cell_map, read_cell, writes_each_cell_once
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, index_variables, is_affine_index, reads
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor
+from tcdsl.shapes.names import names_of
+from tcdsl.shapes.places import box, size_context
 from tcdsl.shapes.spaces import arranged
+from tcdsl.shapes.writes import affine_target, cell_map, read_cell, writes_each_cell_once
+from tcdsl.simplification.composition import has_trivial_value
 
 __all__ = ["compacted", "with_sparse_tensors_compacted"]
 

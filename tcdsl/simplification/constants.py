@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tcdsl.autodiff.regions import box
-from tcdsl.autodiff.tape import shared
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import constant
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, transform
 from tcdsl.ir.program import Fill, Keep, Neutral, Program, Start, Statement, Tensor
+from tcdsl.shapes.places import box
+from tcdsl.simplification.tape import shared
 
 __all__ = ["with_constants_propagated"]
 

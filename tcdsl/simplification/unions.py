@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from tcdsl.autodiff.composition import source
-from tcdsl.autodiff.regions import box
-from tcdsl.autodiff.writes import affine_target, read_cell, writes_each_cell_once
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, reads
 from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor, tensors_read
+from tcdsl.shapes.places import box
+from tcdsl.shapes.writes import affine_target, read_cell, writes_each_cell_once
+from tcdsl.simplification.composition import source
 
 __all__ = ["with_stores_united"]
 

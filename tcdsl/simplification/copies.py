@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tcdsl.autodiff.regions import box
-from tcdsl.autodiff.renaming import statement_with_tensors_renamed, with_tensors_renamed
-from tcdsl.autodiff.variables import positional
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Read
 from tcdsl.ir.program import Keep, Neutral, Program, Statement, Tensor
+from tcdsl.shapes.places import box
+from tcdsl.shapes.renaming import statement_with_tensors_renamed, with_tensors_renamed
+from tcdsl.shapes.variables import positional
 
 __all__ = ["without_copies"]
 

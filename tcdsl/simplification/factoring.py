@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tcdsl.autodiff.tape import Tape
 from tcdsl.ir.build import apply, constant
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Apply, Constant, Expr, Local, children, rebuild
 from tcdsl.ir.program import Statement
+from tcdsl.simplification.tape import Tape
 
 __all__ = ["factored", "with_factored_values"]
 

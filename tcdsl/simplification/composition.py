@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from tcdsl.autodiff.writes import affine_target, cell_map, named, writes_each_cell_once
 from tcdsl.ir.build import index
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Read, is_affine_index, substitute, walk
 from tcdsl.ir.program import Statement
 from tcdsl.shapes.affine import NotAffine, expression_of
 from tcdsl.shapes.linear import normalized
 from tcdsl.shapes.spaces import dimension_names
+from tcdsl.shapes.writes import affine_target, cell_map, named, writes_each_cell_once
 
 __all__ = ["Source", "has_trivial_value", "is_sparse", "source"]
 

@@ -12,16 +12,16 @@ from functools import reduce
 
 import islpy as isl
 
-from tcdsl.autodiff.composition import is_sparse, source
-from tcdsl.autodiff.regions import box, size_context
-from tcdsl.autodiff.tape import shared
-from tcdsl.autodiff.writes import affine_target, cell_map, writes_each_cell_once
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, constant
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, is_affine_index, reads, transform, walk
 from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor
 from tcdsl.shapes.affine import NotAffine, expression_of_condition
+from tcdsl.shapes.places import box, size_context
+from tcdsl.shapes.writes import affine_target, cell_map, writes_each_cell_once
+from tcdsl.simplification.composition import is_sparse, source
+from tcdsl.simplification.tape import shared
 
 __all__ = ["with_thin_reads_composed"]
 

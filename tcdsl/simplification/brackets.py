@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.autodiff.regions import conjuncts, restrict
-from tcdsl.autodiff.tape import Tape
-from tcdsl.autodiff.writes import writes_each_cell_once
 from tcdsl.ir.build import apply
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Constant, Expr
 from tcdsl.ir.program import Neutral, Statement
+from tcdsl.shapes.places import conjuncts, restrict
+from tcdsl.shapes.writes import writes_each_cell_once
+from tcdsl.simplification.tape import Tape
 
 __all__ = ["with_brackets_in_domain"]
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tcdsl.autodiff.names import names_of
-from tcdsl.autodiff.renaming import statement_with_tensors_renamed, with_tensors_renamed
 from tcdsl.ir.program import Program, tensors_read
+from tcdsl.shapes.names import names_of
+from tcdsl.shapes.renaming import statement_with_tensors_renamed, with_tensors_renamed
 
 __all__ = ["simplified_around_rules"]
 

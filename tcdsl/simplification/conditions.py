@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from tcdsl.autodiff.folding import negated
-from tcdsl.autodiff.regions import conjuncts, is_affine_condition, restrict
-from tcdsl.autodiff.tape import Tape, shared
 from tcdsl.ir.build import apply
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Expr
 from tcdsl.ir.program import Statement
+from tcdsl.shapes.places import conjuncts, is_affine_condition, restrict
+from tcdsl.simplification.folding import negated
+from tcdsl.simplification.tape import Tape, shared
 
 __all__ = ["with_condition_in_domain"]
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from tcdsl.autodiff.folding import fold
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import (
     Apply,
@@ -29,6 +28,7 @@ from tcdsl.ir.expressions import (
     rebuild,
     walk,
 )
+from tcdsl.simplification.folding import fold
 
 __all__ = ["Tape", "shared"]
 

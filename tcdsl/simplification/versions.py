@@ -10,14 +10,14 @@ from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.autodiff.regions import size_context
-from tcdsl.autodiff.renaming import expression_with_tensors_renamed
-from tcdsl.autodiff.tape import shared
-from tcdsl.autodiff.writes import affine_target, cell_map
 from tcdsl.ir.build import truth
 from tcdsl.ir.expressions import Boundary, Read, is_affine_index, reads
 from tcdsl.ir.program import Keep, Neutral, Program, Statement, tensors_read
 from tcdsl.shapes.affine import NotAffine
+from tcdsl.shapes.places import size_context
+from tcdsl.shapes.renaming import expression_with_tensors_renamed
+from tcdsl.shapes.writes import affine_target, cell_map
+from tcdsl.simplification.tape import shared
 
 __all__ = ["without_unread_changes"]
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.autodiff.writes import affine_target, writes_each_cell_once
 from tcdsl.ir.build import apply, cast, index, integer, size
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import is_floating
@@ -19,6 +18,7 @@ from tcdsl.ir.program import Neutral, Statement
 from tcdsl.shapes.affine import NotAffine, expression_of
 from tcdsl.shapes.linear import has_cases, normalized
 from tcdsl.shapes.spaces import arranged, has_end
+from tcdsl.shapes.writes import affine_target, writes_each_cell_once
 
 __all__ = ["without_uniform_sums"]
 

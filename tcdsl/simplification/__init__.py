@@ -1,0 +1,11 @@
+"""Simplification: programs made shorter that compute the same; see the README beside this file for the rules.
+
+``simplify`` applies all of them, after a derivative has been written and before the next one is;
+``without_sparse_tensors`` those that keep thin tensors out of memory, before any program becomes loops.
+"""
+
+from __future__ import annotations
+
+from tcdsl.simplification.simplify import simplify, without_sparse_tensors
+
+__all__ = ["simplify", "without_sparse_tensors"]

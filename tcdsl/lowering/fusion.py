@@ -45,12 +45,12 @@ from tcdsl.ir.expressions import (
     transform,
     walk,
 )
-from tcdsl.ir.program import Fill, Keep, Program, Statement
+from tcdsl.ir.program import Fill, Keep, Program, Statement, tensors_read
 from tcdsl.lowering.boundaries import Declarations
 from tcdsl.lowering.expansion import outgrows, read_where_written
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.schedule import covers
-from tcdsl.lowering.statements import statement_reads, tensors_read
+from tcdsl.lowering.statements import statement_reads
 from tcdsl.shapes.linear import normalized
 
 __all__ = ["fresh_locals", "fuse"]

@@ -21,9 +21,9 @@ from tcdsl.ir.expressions import (
     transform,
 )
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.program import Keep, Program, Statement, Tensor, map_statement
+from tcdsl.ir.program import Keep, Program, Statement, Tensor, map_statement, tensors_read
 from tcdsl.lowering.names import Names
-from tcdsl.lowering.statements import copy_statement, tensors_read
+from tcdsl.lowering.statements import copy_statement
 
 __all__ = ["needed", "own_outputs", "shared", "simplify"]
 

@@ -11,7 +11,7 @@ from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index, reads, substitute
-from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Tensor, map_statement
+from tcdsl.ir.program import Access, Fill, Neutral, Statement, Tensor, map_statement
 from tcdsl.lowering.names import Names
 from tcdsl.shapes.affine import condition_set, universe
 
@@ -22,7 +22,6 @@ __all__ = [
     "renamed_statement",
     "statement_expressions",
     "statement_reads",
-    "tensors_read",
 ]
 
 
@@ -40,12 +39,6 @@ def statement_reads(statement: Statement) -> Iterator[Read]:
     """Every read of ``statement``, except of the version that it starts from."""
     for expr in statement_expressions(statement):
         yield from reads(expr)
-
-
-def tensors_read(statement: Statement) -> set[str]:
-    """The tensors whose cells ``statement`` needs, that from which it starts included."""
-    found = {read.tensor for read in statement_reads(statement)}
-    return found | ({statement.start.tensor} if isinstance(statement.start, Keep) else set())
 
 
 def can_fail(statement: Statement) -> bool:

@@ -23,10 +23,10 @@ from tcdsl.ir.build import apply, constant, index, truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, IndexValue, index_variables, is_affine_index, reads, substitute, walk
-from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor
+from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor, tensors_read
 from tcdsl.lowering.fusion import fresh_locals
 from tcdsl.lowering.names import Names
-from tcdsl.lowering.statements import box, statement_reads, tensors_read
+from tcdsl.lowering.statements import box, statement_reads
 from tcdsl.lowering.thinness import is_thin
 from tcdsl.shapes.affine import NotAffine, expression_of_condition, function_of
 from tcdsl.shapes.linear import linear_expression, linear_form, normalized

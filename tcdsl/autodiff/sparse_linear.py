@@ -27,6 +27,7 @@ from tcdsl.shapes.places import Place, box, places, restrict
 from tcdsl.shapes.renaming import statement_with_tensors_renamed
 from tcdsl.shapes.writes import affine_target, both, cell_map, read_cell
 from tcdsl.simplification.composition import source
+from tcdsl.simplification.factoring import factored
 from tcdsl.simplification.simplify import simplified_statement
 from tcdsl.simplification.tape import Tape
 
@@ -44,7 +45,7 @@ def with_sparse_seed(program: Program, seed: Tensor, writers: Sequence[Statement
     for statement in program.statements:
         work.add(statement)
     outputs = tuple(work.result(name) for name in program.outputs)
-    statements = (*writers, *work.statements)
+    statements = (*writers, *work.factored_statements)
     made = {statement.target.tensor for statement in statements}
     return replace(
         program,
@@ -83,6 +84,15 @@ class _SparseLinear:
     def statements(self) -> list[Statement]:
         """The statements so far."""
         return self._work.statements
+
+    @property
+    def factored_statements(self) -> list[Statement]:
+        """The statements, common factors of those that depend on the seed written once."""
+        given = {statement.target.tensor for statement in self._work.program.statements} - self._dependent
+        return [
+            statement if statement.target.tensor in given else replace(statement, value=factored(statement.value))
+            for statement in self.statements
+        ]
 
     @property
     def made(self) -> list[Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial, reduce
 
 from tcdsl.autodiff.accumulators import transpose
 from tcdsl.autodiff.derivative import check_inputs, chosen_outputs
@@ -11,7 +12,8 @@ from tcdsl.autodiff.rules import floating, pulled_back
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import Expr, SizeValue
+from tcdsl.ir.printer import format_expr
 from tcdsl.ir.program import Access, Assertion, DerivativeRule, Neutral, Program, Statement, Tensor
 from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
 from tcdsl.shapes.places import box
@@ -65,13 +67,8 @@ def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool = True) ->
     work = Reverse(program, wrt)
     declared = program.tensor(output)
     assertions = list(program.assertions)
-    for axis, extent in enumerate(declared.shape):
-        one = apply("eq", extent, integer(1))
-        message = (
-            f"only a loss of one element has a gradient; axis {axis} of {declared.label or output} is longer or empty"
-            "\nreduce it to one number, or use tc.vjp with a cotangent, or tc.jacobian"
-        )
-        assertions.append(Assertion(one, message))
+    if declared.shape:
+        assertions.append(_one_element(declared))
     if output in work.active:
         cells = work.cell_variables(len(declared.shape))
         value = constant(1, compute_dtype(declared.dtype))
@@ -80,6 +77,16 @@ def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool = True) ->
         work.contributions.add(output, Statement(target, "add", Neutral(), value, domain))
     found = _pull_back(work, wrt)
     return with_own_sizes(_finished(work, wrt, found, (), tuple(assertions), keep_outputs), original)
+
+
+def _one_element(loss: Tensor) -> Assertion:
+    condition = reduce(partial(apply, "and_"), [apply("eq", extent, integer(1)) for extent in loss.shape])
+    shape = ", ".join(f"{{{e.name}}}" if isinstance(e, SizeValue) else format_expr(e) for e in loss.shape)
+    message = (
+        f"only a loss of one element has a gradient, but `{loss.label or loss.name}` has shape [{shape}]"
+        "\nreduce it to one number, or use tc.vjp with a cotangent, or tc.jacobian"
+    )
+    return Assertion(condition, message)
 
 
 def _seed(work: Reverse, output: str, seed: Tensor) -> None:

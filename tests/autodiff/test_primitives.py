@@ -12,11 +12,10 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import op
-from tcdsl.autodiff import adjoint, gradient, tangent
+from tcdsl.autodiff import adjoint, gradient, scalar, tangent
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.primitives import PRIMITIVES, Primitive
 from tcdsl.ir.program import Program
-from tcdsl.simplification import scalar
 from tests.autodiff.programs import check, program, pulled_back, text_of_adjoint
 
 NAMES = "abc"

@@ -147,3 +147,48 @@ def test_the_rule_of_the_function_around_holds():
 def test_gradients_of_losses_use_rules():
     text = PULLBACK.replace("tensor z: float64[N]", "tensor z: float64").replace("z[i] = y[i] + x[i]", "z[()] += y[i]")
     np.testing.assert_array_equal(outputs(gradient(parse_program(text), ["x"]), X)[1], [5.0, 5.0, 5.0])
+
+
+# y = 2 x and z = 3 x, with a rule for both that says 50 and 70, and one of the function around them that says 5 for y.
+TWO_OUTPUTS = """program pair
+input x: float64[N]
+tensor y: float64[N]
+tensor z: float64[N]
+tensor s: float64[N]
+
+y[i] = 2.0 * x[i]  for [i]: 0 <= i < N
+z[i] = 3.0 * x[i]  for [i]: 0 <= i < N
+s[i] = y[i] + z[i]  for [i]: 0 <= i < N
+
+return s
+
+pullback y, z by x
+| program pair_pullback
+| input x: float64[x_0]
+| input y: float64[y_0]
+| input z: float64[z_0]
+| input d_y: float64[d_y_0]
+| input d_z: float64[d_z_0]
+| assert x_0 == y_0
+| assert x_0 == z_0
+| assert x_0 == d_y_0
+| assert x_0 == d_z_0
+| tensor d_x: float64[x_0]
+|
+| d_x[i] = 50.0 * d_y[i] + 70.0 * d_z[i]  for [i]: 0 <= i < x_0
+|
+| return d_x
+"""
+
+
+def test_an_output_belongs_to_the_rule_around_and_the_others_to_their_own():
+    np.testing.assert_array_equal(outputs(adjoint(parse_program(TWO_OUTPUTS), ["x"]), X, SEED)[1], 120 * SEED)
+    program = parse_program(TWO_OUTPUTS + "\npullback" + PULLBACK.split("\npullback")[1])
+    np.testing.assert_array_equal(outputs(adjoint(program, ["x"]), X, SEED)[1], 75 * SEED)
+    np.testing.assert_array_equal(outputs(tangent(program, ["x"]), X, SEED)[1], 75 * SEED)
+
+
+def test_a_value_with_a_rule_is_not_read_in_place_of_the_same_value_elsewhere():
+    text = PULLBACK.replace("z[i] = y[i] + x[i]", "z[i] = 2.0 * x[i]").replace("return z", "return y, z")
+    program = simplify(parse_program(text))
+    np.testing.assert_array_equal(outputs(adjoint(program, ["x"], outputs=["z"]), X, SEED)[2], 2 * SEED)

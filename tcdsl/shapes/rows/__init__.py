@@ -1,0 +1,1 @@
+"""Shapes of three rows, and the generalized einsum notation that relates them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.codegen.arrays import bind_arrays, require_outputs
+from tcdsl.codegen.bound import BoundKernel
 from tcdsl.codegen.compiling import CompiledNest, load_module
 from tcdsl.codegen.drivers import Drivers
 from tcdsl.codegen.failures import failure
@@ -22,6 +23,7 @@ from tcdsl.codegen.module import GeneratedModule, generate_module
 from tcdsl.codegen.options import CodegenOptions
 from tcdsl.codegen.plans import Binding, Frame, Launch, Plan
 from tcdsl.codegen.store import module_directory, module_stem, write_module
+from tcdsl.errors import TcdslError
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.lowering.loops import Kernel
 
@@ -148,10 +150,7 @@ class CompiledKernel:
             back = bind_arrays(plan, frame, self._bindings, arrays).back
         if not plan.pooled:
             frame.allocate(plan)
-        limit = 1
-        if plan.parallel:
-            limit = min(threads or self.options.threads or self._drivers.available, self._drivers.available)
-        self._execute(plan, frame, limit)
+        self._execute(plan, frame, self._limit(plan, threads))
         for array, computed in back:
             array[...] = computed
         results = made if self._direct else self._results(inputs, made, plan, frame)
@@ -163,6 +162,65 @@ class CompiledKernel:
         for array, computed in zip(outputs, results, strict=True):
             np.copyto(array, computed)
         return list(outputs)
+
+    def bind(
+        self,
+        inputs: Sequence[Array],
+        sizes: Mapping[str, int],
+        outputs: Sequence[Array] | None = None,
+        threads: int | None = None,
+    ) -> BoundKernel:
+        """The kernel on these arrays, to be run many times: see `tcdsl.codegen.bound`.
+
+        ``outputs``, or arrays made here, receive the results of each run. Raises ``ValueError`` for arrays that do not
+        fit, or that `run` would copy: misaligned ones, and ones that share memory with one that is written.
+        """
+        key = self._sizes_of(sizes)
+        plan = self._plans.get(key) or self._plan(key)
+        frame = Frame(plan)
+        if not plan.pooled:
+            frame.allocate(plan)
+        straight = outputs is not None and self._direct and not self._generated.checks
+        if outputs is not None and not straight:
+            require_outputs(plan, self._outputs, outputs)
+        made = [np.empty(plan.shapes[name], dtype) for name, dtype in self._made]
+        if outputs is not None and straight:
+            made = list(outputs)
+        arrays = [*(inputs[k] for k in self._input_positions.values()), *made]
+        if not self._bind(plan, frame, arrays):
+            seen = bind_arrays(plan, frame, self._bindings, arrays).arrays
+            for binding, array, copy in zip(self._bindings, arrays, seen, strict=True):
+                if copy is not array:
+                    name = binding.buffer.name
+                    raise ValueError(f"{plan.name}: the array for {name} is misaligned or shares memory with another")
+        limit = self._limit(plan, threads)
+        run: Callable[..., int] = self._drivers.execute if limit < 2 else self._drivers.execute_parallel
+        call = (plan.table_address, self._count, frame.address, *([limit] if limit > 1 else []))
+        bound = BoundKernel(plan, frame, run, call, partial(self._stopped, plan, frame, limit))
+        found = [self._array(buffer, inputs, made, plan, frame, now=False) for buffer in self.kernel.outputs]
+        results = list(outputs) if outputs is not None else made if self._direct else [np.copy(a) for a in found]
+        copies = [(result, array) for result, array in zip(results, found, strict=True) if result is not array]
+        bound.hold(inputs, results, [*copies, *self._updates(inputs, made, plan, frame)])
+        return bound
+
+    def _updates(
+        self, inputs: Sequence[Array], made: list[Array], plan: Plan, frame: Frame
+    ) -> list[tuple[Array, Array]]:
+        # The copies that `_update` makes, for arrays that stay; inputs that change are set aside first.
+        sources = [self._array(source, inputs, made, plan, frame, now=False) for _, source in self.kernel.updates]
+        aside: list[tuple[Array, Array]] = []
+        for k, (_, source) in enumerate(self.kernel.updates):
+            if source in self._input_positions:
+                aside.append((np.empty_like(sources[k]), sources[k]))
+                sources[k] = aside[-1][0]
+        targets = [inputs[self._input_positions[target]] for target, _ in self.kernel.updates]
+        return [*aside, *zip(targets, sources, strict=True)]
+
+    def _limit(self, plan: Plan, threads: int | None) -> int:
+        # The number of threads of a call.
+        if not plan.parallel:
+            return 1
+        return min(threads or self.options.threads or self._drivers.available, self._drivers.available)
 
     def _bind(self, plan: Plan, frame: Frame, arrays: list[Array]) -> bool:
         if self._header is None or len(arrays) != plan.array_count:
@@ -187,8 +245,11 @@ class CompiledKernel:
             done = self._drivers.execute(plan.table_address, self._count, frame.address)
         else:
             done = self._drivers.execute_parallel(plan.table_address, self._count, frame.address, threads)
-        if done == self._count:
-            return
+        if done != self._count:
+            raise self._stopped(plan, frame, threads, done)
+
+    def _stopped(self, plan: Plan, frame: Frame, threads: int, done: int) -> TcdslError:
+        # Why the nest after the first ``done`` ones stopped.
         words = frame.words[:FIRST_WORD].tolist()
         if threads > 1 and plan.table[done, 3] > 1:
             # Which of several faults the threads met first is chance: report the first in order, if it can be had
@@ -197,14 +258,17 @@ class CompiledKernel:
             self._drivers.execute(plan.table_address + 40 * done, 1, frame.address)
             if frame.words[STATUS_WORD]:
                 words = frame.words[:FIRST_WORD].tolist()
-        raise failure(words, self._generated.checks, self._generated.layout)
+        return failure(words, self._generated.checks, self._generated.layout)
 
-    def _array(self, buffer: str, inputs: Sequence[Array], made: list[Array], plan: Plan, frame: Frame) -> Array:
+    def _array(
+        self, buffer: str, inputs: Sequence[Array], made: list[Array], plan: Plan, frame: Frame, now: bool = True
+    ) -> Array:
         if buffer in self._made_positions:
             return made[self._made_positions[buffer]]
         if buffer in self._input_positions:
             # An input may change after this: what is wanted is what it holds now.
-            return inputs[self._input_positions[buffer]].copy()
+            array = inputs[self._input_positions[buffer]]
+            return array.copy() if now else array
         return frame.temporary(plan, self._temporaries[buffer])
 
     def _update(self, inputs: Sequence[Array], made: list[Array], plan: Plan, frame: Frame) -> None:

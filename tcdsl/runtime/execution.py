@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,14 @@ from tcdsl.config import Settings, settings
 from tcdsl.errors import Diagnostic, ShapeError, TcdslError
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.program import Program
-from tcdsl.ir.sizes import SizePlan
+from tcdsl.ir.sizes import SizePlan, evaluate_size
+from tcdsl.runtime.bound import Bound
 from tcdsl.runtime.debugging import Stopwatch, show_compilation, show_run
+from tcdsl.runtime.memory import check_written
 
 if TYPE_CHECKING:
     from tcdsl.codegen import CompiledKernel
+    from tcdsl.codegen.bound import BoundKernel
     from tcdsl.lowering.loops import Kernel
 
 __all__ = ["COMPILING", "Executable"]
@@ -124,6 +128,34 @@ class Executable:
         if "nan" in current.check:
             _search_nan(self.program, arrays, results)
         return results
+
+    def bind(self, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Bound:
+        """The program on these arrays, to be run many times: ``bound = executable.bind([w, x]); bound()``.
+
+        ``outputs`` receive the results if they have their shapes; else arrays are made. Inputs in ``program.updates``
+        are written in place, so no other array may share their memory. Raises `ShapeError` for arrays that do not fit.
+        """
+        current = settings()
+        watch = partial(_search_nan, self.program) if "nan" in current.check else None
+        return Bound(partial(self._bound, current), self._bound(current, arrays, outputs), watch)
+
+    def _bound(
+        self, current: Settings, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None
+    ) -> BoundKernel:
+        # ``outputs`` of other shapes than these arrays give are not used.
+        sizes = self.sizes(arrays)
+        check_written(self.program, arrays)
+        if outputs is not None:
+            declared = [self.program.tensor(name).shape for name in self.program.outputs]
+            shapes = [tuple(evaluate_size(extent, sizes) for extent in shape) for shape in declared]
+            outputs = outputs if shapes == [array.shape for array in outputs] else None
+        compiled = self.compiled(tuple([array.flags.c_contiguous for array in arrays]), current)
+        try:
+            return compiled.bind(arrays, sizes, outputs, current.threads or None)
+        except ValueError as fault:
+            raise Diagnostic(
+                ShapeError, str(fault), hint="bind arrays of their own, such as `x.copy()`"
+            ).error() from None
 
 
 def _search_nan(program: Program, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:

@@ -15,6 +15,7 @@ from tcdsl.errors import DtypeError, ShapeError
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.environment import Existing
 from tcdsl.frontend.faults import valued
+from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.session import Poison, Session, StagingStopped, session_of
 from tcdsl.frontend.stores import Store, store
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
@@ -64,7 +65,7 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             return Value(operand.expr, operand.weak_kind, operand.expr.dtype), ()
         case bool() | int() | float() | np.generic():
             return Value.of(operand), ()
-        case np.ndarray():
+        case np.ndarray() | GraphTensor():
             return element_of(session.capture(operand), session)
         case Unwritten() | DeclaredTarget():
             raise operand.fault()
@@ -140,7 +141,7 @@ def combine(primitive: str, *operands: object) -> Any:
         return NotImplemented
     session = session_of("tensor arithmetic")
     parts = [element_of(operand, session) for operand in operands]
-    if not any(isinstance(operand, SymbolicArray | np.ndarray) for operand in operands):
+    if not any(isinstance(operand, SymbolicArray | GraphTensor | np.ndarray) for operand in operands):
         return _combine_numbers(session, primitive, operands, [value for value, _ in parts])
     values, extents = broadcast(session, parts)
     return PendingArray(session.builder, apply_primitive(primitive, values, session.location()), extents)

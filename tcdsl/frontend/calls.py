@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from tcdsl.errors import DslSyntaxError
-from tcdsl.frontend.arithmetic import cast_any, combine
-from tcdsl.frontend.contraction import reduce_array
-from tcdsl.frontend.operators import ArithmeticOperators
+from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.frontend.graphs import GraphTensor, algebra_of
+from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.points import PointValue, combine_points
 from tcdsl.frontend.recognition import CASTS, REDUCTIONS, recognize
-from tcdsl.frontend.session import current_session, session_of
+from tcdsl.frontend.session import current_session
 from tcdsl.frontend.symbols import SymbolicArray
 from tcdsl.ir.primitives import PRIMITIVES
 
@@ -29,23 +28,28 @@ def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str
     name = recognize(function)
     if name is not None and not keywords and any(isinstance(a, PointValue) for a in arguments):
         return combine_points(name, arguments)
-    symbolic = any(isinstance(a, ArithmeticOperators) for a in (*arguments, *keywords.values()))
-    if name is None or not symbolic or current_session() is None:
+    algebra = algebra_of((*arguments, *keywords.values()))
+    if name is None or algebra is None:
         return function(*arguments, **keywords)
-    if name in REDUCTIONS and len(arguments) == 1 and isinstance(arguments[0], SymbolicArray):
-        return reduce_array(REDUCTIONS[name], arguments[0], **keywords)
+    if name in REDUCTIONS and len(arguments) == 1 and isinstance(arguments[0], SymbolicArray | GraphTensor):
+        return algebra.reduced(REDUCTIONS[name], arguments[0], **{"axis": None, "keepdims": False, **keywords})
     if keywords:
-        raise session_of(name).fault(
-            DslSyntaxError, f"`{name}` does not take {', '.join(keywords)} here", "write a statement in index notation"
-        )
+        raise _fault(f"`{name}` does not take {', '.join(keywords)} here", "write a statement in index notation")
     if name in CASTS or name == "bool":
-        return cast_any(arguments[0], CASTS.get(name, name))
+        return algebra.cast(arguments[0], CASTS.get(name, name))
     if name in PRIMITIVES:
-        if name in ("max", "min") and len(arguments) > 2:
-            return reduce(lambda left, right: combine(name, left, right), arguments)
-        if len(arguments) != PRIMITIVES[name].arity:
-            raise session_of(name).fault(
-                DslSyntaxError, f"`{name}` takes {PRIMITIVES[name].arity} arguments, not {len(arguments)}"
-            )
-        return combine(name, *arguments)
+        return _primitive(algebra, name, arguments)
     return function(*arguments, **keywords)
+
+
+def _primitive(algebra: Algebra, name: str, arguments: Sequence[Any]) -> Any:
+    if name in ("max", "min") and len(arguments) > 2:
+        return reduce(lambda left, right: algebra.combine(name, left, right), arguments)
+    if len(arguments) != PRIMITIVES[name].arity:
+        raise _fault(f"`{name}` takes {PRIMITIVES[name].arity} arguments, not {len(arguments)}")
+    return algebra.combine(name, *arguments)
+
+
+def _fault(fact: str, hint: str = "") -> TcdslError:
+    session = current_session()
+    return Diagnostic(DslSyntaxError, fact, None if session is None else session.location(), hint=hint).error()

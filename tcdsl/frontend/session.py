@@ -18,6 +18,7 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.builder import ProgramBuilder
+from tcdsl.frontend.graphs import GraphRecording, GraphTensor
 from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.readings import Reading
 from tcdsl.frontend.symbols import PendingArray, SymbolicTensor
@@ -121,6 +122,8 @@ class Session:
         self.oob = "check"
         #: The derivative rules that are being traced: in its own rule an operation is what its statements say.
         self.tracing_rules: list[object] = []
+        #: How tensors of graphs get into the program; without one they are arrays like any other.
+        self.graph: GraphRecording | None = None
 
     @contextmanager
     def active(self) -> Iterator[Session]:
@@ -160,6 +163,9 @@ class Session:
 
     def capture(self, value: Any, label: str = "") -> SymbolicTensor:
         """The input for an array of the function's surroundings; the same one for the same array."""
+        if isinstance(value, GraphTensor) and self.graph is not None:
+            lifted: SymbolicTensor = self.graph.lift(value, label)
+            return lifted
         reading = next((reading for reading in self.readings if reading.seen is value), None)
         label = reading.names[-1] if reading is not None else label or "constant"
         for captured in self.captured:

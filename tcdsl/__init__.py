@@ -34,6 +34,7 @@ from tcdsl.errors import (
 if TYPE_CHECKING:
     from tcdsl.frontend.declarations import output
     from tcdsl.runtime.checking import check_grads
+    from tcdsl.runtime.einsum import einsum
     from tcdsl.runtime.function import TensorFunction, cd, op
     from tcdsl.runtime.gradients import grad, value_and_grad
     from tcdsl.runtime.jacobians import hessian, jacobian
@@ -52,6 +53,7 @@ __all__ = [
     "cd",
     "check_grads",
     "config",
+    "einsum",
     "grad",
     "hessian",
     "hvp",
@@ -70,6 +72,7 @@ _LAZY = {
     "TensorFunction": "tcdsl.runtime.function",
     "cd": "tcdsl.runtime.function",
     "check_grads": "tcdsl.runtime.checking",
+    "einsum": "tcdsl.runtime.einsum",
     "grad": "tcdsl.runtime.gradients",
     "hessian": "tcdsl.runtime.jacobians",
     "hvp": "tcdsl.runtime.pushforwards",

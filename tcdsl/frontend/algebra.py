@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.frontend import arithmetic, concrete, contraction, views
+from tcdsl.frontend.einsum import record_einsum
 from tcdsl.frontend.numpy_functions import numpy_function
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
@@ -53,6 +54,10 @@ class WholeArrays:
     def reduced(self, accumulate: str, array: SymbolicArray, axis: Any, keepdims: bool) -> Any:
         """A reduction over axes."""
         return contraction.reduce_array(accumulate, array, axis, keepdims)
+
+    def einsum(self, spec: str, operands: tuple[object, ...], accumulate: str, primitive: str) -> Any:
+        """``einsum(spec, *operands)``."""
+        return record_einsum(spec, operands, accumulate, primitive)
 
     def recorded(self, array: PendingArray, label: str) -> SymbolicTensor:
         """The tensor that holds the cells of pending arithmetic."""

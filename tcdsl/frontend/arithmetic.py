@@ -37,6 +37,7 @@ __all__ = [
     "combine",
     "combine_ufunc",
     "element_of",
+    "meet",
     "record_elementwise",
     "store_elementwise",
 ]
@@ -67,6 +68,8 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             return Value.of(operand), ()
         case np.ndarray() | GraphTensor():
             return element_of(session.capture(operand), session)
+        case Unwritten() if session.states is not None:
+            return Value.of(session.states.read(operand.name)), ()
         case Unwritten() | DeclaredTarget():
             raise operand.fault()
         case Poison():
@@ -97,7 +100,7 @@ def broadcast(
             if extent is None:
                 extent, first = own, position
                 continue
-            relation = _meet(session, extent, own)
+            relation = meet(session, extent, own)
             if relation == "left":
                 for earlier in range(first, position):
                     if k < len(parts[earlier][1]):
@@ -113,7 +116,11 @@ def broadcast(
     return values, tuple(reversed(result))
 
 
-def _meet(session: Session, left: Expr, right: Expr) -> str:
+def meet(session: Session, left: Expr, right: Expr) -> str:
+    """How two extents meet on an axis that broadcasts: ``equal``, ``left`` (that one is 1 and stretches), ``right``.
+
+    What this call's sizes decide is kept as a guard, and equality as an assertion of the program.
+    """
     if left == right:
         return "equal"
     # A constant extent of 1 broadcasts to whatever it meets; only symbolic extents need a guard.

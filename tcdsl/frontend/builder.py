@@ -29,6 +29,7 @@ from tcdsl.ir.span import Span
 from tcdsl.shapes.affine import NotAffine, condition_set, universe
 from tcdsl.shapes.equal_sizes import with_equal_sizes
 from tcdsl.shapes.ranges import resolve
+from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.shapes.sketch import Sketch
 
 __all__ = ["Mark", "ProgramBuilder"]
@@ -65,6 +66,7 @@ class ProgramBuilder:
         self._context: isl.Set | None = None
         self._open: set[str] = set()
         self._withdrawn: dict[str, str] = {}
+        self._rows: dict[str, RowRanks] = {}
 
     # -- inputs and sizes
     # ------------------------------------------------------------------------------
@@ -257,6 +259,17 @@ class ProgramBuilder:
             version += 1
             name = f"{hint}_{version}"
         return name
+
+    def rows(self, name: str) -> RowRanks | None:
+        """The rows of a tensor, if it has others than output axes."""
+        return self._rows.get(name)
+
+    def set_rows(self, name: str, rows: RowRanks) -> None:
+        """Say which axes of a tensor are batch and input axes."""
+        if rows.plain:
+            self._rows.pop(name, None)
+        else:
+            self._rows[name] = rows
 
     def new_version(self, label: str) -> str:
         """The name for the next version of what the user calls ``label``."""

@@ -5,6 +5,7 @@ defined.
 from __future__ import annotations
 
 import builtins
+import importlib
 from typing import Any
 
 import numpy as np
@@ -100,10 +101,42 @@ def _only_in_statements(name: str) -> Any:
     return function
 
 
+def einsum(spec: str, /, *operands: Any, **options: Any) -> Any:
+    """``einsum("ij;jk=>ik", a, b)`` in a decorated function; see `tcdsl.einsum`."""
+    from tcdsl.frontend.einsum import einsum
+
+    return einsum(spec, *operands, **options)
+
+
+class GraphFunction:
+    """A function of the language that makes tensors of graphs. It stands above this package, so it is found by name."""
+
+    def __init__(self, name: str, module: str) -> None:
+        self.__name__ = name
+        self._module = module
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """The function itself, of `tcdsl.tensor`."""
+        return getattr(importlib.import_module(self._module), self.__name__)(*arguments, **keywords)
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__}>"
+
+
+_GRAPH_FUNCTIONS = {
+    "batch": "tcdsl.tensor.literals",
+    "constraints_only": "tcdsl.tensor.constraints",
+    "number": "tcdsl.tensor.literals",
+    "param": "tcdsl.tensor.parameters",
+    "tensor": "tcdsl.tensor.literals",
+}
+
 LANGUAGE_FUNCTIONS: dict[str, Any] = {
     **{name: PrimitiveFunction(name) for name in PRIMITIVES},
     **{name: ReductionFunction(name) for name in REDUCTIONS if not hasattr(builtins, name)},
     **{name: CastFunction(name) for name in DTYPES if name != "bool"},
+    "einsum": einsum,
+    **{name: GraphFunction(name, module) for name, module in _GRAPH_FUNCTIONS.items()},
     **{name: _only_in_statements(name) for name in (*BOUNDARIES, "get", "assign")},
 }
 

@@ -21,6 +21,7 @@ from enum import Enum
 from numbers import Number
 
 from tcdsl.frontend.environment import UNBOUND, Environment
+from tcdsl.frontend.functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import CONSTANTS, language_name
 
@@ -68,6 +69,10 @@ class LanguageFunction:
     def __tcdsl_name__(self) -> str:
         return self.name
 
+    def __call__(self, *arguments: object) -> object:
+        """Apply it to whole arrays."""
+        return LANGUAGE_FUNCTIONS[self.name](*arguments)
+
 
 def index_meaning(name: str, environment: Environment) -> object:
     """What a name in a subscript, a condition or a range is: `IndexName`, `GlobalNumber`, a value, ``UNBOUND``."""
@@ -100,7 +105,7 @@ def value_meaning(name: str, environment: Environment) -> object:
     if name in CONSTANTS:
         return CONSTANTS[name]
     meaning = language_name(name)
-    return UNBOUND if meaning is None else LanguageFunction(meaning)
+    return LANGUAGE_FUNCTIONS.get(name, UNBOUND) if meaning is None else LanguageFunction(meaning)
 
 
 def index_names(

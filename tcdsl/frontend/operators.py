@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from tcdsl.shapes.rows.ranks import RowRanks
+
 __all__ = ["Algebra", "ArithmeticOperators", "Owner"]
 
 
@@ -35,6 +37,9 @@ class Algebra(Protocol):
     def reduced(self, accumulate: str, array: Any, axis: Any, keepdims: bool) -> Any:
         """A reduction over axes."""
 
+    def einsum(self, spec: str, operands: tuple[object, ...], accumulate: str, primitive: str) -> Any:
+        """``einsum(spec, *operands)``; ``accumulate`` and ``primitive`` are names of the tables."""
+
     def recorded(self, array: Any, label: str) -> Any:
         """The tensor that holds the cells of pending arithmetic."""
 
@@ -64,6 +69,12 @@ class Owner(Protocol):
 
     def knows(self, name: str) -> bool:
         """Whether it has a tensor of that name."""
+
+    def rows(self, name: str) -> RowRanks | None:
+        """The rows of a tensor, if it is known to have others than output axes."""
+
+    def set_rows(self, name: str, rows: RowRanks) -> None:
+        """Say which axes of a tensor are batch and input axes."""
 
 
 class ArithmeticOperators:

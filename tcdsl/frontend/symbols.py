@@ -14,6 +14,7 @@ import numpy as np
 from tcdsl.frontend.operators import ArithmeticOperators, Owner
 from tcdsl.frontend.values import Value
 from tcdsl.ir.expressions import Constant, Expr
+from tcdsl.shapes.rows.ranks import RowRanks
 
 __all__ = ["ElementType", "PendingArray", "SymbolicArray", "SymbolicNumber", "SymbolicSize", "SymbolicTensor"]
 
@@ -77,13 +78,17 @@ class ElementType(str):
 
 
 class SymbolicArray(ArithmeticOperators):
-    """An array of known rank and type and symbolic extents. Base of `SymbolicTensor` and `PendingArray`."""
+    """An array of known rank and type and symbolic extents. Base of `SymbolicTensor` and `PendingArray`.
+
+    ``rows`` says which axes are batch, output and input axes, in this order; a plain array has output axes only.
+    """
 
     __slots__ = ()
 
     builder: Owner
     dtype: str
     extents: tuple[Expr, ...]
+    rows: RowRanks
 
     @property
     def rank(self) -> int:
@@ -104,7 +109,7 @@ class SymbolicArray(ArithmeticOperators):
 
     @property
     def T(self) -> PendingArray:  # noqa: N802  # NumPy's name
-        """The array with its axes in reverse order."""
+        """The array with its axes in reverse order; with batch or input axes, input and output axes swapped."""
         made: PendingArray = self.builder.algebra.transposed(self)
         return made
 
@@ -194,6 +199,17 @@ class SymbolicTensor(SymbolicArray):
         self.memory = memory
         self.declared = False
 
+    @property
+    def rows(self) -> RowRanks:
+        """Which axes are batch, output and input axes. They belong to the version, whatever names hold it."""
+        return self.builder.rows(self.name) or RowRanks(output=self.rank)
+
+    @rows.setter
+    def rows(self, rows: RowRanks) -> None:
+        if rows.total != self.rank:
+            raise ValueError(f"{self!r} has rank {self.rank}, not {rows.total}")
+        self.builder.set_rows(self.name, rows)
+
     def become(self, version: SymbolicTensor) -> SymbolicTensor:
         """Store: from here on this memory holds the cells of ``version``."""
         self.name = version.name
@@ -216,20 +232,25 @@ class PendingArray(SymbolicArray):
     (k).
     """
 
-    __slots__ = ("_made", "builder", "dtype", "element", "extents")
+    __slots__ = ("_made", "builder", "dtype", "element", "extents", "rows")
 
-    def __init__(self, builder: Owner, element: Value, extents: Sequence[Expr]) -> None:
+    def __init__(
+        self, builder: Owner, element: Value, extents: Sequence[Expr], rows: RowRanks | None = None
+    ) -> None:
         self.builder = builder
         self.element = element
         self.dtype = ElementType(element.logical)
         self.extents = tuple(extents)
+        self.rows = RowRanks(output=len(self.extents)) if rows is None else rows
         self._made: SymbolicTensor | None = None
 
     def materialize(self, label: str = "t") -> SymbolicTensor:
         """The tensor that holds these cells; the statement that computes it is recorded at the first call."""
         # What was recorded in a function that is being differentiated may have been taken out with it.
         if self._made is None or not self.builder.knows(self._made.name):
-            self._made = self.builder.algebra.recorded(self, label)
+            made: SymbolicTensor = self.builder.algebra.recorded(self, label)
+            made.rows = self.rows
+            self._made = made
         return self._made
 
     def __repr__(self) -> str:

@@ -23,7 +23,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["ROWS", "AxisSpec", "RowSpec", "ShapeSpec", "Spec", "SpecSyntaxError", "parse_spec"]
+__all__ = [
+    "ROWS",
+    "AxisSpec",
+    "RowSpec",
+    "ShapeSpec",
+    "Spec",
+    "SpecError",
+    "SpecShapeError",
+    "SpecSyntaxError",
+    "parse_spec",
+]
 
 ROWS = ("batch", "input", "output")
 """The rows, in the order in which a spec writes them. (Tensors are stored in the order batch, output, input.)"""
@@ -35,8 +45,8 @@ _SHAPE = "a shape is `batch | input -> output`"
 _AXIS = "an axis is a name, `_`, a position, or an affine form such as `2*o + k`"
 
 
-class SpecSyntaxError(ValueError):
-    """``text[start:stop]`` is not what a spec has there.
+class SpecError(ValueError):
+    """A fault of a spec: what is wrong with ``text[start:stop]``.
 
     ``fact`` says what is wrong and ``hint`` what to write instead; both are ready for a `Diagnostic`.
     """
@@ -51,6 +61,14 @@ class SpecSyntaxError(ValueError):
 
     def __str__(self) -> str:
         return f"{self.fact}\n    {self.text}\n    {' ' * self.start}{'^' * (self.stop - self.start)}"
+
+
+class SpecSyntaxError(SpecError):
+    """The text is no spec."""
+
+
+class SpecShapeError(SpecError):
+    """The spec does not fit the shapes of what it relates."""
 
 
 @dataclass(frozen=True, slots=True)

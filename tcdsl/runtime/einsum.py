@@ -1,0 +1,80 @@
+"""``tc.einsum``: contractions, reductions and rearrangements by a spec, with any accumulator and primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from tcdsl.frontend.einsum import checked_accumulator, checked_primitive, record_einsum
+from tcdsl.frontend.einsum import einsum as einsum_of_symbols
+from tcdsl.frontend.graphs import algebra_of
+from tcdsl.frontend.session import Session, current_session
+from tcdsl.runtime.arguments import Signature
+from tcdsl.runtime.entries import Traced
+from tcdsl.runtime.results import returned
+from tcdsl.runtime.staged import StagedFunction
+from tcdsl.tracebacks import user_facing
+
+__all__ = ["einsum"]
+
+_REMEMBERED = 1024
+
+
+@user_facing
+def einsum(spec: str, /, *operands: Any, accumulate: str = "add", combine: Any = None) -> Any:
+    """One to three operands, related by a spec in generalized einsum notation.
+
+    ::
+
+        tc.einsum("ij;jk=>ik", A, B)                                     # float64[N, K], float64[K, M] -> float64[N, M]
+        tc.einsum("...i => i", x)                                        # sums over all axes but the last
+        tc.einsum("2*o + k; k => o", x, w)                               # a convolution with stride 2
+        tc.einsum("ij;jk=>ik", A, B, accumulate="max", combine="add")    # in the tropical semiring
+        tc.einsum("i;i;i=>i", c, a, b, combine="where")
+
+    ``combine`` is the primitive that is applied to the operands, by default their product; ``accumulate`` says how the
+    values for one cell of the result combine. Both are names of the language, or functions that it knows
+    (``combine=np.maximum``). Arrays run at once; in decorated functions and on `Tensor`s it becomes part of the
+    program. It can be differentiated like any statement.
+
+    `DslSyntaxError` and `ShapeError` show the place in the spec.
+    """
+    if current_session() is not None or algebra_of(operands) is not None:
+        return einsum_of_symbols(spec, *operands, accumulate=accumulate, combine=combine)
+    staging = _staging(spec, checked_accumulator(accumulate), checked_primitive(combine, len(operands)), len(operands))
+    return staging.run(staging.signature, operands, {})
+
+
+class EinsumStaging(StagedFunction):
+    """The staged programs of one spec, by the ranks and types of its operands."""
+
+    def __init__(self, spec: str, accumulate: str, primitive: str, count: int) -> None:
+        super().__init__()
+        self._arguments = (spec, accumulate, primitive)
+        self.signature = Signature(_PARAMETERS[count], self.title)
+
+    @property
+    def title(self) -> str:
+        """The name for programs and messages."""
+        return "einsum"
+
+    def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
+        """Record the one statement."""
+        spec, accumulate, primitive = self._arguments
+        result = record_einsum(spec, tuple(positional), accumulate, primitive)
+        outputs, structure = returned(session, result, self.title)
+        return Traced(session.builder.program(outputs), structure)
+
+
+def _one(a: Any, /) -> None: ...
+
+
+def _two(a: Any, b: Any, /) -> None: ...
+
+
+def _three(a: Any, b: Any, c: Any, /) -> None: ...
+
+
+_PARAMETERS: dict[int, Callable[..., None]] = {1: _one, 2: _two, 3: _three}
+_staging = lru_cache(maxsize=_REMEMBERED)(EinsumStaging)

@@ -1,0 +1,26 @@
+"""Shape inference: constraints between the rows of shapes, solved while a graph is built. See the README."""
+
+from __future__ import annotations
+
+from tcdsl.shapes.rows.inference.closing import close
+from tcdsl.shapes.rows.inference.einsum import einsum
+from tcdsl.shapes.rows.inference.operations import compose, equal, pointwise, stores_into, transpose
+from tcdsl.shapes.rows.inference.origin import Origin
+from tcdsl.shapes.rows.inference.shape import Axis, Shape, known, number, parameter, unknown
+
+__all__ = [
+    "Axis",
+    "Origin",
+    "Shape",
+    "close",
+    "compose",
+    "einsum",
+    "equal",
+    "known",
+    "number",
+    "parameter",
+    "pointwise",
+    "stores_into",
+    "transpose",
+    "unknown",
+]

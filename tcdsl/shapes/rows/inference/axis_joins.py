@@ -1,0 +1,129 @@
+"""Axes that broadcast to one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tcdsl.shapes.rows.inference.dimension import Dimension
+from tcdsl.shapes.rows.inference.facts import (
+    equate,
+    set_cap,
+    set_fallback,
+    set_label,
+    set_least,
+    set_size,
+)
+from tcdsl.shapes.rows.inference.origin import Contradiction, Origin, Place
+from tcdsl.shapes.rows.inference.transaction import Constraint, Transaction, Variable
+
+__all__ = ["AxisJoin"]
+
+
+class AxisJoin(Constraint):
+    """``operands`` broadcast to ``result``: each has its size, or size 1.
+
+    If it is ``exact``, the result is the least such axis: it has size 1 only if all operands have, and any other size
+    only if one of them has. It is not while it is open which operands have an axis here (`RowJoin`), nor where a value
+    is stored into a target.
+    """
+
+    __slots__ = ("exact", "operands", "place", "result")
+
+    def __init__(
+        self,
+        result: Dimension,
+        operands: tuple[Dimension, ...],
+        origin: Origin,
+        *,
+        exact: bool,
+        place: Place | None = None,
+    ) -> None:
+        super().__init__(origin)
+        self.result = result
+        self.operands = operands
+        self.exact = exact
+        self.place = place
+
+    def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
+        """The result, if it is not known, and the operands that are not."""
+        result = self.result.root
+        operands = [axis.root for axis in self.operands if axis.root.size is None]
+        return ([result] if result.size is None else []), operands
+
+    def narrow(self, transaction: Transaction) -> None:
+        """Sizes other than 1, and labels, go up; 1 and upper limits go down; what is left alone is equal."""
+        self._up(transaction)
+        unknown = self._down(transaction)
+        result = self.result.root
+        itself = any(axis.root is result for axis in self.operands)
+        if not self.exact:
+            if result.size is not None and not unknown:
+                transaction.finish(self)
+            return
+        if itself or self._reached(result):
+            if not unknown:
+                transaction.finish(self)
+        elif not unknown:
+            if result.size not in (None, 1):
+                raise Contradiction(
+                    f"nothing stretches to size {result.size} here: {result.reason} is {result.size}, "
+                    "and all that it is made from is 1",
+                    place=self.place,
+                )
+            transaction.finish(self)
+            set_size(transaction, result, 1, self.operands[0].root.reason, self.place)
+        elif len(unknown) == 1:
+            transaction.finish(self)
+            equate(transaction, result, unknown[0], self.place)
+        elif result.size is None:
+            self._cap_result(transaction, result)
+
+    def _reached(self, result: Dimension) -> bool:
+        return result.size is not None and any(axis.root.size == result.size for axis in self.operands)
+
+    def _up(self, transaction: Transaction) -> None:
+        for operand in self.operands:
+            axis, result = operand.root, self.result.root
+            if axis is result:
+                continue
+            if axis.label is not None:
+                set_label(transaction, result, axis.label, axis.label_reason, self.place)
+            if axis.size is None:
+                if axis.minimum > 1:
+                    equate(transaction, axis, result, self.place)
+            elif axis.size != 1:
+                if result.size is not None and result.size != axis.size:
+                    raise _no_common_size(axis, result, self.place)
+                set_size(transaction, result, axis.size, axis.reason, self.place)
+            elif axis.weak:
+                set_fallback(transaction, result, 1)
+            else:
+                set_least(transaction, result, 1)
+
+    def _down(self, transaction: Transaction) -> list[Dimension]:
+        """The operands that remain unknown, each once."""
+        result = self.result.root
+        limit = result.cap if result.size is None else result.size
+        if limit is not None:
+            reason = result.cap_reason if result.size is None else result.reason
+            label = None if result.label is None else (result.label, result.label_reason)
+            for operand in self.operands:
+                if operand.root is not result and operand.root.size is None:
+                    set_cap(transaction, operand, limit, reason, label or result.cap_label, self.place)
+        found = [axis.root for axis in self.operands if axis.root.size is None and axis.root is not self.result.root]
+        return list(dict.fromkeys(found))
+
+    def _cap_result(self, transaction: Transaction, result: Dimension) -> None:
+        """The least axis above 1s and ns is 1 or n."""
+        axes = [axis.root for axis in self.operands]
+        caps = {axis.cap for axis in axes if axis.size is None}
+        cap = caps.pop()
+        if cap is not None and not caps:
+            of = next(axis for axis in axes if axis.size is None)
+            set_cap(transaction, result, cap, of.cap_reason, of.cap_label, self.place)
+
+
+def _no_common_size(axis: Dimension, result: Dimension, place: Place | None) -> Contradiction:
+    sizes = f"{result.reason} is {result.size}, and {axis.reason} is {axis.size}"
+    fact = f"axes of sizes {result.size} and {axis.size} do not broadcast to one: {sizes}"
+    return Contradiction(fact, place=place)

@@ -1,0 +1,173 @@
+"""Rows that broadcast to one, aligned at the right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tcdsl.shapes.rows.inference.axis_joins import AxisJoin
+from tcdsl.shapes.rows.inference.dimension import Dimension, known_dimension
+from tcdsl.shapes.rows.inference.origin import Contradiction, Origin, Place, axes
+from tcdsl.shapes.rows.inference.row import EMPTY, MOST_AXES, Row, RowVariable
+from tcdsl.shapes.rows.inference.row_equations import Meeting, bind, equate_rows, row_of
+from tcdsl.shapes.rows.inference.transaction import Constraint, Transaction, Variable
+
+__all__ = ["RowJoin", "join_rows", "store_row"]
+
+
+def join_rows(transaction: Transaction, rows: Sequence[Row], row: str, place: Place | None = None) -> Row:
+    """The least row that all ``rows`` broadcast to; ``row`` is its name for messages."""
+    resolved = list(dict.fromkeys(each.resolved for each in rows))
+    if len(resolved) == 1:
+        return resolved[0]
+    if all(each.variable is None for each in resolved) and not any(
+        axis.root.size is None for each in resolved for axis in each.trailing
+    ):
+        return _of_known(transaction, resolved, place)
+    result = Row((), RowVariable())
+    transaction.add(RowJoin(result, tuple(resolved), transaction.origin, row, exact=True, place=place))
+    # What follows at once is of use to who asked.
+    transaction.propagate()
+    return result.resolved
+
+
+def store_row(transaction: Transaction, value: Row, target: Row, row: str, place: Place | None = None) -> None:
+    """``value`` broadcasts into ``target``, which may be larger."""
+    transaction.add(RowJoin(target, (value,), transaction.origin, row, exact=False, place=place))
+
+
+def _of_known(transaction: Transaction, rows: Sequence[Row], place: Place | None) -> Row:
+    """The result of data alone is like data: its axes are known, and uses do not affect them."""
+    if all(each.is_weak for each in rows):
+        return max(rows, key=lambda each: len(each.trailing))
+    made = []
+    for position in reversed(range(max(len(each.trailing) for each in rows))):
+        present = [axis.root for each in rows if (axis := each.from_right(position)) is not None]
+        if len(present) == 1:
+            made.append(present[0])
+            continue
+        joined = Dimension()
+        AxisJoin(joined, tuple(present), transaction.origin, exact=True, place=place).narrow(transaction)
+        label = None if joined.label is None else (joined.label, joined.label_reason)
+        weak = all(axis.weak for axis in present)
+        made.append(known_dimension(joined.root.size or 0, joined.reason, label, weak=weak))
+    return row_of(made)
+
+
+class RowJoin(Constraint):
+    """``operands`` broadcast to ``result``, aligned at the right.
+
+    The result is at least as long as each operand; if it is ``exact`` it is as long as the longest, and each of its
+    axes is the least that those of the operands broadcast to (`AxisJoin`). ``joins`` are those that were made so far,
+    from the right.
+    """
+
+    __slots__ = ("exact", "joins", "operands", "place", "result", "row")
+
+    def __init__(
+        self,
+        result: Row,
+        operands: tuple[Row, ...],
+        origin: Origin,
+        row: str,
+        *,
+        exact: bool,
+        place: Place | None = None,
+    ) -> None:
+        super().__init__(origin)
+        self.result = result
+        self.operands = operands
+        self.row = row
+        self.exact = exact
+        self.place = place
+        self.joins: tuple[AxisJoin, ...] = ()
+
+    def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
+        """The result's variable determines nothing: the operands' determine it."""
+        result = self.result.resolved.variable
+        operands = [v for row in self.operands if (v := row.resolved.variable) is not None and v is not result]
+        return ([] if result is None else [result]), operands
+
+    def narrow(self, transaction: Transaction) -> None:
+        """Draw conclusions on lengths, then align the axes that are known."""
+        result = self.result.resolved
+        operands = list(dict.fromkeys(row.resolved for row in self.operands))
+        exact = self.exact and result not in operands
+        operands = self._without_numbers(transaction, result, [row for row in operands if row != result])
+        if not operands:
+            transaction.finish(self)
+            return
+        if exact and len(operands) == 1:
+            transaction.finish(self)
+            here = f"the result of `{self.origin.text}`" if self.origin.text else "the result"
+            meeting = Meeting(here, "what it is made from", self.row, self.row, self.place)
+            equate_rows(transaction, result, operands[0], meeting, self.origin)
+            return
+        result = self._lengthen(transaction, result, operands)
+        if result.variable is None:
+            self._shorten(transaction, result, operands, exact)
+        elif exact and all(row.variable is None for row in operands):
+            bind(transaction, result.variable, EMPTY)
+        self._align(transaction, self.result.resolved, [row.resolved for row in operands], exact)
+
+    def _without_numbers(self, transaction: Transaction, result: Row, operands: list[Row]) -> list[Row]:
+        """The rows of numbers that have no axes are left out: they determine a row only if nothing else does."""
+        kept = [row for row in operands if row.trailing or row.variable is not None or not row.is_weak]
+        if len(kept) < len(operands) and result.variable is not None and not result.variable.fallback:
+            transaction.set(result.variable, "fallback", True)
+        return kept or operands[:1]
+
+    def _lengthen(self, transaction: Transaction, result: Row, operands: Sequence[Row]) -> Row:
+        """The result has at least the axes of each operand."""
+        missing = max((row.least_length for row in operands), default=0) - result.least_length
+        if missing <= 0:
+            return result
+        if result.variable is None:
+            longest = max(operands, key=lambda row: row.least_length).least_length
+            have = axes(len(result.trailing), self.row)
+            raise Contradiction(f"{axes(longest, self.row)} do not fit where there are {have}", place=self.place)
+        if result.least_length + missing > MOST_AXES:
+            missing = MOST_AXES + 1
+        bind(transaction, result.variable, Row((), RowVariable(), tuple(Dimension() for _ in range(missing))))
+        return self.result.resolved
+
+    def _shorten(self, transaction: Transaction, result: Row, operands: Sequence[Row], exact: bool) -> None:
+        """No operand has more axes than the result, and one has as many if it is exact."""
+        length = len(result.trailing)
+        reaching = [row for row in operands if row.variable is not None or len(row.trailing) == length]
+        if exact and not reaching:
+            longest = max(len(row.trailing) for row in operands)
+            fact = f"the result has {axes(length, self.row)}, but is made from {axes(longest, self.row)}"
+            raise Contradiction(fact, place=self.place)
+        alone = exact and len(reaching) == 1
+        for row in operands:
+            if row.variable is None or row.variable.binding is not None:
+                continue
+            if row.least_length == length:
+                bind(transaction, row.variable, EMPTY)
+            elif alone:
+                owners = row.variable.owners
+                bind(transaction, row.variable, row_of([Dimension(owners) for _ in range(length - row.least_length)]))
+
+    def _align(self, transaction: Transaction, result: Row, operands: Sequence[Row], exact: bool) -> None:
+        """Join the axes that are known at each position from the right."""
+        joins = list(self.joins)
+        decided = all(row.variable is None for row in operands)
+        for position, axis in enumerate(reversed(result.trailing)):
+            present = tuple(each for row in operands if (each := row.from_right(position)) is not None)
+            complete = exact and (
+                decided or all(row.variable is None or position < len(row.trailing) for row in operands)
+            )
+            if position == len(joins):
+                joins.append(AxisJoin(axis, present, self.origin, exact=complete, place=self.place))
+            elif present == joins[position].operands and complete == joins[position].exact:
+                continue
+            else:
+                transaction.set(joins[position], "operands", present)
+                transaction.set(joins[position], "exact", complete)
+                transaction.set(joins[position], "done", False)
+            if present:
+                transaction.add(joins[position])
+        if len(joins) > len(self.joins):
+            transaction.set(self, "joins", tuple(joins))
+        if decided and result.variable is None:
+            transaction.finish(self)

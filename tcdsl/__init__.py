@@ -40,6 +40,16 @@ if TYPE_CHECKING:
     from tcdsl.runtime.jacobians import hessian, jacobian
     from tcdsl.runtime.pullbacks import linearize, vjp
     from tcdsl.runtime.pushforwards import hvp, jvp
+    from tcdsl.syntax import literal
+    from tcdsl.tensors.constraints import constraints_only
+    from tcdsl.tensors.indices import StaticIndex, static_index
+    from tcdsl.tensors.initialization import seed
+    from tcdsl.tensors.layers import Layer
+    from tcdsl.tensors.literals import batch, number, tensor
+    from tcdsl.tensors.parameters import param
+    from tcdsl.tensors.routines import Routine
+    from tcdsl.tensors.routines import compile_code as compile  # noqa: A004  # tc.compile
+    from tcdsl.tensors.tensor import Tensor
 
 __all__ = [
     "ConfigurationError",
@@ -47,12 +57,19 @@ __all__ = [
     "DifferentiationError",
     "DslSyntaxError",
     "DtypeError",
+    "Layer",
+    "Routine",
     "ShapeError",
+    "StaticIndex",
     "TcdslError",
+    "Tensor",
     "TensorFunction",
+    "batch",
     "cd",
     "check_grads",
+    "compile",
     "config",
+    "constraints_only",
     "einsum",
     "grad",
     "hessian",
@@ -60,8 +77,14 @@ __all__ = [
     "jacobian",
     "jvp",
     "linearize",
+    "literal",
+    "number",
     "op",
     "output",
+    "param",
+    "seed",
+    "static_index",
+    "tensor",
     "value_and_grad",
     "vjp",
 ]
@@ -69,9 +92,16 @@ __all__ = [
 __version__ = "0.1.0"
 
 _LAZY = {
+    "Layer": "tcdsl.tensors.layers",
+    "Routine": "tcdsl.tensors.routines",
+    "StaticIndex": "tcdsl.tensors.indices",
+    "Tensor": "tcdsl.tensors.tensor",
     "TensorFunction": "tcdsl.runtime.function",
+    "batch": "tcdsl.tensors.literals",
     "cd": "tcdsl.runtime.function",
     "check_grads": "tcdsl.runtime.checking",
+    "compile": "tcdsl.tensors.routines:compile_code",
+    "constraints_only": "tcdsl.tensors.constraints",
     "einsum": "tcdsl.runtime.einsum",
     "grad": "tcdsl.runtime.gradients",
     "hessian": "tcdsl.runtime.jacobians",
@@ -79,8 +109,14 @@ _LAZY = {
     "jacobian": "tcdsl.runtime.jacobians",
     "jvp": "tcdsl.runtime.pushforwards",
     "linearize": "tcdsl.runtime.pullbacks",
+    "literal": "tcdsl.syntax",
+    "number": "tcdsl.tensors.literals",
     "op": "tcdsl.runtime.function",
     "output": "tcdsl.frontend.declarations",
+    "param": "tcdsl.tensors.parameters",
+    "seed": "tcdsl.tensors.initialization",
+    "static_index": "tcdsl.tensors.indices",
+    "tensor": "tcdsl.tensors.literals",
     "value_and_grad": "tcdsl.runtime.gradients",
     "vjp": "tcdsl.runtime.pullbacks",
 }
@@ -91,7 +127,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    value = getattr(importlib.import_module(_LAZY[name]), name)
+    module, _, own_name = _LAZY[name].partition(":")
+    value = getattr(importlib.import_module(module), own_name or name)
     globals()[name] = value
     return value
 

@@ -30,9 +30,12 @@ ALLOWED = {
     "lowering": BASE,
     "codegen": BASE | {"lowering"},
     "runtime": COMPILER,
+    "syntax": {"errors", "ir.span", "frontend", "tracebacks"},
     # What users import, and what is built on that.
-    "": COMPILER | {"runtime", "primitives"},
-    "tools": COMPILER | {"runtime", "primitives", ""},
+    "": COMPILER | {"runtime", "primitives", "tensors", "train", "syntax"},
+    "tensors": COMPILER | {"runtime", "tracebacks"},
+    "train": COMPILER | {"runtime", "tensors", "tracebacks"},
+    "tools": COMPILER | {"runtime", "primitives", "syntax", ""},
     "__main__": {"tools"},
 }
 

@@ -15,6 +15,7 @@ import numpy as np
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.evaluator import Evaluator
 from tcdsl.frontend.faults import FAULTY, Faulty, shape_note
+from tcdsl.frontend.graphs import PendingState
 from tcdsl.frontend.names import Position
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import BOUNDARIES, recognize
@@ -39,6 +40,8 @@ def subscript(evaluation: Evaluator, node: ast.Subscript, position: Position) ->
     base = evaluation.evaluate(node.value)
     if isinstance(base, Faulty):
         return FAULTY
+    if isinstance(base, PendingState):
+        return base
     if isinstance(base, Value | PointValue):
         return evaluation.fault(
             ShapeError, "a scalar at a point has no axes to index", node, "give all indices in one pair of brackets"

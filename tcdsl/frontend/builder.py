@@ -91,6 +91,14 @@ class ProgramBuilder:
         self._declared[name] = tensor
         return SymbolicTensor(self, name, dtype, tuple(shape), label)
 
+    def fixed_input(self, label: str, dtype: str, extents: Sequence[int]) -> Tensor:
+        """A new input whose extents are constants of the program."""
+        name = self.fresh_name(label)
+        tensor = Tensor(name, dtype, tuple(map(integer, extents)), "" if label == name else label)
+        self._inputs.append(tensor)
+        self._declared[name] = tensor
+        return tensor
+
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """The inputs so far."""
@@ -252,14 +260,6 @@ class ProgramBuilder:
         """Whether an input or a statement makes a tensor of that name."""
         return name in self._declared
 
-    def fresh_name(self, hint: str) -> str:
-        """``hint`` if no tensor has that name, else ``hint_2``, ``hint_3``, ..."""
-        name, version = hint, 1
-        while name in self._declared or name in self._withdrawn:
-            version += 1
-            name = f"{hint}_{version}"
-        return name
-
     def rows(self, name: str) -> RowRanks | None:
         """The rows of a tensor, if it has others than output axes."""
         return self._rows.get(name)
@@ -270,6 +270,14 @@ class ProgramBuilder:
             self._rows.pop(name, None)
         else:
             self._rows[name] = rows
+
+    def fresh_name(self, hint: str) -> str:
+        """``hint`` if no tensor has that name, else ``hint_2``, ``hint_3``, ..."""
+        name, version = hint, 1
+        while name in self._declared or name in self._withdrawn:
+            version += 1
+            name = f"{hint}_{version}"
+        return name
 
     def new_version(self, label: str) -> str:
         """The name for the next version of what the user calls ``label``."""

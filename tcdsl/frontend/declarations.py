@@ -64,17 +64,17 @@ class _NotWritten:
 class Unwritten(_NotWritten):
     """What a target's name holds before its first statement. Any use is an error that says so."""
 
-    __slots__ = ("_name",)
+    __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
 
     def fault(self) -> TcdslError:
         """The error of reading the name."""
         return session_of("a decorated function").fault(
             DslSyntaxError,
-            f"`{self._name}` is read before anything is written to it",
-            f"a name that the function writes is its own: write it first, or make `{self._name}` a parameter",
+            f"`{self.name}` is read before anything is written to it",
+            f"a name that the function writes is its own: write it first, or make `{self.name}` a parameter",
         )
 
 

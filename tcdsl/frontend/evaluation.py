@@ -23,6 +23,7 @@ from tcdsl.frontend.environment import UNBOUND, Environment
 from tcdsl.frontend.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.names import GlobalNumber, IndexName, Position, index_meaning, value_meaning
 from tcdsl.frontend.points import PointValue, scalar_of
+from tcdsl.frontend.session import current_session
 from tcdsl.frontend.suggestions import undefined_name_hint
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.values import Value, apply_primitive
@@ -237,9 +238,12 @@ class Evaluation:
             return self._without_value(name, node, meaning)
         return meaning
 
-    def _without_value(self, name: str, node: ast.Name, meaning: object) -> Faulty:
+    def _without_value(self, name: str, node: ast.Name, meaning: object) -> object:
         if name in self._undefined:
             return FAULTY
+        session = current_session()
+        if session is not None and session.states is not None and self.environment.is_unwritten(name):
+            return session.states.read(name)
         self._undefined.add(name)
         if isinstance(meaning, GlobalNumber):
             return self.fault(

@@ -116,7 +116,7 @@ class GraphFunction:
         self._module = module
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """The function itself, of `tcdsl.tensor`."""
+        """The function itself, of `tcdsl.tensors`."""
         return getattr(importlib.import_module(self._module), self.__name__)(*arguments, **keywords)
 
     def __repr__(self) -> str:
@@ -124,11 +124,11 @@ class GraphFunction:
 
 
 _GRAPH_FUNCTIONS = {
-    "batch": "tcdsl.tensor.literals",
-    "constraints_only": "tcdsl.tensor.constraints",
-    "number": "tcdsl.tensor.literals",
-    "param": "tcdsl.tensor.parameters",
-    "tensor": "tcdsl.tensor.literals",
+    "batch": "tcdsl.tensors.literals",
+    "constraints_only": "tcdsl.tensors.constraints",
+    "number": "tcdsl.tensors.literals",
+    "param": "tcdsl.tensors.parameters",
+    "tensor": "tcdsl.tensors.literals",
 }
 
 LANGUAGE_FUNCTIONS: dict[str, Any] = {

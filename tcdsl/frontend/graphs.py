@@ -1,25 +1,50 @@
-"""What the frontend knows of lazily computed tensors: that they take part in arithmetic, and how they get into a program.
+"""What the frontend knows of lazily computed tensors: their part in arithmetic, and how they get into a program.
 
-`tcdsl.tensor` builds the graphs. A `GraphTensor` outside of a decorated function makes a new node when an operator is
+`tcdsl.tensors` builds the graphs. A `GraphTensor` outside of a decorated function makes a new node when an operator is
 applied to it. Inside one it becomes an input of the program that is being staged: the session's `GraphRecording` says
 which.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
+from types import ModuleType
 from typing import Any, Protocol
 
 from tcdsl.frontend.operators import Algebra, ArithmeticOperators
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 
-__all__ = ["GraphRecording", "GraphTensor", "algebra_of"]
+__all__ = ["GraphRecording", "GraphTensor", "PendingState", "States", "algebra_of", "calls_with_tensors"]
 
 
 class GraphTensor(ArithmeticOperators):
     """A tensor whose value is computed when it is asked for. ``builder.algebra`` makes new nodes of its graph."""
 
     __slots__ = ()
+
+    def bound(self, name: str) -> None:
+        """An assignment in a decorated function has bound the tensor to ``name``."""
+
+
+class PendingState(int):
+    """Stands for state whose shape is not known yet: a number that any index of it gives."""
+
+    def __getitem__(self, key: object) -> int:
+        return 0
+
+
+class States(Protocol):
+    """The tensors that code keeps from run to run: names that a `@cd` function reads before it writes them."""
+
+    def known(self, name: str) -> Any:
+        """The tensor of the program for ``name``, if it is known to be state."""
+
+    def read(self, name: str) -> PendingState:
+        """``name`` is read before anything is written to it, so it is state."""
+
+    def created(self, name: str, array: SymbolicArray) -> None:
+        """``name`` is written for the first time."""
 
 
 class GraphRecording(Protocol):
@@ -38,3 +63,11 @@ def algebra_of(operands: Iterable[object]) -> Algebra | None:
         if isinstance(operand, GraphTensor):
             found = operand.builder.algebra
     return found
+
+
+def calls_with_tensors() -> ModuleType:
+    """The module that runs decorated functions on tensors of graphs.
+
+    It stands above this package, so it is found by name, and only where there are such tensors.
+    """
+    return importlib.import_module("tcdsl.tensors.calls")

@@ -11,11 +11,13 @@ from typing import Any
 
 from tcdsl.errors import Diagnostic, DtypeError, TcdslError
 from tcdsl.frontend.annotations import annotation_names, parsed_annotation
-from tcdsl.frontend.arithmetic import element_of, record_elementwise, store_elementwise
+from tcdsl.frontend.arithmetic import combine, element_of, record_elementwise, store_elementwise
 from tcdsl.frontend.calls import call_function
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, bind_dimensions, declared_dtype, extent_expression
+from tcdsl.frontend.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
 from tcdsl.frontend.environment import UNBOUND, Declared, Existing, Fresh
 from tcdsl.frontend.forms import AUGMENTED
+from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.rewriting import Rewritten
 from tcdsl.frontend.scope import FunctionScope
@@ -91,6 +93,10 @@ class Recorder:
         return values[0] if len(values) == 1 else tuple(values)
 
     def _before_first_write(self, scope: FunctionScope, name: str) -> object:
+        states = session_of("a decorated function").states
+        known = None if states is None else states.known(name)
+        if known is not None:
+            return known
         for outer in (scope.enclosing(name), scope.module(name)):
             if isinstance(outer, _CONTAINERS):
                 return outer
@@ -154,7 +160,7 @@ class Recorder:
         if ordinary is not None and _is_whole(node) and isinstance(current, SymbolicTensor):
             value = ordinary()[2]
             accumulate = AUGMENTED[type(node.op)] if isinstance(node, ast.AugAssign) else "assign"
-            return self._stored(current, store_elementwise(current.value(), accumulate, value))
+            return self._stored(current, store_elementwise(current.held(), accumulate, value))
         if (
             ordinary is not None
             and _is_whole(node)
@@ -163,12 +169,14 @@ class Recorder:
         ):
             return self._whole_declared(session, node, name, current, current.extents, ordinary()[2])
         if isinstance(current, SymbolicTensor):
-            existing = Existing(current.value(), current.declared)
+            existing = Existing(current.held(), current.declared)
             return self._stored(current, evaluate_statement(node, existing, scope, session.builder))
         state = current.state(name) if isinstance(current, DeclaredTarget) else Fresh(name)
         made = evaluate_statement(node, state, scope, session.builder)
         made.memory = self._in_place
         made.declared = isinstance(state, Declared)
+        if session.states is not None:
+            session.states.created(name, made)
         return made
 
     def _whole_declared(
@@ -227,6 +235,11 @@ class Recorder:
         """``name = value``: in `@op` a new value, in `@cd` a store if the name holds memory."""
         if isinstance(value, PointValue):
             return value.named(name)
+        if isinstance(value, GraphTensor):
+            if not self._in_place:
+                value.bound(name)
+                return value
+            value = session_of("a tensor statement").capture(value, name)
         if not isinstance(value, SymbolicArray | SymbolicNumber) and not self._in_place:
             return value
         session = session_of("a tensor statement")
@@ -236,9 +249,11 @@ class Recorder:
                 if value is current:
                     return current
                 return self._guarded(
-                    session, lambda: current.become(store_elementwise(current.value(), "assign", value))
+                    session, lambda: current.become(store_elementwise(current.held(), "assign", value))
                 )
             self._require_memory(session, name, current, value)
+            if session.states is not None and isinstance(value, SymbolicArray):
+                session.states.created(name, value)
         value = materialized(value, name)
         if self._in_place and isinstance(value, SymbolicTensor):
             # A fresh name declares a tensor of its own: what it holds does not follow later stores to the original.
@@ -248,7 +263,7 @@ class Recorder:
     def snapshot(self, value: Any) -> Any:
         """The right side of ``a, b = b, a``: what memory holds before the first of several stores."""
         if isinstance(value, SymbolicTensor) and value.memory:
-            return value.value()
+            return value.held()
         if type(value) in (tuple, list):
             return type(value)(map(self.snapshot, value))
         return value
@@ -260,12 +275,37 @@ class Recorder:
         if isinstance(current, Poison) or isinstance(value, Poison):
             return Poison()
         current = materialized(current, name)
+        if isinstance(current, Unwritten) and self._in_place and session_of("a tensor statement").states is not None:
+            return self._first_augmented(name, current, value)
         if not isinstance(current, SymbolicTensor) or kind not in AUGMENTED:
             return self.bind(name, {name: lambda: current}, _OPERATORS[kind](current, value))
         session = session_of("a tensor statement")
         return self._guarded(
-            session, lambda: self._stored(current, store_elementwise(current.value(), AUGMENTED[kind], value))
+            session, lambda: self._stored(current, store_elementwise(current.held(), AUGMENTED[kind], value))
         )
+
+    def _first_augmented(self, name: str, current: Unwritten, value: Any) -> Any:
+        # `m += g` on a name that nothing has written: state, of the shape of what is added.
+        session = session_of("a tensor statement")
+        element_of(current, session)
+        return self.bind(name, {name: lambda: current}, combine("id", value))
+
+    def declaration(self, text: str, extents: Any) -> InlineDeclaration:
+        """``"b"[hid]``: a parameter where it meets a tensor."""
+        return InlineDeclaration(text, extents)
+
+    def declared(self, name: str, ordinary: Callable[[], object]) -> object:
+        """A name that a string declares somewhere in the function: that parameter, or what Python has."""
+        parameters = current_parameters()
+        if parameters is None:
+            return ordinary()
+        found = parameters.find(name)
+        if found is not None:
+            return found
+        try:
+            return ordinary()
+        except NameError:
+            return declared_parameter(name, session_of("a parameter").location())
 
     def _require_memory(self, session: Session, name: str, current: object, value: object) -> None:
         # Storing an array into a parameter that was given as a number would change nothing that the caller has.

@@ -40,6 +40,7 @@ class Rewritten:
     own_names: frozenset[str] = frozenset()
     fresh_names: tuple[str, ...] = ()
     annotations: dict[str, ast.expr] = field(default_factory=dict)
+    declared_names: frozenset[str] = frozenset()
 
 
 class _Bindings(ast.NodeVisitor):
@@ -48,6 +49,7 @@ class _Bindings(ast.NodeVisitor):
     def __init__(self) -> None:
         self.bound: set[str] = set()
         self.assigned: set[str] = set()
+        self.augmented: set[str] = set()
         self.targets: dict[str, None] = {}
         self.sizes: dict[str, None] = {}
 
@@ -57,6 +59,11 @@ class _Bindings(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self.assigned.update(target.id for target in node.targets if isinstance(target, ast.Name))
+        self.generic_visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Name):
+            self.augmented.add(node.target.id)
         self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
@@ -163,6 +170,8 @@ class _Rewriter(ast.NodeTransformer):
         target = node.targets[0]
         if len(node.targets) == 1 and isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             return self._statement(node, target.value.id)
+        if len(node.targets) == 1 and isinstance(target, ast.Subscript) and _is_memory(target.value):
+            return self._memory_statement(node, target)  # type: ignore[return-value]
         if len(node.targets) == 1 and isinstance(target, ast.Name):
             return self._binding(node, target.id)
         if all(_is_of_names(each) for each in node.targets):
@@ -195,6 +204,24 @@ class _Rewriter(ast.NodeTransformer):
         call = _recorder("statement", number, self._thunks(node), self._ordinary(node), at=node)
         return self._store((name,), call, node)
 
+    def _memory_statement(self, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> list[ast.stmt]:
+        # `p.grad[i] += e`: a statement on a name of its own that holds the memory.
+        place = f"{RECORDER}{len(self.result.statements)}"
+        self.own |= {place}
+        held = ast.Assign([ast.Name(place, ast.Store())], target.value)
+        target.value = ast.copy_location(ast.Name(place, ast.Load()), target.value)
+        return [ast.fix_missing_locations(ast.copy_location(held, node)), self._statement(node, place)]
+
+    def _augmented_memory(self, node: ast.AugAssign) -> ast.stmt:
+        # `p.grad += e`: the memory is what it was, now with other cells, so that Python's own store changes nothing.
+        number = self._number(copy.deepcopy(node))
+        current = copy.deepcopy(node.target)
+        current.ctx = ast.Load()
+        call = _recorder(
+            "augment", number, ast.Constant(ast.unparse(node.target)), current, self.visit(node.value), at=node
+        )
+        return ast.fix_missing_locations(ast.copy_location(ast.Assign([node.target], call), node))
+
     def _ordinary(self, node: ast.Assign | ast.AugAssign | ast.Expr) -> ast.expr:
         # What Python would do, for targets that hold a dict, a list or the like.
         if isinstance(node, ast.Expr):
@@ -224,6 +251,10 @@ class _Rewriter(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         if isinstance(node.target, ast.Subscript) and isinstance(node.target.value, ast.Name):
             return self._statement(node, node.target.value.id)
+        if isinstance(node.target, ast.Subscript) and _is_memory(node.target.value):
+            return self._memory_statement(node, node.target)  # type: ignore[return-value]
+        if _is_memory(node.target):
+            return self._augmented_memory(node)
         if isinstance(node.target, ast.Name):
             name = node.target.id
             number = self._number(copy.deepcopy(node))
@@ -264,9 +295,21 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in _FRAME_CALLS:
             return node
-        function = _recorder("call", node.func, *node.args, at=node)
+        function = _recorder("call", node.func, *map(self._declaration, node.args), at=node)
         function.keywords = node.keywords
         return function
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        node.left, node.right = self._declaration(node.left), self._declaration(node.right)
+        return node
+
+    def _declaration(self, node: ast.expr) -> ast.expr:
+        # `"b"[hid]` as an operand is a parameter if it meets a tensor.
+        if not _is_declaration(node):
+            return node
+        assert isinstance(node, ast.Subscript)
+        return _recorder("declaration", node.value, node.slice, at=node)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
         name = node.target.id
@@ -275,8 +318,12 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        if isinstance(node.ctx, ast.Load) and node.id not in self.own and node.id in LANGUAGE_NAMES:
-            return _recorder("name", ast.Constant(node.id), at=node)
+        if isinstance(node.ctx, ast.Load) and node.id not in self.own:
+            if node.id in self.result.declared_names:
+                empty = ast.arguments([], [], None, [], [], None, [])
+                return _recorder("declared", ast.Constant(node.id), ast.Lambda(empty, node), at=node)
+            if node.id in LANGUAGE_NAMES:
+                return _recorder("name", ast.Constant(node.id), at=node)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -284,6 +331,38 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return node
+
+
+_MEMORY = frozenset(("value", "grad", "merge"))
+
+
+def _is_memory(node: ast.AST) -> bool:
+    # `p.value`, `p.grad`, `p.grad.merge`: the memory of a tensor, if `p` is one.
+    return isinstance(node, ast.Attribute) and node.attr in _MEMORY
+
+
+def _is_declaration(node: ast.AST) -> bool:
+    # A subscripted string that could be the name of a parameter with its output axes.
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        and node.value.value.isidentifier()
+    )
+
+
+def _declared_names(definition: ast.FunctionDef) -> frozenset[str]:
+    # The strings that stand where an operand or an argument does, bare or with output axes.
+    found: set[str] = set()
+    for node in ast.walk(definition):
+        places = (
+            [node.left, node.right] if isinstance(node, ast.BinOp) else node.args if isinstance(node, ast.Call) else []
+        )
+        for place in places:
+            inner = place.value if _is_declaration(place) else place  # type: ignore[attr-defined]
+            if isinstance(inner, ast.Constant) and isinstance(inner.value, str) and inner.value.isidentifier():
+                found.add(inner.value)
+    return frozenset(found)
 
 
 def _is_of_names(target: ast.expr) -> bool:
@@ -315,8 +394,12 @@ def _indexes_by_letters(value: ast.expr) -> bool:
     )
 
 
-def rewrite(source: Source) -> Rewritten:
-    """Rewrite the definition of a decorated function; see the module's docstring for what becomes what."""
+def rewrite(source: Source, in_place: bool = False) -> Rewritten:
+    """Rewrite the definition of a decorated function; see the module's docstring for what becomes what.
+
+    With ``in_place``, as in `@cd`, every name that an assignment binds is known from the start: code may read it before
+    it writes it.
+    """
     definition = source.definition
     bindings = _Bindings()
     for statement in definition.body:
@@ -325,7 +408,10 @@ def rewrite(source: Source) -> Rewritten:
     annotated = [name for a in _parameters(definition) if a.annotation for name in annotation_names(a.annotation)]
     bound = bindings.bound | set(parameters)
     fresh = tuple(name for name in (*bindings.targets, *bindings.sizes, *annotated) if name not in bound)
+    if in_place:
+        fresh = (*fresh, *sorted((bindings.assigned | bindings.augmented) - set(parameters)))
     result = Rewritten(definition, own_names=frozenset(bound | set(fresh)), fresh_names=tuple(dict.fromkeys(fresh)))
+    result.declared_names = frozenset() if in_place else _declared_names(definition) - result.own_names
     result.annotations = {a.arg: a.annotation for a in _parameters(definition) if a.annotation is not None}
     tensors = frozenset((*parameters, *bindings.assigned, *bindings.targets))
     rewriter = _Rewriter(result.own_names, tensors, result)

@@ -16,6 +16,7 @@ import numpy as np
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.calls import call_function
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, output
+from tcdsl.frontend.declared_parameters import current_parameters
 from tcdsl.frontend.environment import UNBOUND
 from tcdsl.frontend.functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.recognition import CONSTANTS
@@ -64,7 +65,9 @@ class FunctionScope:
         """What the function's own ``name`` holds, as it is; ``UNBOUND`` if nothing."""
         thunk = self._thunks.get(name)
         if thunk is None:
-            return UNBOUND
+            parameters = current_parameters()
+            declared = None if parameters is None else parameters.find(name)
+            return UNBOUND if declared is None else declared
         try:
             return thunk()
         except NameError:

@@ -18,7 +18,7 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.builder import ProgramBuilder
-from tcdsl.frontend.graphs import GraphRecording, GraphTensor
+from tcdsl.frontend.graphs import GraphRecording, GraphTensor, States
 from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.readings import Reading
 from tcdsl.frontend.symbols import PendingArray, SymbolicTensor
@@ -124,6 +124,10 @@ class Session:
         self.tracing_rules: list[object] = []
         #: How tensors of graphs get into the program; without one they are arrays like any other.
         self.graph: GraphRecording | None = None
+        #: The tensors that code on tensors of graphs keeps from run to run.
+        self.states: States | None = None
+        #: What was recorded once and is used again, by the object that stands for it.
+        self.recorded: dict[object, Any] = {}
 
     @contextmanager
     def active(self) -> Iterator[Session]:

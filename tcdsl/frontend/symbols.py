@@ -215,7 +215,7 @@ class SymbolicTensor(SymbolicArray):
         self.name = version.name
         return self
 
-    def value(self) -> SymbolicTensor:
+    def held(self) -> SymbolicTensor:
         """What this memory holds now, as a value that later stores do not change."""
         return SymbolicTensor(self.builder, self.name, self.dtype, self.extents, self.label)
 

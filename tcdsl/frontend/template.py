@@ -29,7 +29,7 @@ class Template:
         self.source = source.text
         keep_tensor_annotations(source.definition, function, source.filename)
         self.size_names = parameter_size_names(source.definition)
-        rewritten = rewrite(source)
+        rewritten = rewrite(source, in_place)
         recorder = Recorder(function, rewritten, source.filename, in_place)
         self.surroundings = Surroundings(function, text, rewritten.own_names)
         self._run = _with_closure(function, rewritten.definition, recorder, source.filename)

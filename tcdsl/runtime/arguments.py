@@ -64,6 +64,13 @@ class Signature:
         self._names = tuple(p.name for p in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
 
     @property
+    def required_positional(self) -> int:
+        """How many positional arguments have no default."""
+        kinds = () if self._signature is None else self._signature.parameters.values()
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return sum(p.kind in positional and p.default is p.empty for p in kinds)
+
+    @property
     def takes_any_keyword(self) -> bool:
         """Whether there is a ``**keywords`` parameter."""
         return self._keywords is not None

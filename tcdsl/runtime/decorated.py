@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.called_functions import called_readings
+from tcdsl.frontend.graphs import calls_with_tensors
 from tcdsl.frontend.readings import MISSING, Reading
 from tcdsl.frontend.session import Session, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicTensor
@@ -94,8 +96,13 @@ class DecoratedStaging(StagedFunction):
         return Traced(session.builder.program(outputs, updates), structure, tuple(session.readings))
 
 
-def run_inline(function: Decorated, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """Run a decorated function inside the function that is being staged; its statements join that program."""
+def run_inline(
+    function: Decorated, arguments: tuple[Any, ...], keywords: dict[str, Any], declared: bool = False
+) -> Any:
+    """Run a decorated function inside the function that is being staged; its statements join that program.
+
+    ``declared`` says that the caller knows where the function's parameters are kept.
+    """
     session = session_of("a decorated function")
     owner = function.template
     session.filenames.add(owner.filename)
@@ -121,9 +128,13 @@ def run_inline(function: Decorated, arguments: tuple[Any, ...], keywords: dict[s
     recording = _recording(session, function, [name for name, _ in positional], values, configuration)
     if recording is not None:
         values = recording.values
+    declarations: AbstractContextManager[None] = nullcontext()
+    if session.graph is not None and not function.in_place and not declared:
+        declarations = calls_with_tensors().scope_of_inner_call(function, configuration)
     outer, session.oob = session.oob, function.oob
     try:
-        result = owner.run(*receiver, *values, **configuration)
+        with declarations:
+            result = owner.run(*receiver, *values, **configuration)
         return result if recording is None else recording.complete(result)
     finally:
         session.oob = outer

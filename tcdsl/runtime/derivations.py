@@ -271,7 +271,7 @@ def _as_value(session: Session, value: Any, label: str) -> Any:
         return value.materialize(label)
     if isinstance(value, np.ndarray):
         return session.capture(value, label)
-    return value.value() if isinstance(value, SymbolicTensor) else value
+    return value.held() if isinstance(value, SymbolicTensor) else value
 
 
 def _as_tensor(session: Session, value: Any, label: str) -> SymbolicTensor:

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from tcdsl.ir.program import Program
     from tcdsl.runtime.arguments import Call
     from tcdsl.runtime.entries import Entry
+    from tcdsl.runtime.execution import Executable
     from tcdsl.runtime.staged import StagedFunction
 
-__all__ = ["STAGES", "Explanation", "explain"]
+__all__ = ["STAGES", "Explanation", "explain", "explain_program"]
 
 STAGES = ("source", "ir", "loops", "python", "grad", "cost")
 
@@ -57,6 +58,25 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
     if stage == "cost":
         return Explanation(_cost(function, entry, arrays))
     return _gradient(program, entry.differentiable)
+
+
+def explain_program(executable: Executable, stage: str) -> Explanation:
+    """The text of ``ir``, ``loops`` or ``python`` for a program whose inputs have constant extents.
+
+    `ConfigurationError` for another stage.
+    """
+    from tcdsl.ir.printer import format_program
+    from tcdsl.lowering.liveness import peak_bytes
+    from tcdsl.lowering.printer import format_kernel
+
+    if stage == "ir":
+        return Explanation(format_program(executable.program))
+    if stage == "loops":
+        kernel = executable.kernel(settings().optimize)
+        return Explanation(f"{format_kernel(kernel)}\nmemory: {peak_bytes(kernel, {})}\n")
+    if stage == "python":
+        return Explanation(executable.compiled((True,) * len(executable.program.inputs)).source)
+    raise ConfigurationError(f"there is no stage {stage!r} of a routine; the stages are ir, loops, python")
 
 
 def _module(entry: Entry, arrays: Sequence[np.ndarray] | None) -> CompiledKernel:

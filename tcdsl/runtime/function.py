@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pickle import PicklingError
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 from tcdsl.errors import ConfigurationError, DifferentiationError, DslSyntaxError
+from tcdsl.frontend.graphs import GraphTensor, calls_with_tensors
 from tcdsl.frontend.source import Source, check_decorators, read_source
 from tcdsl.ir.span import Span
 from tcdsl.runtime.arguments import Signature
@@ -118,6 +119,10 @@ class TensorFunction:
 
         if current_session() is not None:
             return self.inline(*arguments, **keywords)
+        if any(isinstance(argument, GraphTensor) for argument in arguments):
+            return calls_with_tensors().call_with_tensors(self, arguments, keywords)
+        if not arguments and keywords and self._is_configured_by(keywords):
+            return calls_with_tensors().configured(self, keywords)
         if out is None:
             return self.staging.run(self.signature, arguments, keywords)
         call = self.signature.call(arguments, keywords)
@@ -126,6 +131,11 @@ class TensorFunction:
         sizes = entry.executable.sizes(arrays)
         entry.executable.run(arrays, output_buffers(entry.executable.program, out, arrays, sizes), sizes)
         return out
+
+    def _is_configured_by(self, keywords: Mapping[str, Any]) -> bool:
+        # `mlp_layer(hid_dim=16)`: configuration alone makes a layer.
+        missing = self.signature.required_positional
+        return not self.in_place and missing > 0 and keywords.keys() <= self.signature.keyword_only
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._class = owner

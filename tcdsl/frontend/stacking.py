@@ -1,0 +1,38 @@
+"""Arrays side by side along a new axis, as one tensor of the program under construction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tcdsl.frontend.arithmetic import broadcast, element_of
+from tcdsl.frontend.row_alignment import axis_variable, common_rows
+from tcdsl.frontend.session import Session
+from tcdsl.frontend.symbols import PendingArray
+from tcdsl.frontend.values import Value, apply_primitive
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Expr, IndexValue, substitute
+from tcdsl.shapes.rows.ranks import RowRanks
+
+__all__ = ["stack"]
+
+
+def stack(session: Session, parts: Sequence[Any], row: str) -> PendingArray:
+    """``parts``, which broadcast to one shape, along a new axis in front of the axes of ``row``."""
+    aligned, ranks = common_rows(parts, [element_of(part, session) for part in parts])
+    values, common = broadcast(session, aligned)
+    before = {"batch": 0, "output": ranks.batch, "input": ranks.batch + ranks.output}[row]
+    # Axes count from the right: those in front of the new one move by one.
+    position = ranks.total - before
+    moved: dict[Expr, Expr] = {
+        IndexValue(axis_variable(k)): IndexValue(axis_variable(k + 1)) for k in range(position, ranks.total)
+    }
+    chosen = IndexValue(axis_variable(position))
+    cells = [value.with_expr(substitute(value.expr, moved)) for value in values]
+    stacked = cells[-1]
+    for k in range(len(cells) - 2, -1, -1):
+        here = Value(apply("eq", chosen, integer(k)), None, "bool")
+        stacked = apply_primitive("where", [here, cells[k], stacked], session.location())
+    extents = (*common[:before], integer(len(cells)), *common[before:])
+    counts = {name: ranks.of(name) + (name == row) for name in ("batch", "output", "input")}
+    return PendingArray(session.builder, stacked, extents, RowRanks(**counts))

@@ -1,0 +1,240 @@
+"""What operators and functions of the language do on tensors of graphs: they make new nodes.
+
+Every operation is staged later by the function that does the same for arrays in decorated functions, so that graphs and
+ops mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
+from tcdsl.frontend.algebra import WholeArrays
+from tcdsl.frontend.declared_parameters import InlineDeclaration, declared_parameter
+from tcdsl.frontend.einsum import record_einsum
+from tcdsl.frontend.graphs import GraphTensor
+from tcdsl.frontend.points import PointValue
+from tcdsl.frontend.recognition import recognize
+from tcdsl.frontend.stacking import stack
+from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
+from tcdsl.shapes.rows.inference import Origin, Shape, compose, einsum, pointwise, transpose
+from tcdsl.tensors.element_types import FloatingType
+from tcdsl.tensors.location import user_location
+from tcdsl.tensors.operations import Operation
+from tcdsl.tensors.tensor import Tensor, is_differentiable
+
+__all__ = ["GRAPH", "GraphAlgebra", "GraphOwner", "apply_operation", "as_operand"]
+
+_STAGED = WholeArrays()
+_NUMBERS = bool | int | float | np.generic
+_SYMBOLIC = SymbolicArray | SymbolicNumber | SymbolicSize
+
+
+def as_operand(value: Any) -> Any:
+    """``value`` as an argument of an operation: tensors and numbers as they are, arrays as leaves, strings declare."""
+    if isinstance(value, Tensor | _NUMBERS):
+        return value
+    if isinstance(value, str | InlineDeclaration):
+        return declared_parameter(value, user_location())
+    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+        from tcdsl.tensors.literals import tensor
+
+        return tensor(value)
+    raise Diagnostic(
+        DtypeError,
+        f"a {type(value).__name__} does not take part in tensor arithmetic",
+        user_location(),
+        hint="use tensors, arrays and numbers; tc.tensor([...]) makes a tensor of a list",
+    ).error()
+
+
+def _tensor_operand(value: Any) -> Tensor:
+    from tcdsl.tensors.literals import number
+
+    operand = as_operand(value)
+    return operand if isinstance(operand, Tensor) else number(operand)
+
+
+def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequence[str] = ()) -> Tensor:
+    """A new node: ``operation`` on ``arguments``, tensors and numbers. Raises where shapes contradict each other."""
+    operands = [argument for argument in arguments if isinstance(argument, Tensor)]
+    element_type: str | None = None
+    if operation.constrain is None:
+        from tcdsl.tensors.staging import shape_by_staging
+
+        rows, element_type = shape_by_staging(operation, arguments)
+    else:
+        origin = Origin(user_location(), operands=tuple(each.label for each in operands))
+        rows = operation.constrain([each.rows for each in operands], origin)
+    return Tensor(
+        labels or (operation.name,),
+        rows,
+        element_type,
+        operation,
+        arguments,
+        differentiable=is_differentiable(element_type, operands),
+        floating=FloatingType.meeting([each.floating for each in operands]),
+    )
+
+
+def _pointwise(shapes: Sequence[Shape], origin: Origin) -> Shape:
+    return pointwise(shapes, origin)
+
+
+def _composed(shapes: Sequence[Shape], origin: Origin) -> Shape:
+    return compose(shapes[0], shapes[1], origin)
+
+
+def _transposed(shapes: Sequence[Shape], origin: Origin) -> Shape:
+    return transpose(shapes[0], origin)
+
+
+class GraphAlgebra:
+    """Operators on tensors of graphs. A `tcdsl.frontend.operators.Algebra`."""
+
+    def combine(self, primitive: str, *operands: object) -> Any:
+        """A primitive, pointwise."""
+        if primitive in ("eq", "ne") and any(operand is None or isinstance(operand, tuple) for operand in operands):
+            return NotImplemented
+        recorded = _recorded_in_session(operands)
+        if recorded is not None or any(isinstance(operand, PointValue) for operand in operands):
+            return NotImplemented if recorded is None else recorded.combine(primitive, *operands)
+        arguments = [as_operand(operand) for operand in operands]
+        operation = Operation(primitive, lambda _, staged: _STAGED.combine(primitive, *staged), _pointwise)
+        return apply_operation(operation, arguments)
+
+    def matrix_product(self, left: object, right: object) -> Any:
+        """``left @ right``: composes if the left operand has input axes, or may have some; else NumPy's matmul."""
+        recorded = _recorded_in_session((left, right))
+        if recorded is not None:
+            return recorded.matrix_product(left, right)
+        arguments = [as_operand(left), as_operand(right)]
+        for argument in arguments:
+            if not isinstance(argument, Tensor):
+                raise _fault("`@` takes tensors, not numbers", "use `*` to scale by a number")
+        left_input = arguments[0].rows.input
+        composes = not left_input.closed or bool(left_input.axes)
+        constrain = _composed if composes else None
+        return apply_operation(Operation("@", lambda _, staged: _STAGED.matrix_product(*staged), constrain), arguments)
+
+    def view(self, array: Any, key: object) -> Any:
+        """``array[key]``: integers, slices, ``None``, ``...``, static indices, and integer tensors, which gather."""
+        entries = key if isinstance(key, tuple) else (key,)
+        indices = [as_operand(entry) for entry in entries if isinstance(entry, GraphTensor | np.ndarray)]
+
+        def staged(_: Any, given: Sequence[Any]) -> Any:
+            arrays = iter(given[1:])
+            made = tuple(next(arrays) if isinstance(entry, GraphTensor | np.ndarray) else entry for entry in entries)
+            return _STAGED.view(given[0], made)
+
+        return apply_operation(Operation("view", staged), [array, *indices], (*array.labels, "view"))
+
+    def transposed(self, array: Any) -> Any:
+        """``array.T``: input and output axes swapped."""
+        return apply_operation(
+            Operation("T", lambda _, staged: _STAGED.transposed(*staged), _transposed), [array], (*array.labels, "T")
+        )
+
+    def cast(self, operand: Any, dtype: str) -> Any:
+        """``float32(x)``."""
+        return apply_operation(
+            Operation(dtype, lambda _, staged: _STAGED.cast(staged[0], dtype), _pointwise), [as_operand(operand)]
+        )
+
+    def reduced(self, accumulate: str, array: Any, axis: Any, keepdims: bool) -> Any:
+        """``x.sum(axis=0)``: axes count in the order batch, output, input."""
+        operation = Operation(accumulate, lambda _, staged: _STAGED.reduced(accumulate, staged[0], axis, keepdims))
+        return apply_operation(operation, [array])
+
+    def stacked(self, parts: Sequence[Any], row: str) -> Any:
+        """The parts along a new axis that leads the axes of ``row``."""
+
+        def staged(session: Any, given: Sequence[Any]) -> Any:
+            return stack(session, given, row)
+
+        return apply_operation(Operation("stack", staged), list(parts))
+
+    def einsum(self, spec: str, operands: Sequence[Any], accumulate: str, primitive: str) -> Any:
+        """``einsum(spec, a, b)``."""
+        recorded = _recorded_in_session(operands)
+        if recorded is not None:
+            return recorded.einsum(spec, operands, accumulate, primitive)
+        arguments = [_tensor_operand(operand) for operand in operands]
+
+        def staged(_: Any, given: Sequence[Any]) -> Any:
+            return record_einsum(spec, tuple(given), accumulate, primitive)
+
+        named = {"@": _composed, "T": _transposed, ".": _pointwise}
+        constrain = named.get(spec, lambda shapes, origin: einsum(spec, shapes, origin))
+        return apply_operation(Operation(spec, staged, constrain), arguments, ("einsum",))
+
+    def ufunc(self, ufunc: Any, method: str, inputs: Sequence[object], keywords: Mapping[str, object]) -> Any:
+        """``np.exp(t)``."""
+        if ufunc is np.matmul and method == "__call__" and not keywords:
+            return self.matrix_product(*inputs)
+        primitive = recognize(ufunc)
+        if method != "__call__" or primitive is None or keywords:
+            raise _fault(
+                f"np.{ufunc.__name__} is not a primitive of tcdsl", "use the primitives of the language reference"
+            )
+        return self.combine(primitive, *inputs)
+
+    def function(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """``np.sum(t)`` and the like are computed from the values."""
+        given = [np.asarray(each) if isinstance(each, Tensor) else each for each in arguments]
+        return function(*given, **keywords)
+
+    def recorded(self, array: Any, label: str) -> Any:
+        """Nodes are what they are."""
+        return array
+
+    def truth(self, value: Any) -> bool:
+        """``bool(t)`` of a tensor of one cell."""
+        return bool(value.item())
+
+    def integer(self, value: Any) -> int:
+        """``int(t)`` of a tensor of one cell."""
+        return int(value.item())
+
+    def number(self, value: Any) -> float:
+        """``float(t)`` of a tensor of one cell."""
+        return float(value.item())
+
+    def length(self, value: Any) -> int:
+        """The first size."""
+        if not value.sizes:
+            raise TypeError("a tensor without axes has no length")
+        return int(value.sizes[0])
+
+    def array(self, value: Any) -> Any:
+        """The value."""
+        return np.asarray(value.value)
+
+    def iterate(self, value: Any) -> Iterator[Any]:
+        """Its parts along the first axis."""
+        return (self.view(value, k) for k in range(self.length(value)))
+
+
+class GraphOwner:
+    """The owner of all nodes, for `ArithmeticOperators`."""
+
+    algebra = GraphAlgebra()
+
+    def knows(self, name: str) -> bool:
+        """Nodes have no names in a program of their own."""
+        return False
+
+
+GRAPH = GraphOwner()
+
+
+def _recorded_in_session(operands: Sequence[object]) -> Any:
+    # Beside what a decorated function has staged, a tensor is part of that program.
+    return next((each.builder.algebra for each in operands if isinstance(each, _SYMBOLIC)), None)
+
+
+def _fault(fact: str, hint: str) -> TcdslError:
+    return Diagnostic(DslSyntaxError, fact, user_location(), hint=hint).error()

@@ -1,0 +1,175 @@
+"""Leaves of graphs: data, numbers and N-dimensional literals.
+
+::
+
+    tc.tensor(x, batch=1)                   # 100 | -> 2     an array whose first axis is the batch
+    tc.tensor([(1, 2, 3), (4, 5, 6)])       # 3 -> 2         lists are output axes, tuples input axes
+    tc.tensor(batch([[1, 2], [3, 4]]))      # 2 | -> 2       batch axes
+    tc.number(2.0, label="q")               # one output axis of size 1, with a label on the dimension
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DtypeError, ShapeError
+from tcdsl.ir.dtypes import DTYPES, is_floating
+from tcdsl.shapes.rows.inference import known
+from tcdsl.shapes.rows.inference import number as number_shape
+from tcdsl.tensors.initialization import Given
+from tcdsl.tensors.location import user_location
+from tcdsl.tensors.tensor import Tensor
+from tcdsl.tracebacks import user_facing
+
+__all__ = ["Batch", "batch", "literal_array", "number", "tensor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A level of a literal that is a batch axis: ``batch([[1, 2], [3, 4]])``, in the literal spelling ``[| |]``."""
+
+    parts: tuple[Any, ...]
+
+
+@user_facing
+def batch(parts: Any) -> Batch:
+    """Mark a level of a literal as a batch axis: ``tc.tensor(batch([[1, 2], [3, 4]]))`` has the shape ``2 | -> 2``."""
+    return Batch(tuple(parts))
+
+
+def _fault(kind: Any, fact: str, hint: str) -> Exception:
+    return Diagnostic(kind, fact, user_location(), hint=hint).error()
+
+
+def _level(value: Any) -> str | None:
+    if isinstance(value, Batch):
+        return "batch"
+    if isinstance(value, list):
+        return "output"
+    return "input" if isinstance(value, tuple) else None
+
+
+def _axes(value: Any) -> list[tuple[str, int]]:
+    """The rows and sizes of a literal's levels, from the outside in; they must be the same everywhere."""
+    row = _level(value)
+    if row is None:
+        return []
+    parts = value.parts if isinstance(value, Batch) else value
+    inner = [_axes(part) for part in parts]
+    if any(each != inner[0] for each in inner[1:]):
+        raise _fault(
+            ShapeError,
+            "the parts of a literal have different shapes",
+            "all parts of one level have the same lists, tuples and lengths",
+        )
+    return [(row, len(parts)), *(inner[0] if inner else [])]
+
+
+def _flat(value: Any) -> list[Any]:
+    if _level(value) is None:
+        return [value]
+    parts = value.parts if isinstance(value, Batch) else value
+    return [cell for part in parts for cell in _flat(part)]
+
+
+def literal_array(value: Any) -> tuple[np.ndarray, tuple[int, int, int]]:
+    """The cells of a literal in the order of storage, and how many batch, output and input axes it has."""
+    axes = _axes(value)
+    order = {"batch": 0, "output": 1, "input": 2}
+    cells = _flat(value)
+    array = np.array(cells).reshape([size for _, size in axes])
+    if array.dtype.kind not in "bifu":
+        raise _fault(
+            DtypeError, "a literal holds something that is no number", "write numbers, or tensors of one shape"
+        )
+    stored = sorted(range(len(axes)), key=lambda k: order[axes[k][0]])
+    counts = [sum(row == name for row, _ in axes) for name in ("batch", "output", "input")]
+    return np.ascontiguousarray(array.transpose(stored)), (counts[0], counts[1], counts[2])
+
+
+def _holds_tensors(value: Any) -> bool:
+    return any(isinstance(cell, Tensor) for cell in _flat(value))
+
+
+@user_facing
+def tensor(
+    value: Any,
+    *,
+    batch: int = 0,
+    input: int = 0,  # the row's name
+    label: str = "",
+    dtype: Any = None,
+    grad: bool = False,
+) -> Tensor:
+    """A leaf that holds data: ``x = tc.tensor(array, batch=1)``.
+
+    ``batch`` says how many leading axes are batch axes and ``input`` how many trailing ones are input axes. In nested
+    literals lists are output axes, tuples input axes and `batch` marks batch axes; tensors among the leaves are
+    stacked. The data is copied. ``grad`` makes it differentiable. Raises `ShapeError` for more axes than there are.
+    """
+    if isinstance(value, Tensor):
+        return value
+    if _level(value) is not None:
+        if _holds_tensors(value):
+            return _stacked(value)
+        array, ranks = literal_array(value)
+        if batch or input:
+            if ranks[0] or ranks[2]:
+                raise _fault(ShapeError, "the literal says itself which axes are which", "leave out batch and input")
+            ranks = (batch, array.ndim - batch - input, input)
+    else:
+        array = np.array(value, order="C")
+        ranks = (batch, array.ndim - batch - input, input)
+    if min(ranks) < 0:
+        raise _fault(
+            ShapeError,
+            f"{batch} batch and {input} input axes of an array of rank {array.ndim}",
+            "batch axes lead, input axes trail, and what is between are output axes",
+        )
+    if dtype is not None:
+        array = array.astype(str(np.dtype(getattr(dtype, "__tcdsl_name__", dtype))))
+    if str(array.dtype) not in DTYPES:
+        raise _fault(DtypeError, f"the element type {array.dtype}", f"convert to one of {', '.join(DTYPES)}")
+    if grad and not is_floating(str(array.dtype)):
+        raise _fault(DtypeError, f"a gradient of {array.dtype} data", "convert it: dtype='float64'")
+    sizes = array.shape
+    output, inputs = ranks[0], ranks[0] + ranks[1]
+    rows = known(sizes[output:inputs], sizes[inputs:], sizes[:output])
+    return Tensor((label or "tensor",), rows, str(array.dtype), initial=Given(array), differentiable=grad)
+
+
+def _stacked(value: Any) -> Tensor:
+    # From the inside out: each level is a new axis in front of those of its row.
+    row = _level(value)
+    if row is None:
+        if isinstance(value, Tensor):
+            return value
+        return tensor(np.asarray(value, float if isinstance(value, float) else None))
+    parts = [_stacked(part) for part in (value.parts if isinstance(value, Batch) else value)]
+    made: Tensor = parts[0].builder.algebra.stacked(parts, row)
+    return made
+
+
+@user_facing
+def number(value: float, *, label: str = "") -> Tensor:
+    """A number as a tensor with one output axis of size 1; ``label`` names the dimension, and propagates.
+
+    It takes the floating type of what it meets.
+    """
+    rows = known(((label, 1),)) if label else number_shape()
+    return Tensor((f"{value:g}",), rows, None, initial=Given(np.array([value])))
+
+
+def sizes_of(given: Any) -> tuple[int, ...]:
+    """``o=3`` and ``o=(3, 4)`` alike as sizes. `ShapeError` for what is no size."""
+    values: Sequence[Any] = given if isinstance(given, tuple | list) else (given,)
+    sizes = []
+    for value in values:
+        if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 0:
+            raise _fault(ShapeError, f"{value!r} as the size of an axis", "sizes are integers, 0 or more")
+        sizes.append(int(value.__index__()))
+    return tuple(sizes)

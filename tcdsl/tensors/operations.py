@@ -1,0 +1,25 @@
+"""What computes a node of a graph: how it is staged, and what it says about shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tcdsl.frontend.session import Session
+from tcdsl.shapes.rows.inference import Origin, Shape
+
+__all__ = ["Operation"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operation:
+    """``stage`` records the operation in a session, on staged operands and numbers, and gives the staged result.
+
+    ``constrain`` relates the shapes of the operands to that of the result, which it returns. An operation without it
+    needs operands of known shape; its result's shape is found by staging it.
+    """
+
+    name: str
+    stage: Callable[[Session, Sequence[Any]], Any]
+    constrain: Callable[[Sequence[Shape], Origin], Shape] | None = None

@@ -1,0 +1,160 @@
+"""Routines: code linked into one compiled function.
+
+::
+
+    step = tc.compile(tc.train.grad_update(loss), tc.train.sgd_update(loss, learning_rate=0.1))
+    for epoch in range(100):
+        step.run(learning_rate=0.1 * (1 - epoch / 100))
+    print(loss.value)
+
+A run does forward pass, backward pass and update without Python in between, and allocates nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import ConfigurationError, Diagnostic
+from tcdsl.ir.program import Program
+from tcdsl.runtime.bound import Bound
+from tcdsl.runtime.explanation import Explanation
+from tcdsl.tensors.buffers import Buffer, tick
+from tcdsl.tensors.code import Code, sequence
+from tcdsl.tensors.evaluation import executable, read_memory
+from tcdsl.tensors.indices import StaticIndex
+from tcdsl.tensors.linking import LinkedProgram, linking
+from tcdsl.tensors.location import user_location
+from tcdsl.tensors.settings import Setting
+from tcdsl.tensors.tensor import Tensor
+from tcdsl.tracebacks import user_facing
+
+__all__ = ["Routine", "compile_code"]
+
+
+class Routine:
+    """One compiled function for a whole step. ``run()`` runs it on the memory of its tensors.
+
+    ``run(learning_rate=0.05, batch_n=3)`` sets numbers and static indices by name; they stay set. ``program`` is the
+    program, and ``explain`` shows the stages of its compilation.
+    """
+
+    def __init__(self, code: Code, wanted: tuple[Tensor, ...] = ()) -> None:
+        self.code = code
+        self._wanted = wanted
+        self._linked: LinkedProgram | None = None
+        self._bound: Bound | None = None
+        self._numbers: dict[str, np.ndarray] = {}
+        self._indices: dict[str, StaticIndex] = {}
+        self._link()
+
+    def _link(self) -> None:
+        with linking(self.code.name) as linker:
+            self.code.link(linker)
+            self._linked = linker.finished([tensor.buffer("value") for tensor in self._wanted])
+        self._given: tuple[Buffer, ...] = tuple(each for each in self._linked.inputs if isinstance(each, Buffer))
+        for each in self._linked.inputs:
+            if isinstance(each, Setting):
+                self._numbers[each.name] = each.array()
+            elif isinstance(each.owner, StaticIndex):
+                self._indices[each.owner.label] = each.owner
+
+    @property
+    def linked(self) -> LinkedProgram:
+        """The program with the memory behind it."""
+        assert self._linked is not None
+        return self._linked
+
+    @property
+    def program(self) -> Program:
+        """The `tcdsl.ir.program.Program` of the whole step."""
+        return self.linked.program
+
+    def _arrays(self) -> list[np.ndarray]:
+        # All memory is there before anything runs, so that an error leaves everything as it was.
+        return [
+            self._numbers[each.name] if isinstance(each, Setting) else read_memory(each) for each in self.linked.inputs
+        ]
+
+    def _bind(self) -> Bound:
+        outputs = [buffer.allocated() for buffer in self.linked.outputs]
+        return executable(self.program).bind(self._arrays(), outputs)
+
+    @user_facing
+    def compile(self) -> Routine:
+        """Compile now rather than at the first run; returns the routine itself."""
+        if self._bound is None:
+            self._bound = self._bind()
+        return self
+
+    @user_facing
+    def run(self, **numbers: Any) -> None:
+        """Run once. Keywords set the numbers and static indices of that name before, from here on.
+
+        Raises `ConfigurationError` for an unknown name or a tensor that has no value yet, `DataIndexError` for an index
+        out of range; memory is then as it was.
+        """
+        if numbers:
+            self._set(numbers)
+        bound = self._bound
+        if bound is None:
+            bound = self._bound = self._bind()
+        bound()
+        now = tick()
+        for buffer in self.linked.written:
+            buffer.clock = now
+
+    __call__ = run
+
+    def _set(self, numbers: Mapping[str, Any]) -> None:
+        for name, value in numbers.items():
+            if name in self._indices:
+                continue
+            if name not in self._numbers:
+                known = ", ".join((*self._numbers, *self._indices)) or "none"
+                raise Diagnostic(
+                    ConfigurationError,
+                    f"this routine has no number `{name}`",
+                    user_location(),
+                    (f"numbers that a run sets: {known}",),
+                    "they are the keyword arguments of @cd functions that are floats, and static indices",
+                ).error()
+            if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+                raise Diagnostic(
+                    ConfigurationError, f"`{name}` is a number, not a {type(value).__name__}", user_location()
+                ).error()
+        for name, value in numbers.items():
+            if name in self._indices:
+                self._indices[name].set(value)
+        for name, value in numbers.items():
+            if name in self._numbers:
+                self._numbers[name][()] = value
+
+    @user_facing
+    def explain(self, stage: str = "ir") -> Explanation:
+        """One stage of the compilation as text: ``ir``, ``loops`` or ``python``."""
+        from tcdsl.runtime.explanation import explain_program
+
+        return explain_program(executable(self.program), stage)
+
+    def __str__(self) -> str:
+        from tcdsl.ir.printer import format_program
+
+        return format_program(self.program)
+
+    def __repr__(self) -> str:
+        changed = ", ".join(buffer.label for buffer in self.linked.written)
+        return f"<routine {self.code.name}: writes {changed}>"
+
+
+@user_facing
+def compile_code(*parts: Any) -> Routine:
+    """``step = tc.compile(grad_update(loss), sgd(p, learning_rate=0.1))``: one compiled function for all of it.
+
+    Parts are code (or lists of code), linked in this order, and tensors, whose values each run leaves as well.
+    `ConfigurationError` for anything else.
+    """
+    code = sequence([part for part in parts if not isinstance(part, Tensor)])
+    return Routine(code, tuple(part for part in parts if isinstance(part, Tensor)))

@@ -1,0 +1,173 @@
+"""Graphs in programs: what a session records when tensors take part in it.
+
+`InputRecording` makes an input of the program of every piece of memory that is touched; `tcdsl.tensors.linking` records
+what computes it instead. Inputs have constant extents: a graph's tensors keep their sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tcdsl.frontend.algebra import WholeArrays
+from tcdsl.frontend.graphs import GraphTensor
+from tcdsl.frontend.session import Session
+from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
+from tcdsl.ir.expressions import Constant
+from tcdsl.shapes.rows.inference import Origin, Shape, close, known
+from tcdsl.tensors.buffers import Buffer
+from tcdsl.tensors.element_types import FloatingType
+from tcdsl.tensors.location import user_location
+from tcdsl.tensors.operations import Operation
+from tcdsl.tensors.staged_tensor import StagedTensor
+from tcdsl.tensors.tensor import Tensor
+
+__all__ = [
+    "InputRecording",
+    "ancestors",
+    "known_shape",
+    "shape_by_staging",
+    "staged_result",
+    "tensors_session",
+]
+
+
+def ancestors(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """``tensors`` and all that they are computed from, operands first."""
+    done: dict[int, Tensor] = {}
+    pending: list[tuple[Tensor, bool]] = [(each, False) for each in reversed(tensors)]
+    while pending:
+        tensor, expanded = pending.pop()
+        if id(tensor) in done:
+            continue
+        if expanded:
+            done[id(tensor)] = tensor
+        else:
+            pending.append((tensor, True))
+            pending.extend((each, False) for each in reversed(tensor.operands))
+    return list(done.values())
+
+
+class InputRecording:
+    """Every piece of memory that the session touches is an input of its program.
+
+    ``memory`` says that statements may store into it, as in `@cd`.
+    """
+
+    def __init__(self, session: Session, memory: bool = False) -> None:
+        self.session = session
+        self.memory = memory
+        self.buffers: dict[Buffer, StagedTensor] = {}
+        #: The names of their inputs.
+        self.names: dict[Buffer, str] = {}
+        #: The floating type of the tensors that take part, which those without a type take.
+        self.floating: FloatingType | None = None
+
+    def lift(self, tensor: GraphTensor, label: str) -> StagedTensor:
+        """The input for the value of ``tensor``."""
+        assert isinstance(tensor, Tensor)
+        self.meet([tensor])
+        return self.lift_buffer(tensor.buffer("value"))
+
+    def meet(self, tensors: Sequence[Tensor]) -> None:
+        """These tensors take part."""
+        self.floating = FloatingType.meeting([self.floating, *(each.floating for each in tensors)])
+
+    def lift_buffer(self, buffer: Buffer) -> StagedTensor:
+        """The input for a piece of memory."""
+        found = self.buffers.get(buffer)
+        # What was recorded in a function that is being differentiated may have been taken out with it.
+        if found is None:
+            found = self.buffers[buffer] = self._made(buffer)
+        return found
+
+    def _made(self, buffer: Buffer) -> StagedTensor:
+        owner = buffer.owner
+        sizes = owner.sizes
+        made = self.session.builder.fixed_input(buffer.label, owner.element_type, sizes)
+        self.names[buffer] = made.name
+        return StagedTensor(self, buffer, made.name, self.memory and not buffer.kind.endswith(".merge"))
+
+
+class _Tensors(WholeArrays):
+    # In a session that tensors of graphs take part in, one of unknown shape keeps the operation in the graph.
+
+    def __init__(self, recording: list[InputRecording]) -> None:
+        self._recording = recording
+
+    def _in_graph(self, operands: Sequence[object]) -> list[object] | None:
+        from tcdsl.frontend.declared_parameters import InlineDeclaration
+        from tcdsl.tensors.algebra import as_operand
+        from tcdsl.tensors.fragments import exported
+
+        given = [as_operand(each) if isinstance(each, str | InlineDeclaration) else each for each in operands]
+        if not any(isinstance(each, Tensor) and not each.rows.is_known for each in given):
+            return None
+        recording = self._recording[0]
+        return [exported(recording, [each])[0] if isinstance(each, SymbolicArray) else each for each in given]
+
+    def combine(self, primitive: str, *operands: object) -> Any:
+        """A primitive on operands, some of them symbolic."""
+        from tcdsl.tensors.algebra import GRAPH
+
+        given = self._in_graph(operands)
+        if given is not None:
+            return GRAPH.algebra.combine(primitive, *given)
+        return super().combine(primitive, *map(_declared, operands))
+
+    def matrix_product(self, left: object, right: object) -> Any:
+        """``left @ right``."""
+        from tcdsl.tensors.algebra import GRAPH
+
+        given = self._in_graph((left, right))
+        if given is not None:
+            return GRAPH.algebra.matrix_product(*given)
+        return super().matrix_product(*map(_declared, (left, right)))
+
+
+def _declared(operand: object) -> object:
+    from tcdsl.frontend.declared_parameters import InlineDeclaration
+    from tcdsl.tensors.algebra import as_operand
+
+    return as_operand(operand) if isinstance(operand, str | InlineDeclaration) else operand
+
+
+@contextmanager
+def tensors_session(name: str, memory: bool = False) -> Iterator[tuple[Session, InputRecording]]:
+    """A staging run in which tensors of graphs become inputs."""
+    holder: list[InputRecording] = []
+    session = Session(name, _Tensors(holder))
+    recording = InputRecording(session, memory)
+    holder.append(recording)
+    session.graph = recording
+    with session.active():
+        yield session, recording
+
+
+def known_shape(array: SymbolicArray, session: Session) -> Shape:
+    """The shape of a staged array, whose extents are numbers for this call."""
+    sizes = [
+        int(extent.value) if isinstance(extent, Constant) else session.evaluate(extent) for extent in array.extents
+    ]
+    ranks = array.rows
+    output, inputs = ranks.batch, ranks.batch + ranks.output
+    return known(sizes[output:inputs], sizes[inputs:], sizes[:output])
+
+
+def staged_result(session: Session, operation: Operation, arguments: Sequence[Any]) -> SymbolicTensor:
+    """The result of ``operation`` on staged operands and numbers, as a tensor of the program."""
+    made = operation.stage(session, arguments)
+    return made.materialize(operation.name) if isinstance(made, PendingArray) else made
+
+
+def shape_by_staging(operation: Operation, arguments: Sequence[Any]) -> tuple[Shape, str]:
+    """The shape and type of an operation's result, found by staging it once on operands of known shape."""
+    operands = [argument for argument in arguments if isinstance(argument, Tensor)]
+    unknown = [each.rows for each in operands if not each.rows.is_known]
+    if unknown:
+        close(unknown, Origin(user_location(), operands=tuple(each.label for each in operands)))
+    with tensors_session("shape") as (session, recording):
+        staged = [recording.lift(each, each.name) if isinstance(each, Tensor) else each for each in arguments]
+        made = operation.stage(session, staged)
+        return known_shape(made, session), str(made.dtype)

@@ -1,0 +1,91 @@
+"""State of code: what a `@cd` function reads before it writes it, such as a momentum.
+
+::
+
+    @cd
+    def momentum(p, *, learning_rate, beta):
+        velocity = beta * velocity + p.grad          # starts at zero, and keeps its value from run to run
+        p -= learning_rate * velocity
+
+State belongs to the function, its configuration and the tensors that it is called with. Its shape is that of what is
+first stored into it. So the function is staged as often as it takes to know all of them: reading state of unknown shape
+gives zero, and the first store tells the shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tcdsl.frontend.graphs import PendingState
+from tcdsl.frontend.symbols import SymbolicArray
+from tcdsl.shapes.rows.inference import Shape
+from tcdsl.tensors.initialization import Filled
+from tcdsl.tensors.staging import InputRecording, known_shape
+from tcdsl.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tcdsl.runtime.function import TensorFunction
+
+__all__ = ["StateShape", "States"]
+
+
+class StateShape(BaseException):
+    """The shape of state has become known: stage again.
+
+    Not an `Exception`, so that no ``except`` in user code catches it.
+    """
+
+    def __init__(self, name: str, shape: Shape, element_type: str) -> None:
+        super().__init__(name)
+        self.name = name
+        self.shape = shape
+        self.element_type = element_type
+
+
+class States:
+    """The state of one call of a `@cd` function. A `tcdsl.frontend.graphs.States`."""
+
+    def __init__(
+        self,
+        function: TensorFunction,
+        positional: Sequence[tuple[str, Any]],
+        configuration: Mapping[str, Any],
+    ) -> None:
+        tensors = [value for _, value in positional if isinstance(value, Tensor)]
+        self._labels = tensors[0].labels if tensors else ()
+        # Numbers of the run, such as a learning rate, may change without a new start.
+        kept = tuple((name, value) for name, value in sorted(configuration.items()) if not isinstance(value, float))
+        key = (function.function, kept, tuple(id(each) for each in tensors[1:]))
+        # Kept by the tensor that they are for, and no longer than that.
+        self._made: dict[str, Tensor] = tensors[0].states.setdefault(key, {}) if tensors else {}
+        self._pending: set[str] = set()
+        self._recording: InputRecording | None = None
+
+    def begin(self, recording: InputRecording) -> States:
+        """A staging run starts."""
+        self._recording = recording
+        self._pending = set()
+        return self
+
+    def known(self, name: str) -> Any:
+        """The memory of ``name``, if it is known to be state."""
+        if name not in self._made or self._recording is None:
+            return None
+        return self._recording.lift(self._made[name], name)
+
+    def read(self, name: str) -> PendingState:
+        """``name`` is state whose shape is not known yet."""
+        self._pending.add(name)
+        return PendingState(0)
+
+    def created(self, name: str, array: SymbolicArray) -> None:
+        """The first store into ``name``. Raises `StateShape` if it was read before."""
+        if name in self._pending and self._recording is not None:
+            raise StateShape(name, known_shape(array, self._recording.session), str(array.dtype))
+
+    def make(self, found: StateShape) -> None:
+        """Make the tensor; it starts at zero."""
+        self._made[found.name] = Tensor(
+            (found.name, *self._labels), found.shape, found.element_type, initial=Filled(0.0)
+        )

@@ -67,9 +67,10 @@ class _Closing:
                 return
             if not any(step(scope) for step in steps):
                 break
-        if self._refuted is not None:
+        undetermined = list(self._undetermined(scope))
+        if self._refuted is not None and not undetermined:
             raise self._refuted
-        raise_diagnostics(list(self._undetermined(scope)))
+        raise_diagnostics(undetermined or [self._open_sizes(scope)])
 
     def _try(self, change: Callable[[], None]) -> bool:
         """Take a default, unless it is contradictory: then what it decides is left to others."""
@@ -181,22 +182,28 @@ class _Closing:
     def _undetermined(self, scope: Scope) -> Iterator[Diagnostic]:
         span = self._transaction.origin.span
         told: set[Owner] = set()
-        for variable in (*scope.rows, *scope.axes):
+        variables: list[Variable] = [*scope.rows, *scope.axes]
+        for variable in variables:
             new = [owner for owner in variable.owners if owner not in told] if variable in scope.needed else []
             if new:
                 told.update(new)
                 first = next((owner for owner in new if not owner.optional), new[0])
                 others = [owner for owner in variable.owners if owner != first]
                 yield Diagnostic(ShapeError, _fact(first, others, variable), span, self._notes(), _hint(first))
-        if not told:
-            fact = "nothing determines the shape"
-            affine = next((c for c in scope.constraints if isinstance(c, AffineAxis) and not c.done), None)
-            if affine is not None:
-                fact = f"nothing determines the sizes of the indices of `{affine.text}` in `{affine.place.text}`"
-            yield Diagnostic(ShapeError, fact, span, self._notes(), "use the name in another operand, or give its size")
+
+    def _open_sizes(self, scope: Scope) -> Diagnostic:
+        fact = "nothing determines the shape"
+        affine = next((c for c in scope.constraints if isinstance(c, AffineAxis)), None)
+        if affine is not None:
+            fact = f"nothing determines the sizes of the indices of `{affine.text}` in `{affine.place.text}`"
+        span = self._transaction.origin.span
+        return Diagnostic(ShapeError, fact, span, self._notes(), "use the name in another operand, or give its size")
 
     def _notes(self) -> tuple[str, ...]:
-        return tuple(f"{shape.name}: {shape}" for shape in self._shapes if shape.name and not shape.is_known)
+        lines = [f"{shape.name}: {shape}" for shape in self._shapes if shape.name and not shape.is_known]
+        if self._refuted is not None:
+            lines.append(f"the least sizes do not fit: {self._refuted.fact}")
+        return tuple(lines)
 
 
 _LEAST = Reason(text="an axis that nothing else determines")

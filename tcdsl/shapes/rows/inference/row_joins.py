@@ -103,10 +103,11 @@ class RowJoin(Constraint):
             equate_rows(transaction, result, operands[0], meeting, self.origin)
             return
         result = self._lengthen(transaction, result, operands)
+        if result.variable is not None and exact and all(row.variable is None for row in operands):
+            bind(transaction, result.variable, EMPTY)
+            result = self.result.resolved
         if result.variable is None:
             self._shorten(transaction, result, operands, exact)
-        elif exact and all(row.variable is None for row in operands):
-            bind(transaction, result.variable, EMPTY)
         self._align(transaction, self.result.resolved, [row.resolved for row in operands], exact)
 
     def _without_numbers(self, transaction: Transaction, result: Row, operands: list[Row]) -> list[Row]:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from types import CellType, FunctionType
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.ir.span import Span
 
-__all__ = ["Source", "check_decorators", "read_source", "span_of"]
+__all__ = ["Source", "check_decorators", "read_source", "register_parser", "span_of"]
+
+# Files that are not plain Python, by name, with what parses their text: the literal spelling's files are entered here
+# when they are compiled.
+_PARSERS: dict[str, Callable[[str], ast.Module]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ def read_source(function: FunctionType) -> Source:
     # An indented definition is parsed inside a block of its own, so that columns, and strings over several lines, stay.
     indented = text[:1].isspace()
     try:
-        module = ast.parse("if True:\n" + text if indented else text)
+        module = _parser(function)("if True:\n" + text if indented else text)
     except SyntaxError:
         raise _fault(
             function, f"the source of `{name}` cannot be parsed on its own", "put the `def` on lines of its own"
@@ -69,6 +74,23 @@ def read_source(function: FunctionType) -> Source:
         )
     _place(definition, first - 1 - indented, lines, indented)
     return Source(function.__code__.co_filename, definition, text)
+
+
+def register_parser(filename: str, parser: Callable[[str], ast.Module]) -> None:
+    """Say how the text of ``filename`` is parsed, of which a module or notebook cell has been compiled.
+
+    ``parser`` returns a tree with positions in that text, as `ast.parse` does.
+    """
+    _PARSERS[filename] = parser
+
+
+def _parser(function: FunctionType) -> Callable[[str], ast.Module]:
+    # A module that Python's own loader has loaded is plain Python, whatever it was before it was reloaded.
+    spec = function.__globals__.get("__spec__")
+    filename = function.__code__.co_filename
+    if type(getattr(spec, "loader", None)) is SourceFileLoader and getattr(spec, "origin", None) == filename:
+        return ast.parse
+    return _PARSERS.get(filename, ast.parse)
 
 
 def _place(tree: ast.AST, shift: int, rows: list[str], indented: bool) -> None:

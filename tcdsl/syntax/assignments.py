@@ -1,0 +1,190 @@
+"""Literal assignments as plain ones: ``c =:+ a * b ~logic:"@"`` is ``c["@"] = sum(a * b)``."""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import pairwise
+
+from tcdsl.syntax.edits import Piece, Range, added
+from tcdsl.syntax.marks import AssignmentMark, Label
+from tcdsl.syntax.operands import Operands
+
+__all__ = ["assigned", "constrained"]
+
+Parts = tuple[Piece | Range, ...]
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
+_REDUCTIONS = frozenset(("sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin"))
+
+
+def constrained(node: ast.Assign, operands: Operands) -> Parts:
+    """``_ = e`` is ``with constraints_only(): e``."""
+    begin, end = operands.begin(node), operands.end(node)
+    name = node.targets[0]
+    text = operands.lines.text
+    value = text.index("=", operands.end(name), end) + 1
+    value += text[value:].startswith(":")
+    value += len(text[value:end]) - len(text[value:end].lstrip(" \t"))
+    opening = (added("with ", begin, operands.end(name)), added("constraints_only(): ", begin, operands.end(name)))
+    return (*opening, Range(value, end))
+
+
+def assigned(node: ast.Assign, mark: AssignmentMark, definition: Definition | None, operands: Operands) -> Parts | None:
+    """The plain statement for a literal assignment."""
+    return _Assignment(node, mark, definition, operands).parts()
+
+
+class _Assignment:
+    def __init__(
+        self, node: ast.Assign, mark: AssignmentMark, definition: Definition | None, operands: Operands
+    ) -> None:
+        self.node = node
+        self.mark = mark
+        self.definition = definition
+        self.operands = operands
+        self.target = node.targets[0]
+        self.logic: Label | None = None
+        self.projections: Label | None = None
+        for label in mark.labels:
+            setattr(self, label.name, label)
+        self.value_end = mark.labels[0].before if mark.labels else mark.statement_end
+
+    def parts(self) -> Parts | None:
+        if not self._is_sound():
+            return None
+        row = self.mark.row
+        indexed = isinstance(self.target, ast.Subscript)
+        if self.projections is not None or row.form == "assign":
+            return self._call()
+        if row.form != "reduction":
+            return self._plain(row.plain, Range(self.mark.end, self.value_end))
+        return self._call() if indexed and not self._reduces_for_certain() else self._reduction(row.plain, indexed)
+
+    def _is_sound(self) -> bool:
+        marks, mark = self.operands.marks, self.mark
+        target = self.operands.begin(self.target), self.operands.end(self.target)
+        if len(self.node.targets) > 1:
+            fact = f"`{mark.row.literal}` has one target"
+            marks.fault(mark.begin, mark.end, fact, "write one statement for each target")
+            return False
+        if not isinstance(self.target, ast.Name | ast.Subscript | ast.Attribute):
+            hint = f"write `c {mark.row.literal} ...`, `C[i, j] {mark.row.literal} ...` or a name in quotes"
+            marks.fault(*target, f"this is no target of `{mark.row.literal}`", hint)
+            return False
+        if self.logic is not None and isinstance(self.target, ast.Subscript):
+            fact = "a target with an index list takes no `~logic:`"
+            marks.fault(self.logic.begin, self.logic.end, fact, "the index list says which cells meet; leave one out")
+            return False
+        for first, second in pairwise(mark.labels):
+            if first.name == second.name:
+                marks.fault(second.begin, second.end, f"`~{first.name}` twice", "leave one out")
+                return False
+        return True
+
+    # -- parts
+
+    def _target(self) -> Parts:
+        declared = self.mark.declared
+        if declared is not None:
+            return (Piece(declared.text, declared.begin, declared.end),)
+        text = self.operands.lines.text[self.mark.statement : self.mark.begin]
+        return (Range(self.mark.statement, self.mark.statement + len(text.rstrip(" \t"))),)
+
+    def _subscript(self, default: str) -> Parts:
+        # The logic string as the target's subscript.
+        place = self.operands.end(self.target)
+        if self.logic is not None:
+            text: Piece = self.operands.copied(self.logic.value, self.logic.end)
+        elif default:
+            text = added(default, self.mark.begin, self.mark.end)
+        else:
+            return ()
+        return (added("[", place), text, added("]", place))
+
+    def _plain(self, operator: str, value: Range, default: str = "") -> Parts:
+        mark = self.mark
+        between = self.operands.layout(self.operands.end(self.target), mark.begin) or (added(" ", mark.begin),)
+        subscript = self._subscript(default)
+        return (*self._target(), *subscript, *between, Piece(operator, mark.begin, mark.end), *self._spaced(value))
+
+    def _spaced(self, value: Range) -> Parts:
+        # A space behind the operator, as in front of it.
+        if self.operands.lines.text[value.begin : value.begin + 1].isspace():
+            return (value,)
+        return (added(" ", value.begin), value)
+
+    def _values(self) -> list[ast.expr]:
+        # The value, and the conditions after it.
+        value = self.node.value
+        elements: list[ast.expr] = [value]
+        if isinstance(value, ast.Tuple) and (self.mark.labels or not self._is_enclosed(value)):
+            elements = value.elts[: len(value.elts) - len(self.mark.labels)]
+        return elements
+
+    def _is_enclosed(self, value: ast.Tuple) -> bool:
+        # Whether the tuple has parentheses of its own.
+        begin, end = self.operands.begin(value), self.operands.end(value)
+        return self.operands.marks.closing.get(begin) == end
+
+    def _reduction(self, function: str, indexed: bool) -> Parts:
+        # `C[i, j] = sum(A[i, k] * B[k, j]), i < m`
+        mark, operands = self.mark, self.operands
+        values = self._values()
+        end = self.value_end if len(values) == 1 else self._comma(values[0])
+        value = operands.argument(values[0], mark.end, end)
+        name = Piece(function, mark.begin, mark.end)
+        default = "" if indexed else '"."'
+        between = operands.layout(operands.end(self.target), mark.begin) or (added(" ", mark.begin),)
+        opening: Parts = (*between, added("= ", mark.begin, mark.end), name, added("(", mark.begin))
+        rest = Range(end, self.value_end)
+        return (*self._target(), *self._subscript(default), *opening, *value, added(")", end), rest)
+
+    def _comma(self, value: ast.expr) -> int:
+        # Where the comma after the value is: behind its parentheses.
+        commas = self.operands.marks.commas
+        return commas[bisect_left(commas, self.operands.end(value))]
+
+    def _call(self) -> Parts:
+        # `assign(c, "=:-", e, logic="@")`
+        mark, operands = self.mark, self.operands
+        literal = added(f'"{mark.row.literal}"', mark.begin, mark.end)
+        between = operands.layout(operands.end(self.target), mark.begin)
+        parts: Parts = (Piece("assign", mark.begin, mark.end), added("(", mark.statement), *self._target(), *between)
+        text = operands.lines.text[mark.end : self.value_end]
+        value = Range(mark.end + len(text) - len(text.lstrip(" \t")), self.value_end)
+        parts = (*parts, added(", ", mark.begin), literal, added(", ", mark.end), value)
+        for label in mark.labels:
+            parts = (*parts, added(f", {label.name}=", label.begin), Range(label.value, label.end))
+        return (*parts, added(")", mark.statement_end))
+
+    # -- which form
+
+    def _reduces_for_certain(self) -> bool:
+        # `sum(A[i, k])` must reduce over something; `A[i]` alone, onto C[i], does not. Where the text does not show an
+        # index variable that the target lacks, `assign` says the same.
+        value = self._values()[0]
+        for part in ast.walk(value):
+            if isinstance(part, ast.GeneratorExp | ast.Lambda):
+                return False
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id in _REDUCTIONS:
+                return False
+        own = set(_bound(self.definition)) if self.definition is not None else set()
+        named = {part.id for part in ast.walk(self.target) if isinstance(part, ast.Name)}
+        indices = {
+            name.id
+            for part in ast.walk(value)
+            if isinstance(part, ast.Subscript)
+            for name in ast.walk(part.slice)
+            if isinstance(name, ast.Name)
+        }
+        return any(len(name) == 1 and name.islower() for name in indices - own - named)
+
+
+def _bound(definition: Definition) -> Iterator[str]:
+    for part in ast.walk(definition):
+        if isinstance(part, ast.arg):
+            yield part.arg
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            yield part.id

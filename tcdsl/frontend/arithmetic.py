@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DtypeError, ShapeError
+from tcdsl.frontend.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.environment import Existing
 from tcdsl.frontend.faults import valued
 from tcdsl.frontend.graphs import GraphTensor
+from tcdsl.frontend.row_alignment import axis_variable, common_rows, rows_of
 from tcdsl.frontend.session import Poison, Session, StagingStopped, session_of
 from tcdsl.frontend.stores import Store, store
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
@@ -30,7 +32,6 @@ from tcdsl.shapes.affine import NotAffine, condition_set, universe
 
 __all__ = [
     "axes",
-    "axis_variable",
     "box",
     "broadcast",
     "cast_any",
@@ -41,11 +42,6 @@ __all__ = [
     "record_elementwise",
     "store_elementwise",
 ]
-
-
-def axis_variable(k: int) -> str:
-    """The index variable of the axis that is k-th from the right in whole-array arithmetic."""
-    return f"axis_{k}"
 
 
 def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ...]]:
@@ -68,6 +64,8 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             return Value.of(operand), ()
         case np.ndarray() | GraphTensor():
             return element_of(session.capture(operand), session)
+        case str() | InlineDeclaration():
+            return element_of(declared_parameter(operand, session.location()), session)
         case Unwritten() if session.states is not None:
             return Value.of(session.states.read(operand.name)), ()
         case Unwritten() | DeclaredTarget():
@@ -150,8 +148,9 @@ def combine(primitive: str, *operands: object) -> Any:
     parts = [element_of(operand, session) for operand in operands]
     if not any(isinstance(operand, SymbolicArray | GraphTensor | np.ndarray) for operand in operands):
         return _combine_numbers(session, primitive, operands, [value for value, _ in parts])
+    parts, rows = common_rows(operands, parts)
     values, extents = broadcast(session, parts)
-    return PendingArray(session.builder, apply_primitive(primitive, values, session.location()), extents)
+    return PendingArray(session.builder, apply_primitive(primitive, values, session.location()), extents, rows)
 
 
 _SIZE_PRIMITIVES = frozenset(("add", "sub", "mul", "floor_div", "mod", "neg", "max", "min"))
@@ -277,7 +276,15 @@ def store_elementwise(target: SymbolicTensor, accumulate: str, operand: object) 
             "index it, or reduce the axes that are too many",
         )
     own = Value(Constant(0, "int64"), "int", "int64")
-    (_, value), result = broadcast(session, [(own, target.extents), (element, extents)])
+    parts, rows = common_rows((target, operand), [(own, target.extents), (element, extents)])
+    if rows != target.rows:
+        raise session.fault(
+            ShapeError,
+            f"a value with {rows_of(operand, extents)} cannot be stored in `{target.label}`, which has {target.rows}",
+            "reduce the axes that are too many, or say by a logic how the rows meet: "
+            f'`{target.label}["...|...->... => ..."] = value`',
+        )
+    (_, value), result = broadcast(session, parts)
     if result != target.extents:
         raise session.fault(
             ShapeError,
@@ -301,7 +308,9 @@ def store_elementwise(target: SymbolicTensor, accumulate: str, operand: object) 
     builder.append(
         (statement,), (Tensor(name, target.dtype, target.extents, "" if target.label == name else target.label, span),)
     )
-    return SymbolicTensor(builder, name, target.dtype, target.extents, target.label)
+    made = SymbolicTensor(builder, name, target.dtype, target.extents, target.label)
+    made.rows = rows
+    return made
 
 
 def _whole_store(session: Session, target: SymbolicTensor, accumulate: str, value: Value, span: Span | None) -> Store:
@@ -319,4 +328,5 @@ def cast_any(operand: object, dtype: str) -> Any:
     if dtype not in DTYPES:
         raise session.fault(DtypeError, f"{dtype} is no element type of the language", f"use {', '.join(DTYPES)}")
     element, extents = element_of(operand, session)
-    return PendingArray(session.builder, cast_value(element, dtype, session.location()), extents)
+    rows = rows_of(operand, extents)
+    return PendingArray(session.builder, cast_value(element, dtype, session.location()), extents, rows)

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
-from tcdsl.frontend.arithmetic import axes, axis_variable, box, combine, element_of
+from tcdsl.frontend.arithmetic import axes, box, combine, element_of
 from tcdsl.frontend.arithmetic import broadcast as broadcast_parts
 from tcdsl.frontend.faults import valued
+from tcdsl.frontend.logic import PRODUCT, stage_logic
+from tcdsl.frontend.row_alignment import axis_variable, rows_of
 from tcdsl.frontend.session import Session, session_of
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicTensor
 from tcdsl.frontend.values import Value, apply_primitive, store_value, sum_dtype
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr, IndexValue, substitute
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
+from tcdsl.shapes.rows.logic import COMPOSE, aligned
+from tcdsl.shapes.rows.ranks import RowRanks
 
 __all__ = ["matrix_product", "reduce_array"]
 
@@ -33,12 +37,16 @@ def matrix_product(left: object, right: object) -> Any:
     """``left @ right``: the last axis of ``left`` meets the last but one of ``right``; axes before them broadcast.
 
     A rank-1 operand is a row on the left and a column on the right, and its axis disappears. `ShapeError` for rank 0.
+    Where ``left`` has input axes, they meet the output axes of ``right`` instead.
     """
     session = session_of("a matrix product")
+    if isinstance(left, SymbolicArray) and left.rows.input:
+        return stage_logic(session, COMPOSE, PRODUCT, (left, right), "add")
     parts = [element_of(operand, session) for operand in (left, right)]
     if any(not extents for _, extents in parts):
         raise session.fault(ShapeError, "`@` takes arrays of rank 1 or more", "use `*` to scale by a number")
-    row, column = (len(extents) == 1 for _, extents in parts)
+    given = [extents for _, extents in parts]
+    row, column = (len(extents) == 1 for extents in given)
     (a, a_extents), (b, b_extents) = parts
     if column:
         b, b_extents = _with_last_axis(b, b_extents)
@@ -54,7 +62,9 @@ def matrix_product(left: object, right: object) -> Any:
     )
     values, extents = broadcast_parts(session, [_placed((a, a_extents), 0), _placed((b, b_extents), 1)])
     product = apply_primitive("mul", values, session.location())
-    return _record(session, product, inner, extents, row, column)
+    made = _record(session, product, inner, extents, row, column)
+    made.rows = aligned(COMPOSE, tuple(map(rows_of, (left, right), given))).rows
+    return made
 
 
 def _with_last_axis(value: Value, extents: tuple[Expr, ...]) -> tuple[Value, tuple[Expr, ...]]:
@@ -131,6 +141,8 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
     )
     session.builder.append((statement,), (Tensor(name, dtype, shape, "" if name == "t" else "t", span),))
     result: Any = SymbolicTensor(session.builder, name, dtype, shape, "t")
+    tags = array.rows.tags
+    result.rows = RowRanks.of_tags([tags[k] for k in kept])
     if accumulate == "mean":
         count: Any = 1
         for k in sorted(reduced):
@@ -138,4 +150,5 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
         result = combine("div", result, count)
     if keepdims:
         result = result[tuple(None if k in reduced else slice(None) for k in range(rank))]
+        result.rows = array.rows
     return result

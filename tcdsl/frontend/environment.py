@@ -15,6 +15,7 @@ from typing import Protocol
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.span import Span
+from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.shapes.sketch import Scope, Sketch
 
 __all__ = ["UNBOUND", "Builder", "Declared", "Environment", "Existing", "Fresh", "TargetState", "Unbound"]
@@ -66,6 +67,9 @@ class Builder(Scope, Protocol):
 
     def new_version(self, label: str) -> str:
         """A name for the next version of what the user calls ``label``."""
+
+    def rows(self, name: str) -> RowRanks | None:
+        """The rows of a tensor, if it has others than output axes."""
 
     def size_names(self) -> Sequence[str]:
         """The names of all sizes so far; index variables must differ from them."""

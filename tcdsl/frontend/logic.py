@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from tcdsl.frontend.arithmetic import axis_variable, element_of
+from tcdsl.frontend.arithmetic import element_of
 from tcdsl.frontend.environment import Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.projections import Projections, project
+from tcdsl.frontend.row_alignment import axis_variable
 from tcdsl.frontend.session import Session
 from tcdsl.frontend.spec_faults import spec_diagnostic
 from tcdsl.frontend.stores import store

@@ -24,6 +24,7 @@ from tcdsl.frontend.names import index_names, is_range
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import recognize
 from tcdsl.frontend.reductions import Loops, leading_loops, reduce_given
+from tcdsl.frontend.statement_rows import statement_rows
 from tcdsl.frontend.stores import store
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.frontend.truth_targets import record_truth
@@ -45,9 +46,14 @@ def evaluate_statement(
     ``state`` says what the target's name holds. Raises the statement's faults, all together.
     """
     sketch = sketch_statement(node, state, environment, builder)
-    if isinstance(state, Existing) and sketch.dtype != state.tensor.dtype:
-        return record_truth(sketch, state.tensor, builder)
-    return builder.record(sketch, state.label)
+    if isinstance(state, Existing):
+        truth = sketch.dtype != state.tensor.dtype
+        made = record_truth(sketch, state.tensor, builder) if truth else builder.record(sketch, state.label)
+        made.rows = state.tensor.rows
+    else:
+        made = builder.record(sketch, state.label)
+        made.rows = statement_rows(sketch, builder.rows)
+    return made
 
 
 def sketch_statement(node: ast.stmt, state: TargetState, environment: Environment, builder: Builder) -> Sketch:

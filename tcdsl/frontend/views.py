@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
-from tcdsl.frontend.arithmetic import axis_variable, element_of
+from tcdsl.frontend.arithmetic import element_of
 from tcdsl.frontend.faults import valued
+from tcdsl.frontend.row_alignment import axis_variable
 from tcdsl.frontend.session import Session, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.dtypes import is_integer
 from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, SizeValue, substitute, transform
 from tcdsl.shapes.affine import NotAffine, condition_set
+from tcdsl.shapes.rows.ranks import RowRanks
 
 __all__ = ["transposed", "view"]
 
@@ -47,19 +49,24 @@ def view(array: object, key: object) -> Any:
     # NumPy's rule: where a slice stands between a number and the index array, the gathered axes come first.
     first = bool(gathered) and _separated(key)
     result: list[Expr] = list(gathered[0].extents) if first else []
+    tags: list[str | None] = [None] * len(result)
+    given_tags = array.rows.tags
     sources: list[Expr | tuple[Expr, int, int] | tuple[SymbolicArray, int]] = []
     axis = 0
     for entry in entries:
         if entry is None:
             result.append(integer(1))
+            tags.append(None)
         elif isinstance(entry, slice):
             start, extent, step = _slice(session, entry, extents[axis])
             sources.append((start, step, len(result)))
             result.append(extent)
+            tags.append(given_tags[axis])
             axis += 1
         elif isinstance(entry, SymbolicArray):
             sources.append((entry, 0 if first else len(result)))
             result.extend(() if first else entry.extents)
+            tags.extend(() if first else [given_tags[axis]] * entry.rank)
             axis += 1
         else:
             sources.append(_position(session, entry, extents[axis], axis))
@@ -72,9 +79,18 @@ def view(array: object, key: object) -> Any:
         replacement[variable] = _source_index(session, source, rank)
         if isinstance(source, tuple) and isinstance(source[0], SymbolicArray):
             data.add(replacement[variable])
-    return PendingArray(
-        session.builder, element.with_expr(_checked(substitute(element.expr, replacement), data)), result
-    )
+    value = element.with_expr(_checked(substitute(element.expr, replacement), data))
+    return PendingArray(session.builder, value, result, _rows(tags))
+
+
+def _rows(tags: Sequence[str | None]) -> RowRanks:
+    # An axis that `None` adds belongs to the row of the axis before it, or after it if it is the first.
+    known = next((tag for tag in tags if tag is not None), "output")
+    found: list[str] = []
+    for tag in tags:
+        known = known if tag is None else tag
+        found.append(known)
+    return RowRanks.of_tags(found)
 
 
 def _separated(key: Sequence[object]) -> bool:
@@ -221,11 +237,18 @@ def _slice(session: Session, value: slice, extent: Expr) -> tuple[Expr, Expr, in
 
 
 def transposed(array: SymbolicArray) -> PendingArray:
-    """``x.T``: the axes in reverse order."""
+    """``x.T``: the axes in reverse order; of an array with batch or input axes, input and output axes swapped."""
     session = session_of("a transpose")
     element, extents = element_of(array, session)
-    rank = len(extents)
+    rank, rows = len(extents), array.rows
+    order = list(reversed(range(rank)))
+    if not rows.plain:
+        output, start = rows.output, rows.batch
+        order = [*range(start), *range(start + output, rank), *range(start, start + output)]
     swap: dict[Expr, Expr] = {
-        IndexValue(axis_variable(k)): IndexValue(axis_variable(rank - 1 - k)) for k in range(rank)
+        IndexValue(axis_variable(rank - 1 - old)): IndexValue(axis_variable(rank - 1 - new))
+        for new, old in enumerate(order)
     }
-    return PendingArray(session.builder, element.with_expr(substitute(element.expr, swap)), extents[::-1])
+    transposed_rows = rows if rows.plain else rows.transposed
+    value = element.with_expr(substitute(element.expr, swap))
+    return PendingArray(session.builder, value, [extents[old] for old in order], transposed_rows)

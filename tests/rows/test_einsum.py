@@ -273,7 +273,7 @@ class TestInsideFunctions:
             )
 
         # Sums whose maximum is not a tie, not even nearly.
-        a, b = np.array([[0.1, 0.9, 0.4], [0.8, 0.3, 0.2]]), np.array([[0.5, 0.1], [0.2, 0.6], [0.9, 0.3]])
+        a, b = np.array([[0.1, 0.9, 0.4], [0.8, 0.3, 0.2]]), np.array([[0.5, 0.1], [0.2, 0.7], [0.9, 0.3]])
         tc.check_grads(f, (a, b, np.array([0.7, 0.4])))
 
     def test_derivatives_at_top_level(self) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DtypeError, ShapeError
-from tcdsl.frontend.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten
+from tcdsl.frontend.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.environment import Existing
 from tcdsl.frontend.faults import valued
 from tcdsl.frontend.graphs import GraphTensor

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -61,13 +63,33 @@ class _NotWritten:
     __rmatmul__ = __neg__ = __getitem__ = __iter__ = __bool__ = __pow__ = __call__ = __lt__ = __gt__ = __le__ = _read
 
 
+def _on_state(operation: Callable[..., Any]) -> Callable[..., Any]:
+    # In code on tensors of graphs a name that is read before it is written is state.
+    def method(self: Unwritten, *others: Any) -> Any:
+        session = session_of("a decorated function")
+        if session.states is None:
+            raise self.fault()
+        return operation(session.states.read(self.name), *others)
+
+    return method
+
+
 class Unwritten(_NotWritten):
-    """What a target's name holds before its first statement. Any use is an error that says so."""
+    """What a target's name holds before its first statement. Any use is an error that says so, unless it is state."""
 
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    __add__, __radd__ = _on_state(operator.add), _on_state(lambda state, other: other + state)
+    __sub__, __rsub__ = _on_state(operator.sub), _on_state(lambda state, other: other - state)
+    __mul__, __rmul__ = _on_state(operator.mul), _on_state(lambda state, other: other * state)
+    __truediv__, __rtruediv__ = _on_state(operator.truediv), _on_state(lambda state, other: other / state)
+    __pow__, __rpow__ = _on_state(operator.pow), _on_state(lambda state, other: other**state)
+    __neg__, __getitem__ = _on_state(operator.neg), _on_state(operator.getitem)
+    __lt__, __le__ = _on_state(operator.lt), _on_state(operator.le)
+    __gt__, __ge__ = _on_state(operator.gt), _on_state(operator.ge)
 
     def fault(self) -> TcdslError:
         """The error of reading the name."""

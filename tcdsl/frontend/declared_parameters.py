@@ -13,9 +13,11 @@ from typing import Any, Protocol
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.graphs import GraphTensor
+from tcdsl.frontend.session import current_session
 from tcdsl.ir.span import Span
 
 __all__ = [
+    "DeclarationMet",
     "InlineDeclaration",
     "ParameterScope",
     "current_parameters",
@@ -32,6 +34,13 @@ class ParameterScope(Protocol):
 
     def find(self, name: str) -> GraphTensor | None:
         """The parameter ``name``, if it has been declared."""
+
+
+class DeclarationMet(BaseException):
+    """A parameter is declared in an op that was called with arrays: run it on tensors instead.
+
+    Not an `Exception`, so that no ``except`` in user code catches it.
+    """
 
 
 _current: ContextVar[ParameterScope | None] = ContextVar("tcdsl_parameters", default=None)
@@ -121,6 +130,8 @@ def declared_parameter(given: str | InlineDeclaration, span: Span | None) -> Gra
     """
     scope = _current.get()
     text = given.text if isinstance(given, InlineDeclaration) else given
+    if scope is None and current_session() is not None and text.isidentifier():
+        raise DeclarationMet
     if scope is None:
         raise Diagnostic(
             DslSyntaxError,

@@ -31,7 +31,7 @@ class PendingState(int):
     """Stands for state whose shape is not known yet: a number that any index of it gives."""
 
     def __getitem__(self, key: object) -> int:
-        return 0
+        return 1
 
 
 class States(Protocol):
@@ -43,7 +43,7 @@ class States(Protocol):
     def read(self, name: str) -> PendingState:
         """``name`` is read before anything is written to it, so it is state."""
 
-    def created(self, name: str, array: SymbolicArray) -> None:
+    def created(self, name: str, value: Any) -> None:
         """``name`` is written for the first time."""
 
 

@@ -252,7 +252,7 @@ class Recorder:
                     session, lambda: current.become(store_elementwise(current.held(), "assign", value))
                 )
             self._require_memory(session, name, current, value)
-            if session.states is not None and isinstance(value, SymbolicArray):
+            if session.states is not None:
                 session.states.created(name, value)
         value = materialized(value, name)
         if self._in_place and isinstance(value, SymbolicTensor):

@@ -19,6 +19,7 @@ from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
 from tcdsl.frontend.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.builder import Mark
 from tcdsl.frontend.called_functions import called_readings
+from tcdsl.frontend.declared_parameters import DeclarationMet
 from tcdsl.frontend.session import Session, StagingStopped
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import is_floating
@@ -222,7 +223,14 @@ class DerivativeStaging(StagedFunction):
         if isinstance(function, FunctionType):
             session.filenames.add(function.__code__.co_filename)
         session.readings.extend(called_readings(configuration.values(), given=function))
-        result = function(*positional, **configuration)
+        try:
+            result = function(*positional, **configuration)
+        except DeclarationMet:
+            raise Diagnostic(
+                DifferentiationError,
+                f"{self._name}() declares parameters, and derivatives by arrays do not know those",
+                hint="call it with tensors (tc.tensor(x)), and use tc.train.grad_update(loss)",
+            ).error() from None
         if session.faults:
             raise StagingStopped
         return returned(session, result, self._name, mark)

@@ -10,6 +10,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 from tcdsl.errors import ConfigurationError, DifferentiationError, DslSyntaxError
+from tcdsl.frontend.declared_parameters import DeclarationMet
 from tcdsl.frontend.graphs import GraphTensor, calls_with_tensors
 from tcdsl.frontend.source import Source, check_decorators, read_source
 from tcdsl.ir.span import Span
@@ -66,6 +67,8 @@ class TensorFunction:
         self.signature = Signature(target, function.__name__)
         #: The derivative rules by mode, ``pullback`` and ``pushforward``; a method's instances share them.
         self.rules: dict[str, TensorFunction] = {}
+        #: Whether staging has met a parameter that a string declares.
+        self._declares = False
 
     # -- staging
     # ---------------------------------------------------------------------------------------
@@ -123,8 +126,14 @@ class TensorFunction:
             return calls_with_tensors().call_with_tensors(self, arguments, keywords)
         if not arguments and keywords and self._is_configured_by(keywords):
             return calls_with_tensors().configured(self, keywords)
+        if self._declares:
+            return calls_with_tensors().call_with_arrays(self, arguments, keywords)
         if out is None:
-            return self.staging.run(self.signature, arguments, keywords)
+            try:
+                return self.staging.run(self.signature, arguments, keywords)
+            except DeclarationMet:
+                self._declares = True
+                return calls_with_tensors().call_with_arrays(self, arguments, keywords)
         call = self.signature.call(arguments, keywords)
         entry, arrays = self.staging.entry(call)
         check_written(entry.executable.program, arrays, call)

@@ -96,7 +96,7 @@ class Buffer:
                 ShapeError,
                 f"{KINDS[self.kind]} of `{self.owner.name}`: an array of shape {list(array.shape)} for {list(shape)}",
                 user_location(),
-                (f"`{self.owner.name}` is {self.owner.shape}",),
+                (f"`{self.owner.name}` is {self.owner.rows}",),
                 "a tensor keeps its shape; make a new one with tc.tensor(...)",
             ).error()
         if not np.can_cast(array.dtype, self.owner.element_type, "same_kind"):

@@ -35,7 +35,7 @@ from tcdsl.tensors.tensor import Tensor
 if TYPE_CHECKING:
     from tcdsl.runtime.function import TensorFunction
 
-__all__ = ["call_layer", "call_with_tensors", "configured", "parameters_of", "scope_of_inner_call"]
+__all__ = ["call_layer", "call_with_arrays", "call_with_tensors", "configured", "parameters_of", "scope_of_inner_call"]
 
 
 def parameters_of(function: TensorFunction) -> Parameters:
@@ -72,9 +72,26 @@ def call_layer(layer: Layer, arguments: tuple[Any, ...]) -> Any:
     positional, configuration = function.signature.split(arguments, layer.configuration)
     if any(isinstance(value, Tensor) for _, value in positional):
         return _tensors(function, positional, configuration, layer.scope)
-    # Arrays in, arrays out.
+    return _arrays(function, positional, configuration, layer.scope)
+
+
+def call_with_arrays(function: TensorFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """An op that declares parameters, called with arrays: arrays come out. Without arguments it gives a tensor."""
+    positional, configuration = function.signature.split(arguments, keywords)
+    scope = _Unconfigured(function, configuration) if configuration else parameters_of(function)
+    if not positional:
+        return _tensors(function, positional, configuration, scope)
+    return _arrays(function, positional, configuration, scope)
+
+
+def _arrays(
+    function: TensorFunction,
+    positional: Sequence[tuple[str, Any]],
+    configuration: Mapping[str, Any],
+    scope: Parameters,
+) -> Any:
     given = [(name, _as_tensor(value)) for name, value in positional]
-    result = _tensors(function, given, configuration, layer.scope)
+    result = _tensors(function, given, configuration, scope)
     leaves, structure = flatten(result, lambda value: isinstance(value, Tensor))
     from tcdsl.tensors.evaluation import evaluate
 

@@ -138,7 +138,7 @@ def tensor(
         raise _fault(DtypeError, f"a gradient of {array.dtype} data", "convert it: dtype='float64'")
     sizes = array.shape
     output, inputs = ranks[0], ranks[0] + ranks[1]
-    rows = known(sizes[output:inputs], sizes[inputs:], sizes[:output])
+    rows = known(sizes[output:inputs], sizes[inputs:], sizes[:output], name=label or "tensor")
     return Tensor((label or "tensor",), rows, str(array.dtype), initial=Given(array), differentiable=grad)
 
 

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, DtypeError, ShapeError
-from tcdsl.frontend.declared_parameters import current_parameters
+from tcdsl.frontend.declared_parameters import DeclarationMet, current_parameters
+from tcdsl.frontend.session import current_session
 from tcdsl.frontend.source import Source
 from tcdsl.ir.dtypes import DTYPES, is_floating
 from tcdsl.ir.span import Span
@@ -44,6 +45,8 @@ def param(name: str, *, o: Any = None, i: Any = None, init: Any = None, dtype: A
     name is the same parameter. Raises `ShapeError` and `DtypeError` where these contradict each other.
     """
     scope = current_parameters()
+    if scope is None and current_session() is not None:
+        raise DeclarationMet
     if isinstance(scope, Parameters):
         return scope.made(name, lambda labels: _made(labels, o, i, init, dtype), user_location())
     return _made((name,), o, i, init, dtype)

@@ -9,7 +9,7 @@
 
 State belongs to the function, its configuration and the tensors that it is called with. Its shape is that of what is
 first stored into it. So the function is staged as often as it takes to know all of them: reading state of unknown shape
-gives zero, and the first store tells the shape.
+gives one, and the first store tells the shape.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.frontend.graphs import PendingState
-from tcdsl.frontend.symbols import SymbolicArray
-from tcdsl.shapes.rows.inference import Shape
+from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber
+from tcdsl.shapes.rows.inference import Shape, known
 from tcdsl.tensors.initialization import Filled
 from tcdsl.tensors.staging import InputRecording, known_shape
 from tcdsl.tensors.tensor import Tensor
@@ -77,12 +77,19 @@ class States:
     def read(self, name: str) -> PendingState:
         """``name`` is state whose shape is not known yet."""
         self._pending.add(name)
-        return PendingState(0)
+        return PendingState(1)
 
-    def created(self, name: str, array: SymbolicArray) -> None:
+    def created(self, name: str, value: Any) -> None:
         """The first store into ``name``. Raises `StateShape` if it was read before."""
-        if name in self._pending and self._recording is not None:
-            raise StateShape(name, known_shape(array, self._recording.session), str(array.dtype))
+        if name not in self._pending or self._recording is None:
+            return
+        if isinstance(value, SymbolicArray):
+            raise StateShape(name, known_shape(value, self._recording.session), str(value.dtype))
+        if isinstance(value, SymbolicNumber | float):
+            whole = isinstance(value, SymbolicNumber) and value.weak_kind != "float"
+            raise StateShape(name, known(), "int64" if whole else "float64")
+        if isinstance(value, int):
+            raise StateShape(name, known(), "int64")
 
     def make(self, found: StateShape) -> None:
         """Make the tensor; it starts at zero."""

@@ -23,13 +23,14 @@ __all__ = ["array_header", "loaded_from_cache", "own_settings"]
 def own_settings() -> Iterator[None]:
     """Within it, Numba keeps machine code in ``__pycache__`` beside the file of the function compiled.
 
-    And it compiles, even if ``NUMBA_DISABLE_JIT`` is set for the sake of the user's own functions. Where Numba lacks
-    these settings, its own order of places applies: the same place unless an environment variable or missing permission
-    says otherwise.
+    And it compiles, even if ``NUMBA_DISABLE_JIT`` is set for the sake of the user's own functions, and vectorizes what
+    is written out, such as short loops of constant length, which LLVM unrolls before it vectorizes loops. Where Numba
+    lacks these settings, its own order of places applies: the same place unless an environment variable or missing
+    permission says otherwise.
     """
     from numba import config
 
-    wanted = {"CACHE_DIR": "", "CACHE_LOCATOR_CLASSES": "InTreeCacheLocator", "DISABLE_JIT": 0}
+    wanted = {"CACHE_DIR": "", "CACHE_LOCATOR_CLASSES": "InTreeCacheLocator", "DISABLE_JIT": 0, "SLP_VECTORIZE": 1}
     before = {name: getattr(config, name) for name in wanted if hasattr(config, name)}
     try:
         for name in before:

@@ -17,9 +17,8 @@ import numpy as np
 from tcdsl.codegen.frame import EXCLUSIVE, FrameLayout
 from tcdsl.codegen.nests import parallel_loop
 from tcdsl.ir.dtypes import numpy_dtype
-from tcdsl.ir.expressions import Apply, walk
-from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.sizes import size_function
+from tcdsl.lowering.effort import SERIAL_WORK, weight
 from tcdsl.lowering.liveness import ALIGNMENT, place_temporaries
 from tcdsl.lowering.loops import Buffer, Kernel, Nest
 from tcdsl.lowering.traversal import expressions
@@ -29,12 +28,6 @@ __all__ = ["Binding", "Frame", "Launch", "Plan", "aligned_empty"]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _POOLED_BYTES = 1 << 18  # Temporaries up to this many bytes stay allocated between calls.
-# Points below which waking threads (2 to 60 microseconds; a time slice, 20 milliseconds, where other programs keep the
-# cores busy) costs more than it saves: about 200 microseconds of work on one core. A point that calls a function of the
-# C library counts as many.
-_SERIAL_WORK = 1 << 20
-_LIBRARY_CALL = 16
-_QUICK = frozenset(("floor", "ceil", "round", "sqrt", "recip", "recip_sqrt", "div"))
 _BLOCKS_PER_THREAD = 4
 
 
@@ -70,7 +63,7 @@ class Launch:
         self.places = np.array(places, np.int64)
         self._places = int(self.places.__array_interface__["data"][0])
         self._work = size_function(nest.work)
-        self._weight = _LIBRARY_CALL if _calls_library(nest) else 1
+        self._weight = weight(expressions(nest.body))
         loop = parallel_loop(nest)
         self._bounds = None if loop is None else (size_function(loop.start), size_function(loop.stop), loop.step)
 
@@ -82,14 +75,9 @@ class Launch:
         if step != 1:
             begin, end = 0, len(range(begin, end, step))
         extent = max(0, end - begin)
-        small = threads < 2 or self._work(sizes) * self._weight < _SERIAL_WORK
+        small = threads < 2 or self._work(sizes) * self._weight < SERIAL_WORK
         blocks = 1 if small else min(extent, threads * _BLOCKS_PER_THREAD)
         return self.address, begin, max(begin, end), max(1, blocks), self._places
-
-
-def _calls_library(nest: Nest) -> bool:
-    primitives = {part.primitive for expr in expressions(nest.body) for part in walk(expr) if isinstance(part, Apply)}
-    return any(PRIMITIVES[name].kind == "real" and name not in _QUICK for name in primitives) or "pow" in primitives
 
 
 class Frame:

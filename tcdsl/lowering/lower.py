@@ -21,6 +21,7 @@ from tcdsl.lowering.simplify import own_outputs, simplify
 from tcdsl.lowering.solving import over_cells, solved, widened
 from tcdsl.lowering.statements import renamed_statement
 from tcdsl.lowering.summing import summed
+from tcdsl.lowering.transposing import transposed_factors
 from tcdsl.shapes.equal_sizes import with_equal_sizes
 
 __all__ = ["lower"]
@@ -40,6 +41,7 @@ def lower(program: Program, *, optimize: bool = True) -> Kernel:
     program = widened(solved(program, names), names)
     if optimize:
         program = replace(program, statements=tuple(over_cells(each, names) for each in program.statements))
+        program = transposed_factors(program, names)
     tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     plans = [plan(statement, tensors, context) for statement in program.statements]
     if optimize:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from tcdsl.ir.build import apply, index, integer
-from tcdsl.ir.expressions import Expr, IndexValue, Local, index_variables, reads, walk
+from tcdsl.ir.expressions import Expr, IndexValue, Local
 from tcdsl.ir.printer import format_statement
-from tcdsl.ir.program import Access, Program, Statement
+from tcdsl.ir.program import Program, Statement
 from tcdsl.lowering.blocks import Block
 from tcdsl.lowering.bodies import Body, Setting
-from tcdsl.lowering.boundaries import Declarations
 from tcdsl.lowering.calls import with_calls_shared
+from tcdsl.lowering.effort import is_small, points_of
 from tcdsl.lowering.forwarding import forwarded
 from tcdsl.lowering.hoisting import hoisted
 from tcdsl.lowering.interleaving import interleaved
@@ -42,9 +42,12 @@ _JOINED = 200
 
 def nests_of(group: Group, program: Program, setting: Setting) -> Iterator[Nest]:
     """The nests of a group; nothing for a statement that leaves memory as it is."""
-    for hint, plans, body in _bodies(group, setting):
+    small = is_small(group.plans, setting.tensors)
+    for hint, plans, body in _bodies(group, setting, small):
         nodes = forwarded(_outermost(body), setting.types, setting.names)
         nodes = hoisted(with_calls_shared(nodes, setting.names))
+        if small:
+            nodes = serial(nodes)
         if not nodes:
             continue
         name = setting.names.fresh(f"{hint}{plans[-1].statement.target.tensor}")
@@ -53,7 +56,7 @@ def nests_of(group: Group, program: Program, setting: Setting) -> Iterator[Nest]
             name,
             _HEADS.get(hint, "") + title,
             nodes,
-            _joining(plans[0]) if hint == "join_" else _work(plans, setting.tensors),
+            _joining(plans[0]) if hint == "join_" else points_of(plans, setting.tensors),
         )
 
 
@@ -77,7 +80,7 @@ def _count(nest: Nest) -> int:
     return sum(1 for _ in walk_nodes(nest.body))
 
 
-def _bodies(group: Group, setting: Setting) -> Iterator[tuple[str, tuple[Plan, ...], tuple[Node, ...]]]:
+def _bodies(group: Group, setting: Setting, small: bool) -> Iterator[tuple[str, tuple[Plan, ...], tuple[Node, ...]]]:
     first = group.plans[0]
     if len(group.plans) == 1 and first.statement.target.tensor in setting.thin:
         body = Body(first, setting)
@@ -87,20 +90,22 @@ def _bodies(group: Group, setting: Setting) -> Iterator[tuple[str, tuple[Plan, .
         body = Body(first, setting)
         yield "start_", group.plans, body.start()
         yield "marks_", group.plans, body.clear_marks()
-        yield "nest_", group.plans, _scattered(body, setting)
+        yield "nest_", group.plans, body.scattered() if small else _scattered(body, setting)
         return
-    if len(group.plans) == 1 and in_parts(first):
+    if len(group.plans) == 1 and not small and in_parts(first):
         parts, together = partial_results(first, setting)
         yield "parts_", group.plans, parts
         yield "join_", group.plans, together
         return
     if len(group.plans) == 1 and first.statement.unique:
         yield "marks_", group.plans, Body(first, setting).clear_marks()
-    if len(group.plans) == 1 and not first.outer and first.row is not None:
+    if len(group.plans) == 1 and not small and not first.outer and first.row is not None:
         yield "nest_", group.plans, _blocks(first, setting)
         return
-    nodes: tuple[Node, ...] = tuple(node for run in _runs(group) for node in _rows(run, group.depth, setting))
-    for level in reversed(range(group.depth)):
+    # Alone and serial, a statement may have another loop outside than those over its cells.
+    depth = 0 if small and len(group.plans) == 1 else group.depth
+    nodes: tuple[Node, ...] = tuple(node for run in _runs(group) for node in _rows(run, depth, setting))
+    for level in reversed(range(depth)):
         variable = first.outer[level]
         parallel = level == 0 and not first.statement.unique
         nodes = (Loop(variable, integer(0), first.extent(variable), 1, nodes, parallel),)
@@ -201,34 +206,9 @@ def _title(statement: Statement, program: Program) -> str:
     return format_statement(statement, tensor.dtype, [size.name for size in program.sizes])
 
 
-def _work(plans: Sequence[Plan], tensors: Declarations) -> Expr:
-    """An estimate of the points of all statements: products of the extents of what they touch."""
-    total: Expr = integer(0)
-    for plan in plans:
-        points: Expr = integer(1)
-        for extent in plan.tensor.shape if plan.plain else ():
-            points = apply("mul", points, extent)
-        for name in plan.statement.domain.variables:
-            if not plan.plain or name not in plan.cells:
-                points = apply("mul", points, _length(plan.statement, name, tensors))
-        total = apply("add", total, points)
-    return total
-
-
 def _joining(plan: Plan) -> Expr:
     # Every cell is made of some partial results.
     points: Expr = integer(16)
     for extent in plan.tensor.shape:
         points = apply("mul", points, extent)
     return points
-
-
-def _length(statement: Statement, name: str, tensors: Declarations) -> Expr:
-    # The extent of an axis that the variable indexes, of the shortest index that has it.
-    found: list[tuple[int, Expr]] = []
-    places = [statement.target, *(Access(read.tensor, read.indices) for read in reads(statement.value))]
-    for access in places:
-        for axis, extent in zip(access.indices, tensors[access.tensor].shape, strict=True):
-            if name in index_variables(axis):
-                found.append((sum(1 for _ in walk(axis)), extent))
-    return min(found, key=lambda pair: pair[0], default=(0, integer(1)))[1]

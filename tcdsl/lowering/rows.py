@@ -20,6 +20,7 @@ from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Expr, Local, substitute
 from tcdsl.lowering.blocks import Block, block_context, in_block, inside_block, with_locals, with_parameters
 from tcdsl.lowering.bodies import Body
+from tcdsl.lowering.chunks import in_chunks
 from tcdsl.lowering.loops import Branch, Check, Define, Loop, Node, Store
 from tcdsl.lowering.points import first, start_value, update
 from tcdsl.lowering.scan import scan
@@ -41,6 +42,8 @@ def cell_loops(body: Body, depth: int = 0, block: Block | None = None) -> tuple[
     plan = body.plan
     if plan.full:
         nodes = body.full()
+    elif block is None and (chunks := in_chunks(body, depth)):
+        return chunks
     elif plan.scalar:
         nodes = body.cell(body.points, plan.inner, body.inside_cells(plan.outer), plan.outer)
     else:

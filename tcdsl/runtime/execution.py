@@ -43,6 +43,7 @@ class Executable:
         self._kernel: dict[bool, Kernel] = {}
         self._compiled: dict[tuple[Any, ...], CompiledKernel] = {}
         self._sizes: dict[tuple[tuple[int, ...], ...], dict[str, int]] = {}
+        self._specialized: dict[tuple[int, ...], Executable] = {}
 
     @property
     def kernels(self) -> int:
@@ -71,6 +72,16 @@ class Executable:
                     self._compiled[key] = self._compile(contiguous, current)
                 found = self._compiled[key]
         return found
+
+    def _special(self, sizes: Mapping[str, int]) -> Executable:
+        # For arrays that stay, their sizes are constants: loops over them are made to measure.
+        key = tuple(sizes.values())
+        with COMPILING:
+            if key not in self._specialized:
+                from tcdsl.simplification import specialized
+
+                self._specialized[key] = Executable(specialized(self.program, sizes))
+            return self._specialized[key]
 
     def _compile(self, contiguous: tuple[bool, ...], current: Settings) -> CompiledKernel:
         from tcdsl.codegen import CodegenOptions, compile_kernel
@@ -132,6 +143,7 @@ class Executable:
     def bind(self, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Bound:
         """The program on these arrays, to be run many times: ``bound = executable.bind([w, x]); bound()``.
 
+        It is compiled for their shapes, which are constants to it, unless settings ask for code without optimization.
         ``outputs`` receive the results if they have their shapes; else arrays are made. Inputs in ``program.updates``
         are written in place, so no other array may share their memory. Raises `ShapeError` for arrays that do not fit.
         """
@@ -145,6 +157,8 @@ class Executable:
         # ``outputs`` of other shapes than these arrays give are not used.
         sizes = self.sizes(arrays)
         check_written(self.program, arrays)
+        if current.optimize and sizes:
+            return self._special(sizes)._bound(current, arrays, outputs)
         if outputs is not None:
             declared = [self.program.tensor(name).shape for name in self.program.outputs]
             shapes = [tuple(evaluate_size(extent, sizes) for extent in shape) for shape in declared]

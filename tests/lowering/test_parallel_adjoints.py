@@ -162,7 +162,7 @@ def same_for_all_threads(function, *arguments) -> list[np.ndarray]:
 @pytest.fixture
 def many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     # Small nests stay on one thread otherwise.
-    monkeypatch.setattr("tcdsl.codegen.plans._SERIAL_WORK", 1)
+    monkeypatch.setattr("tcdsl.codegen.plans.SERIAL_WORK", 1)
 
 
 @pytest.mark.usefixtures("many_threads")

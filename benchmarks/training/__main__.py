@@ -1,0 +1,126 @@
+"""A whole training step of the network 2-16-16-1 at batch 100, beside JAX, PyTorch and a loop nest written by hand."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.__main__ import THREAD_VARIABLES
+
+__all__ = ["main"]
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.training", description=__doc__)
+    parser.add_argument("--peers", nargs="*", choices=("torch", "jax"), default=["torch", "jax"])
+    parser.add_argument("--processes", type=int, default=3, help="fresh processes, in each of which all take turns")
+    parser.add_argument("--threads", type=int, default=0, help="threads for every contender (default: all cores)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="time to spend on each contender in each process")
+    parser.add_argument("--first-calls", action="store_true", help="also time first calls, compiled and from disk")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every sample to FILE")
+    return parser.parse_args(arguments)
+
+
+def _process(module: str, argument: str) -> dict[str, Any]:
+    """What a fresh process of ``benchmarks.training`` prints; `RuntimeError` if it fails."""
+    command = [sys.executable, "-m", f"benchmarks.training.{module}", argument]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def _table(samples: dict[str, list[float]], errors: dict[str, float], operations: int) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, title="microseconds per step")
+    table.add_column("")
+    for heading in ("median", "fastest", "/ tcdsl", "fastest / tcdsl's", "GFLOP/s", "error"):
+        table.add_column(heading, justify="right")
+    ours = samples["tcdsl"]
+    for name, found in samples.items():
+        median, fastest = statistics.median(found), min(found)
+        table.add_row(
+            name,
+            f"{1e6 * median:.2f}",
+            f"{1e6 * fastest:.2f}",
+            f"{median / statistics.median(ours):.2f}",
+            f"{fastest / min(ours):.2f}",
+            f"{operations / median / 1e9:.1f}",
+            f"{errors[name]:.0e}",
+        )
+    return table
+
+
+def _first_calls(count: int) -> dict[str, list[dict[str, float]]]:
+    found: dict[str, list[dict[str, float]]] = {"compiled": [], "from disk": []}
+    for _ in range(count):
+        with tempfile.TemporaryDirectory() as directory:
+            found["compiled"].append(_process("first_call", directory))
+            found["from disk"].append(_process("first_call", directory))
+    return found
+
+
+def _first_call_table(found: dict[str, list[dict[str, float]]]) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, title="milliseconds of a first call, medians")
+    table.add_column("")
+    for part in found["compiled"][0]:
+        table.add_column(part, justify="right")
+    for name, runs in found.items():
+        table.add_row(name, *(f"{1e3 * statistics.median(run[part] for run in runs):.0f}" for part in runs[0]))
+    return table
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmark; the exit status is 1 if a contender computes something else."""
+    options = _options(arguments)
+    if options.threads:
+        os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(options.threads)))
+        if options.threads == 1:
+            os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+
+    from rich.console import Console
+
+    from benchmarks.machine import describe_machine
+    from benchmarks.training.problem import BYTES, OPERATIONS
+
+    console = Console()
+    machine = describe_machine(options.threads)
+    order = {"peers": options.peers, "seconds": options.seconds}
+    try:
+        runs = [_process("worker", json.dumps(order)) for _ in range(options.processes)]
+        first = _first_calls(options.processes) if options.first_calls else {}
+    except RuntimeError as error:
+        console.print(f"[red]{error}[/]")
+        return 1
+    samples = {name: [sample for run in runs for sample in run["samples"][name]] for name in runs[0]["samples"]}
+    errors = {name: max(run["errors"][name] for run in runs) for name in samples}
+    console.print(
+        f"{machine['processor']}, {machine['cores']} cores, {machine['threads']} threads; "
+        f"{OPERATIONS:,} operations and {BYTES:,} bytes per step, at least"
+    )
+    console.print(_table(samples, errors, OPERATIONS))
+    if first:
+        console.print(_first_call_table(first))
+    if options.json:
+        result = {"machine": machine, "operations": OPERATIONS, "bytes": BYTES, "runs": runs, "first_calls": first}
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -129,16 +129,26 @@ class Transaction:
         if not any(found.values()):
             # What it determines is known, so that it says something of the others alone, for as long as they live.
             found = dict.fromkeys(found, True)
-        new = {
-            v: strong
-            for v, strong in found.items()
-            if strong > constraint.watched.get(v, False) or v not in constraint.watched
-        }
+        self._watch(constraint, found)
+
+    def hold(self, constraint: Constraint) -> None:
+        """Let the constraint live as long as any of its variables."""
+        determined, others = constraint.variables()
+        self._watch(constraint, dict.fromkeys((*determined, *others), True))
+
+    def _watch(self, constraint: Constraint, found: dict[Variable, bool]) -> None:
+        old = constraint.watched
+        new = [
+            variable for variable, strong in found.items() if strong > old.get(variable, False) or variable not in old
+        ]
         if not new:
             return
-        self.set(constraint, "watched", found)
-        for variable, strong in new.items():
-            self._append(variable, constraint if strong else weakref.ref(constraint))
+        # What is held stays held.
+        self.set(
+            constraint, "watched", {variable: strong or old.get(variable, False) for variable, strong in found.items()}
+        )
+        for variable in new:
+            self._append(variable, constraint if found[variable] else weakref.ref(constraint))
 
     def _append(self, variable: Variable, watcher: Watcher) -> None:
         count = len(variable.watchers)

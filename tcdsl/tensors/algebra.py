@@ -51,6 +51,12 @@ def as_operand(value: Any) -> Any:
     ).error()
 
 
+def _computed(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return np.asarray(value)
+    return type(value)(map(_computed, value)) if type(value) in (list, tuple) else value
+
+
 def _tensor_operand(value: Any) -> Tensor:
     from tcdsl.tensors.literals import number
 
@@ -184,8 +190,7 @@ class GraphAlgebra:
 
     def function(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """``np.sum(t)`` and the like are computed from the values."""
-        given = [np.asarray(each) if isinstance(each, Tensor) else each for each in arguments]
-        return function(*given, **keywords)
+        return function(*map(_computed, arguments), **{name: _computed(each) for name, each in keywords.items()})
 
     def recorded(self, array: Any, label: str) -> Any:
         """Nodes are what they are."""

@@ -32,8 +32,8 @@ class StaticIndex(Tensor):
         super().__init__((name,), known(), "int64", initial=Filled(0))
         self.extent = size
 
-    def set(self, number: object) -> None:
-        """Take a number. `DataIndexError` if it is out of range, `ConfigurationError` if it is no integer."""
+    def checked(self, number: object) -> int:
+        """``number`` as a position. `DataIndexError` if out of range, `ConfigurationError` if it is no integer."""
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise Diagnostic(
                 ConfigurationError,
@@ -47,8 +47,13 @@ class StaticIndex(Tensor):
                 user_location(),
                 hint=f"it runs from 0 to {self.extent - 1}",
             ).error()
+        return int(number)
+
+    def set(self, number: object) -> None:
+        """Take a number, as `checked`."""
+        position = self.checked(number)
         buffer = self.buffer("value")
-        buffer.allocated()[()] = number
+        buffer.allocated()[()] = position
         buffer.clock = tick()
 
 

@@ -108,7 +108,7 @@ class Linker(InputRecording):
                 staged.append(self.lift_buffer(argument.buffer("value")))
             else:
                 staged.append(self.lift_buffer(argument) if isinstance(argument, Buffer) else argument)
-        made = staged_result(self.session, tensor.operation, staged)
+        made = staged_result(self.session, tensor.operation, staged, tensor.name)
         if id(tensor) in self._shifted:
             zeros = self.session.builder.fixed_input(f"{tensor.name}_shift", str(made.dtype), tensor.sizes)
             self.shifts[id(tensor)] = zeros.name

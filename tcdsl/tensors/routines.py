@@ -46,8 +46,8 @@ class Routine:
         self._wanted = wanted
         self._linked: LinkedProgram | None = None
         self._bound: Bound | None = None
-        self._numbers: dict[str, np.ndarray] = {}
-        self._indices: dict[str, StaticIndex] = {}
+        self._numbers: dict[Setting, np.ndarray] = {}
+        self._indices: list[StaticIndex] = []
         self._link()
 
     def _link(self) -> None:
@@ -57,9 +57,9 @@ class Routine:
         self._given: tuple[Buffer, ...] = tuple(each for each in self._linked.inputs if isinstance(each, Buffer))
         for each in self._linked.inputs:
             if isinstance(each, Setting):
-                self._numbers[each.name] = each.array()
+                self._numbers[each] = each.array()
             elif isinstance(each.owner, StaticIndex):
-                self._indices[each.owner.label] = each.owner
+                self._indices.append(each.owner)
 
     @property
     def linked(self) -> LinkedProgram:
@@ -74,9 +74,7 @@ class Routine:
 
     def _arrays(self) -> list[np.ndarray]:
         # All memory is there before anything runs, so that an error leaves everything as it was.
-        return [
-            self._numbers[each.name] if isinstance(each, Setting) else read_memory(each) for each in self.linked.inputs
-        ]
+        return [self._numbers[each] if isinstance(each, Setting) else read_memory(each) for each in self.linked.inputs]
 
     def _bind(self) -> Bound:
         outputs = [buffer.allocated() for buffer in self.linked.outputs]
@@ -109,28 +107,24 @@ class Routine:
     __call__ = run
 
     def _set(self, numbers: Mapping[str, Any]) -> None:
-        for name, value in numbers.items():
-            if name in self._indices:
-                continue
-            if name not in self._numbers:
-                known = ", ".join((*self._numbers, *self._indices)) or "none"
+        # All are checked before any is set.
+        names = [each.name for each in self._numbers], [each.label for each in self._indices]
+        for name in numbers:
+            if name not in names[0] and name not in names[1]:
+                known = ", ".join(dict.fromkeys((*names[0], *names[1]))) or "none"
                 raise Diagnostic(
                     ConfigurationError,
                     f"this routine has no number `{name}`",
                     user_location(),
                     (f"numbers that a run sets: {known}",),
-                    "they are the keyword arguments of @cd functions that are floats, and static indices",
+                    "they are the keyword arguments of @cd functions that are numbers, and static indices",
                 ).error()
-            if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-                raise Diagnostic(
-                    ConfigurationError, f"`{name}` is a number, not a {type(value).__name__}", user_location()
-                ).error()
-        for name, value in numbers.items():
-            if name in self._indices:
-                self._indices[name].set(value)
-        for name, value in numbers.items():
-            if name in self._numbers:
-                self._numbers[name][()] = value
+        indices = [(each, each.checked(numbers[each.label])) for each in self._indices if each.label in numbers]
+        given = [(each, each.checked(numbers[each.name])) for each in self._numbers if each.name in numbers]
+        for index, position in indices:
+            index.set(position)
+        for setting, number in given:
+            self._numbers[setting][()] = number
 
     @user_facing
     def explain(self, stage: str = "ir") -> Explanation:

@@ -155,10 +155,10 @@ def known_shape(array: SymbolicArray, session: Session) -> Shape:
     return known(sizes[output:inputs], sizes[inputs:], sizes[:output])
 
 
-def staged_result(session: Session, operation: Operation, arguments: Sequence[Any]) -> SymbolicTensor:
-    """The result of ``operation`` on staged operands and numbers, as a tensor of the program."""
+def staged_result(session: Session, operation: Operation, arguments: Sequence[Any], name: str) -> SymbolicTensor:
+    """The result of ``operation`` on staged operands and numbers, as a tensor of the program, called ``name``."""
     made = operation.stage(session, arguments)
-    return made.materialize(operation.name) if isinstance(made, PendingArray) else made
+    return made.materialize(name) if isinstance(made, PendingArray) else made
 
 
 def shape_by_staging(operation: Operation, arguments: Sequence[Any]) -> tuple[Shape, str]:

@@ -53,12 +53,13 @@ class States:
         configuration: Mapping[str, Any],
     ) -> None:
         tensors = [value for _, value in positional if isinstance(value, Tensor)]
-        self._labels = tensors[0].labels if tensors else ()
+        self._labels = tensors[0].labels
         # Numbers of the run, such as a learning rate, may change without a new start.
         kept = tuple((name, value) for name, value in sorted(configuration.items()) if not isinstance(value, float))
         key = (function.function, kept, tuple(id(each) for each in tensors[1:]))
         # Kept by the tensor that they are for, and no longer than that.
-        self._made: dict[str, Tensor] = tensors[0].states.setdefault(key, {}) if tensors else {}
+        self._key, self._owner = key, tensors[0]
+        self._made: dict[str, Tensor] = dict(self._owner.states.get(key, {}))
         self._pending: set[str] = set()
         self._recording: InputRecording | None = None
 
@@ -96,3 +97,4 @@ class States:
         self._made[found.name] = Tensor(
             (found.name, *self._labels), found.shape, found.element_type, initial=Filled(0.0)
         )
+        self._owner.states[self._key] = self._made

@@ -49,7 +49,7 @@ def view(array: object, key: object) -> Any:
     # NumPy's rule: where a slice stands between a number and the index array, the gathered axes come first.
     first = bool(gathered) and _separated(key)
     result: list[Expr] = list(gathered[0].extents) if first else []
-    tags: list[str | None] = [None] * len(result)
+    tags: list[str | None] = _gathered_tags(gathered[0], None) if first else []
     given_tags = array.rows.tags
     sources: list[Expr | tuple[Expr, int, int] | tuple[SymbolicArray, int]] = []
     axis = 0
@@ -66,7 +66,7 @@ def view(array: object, key: object) -> Any:
         elif isinstance(entry, SymbolicArray):
             sources.append((entry, 0 if first else len(result)))
             result.extend(() if first else entry.extents)
-            tags.extend(() if first else [given_tags[axis]] * entry.rank)
+            tags.extend(() if first else _gathered_tags(entry, given_tags[axis]))
             axis += 1
         else:
             sources.append(_position(session, entry, extents[axis], axis))
@@ -81,6 +81,11 @@ def view(array: object, key: object) -> Any:
             data.add(replacement[variable])
     value = element.with_expr(_checked(substitute(element.expr, replacement), data))
     return PendingArray(session.builder, value, result, _rows(tags))
+
+
+def _gathered_tags(indices: SymbolicArray, replaced: str | None) -> list[str | None]:
+    # A batch of indices gives a batch of what they choose; a plain array of them stays in the row that it chooses from.
+    return [replaced] * indices.rank if indices.rows.plain else list(indices.rows.tags)
 
 
 def _rows(tags: Sequence[str | None]) -> RowRanks:

@@ -22,7 +22,9 @@ class Rowed:
     """An array and its rows: ``rowed(x, batch=1, input=1)``."""
 
     def __init__(self, array: Any, batch: int = 0, input: int = 0) -> None:
-        self.array = np.asarray(array, float)
+        self.array = np.asarray(array)
+        if self.array.dtype != np.int64:
+            self.array = self.array.astype(float)
         self.rows = RowRanks(batch, self.array.ndim - batch - input, input)
 
 

@@ -184,6 +184,20 @@ class TestViewsAndReductions:
         np.testing.assert_allclose(found.array, view(a))
         assert found.rows == rows
 
+    @pytest.mark.parametrize(
+        ("gather", "rows"),
+        [
+            (lambda a, n: a[n], RowRanks(1, 2, 1)),  # a batch of lists of numbers, each of which chooses a matrix
+            (lambda a, n: a[:, n], RowRanks(output=4)),  # a batch axis amid output axes: plain
+            (lambda a, n: a[0, :, n], RowRanks(1, 2, 0)),  # as in NumPy, the gathered axes lead
+        ],
+    )
+    def test_a_batch_of_indices_gathers_a_batch(self, gather: Callable[..., Any], rows: RowRanks) -> None:
+        a, n = rng.uniform(size=(3, 3, 5)), np.array([[0, 2], [1, 1], [2, 0], [0, 0]])
+        (found,) = run(gather, rowed(a, input=1), rowed(n, batch=1))
+        np.testing.assert_allclose(found.array, gather(a, n))
+        assert found.rows == rows
+
 
 class TestStatements:
     def test_see_all_axes_in_the_order_of_storage(self) -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tcdsl.runtime.function import TensorFunction, cd, op
     from tcdsl.runtime.gradients import grad, value_and_grad
     from tcdsl.runtime.jacobians import hessian, jacobian
+    from tcdsl.runtime.primitive import primitive
     from tcdsl.runtime.pullbacks import linearize, vjp
     from tcdsl.runtime.pushforwards import hvp, jvp
     from tcdsl.syntax import literal
@@ -82,6 +83,7 @@ __all__ = [
     "op",
     "output",
     "param",
+    "primitive",
     "seed",
     "static_index",
     "tensor",
@@ -110,13 +112,16 @@ _LAZY = {
     "jvp": "tcdsl.runtime.pushforwards",
     "linearize": "tcdsl.runtime.pullbacks",
     "literal": "tcdsl.syntax",
+    "load_ipython_extension": "tcdsl.syntax.notebook",
     "number": "tcdsl.tensors.literals",
     "op": "tcdsl.runtime.function",
     "output": "tcdsl.frontend.declarations",
     "param": "tcdsl.tensors.parameters",
+    "primitive": "tcdsl.runtime.primitive",
     "seed": "tcdsl.tensors.initialization",
     "static_index": "tcdsl.tensors.indices",
     "tensor": "tcdsl.tensors.literals",
+    "unload_ipython_extension": "tcdsl.syntax.notebook",
     "value_and_grad": "tcdsl.runtime.gradients",
     "vjp": "tcdsl.runtime.pullbacks",
 }

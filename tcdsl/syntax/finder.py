@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-__all__ = ["MARKER", "LiteralFinder", "LiteralLoader", "is_marked"]
+__all__ = ["MARKER", "LiteralFinder", "LiteralLoader", "found_by_others", "is_marked", "literal_spec"]
 
 MARKER = "# tcdsl: literal"
 
@@ -68,34 +68,35 @@ class LiteralFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of a literal module; ``None`` for all others."""
+        """The spec of a literal module; that of another finder for all others."""
         named = self._is_named(fullname)
         if not named and None not in self._prefixes:
             return None
-        spec = self.found_by_others(fullname, path, target)
+        spec = found_by_others(self, fullname, path, target)
         if spec is None or type(spec.loader) is not SourceFileLoader or spec.origin is None:
-            return None
-        return literal_spec(spec) if named or is_marked(spec.origin) else None
+            return spec
+        return literal_spec(spec) if named or is_marked(spec.origin) else spec
 
     def _is_named(self, fullname: str) -> bool:
         names = fullname.split(".")
         return any(".".join(names[: k + 1]) in self._prefixes for k in range(len(names)))
 
-    def found_by_others(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None
-    ) -> ModuleSpec | None:
-        """What the finders after this one say."""
-        place = sys.meta_path.index(self) if self in sys.meta_path else -1
-        for finder in sys.meta_path[place + 1 :]:
-            find = getattr(finder, "find_spec", None)
-            spec: ModuleSpec | None = find(fullname, path, target) if find is not None else None
-            if spec is not None:
-                return spec
-        return None
+
+def found_by_others(
+    finder: MetaPathFinder, fullname: str, path: Sequence[str] | None, target: ModuleType | None
+) -> ModuleSpec | None:
+    """What the finders after this one say."""
+    place = sys.meta_path.index(finder) if finder in sys.meta_path else -1
+    for other in sys.meta_path[place + 1 :]:
+        find = getattr(other, "find_spec", None)
+        spec: ModuleSpec | None = find(fullname, path, target) if find is not None else None
+        if spec is not None:
+            return spec
+    return None
 
 
 def literal_spec(spec: ModuleSpec, finish: Finish | None = None) -> ModuleSpec:
-    """The same module, compiled from literal text."""
+    """The same module, compiled from literal text; ``finish`` may change its tree before."""
     assert spec.origin is not None
     loader: Loader = LiteralLoader(spec.name, spec.origin, finish)
     made = spec_from_file_location(

@@ -23,7 +23,7 @@ from tcdsl.syntax.plain import plain_constructs
 from tcdsl.syntax.statements import mark_statements
 from tcdsl.syntax.tokens import Lines, Token, decorated_bodies, tokens_of
 
-__all__ = ["desugared", "parse"]
+__all__ = ["carrier_text", "desugared", "parse"]
 
 
 def parse(text: str, filename: str = "<unknown>") -> ast.Module:
@@ -44,7 +44,7 @@ def desugared(text: str, filename: str = "<unknown>") -> Edited | None:
     """The plain form of literal text, which knows what stands for what; ``None`` if the text is plain already."""
     lines = Lines(text)
     marks = _marked(lines, filename)
-    if marks is None or (marks.is_empty and not marks.faults):
+    if marks.is_empty and not marks.faults:
         return None
     raise_diagnostics(marks.faults)
     carrier = edited(lines, [*marks.carrier, *marks.simple])
@@ -56,7 +56,14 @@ def desugared(text: str, filename: str = "<unknown>") -> Edited | None:
     return plain
 
 
-def _marked(lines: Lines, filename: str) -> Marks | None:
+def carrier_text(text: str) -> str:
+    """Literal text with Python's operators in place of the literal ones: it is complete Python where the text is."""
+    lines = Lines(text)
+    marks = _marked(lines, "<unknown>")
+    return edited(lines, [*marks.carrier, *marks.simple]).text
+
+
+def _marked(lines: Lines, filename: str) -> Marks:
     try:
         tokens = tokens_of(lines)
     except (tokenize.TokenError, SyntaxError) as error:

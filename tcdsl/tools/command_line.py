@@ -1,9 +1,10 @@
-"""``python -m tcdsl``: the demonstration, and the cache of compiled programs."""
+"""``python -m tcdsl``: the demonstration, the cache of compiled programs, and programs in the literal spelling."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +17,11 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the process's exit status."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    # What follows the name of a program that is run is the program's.
+    own = (3 if given[1:2] == ["-m"] else 2) if given[:1] == ["run"] else len(given)
+    options = _parser().parse_args(given[:own])
+    options.rest = given[own:]
     console = Console()
     try:
         status: int = options.run(console, options)
@@ -41,6 +46,27 @@ def _parser() -> argparse.ArgumentParser:
     cache = commands.add_parser("cache", help="compiled programs on disk")
     cache.add_argument("action", choices=("info", "clear"), help="say what is there, or remove it")
     cache.set_defaults(run=_cache)
+
+    run = commands.add_parser(
+        "run",
+        help="run a program in the literal spelling",
+        usage="python -m tcdsl run (file | -m module) [argument ...]",
+    )
+    program = run.add_mutually_exclusive_group(required=True)
+    program.add_argument("file", nargs="?", help="a Python file")
+    program.add_argument("-m", dest="module", metavar="module", help="a module, or a package's __main__")
+    run.set_defaults(run=_run)
+
+    desugar = commands.add_parser("desugar", help="print the plain Python that literal files stand for")
+    desugar.add_argument("files", nargs="+", metavar="file")
+    what = desugar.add_mutually_exclusive_group()
+    what.add_argument(
+        "--write", action="store_true", help="write it into the files, and print the names of the changed"
+    )
+    what.add_argument(
+        "--check", action="store_true", help="only print the names of files that are not plain; exit 1 if any"
+    )
+    desugar.set_defaults(run=_desugar)
     return parser
 
 
@@ -69,3 +95,17 @@ def _cache(console: Console, options: argparse.Namespace) -> int:
 
     (clear if options.action == "clear" else show)(console)
     return 0
+
+
+def _run(_: Console, options: argparse.Namespace) -> int:
+    from tcdsl.tools.literal_files import run_module, run_program
+
+    if options.module is not None:
+        return run_module(options.module, options.rest)
+    return run_program(options.file, options.rest)
+
+
+def _desugar(console: Console, options: argparse.Namespace) -> int:
+    from tcdsl.tools.literal_files import desugar_files
+
+    return desugar_files(console, options.files, options.write, options.check)

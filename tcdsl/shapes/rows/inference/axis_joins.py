@@ -24,10 +24,10 @@ class AxisJoin(Constraint):
 
     If it is ``exact``, the result is the least such axis: it has size 1 only if all operands have, and any other size
     only if one of them has. It is not while it is open which operands have an axis here (`RowJoin`), nor where a value
-    is stored into a target.
+    is stored into a target, which is said by ``stores``.
     """
 
-    __slots__ = ("exact", "operands", "place", "result")
+    __slots__ = ("exact", "operands", "place", "result", "stores")
 
     def __init__(
         self,
@@ -36,12 +36,14 @@ class AxisJoin(Constraint):
         origin: Origin,
         *,
         exact: bool,
+        stores: bool = False,
         place: Place | None = None,
     ) -> None:
         super().__init__(origin)
         self.result = result
         self.operands = operands
         self.exact = exact
+        self.stores = stores
         self.place = place
 
     def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
@@ -93,7 +95,7 @@ class AxisJoin(Constraint):
                     equate(transaction, axis, result, self.place)
             elif axis.size != 1:
                 if result.size is not None and result.size != axis.size:
-                    raise _no_common_size(axis, result, self.place)
+                    raise self._no_common_size(axis, result)
                 set_size(transaction, result, axis.size, axis.reason, self.place)
             elif axis.weak:
                 set_fallback(transaction, result, 1)
@@ -122,8 +124,9 @@ class AxisJoin(Constraint):
             of = next(axis for axis in axes if axis.size is None)
             set_cap(transaction, result, cap, of.cap_reason, of.cap_label, self.place)
 
-
-def _no_common_size(axis: Dimension, result: Dimension, place: Place | None) -> Contradiction:
-    sizes = f"{result.reason} is {result.size}, and {axis.reason} is {axis.size}"
-    fact = f"axes of sizes {result.size} and {axis.size} do not broadcast to one: {sizes}"
-    return Contradiction(fact, place=place)
+    def _no_common_size(self, axis: Dimension, result: Dimension) -> Contradiction:
+        sizes = f"{result.reason} is {result.size}, and {axis.reason} is {axis.size}"
+        fact = f"axes of sizes {result.size} and {axis.size} do not broadcast to one"
+        if self.stores:
+            fact = f"an axis of size {axis.size} does not broadcast to size {result.size}"
+        return Contradiction(f"{fact}: {sizes}", place=self.place)

@@ -180,7 +180,7 @@ class _Closing:
     # -- faults
 
     def _undetermined(self, scope: Scope) -> Iterator[Diagnostic]:
-        span = self._transaction.origin.span
+        here = self._transaction.origin.span
         told: set[Owner] = set()
         variables: list[Variable] = [*scope.rows, *scope.axes]
         for variable in variables:
@@ -189,6 +189,7 @@ class _Closing:
                 told.update(new)
                 first = next((owner for owner in new if not owner.optional), new[0])
                 others = [owner for owner in variable.owners if owner != first]
+                span = here if first.origin is None or first.origin.span is None else first.origin.span
                 yield Diagnostic(ShapeError, _fact(first, others, variable), span, self._notes(), _hint(first))
 
     def _open_sizes(self, scope: Scope) -> Diagnostic:
@@ -236,12 +237,13 @@ def _is_affine(variable: Variable) -> bool:
 
 
 def _fact(owner: Owner, others: Sequence[Owner], variable: Variable) -> str:
-    one = isinstance(variable, Dimension)
-    noun = "axis" if one else "axes"
-    same = " and ".join(f"the {other.row} {noun} of `{other.name}`" for other in others)
-    article = ("an " if one else "") + owner.row
-    end = f", which {'is' if one else 'are'} {same} too" if same else ""
-    return f"`{owner.name}` has {article} {noun} that nothing determines{end}"
+    if isinstance(variable, Dimension):
+        same = " and ".join(f"{other.place_of(variable)} of `{other.name}`" for other in others)
+        fact = f"nothing determines the size of {owner.place_of(variable)} of `{owner.name}`"
+        return f"{fact}, which is {same} too" if same else fact
+    same = " and ".join(f"the {other.row} axes of `{other.name}`" for other in others)
+    fact = f"`{owner.name}` has {owner.row} axes that nothing determines"
+    return f"{fact}, which are {same} too" if same else fact
 
 
 def _hint(owner: Owner) -> str:

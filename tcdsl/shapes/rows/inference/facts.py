@@ -132,7 +132,7 @@ def equate(transaction: Transaction, left: Dimension, right: Dimension, place: P
     left, right = left.root, right.root
     if left is right:
         return
-    if left.fixed:
+    if left.fixed and not right.fixed:
         left, right = right, left
     if right.fixed:
         # Axes of data are compared with. They are never merged, so that one use does not affect others.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcdsl.shapes.rows.inference.origin import Origin
+from tcdsl.shapes.rows.inference.row import EMPTY
 from tcdsl.shapes.rows.inference.row_equations import Meeting, equate_rows
 from tcdsl.shapes.rows.inference.row_joins import join_rows, store_row
 from tcdsl.shapes.rows.inference.shape import Shape
@@ -36,7 +37,7 @@ def compose(left: Shape, right: Shape, origin: Origin) -> Shape:
     """
     names = names_of((left, right), origin)
     with Transaction(origin, describe((left, right), origin)) as transaction:
-        meeting = Meeting(names[0], names[1], "input", "output")
+        meeting = Meeting(names[0], names[1], "input", "output", hint=_NO_INPUT if left.input == EMPTY else "")
         equate_rows(transaction, left.input, right.output, meeting)
         batch = join_rows(transaction, [left.batch, right.batch], "batch")
     return Shape(batch.resolved, right.input.resolved, left.output.resolved)
@@ -61,6 +62,12 @@ def stores_into(value: Shape, target: Shape, origin: Origin) -> None:
     with Transaction(origin, describe((value, target), origin)) as transaction:
         for row, here, there in zip(ROWS, value.rows, target.rows, strict=True):
             store_row(transaction, here, there, row)
+
+
+_NO_INPUT = (
+    "`@` sums over the input axes of what is on its left; `tensor(x, input=1)` says how many trailing axes of an array "
+    "are input axes"
+)
 
 
 def names_of(shapes: Sequence[Shape], origin: Origin) -> list[str]:

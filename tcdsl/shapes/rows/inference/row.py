@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tcdsl.shapes.rows.inference.dimension import Dimension
 
 if TYPE_CHECKING:
+    from tcdsl.shapes.rows.inference.origin import Origin
     from tcdsl.shapes.rows.inference.transaction import Watcher
 
 __all__ = ["EMPTY", "MOST_AXES", "Owner", "Row", "RowVariable"]
@@ -19,14 +20,26 @@ MOST_AXES = 64
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The parameter whose row a variable stands for.
+    """The parameter whose row a variable stands for, and that row.
 
-    ``optional`` rows may stay without axes where nothing determines them: the input row of ``"b"[n]``.
+    ``optional`` rows may stay without axes where nothing determines them: the input row of ``"b"[n]``. ``origin`` is
+    where the parameter is declared.
     """
 
     name: str
     row: str
+    whole: Row
     optional: bool = False
+    origin: Origin | None = None
+
+    def place_of(self, axis: Dimension) -> str:
+        """Which axis of the row ``axis`` is: ``output axis 2 from the right``."""
+        resolved = self.whole.resolved
+        found = [k for k, each in enumerate(reversed(resolved.trailing)) if each.root is axis.root]
+        if found:
+            return f"{self.row} axis {found[0] + 1} from the right"
+        found = [k for k, each in enumerate(resolved.leading) if each.root is axis.root]
+        return f"{self.row} axis {found[0] + 1} from the left" if found else f"an {self.row} axis"
 
 
 class RowVariable:

@@ -27,10 +27,11 @@ class Meeting:
     right_row: str = ""
     place: Place | None = None
     places: tuple[tuple[Place, ...], tuple[Place, ...]] = ((), ())
+    hint: str = ""
 
     def lengths(self, left: str, right: str) -> Contradiction:
         """The rows have numbers of axes that differ."""
-        return Contradiction(f"{self.left} has {left}, and {self.right} has {right}", place=self.place)
+        return Contradiction(f"{self.left} has {left}, and {self.right} has {right}", hint=self.hint, place=self.place)
 
     def of_leading(self, position: int) -> Place | None:
         """Where the leading axis at ``position`` of the right row is written."""

@@ -125,7 +125,9 @@ class RowJoin(Constraint):
         if result.variable is None:
             longest = max(operands, key=lambda row: row.least_length).least_length
             have = axes(len(result.trailing), self.row)
-            raise Contradiction(f"{axes(longest, self.row)} do not fit where there are {have}", place=self.place)
+            raise Contradiction(
+                f"a row of {axes(longest, self.row)} does not broadcast to one of {have}", place=self.place
+            )
         if result.least_length + missing > MOST_AXES:
             missing = MOST_AXES + 1
         bind(transaction, result.variable, Row((), RowVariable(), tuple(Dimension() for _ in range(missing))))
@@ -159,7 +161,9 @@ class RowJoin(Constraint):
                 decided or all(row.variable is None or position < len(row.trailing) for row in operands)
             )
             if position == len(joins):
-                joins.append(AxisJoin(axis, present, self.origin, exact=complete, place=self.place))
+                joins.append(
+                    AxisJoin(axis, present, self.origin, exact=complete, stores=not self.exact, place=self.place)
+                )
             elif present == joins[position].operands and complete == joins[position].exact:
                 continue
             else:

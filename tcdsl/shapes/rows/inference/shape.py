@@ -102,7 +102,9 @@ def parameter(
     rows = []
     for row, sizes in (("input", input), ("output", output)):
         if sizes is None:
-            rows.append(Row((), RowVariable((Owner(name, row, optional and row == "input"),))))
+            whole = RowVariable()
+            whole.owners = (Owner(name, row, Row((), whole), optional and row == "input", origin),)
+            rows.append(Row((), whole))
         else:
             rows.append(_row(row, sizes, name, origin))
     return Shape(Row(), rows[0], rows[1], name)

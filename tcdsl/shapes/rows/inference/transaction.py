@@ -187,6 +187,9 @@ class Transaction:
             if constraint.done:
                 continue
             self._cause = constraint.origin
+            if not constraint.watched:
+                # From now on, so that it is looked at again after changes that it makes itself.
+                self.watch(constraint)
             constraint.narrow(self)
             if not constraint.done:
                 self.watch(constraint)

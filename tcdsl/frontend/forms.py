@@ -17,7 +17,7 @@ from tcdsl.frontend.accesses import axis_nodes
 from tcdsl.frontend.environment import Environment
 from tcdsl.ir.accumulators import ACCUMULATORS
 
-__all__ = ["AUGMENTED", "Form", "read_form"]
+__all__ = ["AUGMENTED", "Form", "assign_operator", "read_form"]
 
 AUGMENTED: Mapping[type[ast.operator], str] = MappingProxyType(
     {
@@ -78,20 +78,24 @@ def _fault(node: ast.AST, fact: str, hint: str, environment: Environment) -> Tcd
 
 
 def _assign_call(call: ast.Call, environment: Environment) -> Form:
-    if len(call.args) < 3 or any(isinstance(argument, ast.Starred) for argument in call.args):
-        raise _fault(
-            call, "`assign` takes a target, an operator and a value", 'write `assign(T[i], "=:+", v)`', environment
-        )
-    target, operator, value, *conditions = call.args
+    target, accumulate, reset = assign_operator(call, environment)
+    _, _, value, *conditions = call.args
     options = {keyword.arg or "**": keyword.value for keyword in call.keywords}
-    for name in ("logic", "projections"):
-        if name in options:
-            raise _fault(options[name], f"`{name}=` is not supported here", "write index lists", environment)
     for name, given in options.items():
         if name not in _OPTIONS:
             raise _fault(
                 given, f"`assign` has no option `{name}`", f"its options are {', '.join(_OPTIONS)}", environment
             )
+    return _form(target, accumulate, accumulate == "assign", reset, value, tuple(conditions), options, environment)
+
+
+def assign_operator(call: ast.Call, environment: Environment) -> tuple[ast.expr, str, bool]:
+    """The target, the accumulator and whether all cells start anew, of ``assign(T[i], "=:+", v)``."""
+    if len(call.args) < 3 or any(isinstance(argument, ast.Starred) for argument in call.args):
+        raise _fault(
+            call, "`assign` takes a target, an operator and a value", 'write `assign(T[i], "=:+", v)`', environment
+        )
+    target, operator = call.args[:2]
     text = operator.value if isinstance(operator, ast.Constant) else None
     literals = ", ".join(f'"=:{row.literal}"' for row in ACCUMULATORS.values())
     if not isinstance(text, str) or not text.startswith("="):
@@ -102,8 +106,7 @@ def _assign_call(call: ast.Call, environment: Environment) -> Form:
         raise _fault(operator, f"`{text}` is no operator of `assign`", f"write one of {literals}", environment)
     accumulate = _LITERALS[literal]
     # `=:` alone stores, and cells that are not written keep their value.
-    reset = reset and accumulate != "assign"
-    return _form(target, accumulate, accumulate == "assign", reset, value, tuple(conditions), options, environment)
+    return target, accumulate, reset and accumulate != "assign"
 
 
 def _form(
@@ -123,7 +126,7 @@ def _form(
     indices = tuple(axis_nodes(target.slice))
     for index in indices:
         if isinstance(index, ast.Constant) and isinstance(index.value, str):
-            raise _fault(index, "logic strings are not supported here", "write an index list: `T[i, j]`", environment)
+            raise _fault(index, "a string among indices", 'a logic stands alone, as in `T["ij;jk=>ik"]`', environment)
     if isinstance(value, ast.Tuple):
         if not value.elts:
             raise _fault(value, "a statement without a value", "write a number, a cell or an expression", environment)

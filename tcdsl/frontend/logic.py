@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from tcdsl.frontend.arithmetic import element_of
+from tcdsl.frontend.arithmetic import element_of, staged_operand
 from tcdsl.frontend.environment import Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.projections import Projections, project
 from tcdsl.frontend.row_alignment import axis_variable
@@ -21,6 +21,7 @@ from tcdsl.frontend.stores import store
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.frontend.truth_targets import record_truth
 from tcdsl.frontend.values import Value, apply_primitive
+from tcdsl.ir.build import apply
 from tcdsl.ir.expressions import Expr, IndexValue, Read, index_variables, substitute, walk
 from tcdsl.ir.program import Access
 from tcdsl.ir.span import Span
@@ -29,7 +30,7 @@ from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.shapes.rows.spec import SpecError, SpecShapeError
 from tcdsl.shapes.sketch import Sketch
 
-__all__ = ["PRODUCT", "projections_of", "stage_logic", "stage_projected"]
+__all__ = ["PRODUCT", "extents_of", "projections_of", "stage_logic", "stage_projected"]
 
 PRODUCT = "product"
 """In the place of a primitive: the operands' product, or the one operand itself."""
@@ -102,6 +103,7 @@ class _Operand:
 
     @staticmethod
     def of(given: object, session: Session) -> _Operand:
+        given = staged_operand(given, session)
         if isinstance(given, PendingArray) and not _is_pointwise(given, session):
             given = given.materialize()
         value, extents = element_of(given, session)
@@ -124,23 +126,33 @@ def _is_pointwise(array: PendingArray, session: Session) -> bool:
     """Whether each cell is computed from the same cell of other arrays of the same extents, and from single cells."""
     rank = len(array.extents)
     extents = {axis_variable(rank - 1 - k): extent for k, extent in enumerate(array.extents)}
+    equal = {assertion.condition for assertion in session.builder.assertions}
     seen: set[str] = set()
+
+    def same(left: Expr | None, right: Expr) -> bool:
+        # Extents that broadcasting has found equal are known to be.
+        return left == right or (left is not None and not equal.isdisjoint((_equal(left, right), _equal(right, left))))
+
     for node in walk(array.element.expr):
         if isinstance(node, Read):
             shape = session.builder.tensor(node.tensor).shape
             for axis, extent in zip(node.indices, shape, strict=True):
-                if isinstance(axis, IndexValue) and extents.get(axis.name) == extent:
+                if isinstance(axis, IndexValue) and same(extents.get(axis.name), extent):
                     seen.add(axis.name)
                 elif index_variables(axis):
                     return False
     return seen == extents.keys()
 
 
+def _equal(left: Expr, right: Expr) -> Expr:
+    return apply("eq", left, right)
+
+
 def _projected(
     session: Session, logic: str, parts: Sequence[_Operand], state: TargetState, span: Span | None
 ) -> Projections:
     ranks = tuple(part.rows for part in parts)
-    extents = _extents(state)
+    extents = extents_of(state)
     try:
         alignment = aligned(logic, ranks, None if extents is None else _rows(state, logic, ranks))
     except SpecError as error:
@@ -148,7 +160,8 @@ def _projected(
     return project(session, alignment, [part.extents for part in parts], extents, span)
 
 
-def _extents(state: TargetState) -> tuple[Expr, ...] | None:
+def extents_of(state: TargetState) -> tuple[Expr, ...] | None:
+    """The extents of a target, if it has them already."""
     match state:
         case Fresh():
             return None
@@ -161,7 +174,7 @@ def _extents(state: TargetState) -> tuple[Expr, ...] | None:
 def _rows(state: TargetState, logic: str, ranks: tuple[RowRanks, ...]) -> RowRanks:
     if isinstance(state, Existing):
         return state.tensor.rows
-    extents = _extents(state) or ()
+    extents = extents_of(state) or ()
     try:
         # A target that is declared by its extents has the rows of the result, if their number is right.
         rows = aligned(logic, ranks).rows
@@ -183,10 +196,11 @@ def _record(
     values = [
         part.at(indices, projections.variables) for part, indices in zip(parts, projections.operands, strict=True)
     ]
-    value = _product(values, span) if primitive == PRODUCT else apply_primitive(primitive, values, span)
+    plain = primitive == PRODUCT or (primitive == "id" and len(values) == 1)
+    value = _product(values, span) if plain else apply_primitive(primitive, values, span)
     stored = store(state, accumulate, reset, value, span)
     name = session.builder.new_version(state.label)
-    extents = _extents(state)
+    extents = extents_of(state)
     sketch = Sketch(
         Access(name, projections.target, span),
         stored.dtype,

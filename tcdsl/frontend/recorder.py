@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, MutableSet
 from functools import partial
 from types import FunctionType
@@ -15,15 +14,18 @@ from tcdsl.frontend.arithmetic import combine, element_of, record_elementwise, s
 from tcdsl.frontend.calls import call_function
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, bind_dimensions, declared_dtype, extent_expression
 from tcdsl.frontend.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
-from tcdsl.frontend.environment import UNBOUND, Declared, Existing, Fresh
+from tcdsl.frontend.environment import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.forms import AUGMENTED
 from tcdsl.frontend.graphs import GraphTensor
+from tcdsl.frontend.logic_statements import logic_form, record_logic
 from tcdsl.frontend.points import PointValue
+from tcdsl.frontend.python_stores import augmented, store_item
 from tcdsl.frontend.rewriting import Rewritten
 from tcdsl.frontend.scope import FunctionScope
 from tcdsl.frontend.session import Poison, Session, StagingStopped, materialized, session_of
 from tcdsl.frontend.statements import evaluate_local, evaluate_statement, is_local_definition
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.terms import Term
 from tcdsl.frontend.values import Value, stored_dtype, sum_dtype
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import constant
@@ -36,21 +38,6 @@ _CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 _NUMBERS = SymbolicNumber | int | float
 
 _SUMS = frozenset(("add", "subtract", "multiply"))
-_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.iadd,
-    ast.Sub: operator.isub,
-    ast.Mult: operator.imul,
-    ast.Div: operator.itruediv,
-    ast.FloorDiv: operator.ifloordiv,
-    ast.Mod: operator.imod,
-    ast.Pow: operator.ipow,
-    ast.RShift: operator.irshift,
-    ast.LShift: operator.ilshift,
-    ast.BitOr: operator.ior,
-    ast.BitAnd: operator.iand,
-    ast.BitXor: operator.ixor,
-    ast.MatMult: operator.imatmul,
-}
 
 Thunks = Mapping[str, Callable[[], object]]
 
@@ -93,6 +80,9 @@ class Recorder:
         return values[0] if len(values) == 1 else tuple(values)
 
     def _before_first_write(self, scope: FunctionScope, name: str) -> object:
+        slots = session_of("a decorated function").slots
+        if self._rewritten.projected and name in slots:
+            return slots[name]
         states = session_of("a decorated function").states
         known = None if states is None else states.known(name)
         if known is not None:
@@ -115,8 +105,17 @@ class Recorder:
     # -- statements
     # ------------------------------------------------------------------------------------
 
-    def statement(self, number: int, thunks: Thunks, ordinary: Callable[[], tuple[Any, Any, Any]] | None) -> Any:
-        """``T[...] op= value``: a tensor statement, or ordinary Python if ``T`` holds a dict, a list or the like."""
+    def statement(
+        self,
+        number: int,
+        thunks: Thunks,
+        ordinary: Callable[[], tuple[Any, Any, Any]] | None,
+        term: Callable[[], tuple[Any, ...]] | None = None,
+    ) -> Any:
+        """``T[...] op= value``: a tensor statement, or ordinary Python if ``T`` holds a dict, a list or the like.
+
+        ``term`` gives the parts of the value where the statement may be one in logic notation.
+        """
         session = session_of("a tensor statement")
         node = self._rewritten.statements[number]
         name = _target_name(node)
@@ -127,8 +126,16 @@ class Recorder:
         if isinstance(current, _CONTAINERS) and self._shadows(scope, node, name, current):
             current = Unwritten(name)
         if ordinary is not None and self._is_ordinary(current):
-            return _store_item(node, *ordinary())
-        return self._guarded(session, lambda: self._tensor_statement(session, scope, node, name, current, ordinary))
+            return store_item(node, *ordinary())
+
+        def action() -> SymbolicTensor:
+            form = None if term is None else logic_form(node, scope)
+            if form is None or term is None:
+                return self._tensor_statement(session, scope, node, name, current, ordinary)
+            value = Term(term())
+            return self._recorded(session, name, current, lambda state: record_logic(session, form, state, value))
+
+        return self._guarded(session, action)
 
     def _shadows(self, scope: FunctionScope, node: ast.stmt, name: str, current: object) -> bool:
         # A list left over around the function is no target where the subscript only has a meaning as an index list.
@@ -136,7 +143,12 @@ class Recorder:
             current is not scope.enclosing(name) and current is not scope.module(name)
         ):
             return False
-        names = [part.id for part in ast.walk(_target(node)) if isinstance(part, ast.Name) and part.id != name]
+        target = _target(node)
+        if isinstance(target, ast.Subscript) and isinstance(current, MutableSequence):
+            key = target.slice
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                return True
+        names = [part.id for part in ast.walk(target) if isinstance(part, ast.Name) and part.id != name]
         return any(scope.value_of(part) is UNBOUND for part in names)
 
     def _is_ordinary(self, current: object) -> bool:
@@ -152,11 +164,7 @@ class Recorder:
         current: object,
         ordinary: Callable[[], tuple[Any, Any, Any]] | None,
     ) -> SymbolicTensor:
-        if hasattr(current, "__array__") and not isinstance(current, SymbolicArray):
-            current = session.capture(current, name)
-        if isinstance(current, _NUMBERS):
-            current = self._number(session, current, name)
-        current = materialized(current, name)
+        current = self._held(session, name, current)
         if ordinary is not None and _is_whole(node) and isinstance(current, SymbolicTensor):
             value = ordinary()[2]
             accumulate = AUGMENTED[type(node.op)] if isinstance(node, ast.AugAssign) else "assign"
@@ -168,11 +176,26 @@ class Recorder:
             and current.extents is not None
         ):
             return self._whole_declared(session, node, name, current, current.extents, ordinary()[2])
+        return self._recorded(
+            session, name, current, lambda state: evaluate_statement(node, state, scope, session.builder)
+        )
+
+    def _held(self, session: Session, name: str, current: object) -> object:
+        if hasattr(current, "__array__") and not isinstance(current, SymbolicArray):
+            current = session.capture(current, name)
+        if isinstance(current, _NUMBERS):
+            current = self._number(session, current, name)
+        return materialized(current, name)
+
+    def _recorded(
+        self, session: Session, name: str, current: object, record: Callable[[TargetState], SymbolicTensor]
+    ) -> SymbolicTensor:
+        # The new version of the target that `record` makes of what the name holds.
+        current = self._held(session, name, current)
         if isinstance(current, SymbolicTensor):
-            existing = Existing(current.held(), current.declared)
-            return self._stored(current, evaluate_statement(node, existing, scope, session.builder))
+            return self._stored(current, record(Existing(current.held(), current.declared)))
         state = current.state(name) if isinstance(current, DeclaredTarget) else Fresh(name)
-        made = evaluate_statement(node, state, scope, session.builder)
+        made = record(state)
         made.memory = self._in_place
         made.declared = isinstance(state, Declared)
         if session.states is not None:
@@ -278,7 +301,7 @@ class Recorder:
         if isinstance(current, Unwritten) and self._in_place and session_of("a tensor statement").states is not None:
             return self._first_augmented(name, current, value)
         if not isinstance(current, SymbolicTensor) or kind not in AUGMENTED:
-            return self.bind(name, {name: lambda: current}, _OPERATORS[kind](current, value))
+            return self.bind(name, {name: lambda: current}, augmented(kind, current, value))
         session = session_of("a tensor statement")
         return self._guarded(
             session, lambda: self._stored(current, store_elementwise(current.held(), AUGMENTED[kind], value))
@@ -407,10 +430,3 @@ def _is_whole(node: ast.stmt) -> bool:
     if isinstance(key, ast.Constant) and key.value is Ellipsis:
         return True
     return isinstance(key, ast.Slice) and key.lower is None and key.upper is None and key.step is None
-
-
-def _store_item(node: ast.stmt, container: Any, key: Any, value: Any) -> Any:
-    if isinstance(node, ast.AugAssign):
-        value = _OPERATORS[type(node.op)](container[key], value)
-    container[key] = value
-    return container

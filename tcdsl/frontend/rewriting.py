@@ -6,6 +6,7 @@ when their arguments are symbolic. Every construct calls one method of the recor
 the rewritten function holds as the closure variable `RECORDER`::
 
     C[i, j] += A[i, k] * B[k, j]      C = RECORDER.statement(0, {"A": lambda: A, ...}, lambda: (C, (i, j), ...))
+    C["@"] += A * B                   C = RECORDER.statement(0, {...}, ..., lambda: ("mul", lambda: A * B, ...))
     z = x[i] * x[i]                   z = RECORDER.local(1, {...}, lambda: x[i] * x[i])
     p -= learning_rate * g            p = RECORDER.augment("p", "-", p, learning_rate * g)
     h = relu(x)                       h = RECORDER.bind("h", {...}, RECORDER.call(relu, x))
@@ -20,8 +21,11 @@ import copy
 from dataclasses import dataclass, field
 
 from tcdsl.frontend.annotations import annotation_names, names_in_extents
+from tcdsl.frontend.bindings import bindings_of, parameters_of
 from tcdsl.frontend.functions import LANGUAGE_NAMES
+from tcdsl.frontend.slots import PROJECTIONS, SLOTS
 from tcdsl.frontend.source import Source
+from tcdsl.frontend.terms import term_thunk
 
 __all__ = ["RECORDER", "Rewritten", "rewrite"]
 
@@ -41,89 +45,7 @@ class Rewritten:
     fresh_names: tuple[str, ...] = ()
     annotations: dict[str, ast.expr] = field(default_factory=dict)
     declared_names: frozenset[str] = frozenset()
-
-
-class _Bindings(ast.NodeVisitor):
-    """The names that a function body binds itself, and the bare targets of its tensor statements."""
-
-    def __init__(self) -> None:
-        self.bound: set[str] = set()
-        self.assigned: set[str] = set()
-        self.augmented: set[str] = set()
-        self.targets: dict[str, None] = {}
-        self.sizes: dict[str, None] = {}
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Store | ast.Del):
-            self.bound.add(node.id)
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self.assigned.update(target.id for target in node.targets if isinstance(target, ast.Name))
-        self.generic_visit(node)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        if isinstance(node.target, ast.Name):
-            self.augmented.add(node.target.id)
-        self.generic_visit(node)
-
-    def visit_Subscript(self, node: ast.Subscript) -> None:
-        if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
-            self.targets[node.value.id] = None
-        self.generic_visit(node)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "bind_dims":
-            self.sizes.update((arg.id, None) for arg in node.args if isinstance(arg, ast.Name))
-        if isinstance(node.func, ast.Name) and node.func.id == "assign" and node.args:
-            target = node.args[0]
-            base = target.value if isinstance(target, ast.Subscript) else target
-            if isinstance(base, ast.Name):
-                self.targets[base.id] = None
-        self.generic_visit(node)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if isinstance(node.target, ast.Name):
-            self.bound.add(node.target.id)
-            self.sizes.update(dict.fromkeys(annotation_names(node.annotation)))
-        if node.value is not None:
-            self.visit(node.value)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self.bound.add(node.name)
-        for decorator in node.decorator_list:
-            self.visit(decorator)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self.bound.add(node.name)
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        return
-
-    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
-        for alias in node.names:
-            self.bound.add((alias.asname or alias.name).split(".")[0])
-
-    visit_ImportFrom = visit_Import  # noqa: N815  # ast's name
-
-    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
-        if node.name:
-            self.bound.add(node.name)
-        self.generic_visit(node)
-
-    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
-        # Their targets live in a scope of their own; only walrus assignments bind outside.
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name):
-                self.bound.add(inner.target.id)
-
-    visit_ListComp = visit_SetComp = _comprehension  # noqa: N815  # ast's names
-    visit_DictComp = visit_GeneratorExp = _comprehension  # noqa: N815
-
-
-def _parameters(definition: ast.FunctionDef) -> list[ast.arg]:
-    arguments = definition.args
-    extra = [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *extra]
+    projected: bool = False
 
 
 def _recorder(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
@@ -173,7 +95,7 @@ class _Rewriter(ast.NodeTransformer):
         if len(node.targets) == 1 and isinstance(target, ast.Subscript) and _is_memory(target.value):
             return self._memory_statement(node, target)  # type: ignore[return-value]
         if len(node.targets) == 1 and isinstance(target, ast.Name):
-            return self._binding(node, target.id)
+            return self._statement(node, target.id) if self._in_slot(target) else self._binding(node, target.id)
         if all(_is_of_names(each) for each in node.targets):
             return self._unpacking(node)  # type: ignore[return-value]
         return self.generic_visit(node)
@@ -201,8 +123,26 @@ class _Rewriter(ast.NodeTransformer):
 
     def _statement(self, node: ast.Assign | ast.AugAssign | ast.Expr, name: str) -> ast.stmt:
         number = self._number(copy.deepcopy(node))
-        call = _recorder("statement", number, self._thunks(node), self._ordinary(node), at=node)
+        term = self._term(node)
+        known = self._thunks(node, (PROJECTIONS,))
+        call = _recorder("statement", number, known, self._ordinary(node), *([] if term is None else [term]), at=node)
         return self._store((name,), call, node)
+
+    def _term(self, node: ast.Assign | ast.AugAssign | ast.Expr) -> ast.expr | None:
+        # What a logic connects, if the statement may have one.
+        if isinstance(node, ast.Expr):
+            call = node.value
+            assert isinstance(call, ast.Call)
+            target, value = call.args[0], call.args[2] if len(call.args) > 2 else None
+            named = any(keyword.arg in ("logic", PROJECTIONS) for keyword in call.keywords)
+        else:
+            target, value, named = node.targets[0] if isinstance(node, ast.Assign) else node.target, node.value, False
+        if value is None or not (named or isinstance(target, ast.Name) or _may_be_logic(target)):
+            return None
+        return term_thunk(value, self.visit)
+
+    def _in_slot(self, target: ast.Name) -> bool:
+        return self.result.projected and target.id in SLOTS
 
     def _memory_statement(self, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> list[ast.stmt]:
         # `p.grad[i] += e`: a statement on a name of its own that holds the memory.
@@ -255,6 +195,8 @@ class _Rewriter(ast.NodeTransformer):
             return self._memory_statement(node, node.target)  # type: ignore[return-value]
         if _is_memory(node.target):
             return self._augmented_memory(node)
+        if isinstance(node.target, ast.Name) and self._in_slot(node.target):
+            return self._statement(node, node.target.id)
         if isinstance(node.target, ast.Name):
             name = node.target.id
             number = self._number(copy.deepcopy(node))
@@ -372,6 +314,16 @@ def _is_of_names(target: ast.expr) -> bool:
     return isinstance(target, ast.Name)
 
 
+def _may_be_logic(target: ast.expr) -> bool:
+    # Whether the subscript could be a string: one that is written there, or what a name holds.
+    if not isinstance(target, ast.Subscript):
+        return False
+    key = target.slice
+    if isinstance(key, ast.Constant):
+        return isinstance(key.value, str)
+    return isinstance(key, ast.Name | ast.Attribute | ast.JoinedStr)
+
+
 def _slices_as_calls(key: ast.expr) -> ast.expr:
     # `a:b` stands in subscripts only; elsewhere it is `slice(a, b, None)`.
     if isinstance(key, ast.Slice):
@@ -401,18 +353,22 @@ def rewrite(source: Source, in_place: bool = False) -> Rewritten:
     it writes it.
     """
     definition = source.definition
-    bindings = _Bindings()
-    for statement in definition.body:
-        bindings.visit(statement)
-    parameters = [argument.arg for argument in _parameters(definition)]
-    annotated = [name for a in _parameters(definition) if a.annotation for name in annotation_names(a.annotation)]
+    bindings = bindings_of(definition)
+    parameters = [argument.arg for argument in parameters_of(definition)]
+    annotated = [name for a in parameters_of(definition) if a.annotation for name in annotation_names(a.annotation)]
     bound = bindings.bound | set(parameters)
     fresh = tuple(name for name in (*bindings.targets, *bindings.sizes, *annotated) if name not in bound)
     if in_place:
         fresh = (*fresh, *sorted((bindings.assigned | bindings.augmented) - set(parameters)))
+    projected = PROJECTIONS in parameters
+    if projected:
+        # Slots are there without being bound.
+        used = {part.id for each in definition.body for part in ast.walk(each) if isinstance(part, ast.Name)}
+        fresh = (*fresh, *sorted((used & SLOTS.keys()) - set(parameters)))
     result = Rewritten(definition, own_names=frozenset(bound | set(fresh)), fresh_names=tuple(dict.fromkeys(fresh)))
+    result.projected = projected
     result.declared_names = frozenset() if in_place else _declared_names(definition) - result.own_names
-    result.annotations = {a.arg: a.annotation for a in _parameters(definition) if a.annotation is not None}
+    result.annotations = {a.arg: a.annotation for a in parameters_of(definition) if a.annotation is not None}
     tensors = frozenset((*parameters, *bindings.assigned, *bindings.targets))
     rewriter = _Rewriter(result.own_names, tensors, result)
     body: list[ast.stmt] = []

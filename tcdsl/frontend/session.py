@@ -122,6 +122,8 @@ class Session:
         self.oob = "check"
         #: The derivative rules that are being traced: in its own rule an operation is what its statements say.
         self.tracing_rules: list[object] = []
+        #: What the slot names of a function with projections stand for.
+        self.slots: Mapping[str, Any] = {}
         #: How tensors of graphs get into the program; without one they are arrays like any other.
         self.graph: GraphRecording | None = None
         #: The tensors that code on tensors of graphs keeps from run to run.

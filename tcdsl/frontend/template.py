@@ -9,6 +9,7 @@ from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.annotations import keep_tensor_annotations
+from tcdsl.frontend.bindings import parameters_of
 from tcdsl.frontend.recorder import Recorder
 from tcdsl.frontend.rewriting import RECORDER, rewrite
 from tcdsl.frontend.size_names import parameter_size_names
@@ -29,6 +30,7 @@ class Template:
         self.source = source.text
         keep_tensor_annotations(source.definition, function, source.filename)
         self.size_names = parameter_size_names(source.definition)
+        self.parameters = tuple(each.arg for each in parameters_of(source.definition))
         rewritten = rewrite(source, in_place)
         recorder = Recorder(function, rewritten, source.filename, in_place)
         self.surroundings = Surroundings(function, text, rewritten.own_names)

@@ -20,9 +20,11 @@ from itertools import count
 from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.shapes.rows.spec import ROWS, AxisSpec, RowSpec, ShapeSpec, Spec, SpecShapeError
 
-__all__ = ["Alignment", "AxisIndex", "align"]
+__all__ = ["LETTERS", "Alignment", "AxisIndex", "align"]
 
-_LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
+LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
+"""Index variables for axes that have no name, in this order."""
+
 _STORAGE = (0, 2, 1)  # batch, output, input, as positions in ROWS
 
 
@@ -89,7 +91,7 @@ class _Aligner:
         self._lengths: dict[str, int] = {}
 
     def _unused(self) -> Iterator[str]:
-        yield from (letter for letter in _LETTERS if letter not in self._names)
+        yield from (letter for letter in LETTERS if letter not in self._names)
         yield from (name for name in (f"axis_{k}" for k in count()) if name not in self._names)
 
     def align(self, operands: Sequence[RowRanks], target: RowRanks | None) -> Alignment:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from tcdsl.shapes.rows.alignment import Alignment, AxisIndex, align
+from tcdsl.shapes.rows.alignment import LETTERS, Alignment, AxisIndex, align
 from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.shapes.rows.spec import SpecShapeError, parse_spec
 
@@ -38,7 +38,7 @@ def aligned(logic: str, operands: tuple[RowRanks, ...], target: RowRanks | None 
         if len(spec.operands) != len(operands):
             wrong = spec.operands[min(len(operands), len(spec.operands)) - 1]
             given = f"the spec has {_counted(len(spec.operands), 'operand')}, but {len(operands)} are given"
-            raise SpecShapeError(given, logic, *wrong.place, "separate the operands by `;`")
+            raise SpecShapeError(given, logic, *wrong.place, "separate the operands by `;`; that of a number is empty, as in `ij;=>i`")
         return align(spec, operands, target)
     try:
         found = _BUILT_IN[logic.strip()](operands, target)
@@ -67,6 +67,8 @@ def _transpose(operands: Sequence[RowRanks], target: RowRanks | None) -> Alignme
         raise _fault(f'the logic "T" has one operand, not {len(operands)}', 'write a spec, as in "ij;jk=>ki"')
     if operands[0].plain and (target is None or target.plain):
         names = [f"axis_{k}" for k in range(operands[0].output)]
+        if len(names) <= len(LETTERS):
+            names = list(LETTERS[: len(names)])
         text = f"{', '.join(names)}, => {', '.join(reversed(names))}" if names else "=>"
         return align(parse_spec(text), operands, target)
     return align(parse_spec("...|..inner..->..outer.. => ...|..outer..->..inner.."), operands, target)

@@ -318,6 +318,14 @@ class TensorFunction:
         entry, arrays = function.staging.entry(function.signature.call(given, keywords))
         return cost_of(entry.executable.program, arrays, entry.differentiable)
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that an op without configuration declares, by label; its first call makes them.
+
+        With configuration each layer has its own: ``layer = mlp(hid_dim=16)``, then ``layer.parameters``.
+        """
+        return dict(calls_with_tensors().parameters_of(self).by_label())
+
     def cache_info(self) -> CacheInfo:
         """How many programs were staged and kernels compiled, and how many calls they served."""
         return self.staging.cache_info()

@@ -70,17 +70,22 @@ def call_layer(layer: Layer, arguments: tuple[Any, ...]) -> Any:
             layer.scope.begin()
             return run_inline(function, arguments, layer.configuration, declared=True)
     positional, configuration = function.signature.split(arguments, layer.configuration)
-    if any(isinstance(value, Tensor) for _, value in positional):
+    if not positional or any(isinstance(value, Tensor) for _, value in positional):
         return _tensors(function, positional, configuration, layer.scope)
     return _arrays(function, positional, configuration, layer.scope)
 
 
 def call_with_arrays(function: TensorFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """An op that declares parameters, called with arrays: arrays come out. Without arguments it gives a tensor."""
+    """An op that declares parameters, called with arrays: arrays come out. Without arguments it gives a tensor.
+
+    One that takes nothing but configuration is a factory like any other: it gives a layer, called without arguments.
+    """
     positional, configuration = function.signature.split(arguments, keywords)
-    scope = _Unconfigured(function, configuration) if configuration else parameters_of(function)
     if not positional:
-        return _tensors(function, positional, configuration, scope)
+        if configuration:
+            return configured(function, configuration)
+        return _tensors(function, positional, configuration, parameters_of(function))
+    scope = _Unconfigured(function, configuration) if configuration else parameters_of(function)
     return _arrays(function, positional, configuration, scope)
 
 

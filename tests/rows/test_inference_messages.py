@@ -89,9 +89,14 @@ def test_rows_that_are_composed() -> None:
         "    w: 3 -> 2\n"
         "    x: 4"
     )
-    assert told(lambda: compose(w, known((3, 4), name="x"), HERE)).startswith(
+    assert told(lambda: compose(w, known((3, 4), name="x"), HERE)) == (
         "`w` has 1 input axis, and `x` has 2 output axes\n"
+        "    w: 3 -> 2\n"
+        "    x: 3, 4\n"
+        "all axes of a plain array are output axes; `tensor(x, batch=1)` says how many leading ones count the samples "
+        "of a batch"
     )
+    assert told(lambda: compose(w, known((3, 4), batch=(5,), name="x"), HERE)).endswith("    x: 5 | 3, 4")
     assert told(lambda: compose(known((2, 3), name="w"), known((3,), name="x"), HERE)) == (
         "`w` has no input axes, and `x` has 1 output axis\n"
         "    w: 2, 3\n"

@@ -37,7 +37,8 @@ def compose(left: Shape, right: Shape, origin: Origin) -> Shape:
     """
     names = names_of((left, right), origin)
     with Transaction(origin, describe((left, right), origin)) as transaction:
-        meeting = Meeting(names[0], names[1], "input", "output", hint=_NO_INPUT if left.input == EMPTY else "")
+        hint = _NO_INPUT if left.input == EMPTY else _NO_BATCH if right.batch == EMPTY else ""
+        meeting = Meeting(names[0], names[1], "input", "output", hint=hint)
         equate_rows(transaction, left.input, right.output, meeting)
         batch = join_rows(transaction, [left.batch, right.batch], "batch")
     return Shape(batch.resolved, right.input.resolved, left.output.resolved)
@@ -67,6 +68,10 @@ def stores_into(value: Shape, target: Shape, origin: Origin) -> None:
 _NO_INPUT = (
     "`@` sums over the input axes of what is on its left; `tensor(x, input=1)` says how many trailing axes of an array "
     "are input axes"
+)
+_NO_BATCH = (
+    "all axes of a plain array are output axes; `tensor(x, batch=1)` says how many leading ones count the samples of a "
+    "batch"
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from tcdsl.frontend import arithmetic, concrete, contraction, views
 from tcdsl.frontend.einsum import record_einsum
 from tcdsl.frontend.numpy_functions import numpy_function
 from tcdsl.frontend.points import PointValue
+from tcdsl.frontend.session import session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
 
 __all__ = ["WholeArrays"]
@@ -54,6 +55,12 @@ class WholeArrays:
     def reduced(self, accumulate: str, array: SymbolicArray, axis: Any, keepdims: bool) -> Any:
         """A reduction over axes."""
         return contraction.reduce_array(accumulate, array, axis, keepdims)
+
+    def logical(
+        self, name: str, logic: str, operands: Sequence[Any], record: Callable[[Any, Sequence[Any]], Any]
+    ) -> Any:
+        """What ``record`` makes of operands whose axes meet as ``logic`` says."""
+        return record(session_of(name), operands)
 
     def einsum(self, spec: str, operands: tuple[object, ...], accumulate: str, primitive: str) -> Any:
         """``einsum(spec, *operands)``."""

@@ -21,7 +21,7 @@ from tcdsl.frontend.slots import PROJECTIONS, SLOTS, slots_of
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicTensor
 from tcdsl.frontend.terms import Applied, Term
 from tcdsl.ir.build import integer
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import Expr, index_variables
 from tcdsl.ir.span import Span
 from tcdsl.shapes.rows.logic import POINTWISE
 
@@ -193,6 +193,10 @@ def _in_slots(
         slots = slots_of(names)
         rank = operand.rank if isinstance(operand, SymbolicArray) else len(getattr(operand, "shape", ()))
         what = f"operand {k} of `{applied.primitive}`"
+        # Slots of one cell everywhere, and slots with the same indices, may meet in one operand.
+        spread = [each for each in sorted(slots) if each < len(lists) and any(map(index_variables, lists[each]))]
+        spread = spread or sorted(slots)
+        slots = frozenset(spread[:1]) if len({lists[each] for each in spread if each < len(lists)}) <= 1 else slots
         if len(slots) > 1:
             raise fault(
                 f"the tensors in {what} are in different slots",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from tcdsl.shapes.rows.ranks import RowRanks
@@ -36,6 +36,11 @@ class Algebra(Protocol):
 
     def reduced(self, accumulate: str, array: Any, axis: Any, keepdims: bool) -> Any:
         """A reduction over axes."""
+
+    def logical(
+        self, name: str, logic: str, operands: Sequence[Any], record: Callable[[Any, Sequence[Any]], Any]
+    ) -> Any:
+        """What ``record`` makes, in a session, of operands whose axes meet as ``logic`` says."""
 
     def einsum(self, spec: str, operands: tuple[object, ...], accumulate: str, primitive: str) -> Any:
         """``einsum(spec, *operands)``; ``accumulate`` and ``primitive`` are names of the tables."""

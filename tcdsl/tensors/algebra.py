@@ -6,7 +6,7 @@ ops mean the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tcdsl.frontend.einsum import record_einsum
 from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import recognize
+from tcdsl.frontend.session import Session
 from tcdsl.frontend.stacking import stack
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.shapes.rows.inference import Origin, Shape, compose, einsum, pointwise, transpose
@@ -165,17 +166,22 @@ class GraphAlgebra:
 
     def einsum(self, spec: str, operands: Sequence[Any], accumulate: str, primitive: str) -> Any:
         """``einsum(spec, a, b)``."""
-        recorded = _recorded_in_session(operands)
-        if recorded is not None:
-            return recorded.einsum(spec, operands, accumulate, primitive)
-        arguments = [_tensor_operand(operand) for operand in operands]
 
-        def staged(_: Any, given: Sequence[Any]) -> Any:
+        def staged(_: Session, given: Sequence[Any]) -> Any:
             return record_einsum(spec, tuple(given), accumulate, primitive)
 
+        return self.logical("einsum", spec, operands, staged)
+
+    def logical(
+        self, name: str, logic: str, operands: Sequence[Any], record: Callable[[Session, Sequence[Any]], Any]
+    ) -> Any:
+        """What ``record`` makes of operands whose axes meet as ``logic`` says."""
+        recorded = _recorded_in_session(operands)
+        if recorded is not None:
+            return recorded.logical(name, logic, operands, record)
         named = {"@": _composed, "T": _transposed, ".": _pointwise}
-        constrain = named.get(spec, lambda shapes, origin: einsum(spec, shapes, origin))
-        return apply_operation(Operation(spec, staged, constrain), arguments, ("einsum",))
+        constrain = named.get(logic, lambda shapes, origin: einsum(logic, shapes, origin))
+        return apply_operation(Operation(name, record, constrain), [_tensor_operand(each) for each in operands])
 
     def ufunc(self, ufunc: Any, method: str, inputs: Sequence[object], keywords: Mapping[str, object]) -> Any:
         """``np.exp(t)``."""

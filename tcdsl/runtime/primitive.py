@@ -1,0 +1,268 @@
+"""New primitives, from two short pieces of code: what they compute, and their gradient.
+
+::
+
+    @cd
+    def power(v, v1, v2, *, projections):
+        v = v1 ** v2
+
+    @cd
+    def power_gradient(g, t1, t2, g1, *, projections):
+        g1 += t2 * t1 ** (t2 - 1) * g
+
+    pointpow = tc.primitive("pointpow", power, power_gradient)
+    y = pointpow(x, 3.0)                      # arrays, tensors, and inside decorated functions
+
+The code speaks of the operation's own operands by slot names (`tcdsl.frontend.slots`); ``projections`` says how their
+axes meet, and is made from the primitive's logic for the operands of each use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.frontend.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.environment import Existing
+from tcdsl.frontend.graphs import algebra_of
+from tcdsl.frontend.logic import PRODUCT, projections_of, stage_logic
+from tcdsl.frontend.projections import Projections
+from tcdsl.frontend.session import Session, current_session, session_of
+from tcdsl.frontend.slots import PROJECTIONS, SLOTS, run_projected
+from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
+from tcdsl.frontend.values import Value
+from tcdsl.ir.build import constant
+from tcdsl.ir.dtypes import compute_dtype, is_floating
+from tcdsl.ir.span import Span
+from tcdsl.runtime.arguments import Signature
+from tcdsl.runtime.custom_rules import RuleRecording
+from tcdsl.runtime.entries import Traced
+from tcdsl.runtime.function import TensorFunction
+from tcdsl.runtime.results import returned
+from tcdsl.runtime.rule_calls import PULLBACK, Rule
+from tcdsl.runtime.staged import StagedFunction
+from tcdsl.shapes.rows.logic import aligned
+from tcdsl.shapes.rows.ranks import RowRanks
+from tcdsl.tracebacks import user_facing
+
+__all__ = ["Primitive", "primitive"]
+
+_LARGEST_ARITY = 3
+_RESULT, _GRADIENT = ("v", "t", "lhs"), ("g",)
+
+
+class Primitive:
+    """A primitive that `primitive` has made: call it with as many operands as its code has slots."""
+
+    def __init__(self, name: str, forward: TensorFunction, gradient: TensorFunction | None, logic: str) -> None:
+        self.__name__ = name
+        self.logic = logic
+        self.function: FunctionType = forward.function
+        self._forward = forward
+        self._gradient = gradient
+        self.arity = max((SLOTS[each] for each in forward.template.parameters if each in SLOTS), default=0)
+        #: The derivative rules by mode, for `tcdsl.runtime.custom_rules`.
+        self.rules: dict[str, Any] = {} if gradient is None else {PULLBACK: gradient}
+        self._staging = _PrimitiveStaging(self)
+
+    @user_facing
+    def __call__(self, *operands: Any) -> Any:
+        """The primitive on arrays, numbers and tensors. `DslSyntaxError` for another number of operands."""
+        if len(operands) != self.arity:
+            raise Diagnostic(
+                DslSyntaxError,
+                f"the primitive `{self.__name__}` takes {self.arity} operand{'s' * (self.arity != 1)}, "
+                f"not {len(operands)}",
+            ).error()
+        algebra = algebra_of(operands)
+        if algebra is not None:
+            return algebra.logical(self.__name__, self.logic, operands, self.record)
+        session = current_session()
+        if session is not None:
+            return self.record(session, operands)
+        return self._staging.run(self._staging.signature, operands, {})
+
+    def record(self, session: Session, operands: Sequence[Any]) -> SymbolicTensor:
+        """Record the statements of one use, with their derivative rule."""
+        tensors = [_as_tensor(session, each, f"x{k}") for k, each in enumerate(operands, 1)]
+        if not self.rules or any(self.rules is rules for rules in session.tracing_rules):
+            return self._run_forward(session, tensors)
+        use = _Use(self, [tensor.rows for tensor in tensors])
+        recording = RuleRecording(session, use, [(tensor.label, tensor) for tensor in tensors], {})
+        result = self._run_forward(session, use.with_rows(recording.values))
+        made: SymbolicTensor = recording.complete(result)
+        made.rows = result.rows
+        return made
+
+    def _run_forward(self, session: Session, tensors: Sequence[SymbolicTensor]) -> SymbolicTensor:
+        builder = session.builder
+        # The shape of the result is that of a product with this logic; the product itself is taken out again.
+        mark = builder.mark()
+        shaped = stage_logic(session, self.logic, PRODUCT, tensors, "add", reset=True, label=self.__name__)
+        rows, dtype, extents = shaped.rows, shaped.dtype, shaped.extents
+        builder.withdraw(mark, ())
+        memory = _zeros(session, extents, dtype, self.__name__)
+        memory.rows, memory.memory = rows, True
+        slots: dict[str, Any] = dict.fromkeys(_RESULT, memory)
+        for k, tensor in enumerate(tensors, 1):
+            slots.update({f"{name}{k}": tensor for name in ("v", "t", "rhs")})
+        run_projected(self._forward.template, slots, self._projections(session, tensors, memory))
+        result = SymbolicTensor(builder, memory.name, memory.dtype, memory.extents, self.__name__)
+        result.rows = rows
+        return result
+
+    def run_gradient(
+        self, session: Session, tensors: Sequence[SymbolicTensor], result: SymbolicTensor, cotangent: SymbolicTensor
+    ) -> tuple[SymbolicTensor | None, ...]:
+        """The adjoints of the operands."""
+        assert self._gradient is not None
+        slots: dict[str, Any] = {**dict.fromkeys(_RESULT, result), **dict.fromkeys(_GRADIENT, cotangent)}
+        adjoints: list[SymbolicTensor | None] = []
+        for k, tensor in enumerate(tensors, 1):
+            adjoint = None
+            if is_floating(tensor.dtype):
+                adjoint = _zeros(session, tensor.extents, compute_dtype(tensor.dtype), f"g{k}")
+                adjoint.rows, adjoint.memory = tensor.rows, True
+            slots.update({f"{name}{k}": tensor for name in ("v", "t", "rhs")})
+            slots[f"g{k}"] = adjoint
+            adjoints.append(adjoint)
+        run_projected(self._gradient.template, slots, self._projections(session, tensors, result))
+        return tuple(adjoints)
+
+    def _projections(self, session: Session, tensors: Sequence[SymbolicTensor], result: SymbolicTensor) -> Projections:
+        return projections_of(session, self.logic, tensors, Existing(result))
+
+    @property
+    def span(self) -> Span:
+        """Where its code is defined."""
+        return self._forward.span
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.__name__}>"
+
+
+class _Use:
+    # One use of a primitive as a function with a derivative rule, and as that rule. What stands for the operands in a
+    # rule has no rows of its own: they are those of this use.
+
+    def __init__(self, owner: Primitive, rows: Sequence[RowRanks]) -> None:
+        self.__name__ = owner.__name__
+        self.function = owner.function
+        self.rules = owner.rules
+        self.signature = Signature(lambda *arguments: None, self.__name__)
+        self._owner = owner
+        self._rows = rows
+
+    def rule(self, mode: str) -> Rule:
+        """The pullback, as a function of the operands, the result and its cotangent."""
+        del mode
+        return self
+
+    def with_rows(self, tensors: Sequence[SymbolicTensor]) -> list[SymbolicTensor]:
+        """The operands, or what stands for them, with the rows of this use."""
+        for tensor, rows in zip(tensors, self._rows, strict=True):
+            tensor.rows = rows
+        return list(tensors)
+
+    def inline(self, *arguments: Any, **_: Any) -> Any:
+        """The adjoints."""
+        session = session_of("a derivative rule")
+        *operands, result, cotangent = arguments
+        given = self.with_rows([_as_tensor(session, each, f"x{k}") for k, each in enumerate(operands, 1)])
+        result.rows = cotangent.rows = aligned(self._owner.logic, tuple(self._rows)).rows
+        return self._owner.run_gradient(session, given, result, cotangent)
+
+    @property
+    def span(self) -> Span:
+        """Where it is defined."""
+        return self._owner.span
+
+
+class _PrimitiveStaging(StagedFunction):
+    # The programs of a primitive that is called with arrays.
+
+    def __init__(self, owner: Primitive) -> None:
+        super().__init__()
+        self._owner = owner
+        names = [f"x{k}" for k in range(1, owner.arity + 1)]
+        self.signature = Signature(_positional(names), owner.__name__)
+
+    @property
+    def title(self) -> str:
+        """The name for programs and messages."""
+        return self._owner.__name__
+
+    def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
+        """Record one use."""
+        outputs, structure = returned(session, self._owner.record(session, positional), self.title)
+        return Traced(session.builder.program(outputs), structure)
+
+
+def _positional(names: Sequence[str]) -> Callable[..., None]:
+    def one(x1: Any, /) -> None: ...
+
+    def two(x1: Any, x2: Any, /) -> None: ...
+
+    def three(x1: Any, x2: Any, x3: Any, /) -> None: ...
+
+    return (one, two, three)[len(names) - 1]
+
+
+def _as_tensor(session: Session, value: Any, label: str) -> SymbolicTensor:
+    if isinstance(value, PendingArray):
+        return value.materialize(label)
+    if isinstance(value, SymbolicTensor):
+        return value
+    if isinstance(value, np.ndarray):
+        return session.capture(value, label)
+    element, extents = element_of(value, session)
+    made = record_elementwise(session.builder, element, extents, label)
+    if isinstance(value, SymbolicArray):
+        made.rows = value.rows
+    return made
+
+
+def _zeros(session: Session, extents: Sequence[Any], dtype: str, label: str) -> SymbolicTensor:
+    zero = Value(constant(0, compute_dtype(dtype)), None, dtype)
+    return record_elementwise(session.builder, zero, tuple(extents), label)
+
+
+@user_facing
+def primitive(name: str, forward: Any, gradient: Any = None, *, logic: str = ".") -> Primitive:
+    """``pointpow = tc.primitive("pointpow", power, power_gradient)``: a primitive of one's own.
+
+    ``forward`` is a `@cd` function with a parameter ``projections`` that stores into ``v``, the result, and reads the
+    operands ``v1``, ``v2``, ``v3``. ``gradient``, another one, adds to their gradients ``g1``, ``g2``, ``g3``; it may
+    read ``g``, the gradient of the result, ``v``, and ``t1``, ``t2``, ``t3``. Without it, the gradient is derived from
+    what ``forward`` says. ``logic`` says how the operands' axes meet: ``"."``, ``"@"``, ``"T"`` or a spec.
+    `DslSyntaxError` if these functions are something else.
+    """
+    for role, function in (("forward", forward), ("gradient", gradient)):
+        if function is None and role == "gradient":
+            continue
+        if not isinstance(function, TensorFunction) or not function.in_place:
+            raise Diagnostic(
+                DslSyntaxError,
+                f"the {role} code of the primitive `{name}` is no @cd function",
+                hint="write `@cd def code(v, v1, *, projections): v = ...`",
+            ).error()
+        if PROJECTIONS not in function.template.parameters:
+            raise Diagnostic(
+                DslSyntaxError,
+                f"the {role} code of the primitive `{name}` has no parameter `{PROJECTIONS}`",
+                function.span,
+                hint=f"write `def {function.__name__}(..., *, {PROJECTIONS})`: it is what slot names speak of",
+            ).error()
+    made = Primitive(name, forward, gradient, logic)
+    if not 1 <= made.arity <= _LARGEST_ARITY:
+        raise Diagnostic(
+            DslSyntaxError,
+            f"the forward code of the primitive `{name}` has no operands",
+            forward.span,
+            hint="name them v1, v2, v3 as parameters",
+        ).error()
+    return made

@@ -32,6 +32,7 @@ from tcdsl.errors import (
 )
 
 if TYPE_CHECKING:
+    from tcdsl import train
     from tcdsl.frontend.declarations import output
     from tcdsl.runtime.checking import check_grads
     from tcdsl.runtime.einsum import einsum
@@ -87,6 +88,7 @@ __all__ = [
     "seed",
     "static_index",
     "tensor",
+    "train",
     "value_and_grad",
     "vjp",
 ]
@@ -126,12 +128,16 @@ _LAZY = {
     "vjp": "tcdsl.runtime.pullbacks",
 }
 
+_LAZY_MODULES = ("train",)
+
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name not in _LAZY and name not in _LAZY_MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
+    if name in _LAZY_MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     module, _, own_name = _LAZY[name].partition(":")
     value = getattr(importlib.import_module(module), own_name or name)
     globals()[name] = value

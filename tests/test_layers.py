@@ -34,7 +34,7 @@ ALLOWED = {
     # What users import, and what is built on that.
     "": COMPILER | {"runtime", "primitives", "tensors", "train", "syntax"},
     "tensors": COMPILER | {"runtime", "tracebacks"},
-    "train": COMPILER | {"runtime", "tensors", "tracebacks"},
+    "train": COMPILER | {"runtime", "primitives", "tensors", "tracebacks"},
     "tools": COMPILER | {"runtime", "primitives", "syntax", ""},
     "__main__": {"tools"},
 }

@@ -266,6 +266,10 @@ class Recorder:
         if not isinstance(value, SymbolicArray | SymbolicNumber) and not self._in_place:
             return value
         session = session_of("a tensor statement")
+        if isinstance(value, DeclaredTarget) and session.states is not None and value.extents is None:
+            # `m = output()`: from here on the name is state if it is read before it is written.
+            known = session.states.known(name)
+            return Unwritten(name) if known is None else known
         if self._in_place:
             current = self._scope(session, thunks).holds(name)
             if isinstance(current, SymbolicTensor) and current.memory:

@@ -114,9 +114,16 @@ class Signature:
                 positional.append((name, value))
         return positional, configuration
 
+    def _is_optional(self, name: str) -> bool:
+        parameters = {} if self._signature is None else self._signature.parameters
+        return name in parameters and parameters[name].default is None
+
     def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
         """Take a call with concrete arguments apart; `DtypeError` and `ConfigurationError` say which one is wrong."""
         positional, given = self.split(args, kwargs)
+        while positional and positional[-1][1] is None and self._is_optional(positional[-1][0]):
+            # `def sgd(p, g, velocity=None)`: an array that may be left out is None while staging.
+            positional.pop()
         arguments = [
             tensor_argument(self.name, name, position, value) for position, (name, value) in enumerate(positional)
         ]

@@ -1,0 +1,36 @@
+"""Training: gradient updates, optimizers, schedules of learning rates, loops, and files of parameters.
+
+::
+
+    step = tc.compile(tc.train.grad_update(loss), tc.train.adam_update(loss, learning_rate=1e-3))
+    for _ in range(100):
+        step.run()
+    tc.save("model.npz", loss)
+
+Everything that a step does, forward pass, backward pass and update, is one program and one compiled function.
+"""
+
+from __future__ import annotations
+
+from tcdsl.train.gradients import clip_gradients, grad_update, parameters
+from tcdsl.train.optimizers import adam, adamw, clip_norm, clip_value, lion, rmsprop, sgd
+from tcdsl.train.updates import adam_update, adamw_update, lion_update, rmsprop_update, sgd_update, update
+
+__all__ = [
+    "adam",
+    "adam_update",
+    "adamw",
+    "adamw_update",
+    "clip_gradients",
+    "clip_norm",
+    "clip_value",
+    "grad_update",
+    "lion",
+    "lion_update",
+    "parameters",
+    "rmsprop",
+    "rmsprop_update",
+    "sgd",
+    "sgd_update",
+    "update",
+]

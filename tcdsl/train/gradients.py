@@ -1,0 +1,148 @@
+"""The gradients of a loss: computed, and kept small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
+from tcdsl.tensors.code import Code, GradientUpdate
+from tcdsl.tensors.layers import Layer
+from tcdsl.tensors.linking import leaves
+from tcdsl.tensors.location import user_location
+from tcdsl.tensors.staging import ancestors
+from tcdsl.tensors.tensor import Tensor
+from tcdsl.tracebacks import user_facing
+from tcdsl.train.optimizers import clip_norm, clip_value
+
+__all__ = ["checked_loss", "clip_gradients", "grad_update", "number", "parameters"]
+
+
+def checked_loss(loss: Any) -> Tensor:
+    """``loss`` if it is a tensor of one cell that has a gradient; else an error that says what it is."""
+    if not isinstance(loss, Tensor):
+        raise Diagnostic(
+            ConfigurationError,
+            f"a {type(loss).__name__} as a loss",
+            user_location(),
+            hint="a loss is a tensor of a graph, such as ((model(x) - y) ** 2).mean() with x = tc.tensor(...)",
+        ).error()
+    if not loss.differentiable:
+        raise Diagnostic(
+            DifferentiationError,
+            f"the loss `{loss.label}` depends on no parameter",
+            user_location(),
+            (f"`{loss.label}` is {loss.rows} {loss.element_type}",),
+            'parameters come from tc.param(...), and from strings in an @op, such as `"w" @ x`',
+        ).error()
+    if loss.size != 1:
+        raise Diagnostic(
+            DifferentiationError,
+            f"the loss `{loss.label}` has {loss.size} cells, not one",
+            user_location(),
+            (f"`{loss.label}` is {loss.rows}",),
+            "sum it up or take the mean: `loss.sum()`, `loss.mean()`",
+        ).error()
+    return loss
+
+
+@user_facing
+def parameters(*sources: Any) -> list[Tensor]:
+    """``tc.train.parameters(loss)``: the parameters that a tensor depends on, in the order in which it meets them.
+
+    ``sources`` are tensors, layers, and lists of these; each parameter is given once. `ConfigurationError` for
+    anything else.
+    """
+    found: dict[int, Tensor] = {}
+    pending = list(reversed(sources))
+    while pending:
+        source = pending.pop()
+        if isinstance(source, Tensor):
+            found.update((id(each), each) for each in ancestors([source]) if each.parameter)
+        elif isinstance(source, Layer):
+            pending.extend(reversed(source.parameters.values()))
+        elif isinstance(source, list | tuple):
+            pending.extend(reversed(source))
+        else:
+            raise Diagnostic(
+                ConfigurationError,
+                f"a {type(source).__name__} has no parameters",
+                user_location(),
+                hint="give a loss or another tensor, a layer, or a list of these",
+            ).error()
+    return list(found.values())
+
+
+@user_facing
+def grad_update(loss: Tensor, wrt: Iterable[Tensor] = ()) -> Code:
+    """Code that computes ``loss`` and its gradients: forward pass, gradients to zero, the loss's to 1, backward pass.
+
+    ::
+
+        step = tc.compile(tc.train.grad_update(loss), tc.train.sgd_update(loss, learning_rate=0.1))
+        step.run()
+        loss.value, w.grad
+
+    ``loss`` has one cell. All parameters, and the leaves made with ``grad=True``, that it depends on get their
+    gradients; so do the tensors of ``wrt``, computed ones included. Raises `DifferentiationError` for a loss of another
+    size or that depends on no parameter, and for a tensor of ``wrt`` that the loss does not depend on.
+    """
+    checked_loss(loss)
+    needed = ancestors([loss])
+    further = [wrt] if isinstance(wrt, Tensor) else list(wrt)
+    for tensor in further:
+        if not isinstance(tensor, Tensor) or not any(tensor is each for each in needed):
+            name = tensor.label if isinstance(tensor, Tensor) else repr(tensor)
+            raise Diagnostic(
+                DifferentiationError,
+                f"the loss `{loss.label}` does not depend on `{name}`",
+                user_location(),
+                hint="`wrt` takes the tensors that the loss was computed from",
+            ).error()
+        tensor.buffer("grad")
+    unique = {id(tensor): tensor for tensor in (*leaves(loss), *further)}
+    return Code([GradientUpdate(loss, tuple(unique.values()))])
+
+
+@user_facing
+def clip_gradients(loss: Any, *, norm: float | None = None, value: float | None = None) -> Code:
+    """Code that keeps the gradients of all parameters of ``loss`` small, between `grad_update` and an optimizer.
+
+    ::
+
+        tc.compile(grad_update(loss), clip_gradients(loss, norm=1.0), adam_update(loss, learning_rate=1e-3))
+
+    ``norm`` is the largest norm of all gradients together (`clip_norm`), ``value`` the largest magnitude of a cell
+    (`clip_value`); with both, cells are cut first. `ConfigurationError` if there is neither.
+    """
+    trained = parameters(loss)
+    items: list[Code] = []
+    if value is not None:
+        items.append(clip_value(*trained, limit=number("value", value)))
+    if norm is not None:
+        items.append(clip_norm(*trained, limit=number("norm", norm)))
+    if not items:
+        raise Diagnostic(
+            ConfigurationError,
+            "clip_gradients() without a limit",
+            user_location(),
+            hint="say what is limited: `norm=1.0` for all gradients together, `value=0.5` for each cell",
+        ).error()
+    return Code([item for code in items for item in code.items])
+
+
+def number(name: str, given: Any) -> Any:
+    """``given`` as a float, or the tensor of one cell that it is; `ConfigurationError` for what is no number."""
+    if isinstance(given, Tensor):
+        if given.size == 1:
+            return given
+        fact = f"`{name}` has {given.size} cells: `{given.label}` is {given.rows}"
+        raise Diagnostic(ConfigurationError, fact, user_location(), hint="give one number").error()
+    if isinstance(given, bool) or not hasattr(given, "__float__"):
+        raise Diagnostic(
+            ConfigurationError,
+            f"`{name}` is a number, not {given!r}",
+            user_location(),
+            hint=f"give a float, or a tensor of one cell; a schedule is called with a step: `{name}=schedule(step)`",
+        ).error()
+    return float(given)

@@ -1,0 +1,155 @@
+"""Optimizers on all parameters of a loss.
+
+::
+
+    tc.train.adam_update(loss, learning_rate=1e-3)           # adam(p, learning_rate=1e-3) for each parameter p
+    tc.train.update([w, b], my_rule, learning_rate=0.1)      # any @cd function, on these parameters alone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
+from tcdsl.tensors.code import Code, sequence
+from tcdsl.tensors.location import user_location
+from tcdsl.tensors.tensor import Tensor
+from tcdsl.tracebacks import user_facing
+from tcdsl.train.gradients import number, parameters
+from tcdsl.train.optimizers import adam, adamw, lion, rmsprop, sgd
+
+__all__ = ["adam_update", "adamw_update", "lion_update", "rmsprop_update", "sgd_update", "update"]
+
+
+@user_facing
+def update(loss: Any, rule: Callable[..., Any], **configuration: Any) -> Code:
+    """Code that calls ``rule(p, **configuration)`` for every parameter ``p`` of ``loss``.
+
+    ::
+
+        @cd
+        def sign_descent(p, *, learning_rate):
+            p -= learning_rate * sign(p.grad)
+
+        step = tc.compile(tc.train.grad_update(loss), tc.train.update(loss, sign_descent, learning_rate=0.01))
+
+    ``loss`` may also be a layer, or a list of parameters and layers: what is not in it stays as it is. Raises
+    `DifferentiationError` if there are no parameters, `ConfigurationError` if the rule gives no code.
+    """
+    trained = parameters(loss)
+    if not trained:
+        name = f"`{loss.label}` depends on no parameter" if isinstance(loss, Tensor) else "there are no parameters here"
+        raise Diagnostic(
+            DifferentiationError,
+            name,
+            user_location(),
+            hint='parameters come from tc.param(...), and from strings in an @op, such as `"w" @ x`; those of a layer '
+            "are known after its first call",
+        ).error()
+    made = [rule(parameter, **configuration) for parameter in trained]
+    if not all(isinstance(code, Code) for code in made):
+        raise Diagnostic(
+            ConfigurationError,
+            f"`{getattr(rule, '__name__', rule)}` gives no code",
+            user_location(),
+            hint="decorate it with @cd",
+        ).error()
+    return sequence(made)
+
+
+@user_facing
+def sgd_update(
+    loss: Any, *, learning_rate: Any, momentum: float = 0.0, weight_decay: Any = 0.0, nesterov: bool = False
+) -> Code:
+    """`sgd` on every parameter of ``loss``: ``tc.train.sgd_update(loss, learning_rate=0.1, momentum=0.9)``.
+
+    Numbers may be floats, which runs can set by name, and tensors of one cell; ``momentum`` is decided here.
+    """
+    return update(
+        loss,
+        sgd,
+        learning_rate=number("learning_rate", learning_rate),
+        momentum=number("momentum", momentum),
+        weight_decay=number("weight_decay", weight_decay),
+        nesterov=bool(nesterov),
+    )
+
+
+@user_facing
+def adam_update(
+    loss: Any,
+    *,
+    learning_rate: Any,
+    beta1: Any = 0.9,
+    beta2: Any = 0.999,
+    epsilon: Any = 1e-8,
+    weight_decay: Any = 0.0,
+) -> Code:
+    """`adam` on every parameter of ``loss``: ``tc.train.adam_update(loss, learning_rate=1e-3)``."""
+    return update(
+        loss,
+        adam,
+        learning_rate=number("learning_rate", learning_rate),
+        beta1=number("beta1", beta1),
+        beta2=number("beta2", beta2),
+        epsilon=number("epsilon", epsilon),
+        weight_decay=number("weight_decay", weight_decay),
+    )
+
+
+@user_facing
+def adamw_update(
+    loss: Any,
+    *,
+    learning_rate: Any,
+    beta1: Any = 0.9,
+    beta2: Any = 0.999,
+    epsilon: Any = 1e-8,
+    weight_decay: Any = 0.01,
+) -> Code:
+    """`adamw` on every parameter of ``loss``: ``tc.train.adamw_update(loss, learning_rate=1e-3, weight_decay=0.1)``."""
+    return update(
+        loss,
+        adamw,
+        learning_rate=number("learning_rate", learning_rate),
+        beta1=number("beta1", beta1),
+        beta2=number("beta2", beta2),
+        epsilon=number("epsilon", epsilon),
+        weight_decay=number("weight_decay", weight_decay),
+    )
+
+
+@user_facing
+def rmsprop_update(
+    loss: Any,
+    *,
+    learning_rate: Any,
+    decay: Any = 0.99,
+    epsilon: Any = 1e-8,
+    momentum: float = 0.0,
+    weight_decay: Any = 0.0,
+) -> Code:
+    """`rmsprop` on every parameter of ``loss``: ``tc.train.rmsprop_update(loss, learning_rate=1e-2)``."""
+    return update(
+        loss,
+        rmsprop,
+        learning_rate=number("learning_rate", learning_rate),
+        decay=number("decay", decay),
+        epsilon=number("epsilon", epsilon),
+        momentum=number("momentum", momentum),
+        weight_decay=number("weight_decay", weight_decay),
+    )
+
+
+@user_facing
+def lion_update(loss: Any, *, learning_rate: Any, beta1: Any = 0.9, beta2: Any = 0.99, weight_decay: Any = 0.0) -> Code:
+    """`lion` on every parameter of ``loss``: ``tc.train.lion_update(loss, learning_rate=1e-4, weight_decay=0.1)``."""
+    return update(
+        loss,
+        lion,
+        learning_rate=number("learning_rate", learning_rate),
+        beta1=number("beta1", beta1),
+        beta2=number("beta2", beta2),
+        weight_decay=number("weight_decay", weight_decay),
+    )

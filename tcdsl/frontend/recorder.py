@@ -23,6 +23,7 @@ from tcdsl.frontend.python_stores import augmented, store_item
 from tcdsl.frontend.rewriting import Rewritten
 from tcdsl.frontend.scope import FunctionScope
 from tcdsl.frontend.session import Poison, Session, StagingStopped, materialized, session_of
+from tcdsl.frontend.spacing import refused, signed
 from tcdsl.frontend.statements import evaluate_local, evaluate_statement, is_local_definition
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.terms import Term
@@ -127,6 +128,8 @@ class Recorder:
             current = Unwritten(name)
         if ordinary is not None and self._is_ordinary(current):
             return store_item(node, *ordinary())
+        if refused(session, node, scope):
+            return Poison()
 
         def action() -> SymbolicTensor:
             form = None if term is None else logic_form(node, scope)
@@ -194,7 +197,7 @@ class Recorder:
         current = self._held(session, name, current)
         if isinstance(current, SymbolicTensor):
             return self._stored(current, record(Existing(current.held(), current.declared)))
-        state = current.state(name) if isinstance(current, DeclaredTarget) else Fresh(name)
+        state = current.state(name) if isinstance(current, DeclaredTarget) else Fresh(_label(session, name))
         made = record(state)
         made.memory = self._in_place
         made.declared = isinstance(state, Declared)
@@ -241,12 +244,19 @@ class Recorder:
         version.declared = current.declared
         return current.become(version) if self._in_place and current.memory else version
 
+    def signed(self, sign: str, value: Any) -> Any:
+        """The value of ``name =+ value`` or ``name =- value``: Python's, unless it is a tensor."""
+        session = session_of("a tensor statement")
+        return self._guarded(session, lambda: signed(session, sign, value))
+
     def local(self, number: int, thunks: Thunks, ordinary: Callable[[], object]) -> object:
         """``z = x[i] * x[i]``: a scalar at each point if it has free index variables, else ordinary Python."""
         session = session_of("a tensor statement")
         node = self._rewritten.statements[number]
         scope = self._scope(session, thunks)
         if isinstance(node, ast.Assign) and is_local_definition(node, scope):
+            if refused(session, node, scope):
+                return Poison()
             return self._guarded(session, lambda: evaluate_local(node, scope))
         name = node.targets[0].id  # type: ignore[attr-defined]
         return self.bind(name, {name: thunks[name]}, ordinary())
@@ -281,10 +291,11 @@ class Recorder:
             self._require_memory(session, name, current, value)
             if session.states is not None:
                 session.states.created(name, value)
-        value = materialized(value, name)
+        label = _label(session, name)
+        value = materialized(value, label)
         if self._in_place and isinstance(value, SymbolicTensor):
             # A fresh name declares a tensor of its own: what it holds does not follow later stores to the original.
-            return SymbolicTensor(value.builder, value.name, value.dtype, value.extents, name, memory=True)
+            return SymbolicTensor(value.builder, value.name, value.dtype, value.extents, label, memory=True)
         return value
 
     def snapshot(self, value: Any) -> Any:
@@ -409,6 +420,11 @@ class Recorder:
         """A name of the language that the function does not bind: closures, globals and builtins come first."""
         session = session_of("a decorated function")
         return self._scope(session, {}).language(name)
+
+
+def _label(session: Session, name: str) -> str:
+    # What code on tensors declares carries the label of the tensor that it is for.
+    return name if session.states is None else session.states.label(name)
 
 
 def _target(node: ast.stmt) -> ast.expr:

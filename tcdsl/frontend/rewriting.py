@@ -25,6 +25,7 @@ from tcdsl.frontend.bindings import bindings_of, parameters_of
 from tcdsl.frontend.functions import LANGUAGE_NAMES
 from tcdsl.frontend.slots import PROJECTIONS, SLOTS
 from tcdsl.frontend.source import Source
+from tcdsl.frontend.spacing import SpacedSign
 from tcdsl.frontend.terms import term_thunk
 
 __all__ = ["RECORDER", "Rewritten", "rewrite"]
@@ -252,6 +253,10 @@ class _Rewriter(ast.NodeTransformer):
             return node
         assert isinstance(node, ast.Subscript)
         return _recorder("declaration", node.value, node.slice, at=node)
+
+    def visit_SpacedSign(self, node: SpacedSign) -> ast.AST:
+        sign = "+" if isinstance(node.op, ast.UAdd) else "-"
+        return _recorder("signed", ast.Constant(sign), self.visit(node.operand), at=node)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
         name = node.target.id

@@ -56,7 +56,7 @@ class Poison:
         raise StagingStopped
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = _stop
-    __rmatmul__ = __neg__ = __getitem__ = __iter__ = __bool__ = __pow__ = __rpow__ = __call__ = _stop
+    __rmatmul__ = __neg__ = __pos__ = __getitem__ = __iter__ = __bool__ = __pow__ = __rpow__ = __call__ = _stop
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = __ge__ = __index__ = __len__ = _stop
 
 

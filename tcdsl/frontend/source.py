@@ -11,6 +11,7 @@ from importlib.machinery import SourceFileLoader
 from types import CellType, FunctionType
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.frontend.spacing import mark_spacing
 from tcdsl.ir.span import Span
 
 __all__ = ["Source", "check_decorators", "read_source", "register_parser", "span_of"]
@@ -73,6 +74,7 @@ def read_source(function: FunctionType) -> Source:
             "did the file change since it was imported? Reload it",
         )
     _place(definition, first - 1 - indented, lines, indented)
+    mark_spacing(definition, lines, first)
     return Source(function.__code__.co_filename, definition, text)
 
 

@@ -40,6 +40,9 @@ class States(Protocol):
     def known(self, name: str) -> Any:
         """The tensor of the program for ``name``, if it is known to be state."""
 
+    def label(self, name: str) -> str:
+        """What a tensor that code declares is called in programs."""
+
     def read(self, name: str) -> PendingState:
         """``name`` is read before anything is written to it, so it is state."""
 

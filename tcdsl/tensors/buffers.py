@@ -45,6 +45,9 @@ class NodeArray(np.ndarray):
 
     _buffer: Buffer | None = None
 
+    def __repr__(self) -> str:
+        return repr(self.view(np.ndarray))
+
     @property
     def merge(self) -> NodeArray:
         """What arrived from another device."""

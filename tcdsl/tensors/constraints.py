@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tcdsl.shapes.rows.inference import keeping
+
 __all__ = ["constraints_only"]
 
 
@@ -12,6 +14,7 @@ __all__ = ["constraints_only"]
 def constraints_only() -> Iterator[None]:
     """``with tc.constraints_only(): w @ x + y``: the shapes must fit, and what they say is kept; nothing is computed.
 
-    In the literal spelling: ``_ = w * x + y``.
+    In the literal spelling: ``_ = w * x + y``. Elsewhere what an expression says of parameters is gone with its result.
     """
-    yield
+    with keeping():
+        yield

@@ -75,6 +75,10 @@ class States:
             return None
         return self._recording.lift(self._made[name], name)
 
+    def label(self, name: str) -> str:
+        """``name`` with the label of the tensor that the code is for."""
+        return f"{name}_{self._owner.name}"
+
     def read(self, name: str) -> PendingState:
         """``name`` is state whose shape is not known yet."""
         self._pending.add(name)

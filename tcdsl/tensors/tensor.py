@@ -281,6 +281,9 @@ class Tensor(GraphTensor):
         kind = "param" if self.parameter else "tensor"
         dtype = "" if self._element_type is None else f" {self._element_type}"
         operation = "" if self.operation is None else f" = {self.operation.name}"
+        memory = self._buffers.get("value")
+        if memory is not None and memory.clock and memory.array is not None and memory.array.size == 1:
+            operation += f" = {memory.array.item():.6g}"
         return f"<{kind} {self.label}: {self.rows}{dtype}{operation}>"
 
     # -- reductions, as arrays have them

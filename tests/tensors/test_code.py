@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from tests.tensors.interpreting import run, value
 
 import tcdsl as tc
 from tcdsl import cd
 from tcdsl.tensors.code import Code, GradientUpdate
 from tcdsl.tensors.linking import leaves
+from tests.tensors.interpreting import run, value
 
 
 def grad_update(loss: tc.Tensor) -> Code:
@@ -142,7 +142,7 @@ def test_forward_code_stands_before_the_assignment() -> None:
         p = product + 1
 
     code = store(a)
-    assert [s.target.tensor for s in code.program().statements][0] == "mul"
+    assert next(s.target.tensor for s in code.program().statements) == "mul"
     run(code)
     assert a.value.tolist() == [11]
     run(code)
@@ -227,7 +227,7 @@ def test_unknown_numbers_change_nothing() -> None:
 
 def test_code_prints_its_program() -> None:
     w = tc.param("w", init=[1.0])
-    assert "w_2[i] -= learning_rate * sgd_delta[i]" in str(sgd_one(w, learning_rate=0.1))
+    assert "w_2[i] -= learning_rate * sgd_delta_w[i]" in str(sgd_one(w, learning_rate=0.1))
     assert repr(sgd_one(w, learning_rate=0.1)) == "<code sgd_one: 1 part>"
 
 

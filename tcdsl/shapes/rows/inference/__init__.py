@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcdsl.shapes.rows.inference.closing import close
 from tcdsl.shapes.rows.inference.einsum import einsum
-from tcdsl.shapes.rows.inference.keeping import keep
+from tcdsl.shapes.rows.inference.keeping import keeping
 from tcdsl.shapes.rows.inference.operations import compose, equal, pointwise, stores_into, transpose
 from tcdsl.shapes.rows.inference.origin import Origin
 from tcdsl.shapes.rows.inference.shape import Axis, Shape, known, number, parameter, unknown
@@ -17,7 +17,7 @@ __all__ = [
     "compose",
     "einsum",
     "equal",
-    "keep",
+    "keeping",
     "known",
     "number",
     "parameter",

@@ -1,24 +1,31 @@
-"""Constraints that outlive the shapes they were stated for."""
+"""Constraints that outlive the shapes that they were stated for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
-from tcdsl.shapes.rows.inference.origin import Origin
-from tcdsl.shapes.rows.inference.scope import Scope
-from tcdsl.shapes.rows.inference.shape import Shape
-from tcdsl.shapes.rows.inference.transaction import Transaction
+__all__ = ["is_keeping", "keeping"]
 
-__all__ = ["keep"]
+_KEEPING: ContextVar[bool] = ContextVar("tcdsl_keeping_constraints", default=False)
 
 
-def keep(shapes: Sequence[Shape], origin: Origin) -> None:
-    """Let what ``shapes`` say of parameters last as long as the parameters, even if the shapes themselves are dropped.
+@contextmanager
+def keeping() -> Iterator[None]:
+    """``with keeping(): pointwise([w, y], origin)``: what is stated of parameters lasts as long as they do.
 
-    A parameter does not keep alive the results it was used for, so what an expression says of it that has no
-    consequences yet is gone with the expression's result. That is right for results that were dropped, and wrong for an
-    expression that is written for its constraints alone.
+    Elsewhere a parameter does not keep alive the results that it is used for, so what an expression says of it, and
+    has no consequences yet, is gone with its result. That is right for results that were dropped, and wrong
+    for an expression that is written for its constraints alone.
     """
-    with Transaction(origin) as transaction:
-        for constraint in Scope(shapes).constraints:
-            transaction.hold(constraint)
+    token = _KEEPING.set(True)
+    try:
+        yield
+    finally:
+        _KEEPING.reset(token)
+
+
+def is_keeping() -> bool:
+    """Whether constraints that are stated now are kept."""
+    return _KEEPING.get()

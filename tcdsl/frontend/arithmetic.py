@@ -40,8 +40,16 @@ __all__ = [
     "element_of",
     "meet",
     "record_elementwise",
+    "staged_operand",
     "store_elementwise",
 ]
+
+
+def staged_operand(operand: object, session: Session) -> object:
+    """``operand`` as part of the program: its input for a tensor of a graph or a declared parameter, else as it is."""
+    if isinstance(operand, str | InlineDeclaration):
+        operand = declared_parameter(operand, session.location())
+    return session.capture(operand) if isinstance(operand, GraphTensor) else operand
 
 
 def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ...]]:
@@ -62,10 +70,10 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             return Value(operand.expr, operand.weak_kind, operand.expr.dtype), ()
         case bool() | int() | float() | np.generic():
             return Value.of(operand), ()
-        case np.ndarray() | GraphTensor():
+        case np.ndarray():
             return element_of(session.capture(operand), session)
-        case str() | InlineDeclaration():
-            return element_of(declared_parameter(operand, session.location()), session)
+        case GraphTensor() | str() | InlineDeclaration():
+            return element_of(staged_operand(operand, session), session)
         case Unwritten() if session.states is not None:
             return Value.of(session.states.read(operand.name)), ()
         case Unwritten() | DeclaredTarget():
@@ -145,10 +153,11 @@ def combine(primitive: str, *operands: object) -> Any:
     if primitive in ("eq", "ne") and any(operand is None or isinstance(operand, str | tuple) for operand in operands):
         return NotImplemented
     session = session_of("tensor arithmetic")
-    parts = [element_of(operand, session) for operand in operands]
-    if not any(isinstance(operand, SymbolicArray | GraphTensor | np.ndarray) for operand in operands):
-        return _combine_numbers(session, primitive, operands, [value for value, _ in parts])
-    parts, rows = common_rows(operands, parts)
+    staged = [staged_operand(operand, session) for operand in operands]
+    parts = [element_of(operand, session) for operand in staged]
+    if not any(isinstance(operand, SymbolicArray | np.ndarray) for operand in staged):
+        return _combine_numbers(session, primitive, staged, [value for value, _ in parts])
+    parts, rows = common_rows(staged, parts)
     values, extents = broadcast(session, parts)
     return PendingArray(session.builder, apply_primitive(primitive, values, session.location()), extents, rows)
 

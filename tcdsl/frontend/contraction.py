@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
-from tcdsl.frontend.arithmetic import axes, box, combine, element_of
+from tcdsl.frontend.arithmetic import axes, box, combine, element_of, staged_operand
 from tcdsl.frontend.arithmetic import broadcast as broadcast_parts
 from tcdsl.frontend.faults import valued
 from tcdsl.frontend.logic import PRODUCT, stage_logic
@@ -40,6 +40,7 @@ def matrix_product(left: object, right: object) -> Any:
     Where ``left`` has input axes, they meet the output axes of ``right`` instead.
     """
     session = session_of("a matrix product")
+    left, right = (staged_operand(operand, session) for operand in (left, right))
     if isinstance(left, SymbolicArray) and left.rows.input:
         return stage_logic(session, COMPOSE, PRODUCT, (left, right), "add")
     parts = [element_of(operand, session) for operand in (left, right)]

@@ -125,6 +125,15 @@ class _Tensors(WholeArrays):
             return GRAPH.algebra.matrix_product(*given)
         return super().matrix_product(*map(_declared, (left, right)))
 
+    def einsum(self, spec: str, operands: tuple[object, ...], accumulate: str, primitive: str) -> Any:
+        """``einsum(spec, *operands)``."""
+        from tcdsl.tensors.algebra import GRAPH
+
+        given = self._in_graph(operands)
+        if given is not None:
+            return GRAPH.algebra.einsum(spec, given, accumulate, primitive)
+        return super().einsum(spec, tuple(map(_declared, operands)), accumulate, primitive)
+
 
 def _declared(operand: object) -> object:
     from tcdsl.frontend.declared_parameters import InlineDeclaration

@@ -67,6 +67,7 @@ class ProgramBuilder:
         self._open: set[str] = set()
         self._withdrawn: dict[str, str] = {}
         self._rows: dict[str, RowRanks] = {}
+        self._comment = ""
 
     # -- inputs and sizes
     # ------------------------------------------------------------------------------
@@ -298,10 +299,17 @@ class ProgramBuilder:
         """Add statements whose domains are known, with the declarations of what they make."""
         if self._withdrawn:
             self._check_reads(statements)
+        if self._comment and statements:
+            statements = [replace(statements[0], label=self._comment), *statements[1:]]
+            self._comment = ""
         for tensor in tensors:
             self._declared[tensor.name] = tensor
         self._tensors.extend(tensors)
         self._statements.extend(statements)
+
+    def comment(self, text: str) -> None:
+        """A comment on the statements that are added next."""
+        self._comment = f"{self._comment}; {text}" if self._comment else text
 
     def add_statement(self, statement: Statement, tensor: Tensor) -> None:
         """Add one statement whose domain is known, with the declaration of what it makes."""

@@ -108,6 +108,18 @@ def einsum(spec: str, /, *operands: Any, **options: Any) -> Any:
     return einsum(spec, *operands, **options)
 
 
+def comment(*parts: Any) -> None:
+    """``comment("space", p)``: a comment on the statements after it, in what is printed and generated.
+
+    Tensors are called by their labels, numbers that are known only at the call by their names.
+    """
+    from tcdsl.frontend.session import session_of
+    from tcdsl.ir.printer import format_expr
+
+    words = [format_expr(part.expr) if hasattr(part, "expr") else str(getattr(part, "label", part)) for part in parts]
+    session_of("comment").builder.comment(" ".join(" ".join(words).split()))
+
+
 class GraphFunction:
     """A function of the language that makes tensors of graphs. It stands above this package, so it is found by name."""
 
@@ -135,6 +147,7 @@ LANGUAGE_FUNCTIONS: dict[str, Any] = {
     **{name: PrimitiveFunction(name) for name in PRIMITIVES},
     **{name: ReductionFunction(name) for name in REDUCTIONS if not hasattr(builtins, name)},
     **{name: CastFunction(name) for name in DTYPES if name != "bool"},
+    "comment": comment,
     "einsum": einsum,
     **{name: GraphFunction(name, module) for name, module in _GRAPH_FUNCTIONS.items()},
     **{name: _only_in_statements(name) for name in (*BOUNDARIES, "get", "assign")},

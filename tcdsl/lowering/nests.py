@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Expr, IndexValue, Local
@@ -202,8 +203,10 @@ def _outermost(nodes: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _title(statement: Statement, program: Program) -> str:
+    # What the user says about a statement stands above it.
     tensor = program.tensor(statement.target.tensor)
-    return format_statement(statement, tensor.dtype, [size.name for size in program.sizes])
+    text = format_statement(replace(statement, label=""), tensor.dtype, [size.name for size in program.sizes])
+    return f"{statement.label}\n{text}" if statement.label else text
 
 
 def _joining(plan: Plan) -> Expr:

@@ -17,6 +17,9 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DtypeError, ShapeError
+from tcdsl.frontend.operators import ArithmeticOperators
+from tcdsl.frontend.session import current_session
+from tcdsl.frontend.symbols import SymbolicSize
 from tcdsl.ir.dtypes import DTYPES, is_floating
 from tcdsl.shapes.rows.inference import known
 from tcdsl.shapes.rows.inference import number as number_shape
@@ -155,11 +158,17 @@ def _stacked(value: Any) -> Tensor:
 
 
 @user_facing
-def number(value: float, *, label: str = "") -> Tensor:
+def number(value: Any, *, label: str = "") -> Any:
     """A number as a tensor with one output axis of size 1; ``label`` names the dimension, and propagates.
 
-    It takes the floating type of what it meets.
+    It takes the floating type of what it meets. Where a function is staged, a number without a label is a weak scalar:
+    ``number(learning_rate) * g``, in the literal spelling ``!.learning_rate *. g``.
     """
+    if isinstance(value, ArithmeticOperators):
+        is_integer = isinstance(value, SymbolicSize) or getattr(value, "weak_kind", "float") != "float"
+        return value * 1.0 if is_integer else value
+    if current_session() is not None and not label:
+        return float(value)
     rows = known(((label, 1),)) if label else number_shape()
     return Tensor((f"{value:g}",), rows, None, initial=Given(np.array([value])))
 

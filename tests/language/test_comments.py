@@ -1,4 +1,4 @@
-"""``comment(...)`` in decorated functions: what is said about statements shows in programs, loops and generated code."""
+"""``comment(...)`` in decorated functions shows in programs, loops and generated code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_program_with_comments_parses_back() -> None:
 def test_strings_numbers_and_tensors_are_joined_by_spaces() -> None:
     @op
     def f(x, *, layer):
-        comment("layer", layer, "of\n", x)
+        comment("layer", layer, 3, "of\n", x, x.shape[0])
         comment("in two parts")
         y[i] = x[i]
         z[i] = y[i] + x[i]
@@ -43,7 +43,7 @@ def test_strings_numbers_and_tensors_are_joined_by_spaces() -> None:
 
     f(np.ones(2), layer=3)
     text = str(f.explain("ir"))
-    assert 'as "layer 3 of x; in two parts"' in text
+    assert 'as "layer layer 3 of x x_0; in two parts"' in text
     assert text.count(' as "') == 1
 
 

@@ -129,8 +129,9 @@ def test_targets_of_positions_and_affine_axes_grow_with_their_uses() -> None:
 
 def test_stores() -> None:
     p = parameter("p")
-    stores_into(add(p, number()), known((5, 4)), HERE)
-    assert closed(p) == ["5, 4"]
+    value = add(p, number())
+    stores_into(value, known((5, 4)), HERE)
+    assert closed(p, value) == ["5, 4", "5, 4"]
     q = parameter("q")
     equal(q, known((5, 4), (3,)), HERE)
     assert str(q) == "3 -> 5, 4"

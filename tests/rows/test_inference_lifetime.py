@@ -16,7 +16,7 @@ from tcdsl.shapes.rows.inference import (
     compose,
     einsum,
     equal,
-    keep,
+    keeping,
     known,
     number,
     parameter,
@@ -84,20 +84,47 @@ def test_intermediate_shapes_need_not_be_held() -> None:
 
 
 def test_what_a_dropped_result_said_is_dropped_unless_it_is_kept() -> None:
-    def stated(*, held: bool) -> Shape:
+    def stated() -> Shape:
         w = parameter("w")
-        y = pointwise([compose(w, known((2,)), HERE), known((16,))], HERE)
-        if held:
-            keep([y], HERE)
-        del y
-        gc.collect()
+        pointwise([number(), pointwise([compose(w, known((2,)), HERE), known((16,))], HERE)], HERE)
         return w
 
-    w = stated(held=True)
+    with keeping():
+        w = stated()
+    # Another use binds the row that the first one speaks of to one with more axes.
+    einsum("...i=>...", [w], HERE)
+    gc.collect()
     close([w], HERE)
     assert str(w) == "2 -> 16"
     with pytest.raises(ShapeError, match="`w` has output axes that nothing determines"):
-        close([stated(held=False)], HERE)
+        close([stated()], HERE)
+
+
+def test_what_is_reduced_has_to_fit() -> None:
+    p, q = parameter("p"), parameter("q")
+    einsum("...;...=>", [p, known((2, 3))], HERE)
+    einsum("...;...=>...", [q, number()], HERE, target=known((2, 3)))
+    gc.collect()
+    close([p, q], HERE)
+    assert [str(p), str(q)] == ["2, 3", "2, 3"]
+
+
+def test_results_that_are_dropped_are_gone_without_the_garbage_collector() -> None:
+    w, x = parameter("w"), known((2,))
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(isinstance(found, Constraint | RowVariable | Dimension) for found in gc.get_objects())
+        for _ in range(50):
+            y = pointwise([compose(w, x, HERE), known((3,)), number()], HERE)
+            z = pointwise([y, known((4, 1))], HERE)
+            einsum("...i;ij=>...j", [z, known((3, 7))], HERE)
+            stores_into(z, known((9, 4, 3)), HERE)
+            del y, z
+        after = sum(isinstance(found, Constraint | RowVariable | Dimension) for found in gc.get_objects())
+    finally:
+        gc.enable()
+    assert after - before < 5
 
 
 def test_a_store_into_a_known_target_lasts() -> None:

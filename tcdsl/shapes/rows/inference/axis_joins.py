@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 
 from tcdsl.shapes.rows.inference.dimension import Dimension
@@ -27,7 +28,7 @@ class AxisJoin(Constraint):
     is stored into a target, which is said by ``stores``.
     """
 
-    __slots__ = ("exact", "operands", "place", "result", "stores")
+    __slots__ = ("_result", "exact", "operands", "place", "stores")
 
     def __init__(
         self,
@@ -40,26 +41,43 @@ class AxisJoin(Constraint):
         place: Place | None = None,
     ) -> None:
         super().__init__(origin)
-        self.result = result
+        self._result = _held(result, strongly=self.kept)
         self.operands = operands
         self.exact = exact
         self.stores = stores
         self.place = place
 
+    @property
+    def result(self) -> Dimension:
+        """The axis that is determined."""
+        found = self._result() if isinstance(self._result, weakref.ref) else self._result
+        # If it is gone nothing depends on it: any other does.
+        return Dimension() if found is None else found.root
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the result is not known, and is there at all."""
+        return not self.done and (not isinstance(self._result, weakref.ref) or self._result() is not None)
+
     def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
         """The result, if it is not known, and the operands that are not."""
-        result = self.result.root
+        result = self.result
         operands = [axis.root for axis in self.operands if axis.root.size is None]
         return ([result] if result.size is None else []), operands
 
     def narrow(self, transaction: Transaction) -> None:
         """Sizes other than 1, and labels, go up; 1 and upper limits go down; what is left alone is equal."""
-        self._up(transaction)
-        unknown = self._down(transaction)
-        result = self.result.root
+        result = self.result
+        self._up(transaction, result)
+        unknown = self._down(transaction, result.root)
+        self._conclude(transaction, result.root, unknown)
+        transaction.set(self, "_result", _held(result.root, strongly=self.kept))
+
+    def _conclude(self, transaction: Transaction, result: Dimension, unknown: list[Dimension]) -> None:
+        """What follows from there being no more, or one more, that is not known."""
         itself = any(axis.root is result for axis in self.operands)
         if not self.exact:
-            if result.size is not None and not unknown:
+            if result.size is not None and (self.stores or not unknown):
                 transaction.finish(self)
             return
         if itself or self._reached(result):
@@ -83,9 +101,9 @@ class AxisJoin(Constraint):
     def _reached(self, result: Dimension) -> bool:
         return result.size is not None and any(axis.root.size == result.size for axis in self.operands)
 
-    def _up(self, transaction: Transaction) -> None:
+    def _up(self, transaction: Transaction, result: Dimension) -> None:
         for operand in self.operands:
-            axis, result = operand.root, self.result.root
+            axis, result = operand.root, result.root
             if axis is result:
                 continue
             if axis.label is not None:
@@ -102,9 +120,8 @@ class AxisJoin(Constraint):
             else:
                 set_least(transaction, result, 1)
 
-    def _down(self, transaction: Transaction) -> list[Dimension]:
+    def _down(self, transaction: Transaction, result: Dimension) -> list[Dimension]:
         """The operands that remain unknown, each once."""
-        result = self.result.root
         limit = result.cap if result.size is None else result.size
         if limit is not None:
             reason = result.cap_reason if result.size is None else result.reason
@@ -112,7 +129,7 @@ class AxisJoin(Constraint):
             for operand in self.operands:
                 if operand.root is not result and operand.root.size is None:
                     set_cap(transaction, operand, limit, reason, label or result.cap_label, self.place)
-        found = [axis.root for axis in self.operands if axis.root.size is None and axis.root is not self.result.root]
+        found = [axis.root for axis in self.operands if axis.root.size is None and axis.root is not result.root]
         return list(dict.fromkeys(found))
 
     def _cap_result(self, transaction: Transaction, result: Dimension) -> None:
@@ -130,3 +147,8 @@ class AxisJoin(Constraint):
         if self.stores:
             fact = f"an axis of size {axis.size} does not broadcast to size {result.size}"
         return Contradiction(f"{fact}: {sizes}", place=self.place)
+
+
+def _held(result: Dimension, *, strongly: bool) -> Dimension | weakref.ref[Dimension]:
+    """How a join holds its result: one that is not known holds the join."""
+    return result if strongly or result.size is not None else weakref.ref(result)

@@ -247,6 +247,8 @@ def _fact(owner: Owner, others: Sequence[Owner], variable: Variable) -> str:
 
 
 def _hint(owner: Owner) -> str:
+    # A parameter is called by its name first, then by that of the layer: w.L1.
+    name = owner.name.split(".", maxsplit=1)[0]
     if owner.row == "output":
-        return f'write "{owner.name}"[n], or param("{owner.name}", o=n)'
-    return f'write param("{owner.name}", i=n), or compose it with something'
+        return f'write "{name}"[n], or param("{name}", o=n)'
+    return f'write param("{name}", i=n), or compose it with something'

@@ -82,7 +82,7 @@ class _Einsum:
         for place, (shape, spec) in enumerate(zip(operands, self._spec.operands, strict=True)):
             for row, given, wanted in zip(ROWS, shape.rows, spec.rows, strict=True):
                 self._operand(self._names[place], row, given, wanted or RowSpec(place=spec.place))
-        joined = {name: self._joined(name, rows) for name, rows in self._uses.items()}
+        joined = {name: self._joined(name, rows, target) for name, rows in self._uses.items()}
         made = []
         for place, row in enumerate(ROWS):
             wanted = self._spec.result.rows[place]
@@ -119,8 +119,11 @@ class _Einsum:
         meeting = Meeting(name, "the spec", row, row, self._place(wanted.place), places)
         equate_rows(self._transaction, given, here, meeting)
 
-    def _joined(self, name: str, rows: Sequence[Row]) -> Row:
-        return join_rows(self._transaction, rows, name if name in ROWS else "", self._places[name])
+    def _joined(self, name: str, rows: Sequence[Row], target: Shape | None) -> Row:
+        # What is reduced is no part of the result, and still has to fit.
+        written = {row.variable for row in self._spec.result.rows if row is not None}
+        kept = target is not None or name not in written
+        return join_rows(self._transaction, rows, name if name in ROWS else "", self._places[name], kept=kept)
 
     def _read_axis(self, axis: AxisSpec) -> Dimension:
         self._read.update(name for _, name in axis.terms)

@@ -59,7 +59,7 @@ def equal(left: Shape, right: Shape, origin: Origin) -> None:
 
 
 def stores_into(value: Shape, target: Shape, origin: Origin) -> None:
-    """State that ``value`` broadcasts into ``target``, which may be larger."""
+    """State that ``value`` broadcasts into ``target``, which may be larger. It counts as long as both exist."""
     with Transaction(origin, describe((value, target), origin)) as transaction:
         for row, here, there in zip(ROWS, value.rows, target.rows, strict=True):
             store_row(transaction, here, there, row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
 
 from tcdsl.shapes.rows.inference.axis_joins import AxisJoin
@@ -14,8 +15,13 @@ from tcdsl.shapes.rows.inference.transaction import Constraint, Transaction, Var
 __all__ = ["RowJoin", "join_rows", "store_row"]
 
 
-def join_rows(transaction: Transaction, rows: Sequence[Row], row: str, place: Place | None = None) -> Row:
-    """The least row that all ``rows`` broadcast to; ``row`` is its name for messages."""
+def join_rows(
+    transaction: Transaction, rows: Sequence[Row], row: str, place: Place | None = None, *, kept: bool = False
+) -> Row:
+    """The least row that all ``rows`` broadcast to; ``row`` is its name for messages.
+
+    With ``kept`` it counts as long as the rows, else as long as the result.
+    """
     resolved = list(dict.fromkeys(each.resolved for each in rows))
     if len(resolved) == 1:
         return resolved[0]
@@ -24,7 +30,9 @@ def join_rows(transaction: Transaction, rows: Sequence[Row], row: str, place: Pl
     ):
         return _of_known(transaction, resolved, place)
     result = Row((), RowVariable())
-    transaction.add(RowJoin(result, tuple(resolved), transaction.origin, row, exact=True, place=place))
+    join = RowJoin(result, tuple(resolved), transaction.origin, row, exact=True, place=place)
+    join.kept |= kept
+    transaction.add(join)
     # What follows at once is of use to who asked.
     transaction.propagate()
     return result.resolved
@@ -61,7 +69,7 @@ class RowJoin(Constraint):
     from the right.
     """
 
-    __slots__ = ("exact", "joins", "operands", "place", "result", "row")
+    __slots__ = ("_operands", "_result", "exact", "joins", "place", "row")
 
     def __init__(
         self,
@@ -74,12 +82,27 @@ class RowJoin(Constraint):
         place: Place | None = None,
     ) -> None:
         super().__init__(origin)
-        self.result = result
-        self.operands = operands
+        self._result = _Held(result)
+        self._operands = tuple(_Held(row) for row in operands)
         self.row = row
         self.exact = exact
         self.place = place
         self.joins: tuple[AxisJoin, ...] = ()
+
+    @property
+    def result(self) -> Row:
+        """The row that is determined."""
+        return self._result.row
+
+    @property
+    def operands(self) -> tuple[Row, ...]:
+        """The rows that it is determined from."""
+        return tuple(held.row for held in self._operands)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether what it determines is there at all."""
+        return not self.done and self._result.is_there and all(held.is_there for held in self._operands)
 
     def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
         """The result's variable determines nothing: the operands' determine it."""
@@ -90,7 +113,15 @@ class RowJoin(Constraint):
     def narrow(self, transaction: Transaction) -> None:
         """Draw conclusions on lengths, then align the axes that are known."""
         result = self.result.resolved
-        operands = list(dict.fromkeys(row.resolved for row in self.operands))
+        operands = tuple(row.resolved for row in self.operands)
+        self._narrow(transaction, result, list(dict.fromkeys(operands)))
+        result, operands = result.resolved, tuple(row.resolved for row in operands)
+        # What holds the join is not held by it: the result, or what is stored into a target that is known.
+        stored = not self.exact and result.variable is None
+        transaction.set(self, "_result", _Held(result, weakly=not self.kept))
+        transaction.set(self, "_operands", tuple(_Held(row, weakly=stored and not self.kept) for row in operands))
+
+    def _narrow(self, transaction: Transaction, result: Row, operands: list[Row]) -> None:
         exact = self.exact and result not in operands
         operands = self._without_numbers(transaction, result, [row for row in operands if row != result])
         if not operands:
@@ -105,10 +136,10 @@ class RowJoin(Constraint):
         result = self._lengthen(transaction, result, operands)
         if result.variable is not None and exact and all(row.variable is None for row in operands):
             bind(transaction, result.variable, EMPTY)
-            result = self.result.resolved
+            result = result.resolved
         if result.variable is None:
             self._shorten(transaction, result, operands, exact)
-        self._align(transaction, self.result.resolved, [row.resolved for row in operands], exact)
+        self._align(transaction, result, [row.resolved for row in operands], exact)
 
     def _without_numbers(self, transaction: Transaction, result: Row, operands: list[Row]) -> list[Row]:
         """The rows of numbers that have no axes are left out: they determine a row only if nothing else does."""
@@ -131,7 +162,7 @@ class RowJoin(Constraint):
         if result.least_length + missing > MOST_AXES:
             missing = MOST_AXES + 1
         bind(transaction, result.variable, Row((), RowVariable(), tuple(Dimension() for _ in range(missing))))
-        return self.result.resolved
+        return result.resolved
 
     def _shorten(self, transaction: Transaction, result: Row, operands: Sequence[Row], exact: bool) -> None:
         """No operand has more axes than the result, and one has as many if it is exact."""
@@ -161,9 +192,7 @@ class RowJoin(Constraint):
                 decided or all(row.variable is None or position < len(row.trailing) for row in operands)
             )
             if position == len(joins):
-                joins.append(
-                    AxisJoin(axis, present, self.origin, exact=complete, stores=not self.exact, place=self.place)
-                )
+                joins.append(self._join(axis, present, exact=complete))
             elif present == joins[position].operands and complete == joins[position].exact:
                 continue
             else:
@@ -176,3 +205,31 @@ class RowJoin(Constraint):
             transaction.set(self, "joins", tuple(joins))
         if decided and result.variable is None:
             transaction.finish(self)
+
+    def _join(self, result: Dimension, operands: tuple[Dimension, ...], *, exact: bool) -> AxisJoin:
+        join = AxisJoin(result, operands, self.origin, exact=exact, stores=not self.exact, place=self.place)
+        join.kept = self.kept
+        return join
+
+
+class _Held:
+    """A row of a join, whose variable may be held weakly: where it holds the join itself."""
+
+    __slots__ = ("_row", "_variable")
+
+    def __init__(self, row: Row, *, weakly: bool = False) -> None:
+        weak = row.variable if weakly else None
+        self._row = row if weak is None else Row(row.leading, None, row.trailing)
+        self._variable = None if weak is None else weakref.ref(weak)
+
+    @property
+    def is_there(self) -> bool:
+        return self._variable is None or self._variable() is not None
+
+    @property
+    def row(self) -> Row:
+        if self._variable is None:
+            return self._row
+        # If it is gone nothing depends on it: any other does.
+        variable = self._variable() or RowVariable()
+        return Row(self._row.leading, variable, self._row.trailing)

@@ -65,7 +65,7 @@ def _results(constraint: Constraint) -> list[Variable]:
     if isinstance(constraint, RowJoin):
         return _open(constraint.result)
     if isinstance(constraint, AxisJoin):
-        return [constraint.result.root] if constraint.result.root.size is None else []
+        return [constraint.result] if constraint.result.size is None else []
     return _operands(constraint)
 
 

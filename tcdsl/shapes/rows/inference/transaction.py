@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from tcdsl.shapes.rows.inference.dimension import Dimension
+from tcdsl.shapes.rows.inference.keeping import is_keeping
 from tcdsl.shapes.rows.inference.origin import Contradiction, Origin
 from tcdsl.shapes.rows.inference.row import RowVariable
 
@@ -21,17 +22,24 @@ Variable = Dimension | RowVariable
 class Constraint(ABC):
     """A relation between variables, which `narrow` draws conclusions from.
 
-    It is looked at again whenever one of the variables that it watches changes. A variable holds the constraints that
-    *determine* it strongly, and those that it merely takes part in weakly: so a parameter does not keep alive all the
-    results that it was ever used for.
+    It is looked at again whenever one of the variables that it watches changes. What it *determines*, a result, holds
+    it strongly, and what it determines that from weakly: a parameter does not keep alive all results that it was ever
+    used for. In turn it holds what it determines weakly, so that a result that is dropped is gone at once, with all
+    that it said. Where constraints are ``kept``, all is held strongly.
     """
 
-    __slots__ = ("__weakref__", "done", "origin", "watched")
+    __slots__ = ("__weakref__", "done", "kept", "origin", "watched")
 
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
         self.done = False
-        self.watched: dict[Variable, bool] = {}
+        self.kept = is_keeping()
+        self.watched: dict[weakref.ref[Variable], bool] = {}
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is something that it may still say: not if what it determines is gone."""
+        return not self.done
 
     @abstractmethod
     def narrow(self, transaction: Transaction) -> None:
@@ -49,7 +57,7 @@ def constraints_of(variable: Variable) -> Iterator[Constraint]:
     """The constraints that wait for ``variable``."""
     for entry in variable.watchers:
         constraint = entry() if isinstance(entry, weakref.ref) else entry
-        if constraint is not None and not constraint.done:
+        if constraint is not None and constraint.is_waiting:
             yield constraint
 
 
@@ -125,30 +133,19 @@ class Transaction:
     def watch(self, constraint: Constraint) -> None:
         """Let the constraint's variables wake it from now on."""
         determined, others = constraint.variables()
-        found = dict.fromkeys(others, False) | dict.fromkeys(determined, True)
+        found = dict.fromkeys(others, constraint.kept) | dict.fromkeys(determined, True)
         if not any(found.values()):
             # What it determines is known, so that it says something of the others alone, for as long as they live.
             found = dict.fromkeys(found, True)
-        self._watch(constraint, found)
-
-    def hold(self, constraint: Constraint) -> None:
-        """Let the constraint live as long as any of its variables."""
-        determined, others = constraint.variables()
-        self._watch(constraint, dict.fromkeys((*determined, *others), True))
-
-    def _watch(self, constraint: Constraint, found: dict[Variable, bool]) -> None:
         old = constraint.watched
-        new = [
-            variable for variable, strong in found.items() if strong > old.get(variable, False) or variable not in old
-        ]
+        watched = {weakref.ref(variable): strong for variable, strong in found.items()}
+        new = [variable for variable in watched if variable not in old or watched[variable] > old[variable]]
         if not new:
             return
-        # What is held stays held.
-        self.set(
-            constraint, "watched", {variable: strong or old.get(variable, False) for variable, strong in found.items()}
-        )
-        for variable in new:
-            self._append(variable, constraint if found[variable] else weakref.ref(constraint))
+        self.set(constraint, "watched", watched)
+        for variable, (reference, strong) in zip(found, watched.items(), strict=True):
+            if reference in new:
+                self._append(variable, constraint if strong else weakref.ref(constraint))
 
     def _append(self, variable: Variable, watcher: Watcher) -> None:
         count = len(variable.watchers)
@@ -184,7 +181,7 @@ class Transaction:
         while self._agenda:
             constraint = self._agenda.popleft()
             self._scheduled.discard(constraint)
-            if constraint.done:
+            if not constraint.is_waiting:
                 continue
             self._cause = constraint.origin
             if not constraint.watched:
@@ -202,4 +199,4 @@ class Transaction:
 
 def _alive(entry: Watcher) -> bool:
     constraint = entry() if isinstance(entry, weakref.ref) else entry
-    return constraint is not None and not constraint.done
+    return constraint is not None and constraint.is_waiting

@@ -10,11 +10,11 @@ import numpy as np
 from tcdsl.ir.program import Program
 from tcdsl.runtime.execution import Executable
 from tcdsl.tensors.buffers import Buffer, tick
-from tcdsl.tensors.linking import LinkedProgram, linking
+from tcdsl.tensors.linking import linking
 from tcdsl.tensors.staging import ancestors
 from tcdsl.tensors.tensor import Tensor
 
-__all__ = ["evaluate", "executable", "is_current", "read_memory"]
+__all__ = ["Evaluation", "evaluate", "executable", "is_current", "read_memory"]
 
 # Equal programs share their machine code, however often their graphs are built.
 _EXECUTABLES: OrderedDict[Program, Executable] = OrderedDict()
@@ -69,17 +69,28 @@ def evaluate(tensors: Sequence[Tensor]) -> None:
     wanted = [tensor.buffer("value") for tensor in stale if not tensor.is_leaf]
     if not wanted:
         return
-    with linking(wanted[0].owner.name) as linker:
-        linked = linker.finished(wanted)
-    run_once(linked)
+    first = wanted[0].owner
+    if first.evaluation is None or first.evaluation.wanted != wanted:
+        first.evaluation = Evaluation(wanted)
+    first.evaluation.run()
 
 
-def run_once(linked: LinkedProgram) -> None:
-    """Run a linked program on the memory behind it."""
-    inputs = [read_memory(each) if isinstance(each, Buffer) else each.array() for each in linked.inputs]
-    results = executable(linked.program).run(inputs)
-    for buffer, result in zip(linked.outputs, results, strict=True):
-        buffer.allocated()[...] = result
-    now = tick()
-    for buffer in linked.written:
-        buffer.clock = now
+class Evaluation:
+    """What computes some values, kept by the first of these tensors: a graph does not change, its data does."""
+
+    def __init__(self, wanted: Sequence[Buffer]) -> None:
+        self.wanted = list(wanted)
+        with linking(wanted[0].owner.name) as linker:
+            self._linked = linker.finished(wanted)
+        self._executable = executable(self._linked.program)
+
+    def run(self) -> None:
+        """Compute the values from the memory behind the program."""
+        linked = self._linked
+        inputs = [read_memory(each) if isinstance(each, Buffer) else each.array() for each in linked.inputs]
+        results = self._executable.run(inputs)
+        for buffer, result in zip(linked.outputs, results, strict=True):
+            buffer.allocated()[...] = result
+        now = tick()
+        for buffer in linked.written:
+            buffer.clock = now

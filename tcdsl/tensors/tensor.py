@@ -33,6 +33,7 @@ from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
     from tcdsl.tensors.algebra import GraphOwner
+    from tcdsl.tensors.evaluation import Evaluation
     from tcdsl.tensors.initialization import InitialValue
 
 __all__ = ["Tensor"]
@@ -52,6 +53,7 @@ class Tensor(GraphTensor):
         "_floating",
         "arguments",
         "differentiable",
+        "evaluation",
         "initial",
         "labelled",
         "labels",
@@ -90,6 +92,8 @@ class Tensor(GraphTensor):
         self._buffers: dict[str, Buffer] = {}
         #: The tensors that code keeps for this one from run to run, such as momenta, by what they belong to.
         self.states: dict[Any, dict[str, Tensor]] = {}
+        #: What computes the value, once it has been asked for.
+        self.evaluation: Evaluation | None = None
 
     # -- what it is
     # ------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.session import current_session
 from tcdsl.ir.span import Span
@@ -39,8 +39,12 @@ class ParameterScope(Protocol):
 class DeclarationMet(BaseException):
     """A parameter is declared in an op that was called with arrays: run it on tensors instead.
 
-    Not an `Exception`, so that no ``except`` in user code catches it.
+    Not an `Exception`, so that no ``except`` in user code catches it. ``fault`` is the error where that is impossible.
     """
+
+    def __init__(self, fault: TcdslError) -> None:
+        super().__init__()
+        self.fault = fault
 
 
 _current: ContextVar[ParameterScope | None] = ContextVar("tcdsl_parameters", default=None)
@@ -130,16 +134,18 @@ def declared_parameter(given: str | InlineDeclaration, span: Span | None) -> Gra
     """
     scope = _current.get()
     text = given.text if isinstance(given, InlineDeclaration) else given
-    if scope is None and current_session() is not None and text.isidentifier():
-        raise DeclarationMet
     if scope is None:
-        raise Diagnostic(
+        fault = Diagnostic(
             DslSyntaxError,
             f"the string {text!r} is an operand of tensor arithmetic",
             span,
             hint=f"strings declare parameters inside an @op that is called with tensors; here write "
             f"tc.param({text!r}, ...)",
         ).error()
+        session = current_session()
+        if session is not None and session.graph is None and text.isidentifier():
+            raise DeclarationMet(fault)
+        raise fault
     if not text.isidentifier():
         raise Diagnostic(
             DslSyntaxError,

@@ -8,7 +8,7 @@ which.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -36,6 +36,9 @@ class PendingState(int):
 
 class States(Protocol):
     """The tensors that code keeps from run to run: names that a `@cd` function reads before it writes them."""
+
+    def inner(self, function: Any, positional: Sequence[tuple[str, Any]], configuration: Mapping[str, Any]) -> States:
+        """The state of another function that the code calls."""
 
     def known(self, name: str) -> Any:
         """The tensor of the program for ``name``, if it is known to be state."""

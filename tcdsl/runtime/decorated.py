@@ -131,13 +131,17 @@ def run_inline(
     declarations: AbstractContextManager[None] = nullcontext()
     if session.graph is not None and not function.in_place and not declared:
         declarations = calls_with_tensors().scope_of_inner_call(function, configuration)
-    outer, session.oob = session.oob, function.oob
+    outer = session.oob, session.states
+    session.oob = function.oob
+    if session.states is not None:
+        named = [(name, value) for (name, _), value in zip(positional, values, strict=True)]
+        session.states = session.states.inner(function, named, configuration)
     try:
         with declarations:
             result = owner.run(*receiver, *values, **configuration)
         return result if recording is None else recording.complete(result)
     finally:
-        session.oob = outer
+        session.oob, session.states = outer
 
 
 def _recording(

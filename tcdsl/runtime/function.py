@@ -131,7 +131,9 @@ class TensorFunction:
         if out is None:
             try:
                 return self.staging.run(self.signature, arguments, keywords)
-            except DeclarationMet:
+            except DeclarationMet as met:
+                if self.in_place:
+                    raise met.fault from None
                 self._declares = True
                 return calls_with_tensors().call_with_arrays(self, arguments, keywords)
         call = self.signature.call(arguments, keywords)

@@ -203,7 +203,7 @@ def _code(function: TensorFunction, positional: Sequence[tuple[str, Any]], confi
         except Specialize as needed:
             constants.update({name: configuration[name] for name in needed.parameters if name in configuration})
         except StateShape as found:
-            states.make(found)
+            found.states.make(found)
 
 
 def _recorded(

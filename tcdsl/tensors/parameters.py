@@ -44,9 +44,15 @@ def param(name: str, *, o: Any = None, i: Any = None, init: Any = None, dtype: A
     scaled by fan-in. Without ``dtype`` it takes the floating type of the data that it meets. Inside an `@op` the same
     name is the same parameter. Raises `ShapeError` and `DtypeError` where these contradict each other.
     """
-    scope = current_parameters()
-    if scope is None and current_session() is not None:
-        raise DeclarationMet
+    scope, session = current_parameters(), current_session()
+    if scope is None and session is not None:
+        fault = Diagnostic(
+            DslSyntaxError,
+            f"the parameter `{name}` is made in code, which runs anew at every call",
+            user_location(),
+            hint="make it outside, and pass it; ops declare parameters, and keep them",
+        ).error()
+        raise DeclarationMet(fault) if session.graph is None else fault
     if isinstance(scope, Parameters):
         return scope.made(name, lambda labels: _made(labels, o, i, init, dtype), user_location())
     return _made((name,), o, i, init, dtype)

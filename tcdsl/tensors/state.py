@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any
 from tcdsl.frontend.graphs import PendingState
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber
 from tcdsl.shapes.rows.inference import Shape, known
+from tcdsl.tensors.buffers import Buffer
 from tcdsl.tensors.initialization import Filled
+from tcdsl.tensors.staged_tensor import StagedTensor
 from tcdsl.tensors.staging import InputRecording, known_shape
 from tcdsl.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
-    from tcdsl.runtime.function import TensorFunction
+    from tcdsl.runtime.decorated import Decorated
 
 __all__ = ["StateShape", "States"]
 
@@ -36,11 +38,22 @@ class StateShape(BaseException):
     Not an `Exception`, so that no ``except`` in user code catches it.
     """
 
-    def __init__(self, name: str, shape: Shape, element_type: str) -> None:
+    def __init__(self, states: States, name: str, shape: Shape, element_type: str) -> None:
         super().__init__(name)
+        self.states = states
         self.name = name
         self.shape = shape
         self.element_type = element_type
+
+
+_NUMBERS = float | SymbolicNumber
+
+
+def _memory(value: object) -> Buffer | None:
+    # Staged tensors stand for their memory.
+    if isinstance(value, StagedTensor):
+        return value.buffer
+    return value.buffer("value") if isinstance(value, Tensor) else None
 
 
 class States:
@@ -48,18 +61,17 @@ class States:
 
     def __init__(
         self,
-        function: TensorFunction,
+        function: Decorated,
         positional: Sequence[tuple[str, Any]],
         configuration: Mapping[str, Any],
     ) -> None:
-        tensors = [value for _, value in positional if isinstance(value, Tensor)]
-        self._labels = tensors[0].labels
+        memory = [each for each in (_memory(value) for _, value in positional) if each is not None]
         # Numbers of the run, such as a learning rate, may change without a new start.
-        kept = tuple((name, value) for name, value in sorted(configuration.items()) if not isinstance(value, float))
-        key = (function.function, kept, tuple(id(each) for each in tensors[1:]))
+        kept = tuple((name, value) for name, value in sorted(configuration.items()) if not isinstance(value, _NUMBERS))
         # Kept by the tensor that they are for, and no longer than that.
-        self._key, self._owner = key, tensors[0]
-        self._made: dict[str, Tensor] = dict(self._owner.states.get(key, {}))
+        self._key, self._owner = (function.function, kept, tuple(memory)), memory[0].owner
+        self._labels = self._owner.labels
+        self._made: dict[str, Tensor] = dict(self._owner.states.get(self._key, {}))
         self._pending: set[str] = set()
         self._recording: InputRecording | None = None
 
@@ -68,6 +80,17 @@ class States:
         self._recording = recording
         self._pending = set()
         return self
+
+    def inner(
+        self, function: Decorated, positional: Sequence[tuple[str, Any]], configuration: Mapping[str, Any]
+    ) -> States:
+        """The state of another function that the code calls: the same as where that one is called by itself.
+
+        One that is given no memory of a tensor's has its state here.
+        """
+        if self._recording is None or not any(_memory(value) is not None for _, value in positional):
+            return self
+        return States(function, positional, configuration).begin(self._recording)
 
     def known(self, name: str) -> Any:
         """The memory of ``name``, if it is known to be state."""
@@ -89,12 +112,12 @@ class States:
         if name not in self._pending or self._recording is None:
             return
         if isinstance(value, SymbolicArray):
-            raise StateShape(name, known_shape(value, self._recording.session), str(value.dtype))
+            raise StateShape(self, name, known_shape(value, self._recording.session), str(value.dtype))
         if isinstance(value, SymbolicNumber | float):
             whole = isinstance(value, SymbolicNumber) and value.weak_kind != "float"
-            raise StateShape(name, known(), "int64" if whole else "float64")
+            raise StateShape(self, name, known(), "int64" if whole else "float64")
         if isinstance(value, int):
-            raise StateShape(name, known(), "int64")
+            raise StateShape(self, name, known(), "int64")
 
     def make(self, found: StateShape) -> None:
         """Make the tensor; it starts at zero."""

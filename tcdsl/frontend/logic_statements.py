@@ -71,8 +71,13 @@ def _assign_form(call: ast.Call, scope: FunctionScope) -> LogicForm | None:
     target, accumulate, reset = assign_operator(call, scope)
     options = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
     logic = _given(options, scope)
+    written = _written(target, scope)
+    if logic is not None and isinstance(target, ast.Subscript) and written is None:
+        hint = f"write `assign({_name(target)}, ...)`, or leave the logic out"
+        fact = "an index list and a logic at once"
+        raise Diagnostic(DslSyntaxError, fact, scope.span(target), hint=hint).error()
     if logic is None:
-        logic = _written(target, scope)
+        logic = written
     if logic is None and not isinstance(target, ast.Name):
         return None
     name = _name(target)

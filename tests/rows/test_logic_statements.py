@@ -490,6 +490,16 @@ class TestFaults:
 
         assert "a string among indices" in raised(f, A)
 
+    def test_an_index_list_and_a_logic(self) -> None:
+        @op
+        def f(a):
+            assign(c[i], "=:+", a, logic="ij=>i")
+            return c
+
+        message = raised(f, A)
+        assert "an index list and a logic at once" in message
+        assert marked(message) == "c[i]"
+
     def test_a_logic_that_is_none(self) -> None:
         @op
         def f(a):

@@ -21,6 +21,7 @@ from tcdsl.ir.build import cast
 from tcdsl.ir.expressions import Read
 from tcdsl.runtime.decorated import run_inline
 from tcdsl.runtime.structure import flatten
+from tcdsl.shapes.rows.inference import keeping
 from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.tensors.code import Assignments, Code
 from tcdsl.tensors.fragments import exported, without_unread_inputs
@@ -160,7 +161,8 @@ def _tensors(
         recording.meet([value for value in values if isinstance(value, Tensor)])
         receiver = () if function.receiver is None else (function.receiver,)
         scope.begin()
-        with declaring(scope):
+        # What a call says of an op's parameters holds also where its result is dropped.
+        with declaring(scope), keeping():
             result = owner.run(*receiver, *values, **configuration)
         return _results(function, recording, result, [value for value in values if isinstance(value, Tensor)])
 

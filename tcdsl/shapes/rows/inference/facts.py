@@ -55,6 +55,8 @@ def set_cap(
         if root.size not in (1, cap):
             raise _does_not_stretch(root.size, root.reason, cap, reason, place)
     elif cap == 1 or (root.cap is not None and root.cap != cap):
+        if cap == 1 and label is not None:
+            set_label(transaction, root, *label, place)
         set_size(transaction, root, 1, reason, place)
     elif root.minimum > (1 if cap else 0):
         set_size(transaction, root, cap if root.minimum > 1 else 1, reason, place)

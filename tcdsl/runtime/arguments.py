@@ -178,7 +178,7 @@ def tensor_argument(function: str, name: str, position: int, value: Any) -> Argu
         array = value
     elif isinstance(value, bool | int | float) and not isinstance(value, np.generic):
         return _number(name, position, value)
-    elif isinstance(value, np.ndarray | np.generic) or isinstance(value, GraphTensor):
+    elif isinstance(value, np.ndarray | np.generic | GraphTensor):
         array = np.asarray(value)
     elif isinstance(value, ArithmeticOperators):
         raise Diagnostic(DtypeError, f"{function}(): `{name}` is a symbolic value outside of its function").error()

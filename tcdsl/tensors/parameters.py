@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from tcdsl.tensors.location import user_location
 from tcdsl.tensors.tensor import Tensor
 from tcdsl.tracebacks import user_facing
 
-__all__ = ["Parameters", "param"]
+__all__ = ["Parameters", "by_label", "param"]
 
 
 @user_facing
@@ -122,6 +122,17 @@ def _agreed(
     return output or (), inputs or ()
 
 
+def by_label(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
+    """``tensors`` by label; equal labels get a number."""
+    found: dict[str, Tensor] = {}
+    for tensor in tensors:
+        label, number = tensor.label, 2
+        while label in found:
+            label, number = f"{tensor.label}_{number}", number + 1
+        found[label] = tensor
+    return found
+
+
 class Parameters:
     """The parameters of one op or layer, by name. A `tcdsl.frontend.declared_parameters.ParameterScope`."""
 
@@ -205,10 +216,4 @@ class Parameters:
 
     def by_label(self) -> Mapping[str, Tensor]:
         """All parameters, those of inner layers included, by label; equal labels get a number."""
-        found: dict[str, Tensor] = {}
-        for tensor in self:
-            label, number = tensor.label, 2
-            while label in found:
-                label, number = f"{tensor.label}_{number}", number + 1
-            found[label] = tensor
-        return found
+        return by_label(self)

@@ -27,6 +27,7 @@ from tcdsl.tensors.evaluation import executable, read_memory
 from tcdsl.tensors.indices import StaticIndex
 from tcdsl.tensors.linking import LinkedProgram, linking
 from tcdsl.tensors.location import user_location
+from tcdsl.tensors.parameters import by_label
 from tcdsl.tensors.settings import Setting
 from tcdsl.tensors.tensor import Tensor
 from tcdsl.tracebacks import user_facing
@@ -71,6 +72,16 @@ class Routine:
     def program(self) -> Program:
         """The `tcdsl.ir.program.Program` of the whole step."""
         return self.linked.program
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """The tensors that its code keeps from run to run, such as momenta, by label: ``v.w`` for ``v`` of ``w``.
+
+        Set them to zero to start anew: ``for each in step.state.values(): each.value = 0``.
+        """
+        owners = dict.fromkeys(buffer.owner for buffer in self._given)
+        kept = {id(made) for owner in owners for states in owner.states.values() for made in states.values()}
+        return by_label([owner for owner in owners if id(owner) in kept])
 
     def _arrays(self) -> list[np.ndarray]:
         # All memory is there before anything runs, so that an error leaves everything as it was.

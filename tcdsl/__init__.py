@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from tcdsl.tensors.routines import Routine
     from tcdsl.tensors.routines import compile_code as compile  # noqa: A004  # tc.compile
     from tcdsl.tensors.tensor import Tensor
+    from tcdsl.train.files import load, save
 
 __all__ = [
     "ConfigurationError",
@@ -80,11 +81,13 @@ __all__ = [
     "jvp",
     "linearize",
     "literal",
+    "load",
     "number",
     "op",
     "output",
     "param",
     "primitive",
+    "save",
     "seed",
     "static_index",
     "tensor",
@@ -113,6 +116,7 @@ _LAZY = {
     "jacobian": "tcdsl.runtime.jacobians",
     "jvp": "tcdsl.runtime.pushforwards",
     "linearize": "tcdsl.runtime.pullbacks",
+    "load": "tcdsl.train.files",
     "literal": "tcdsl.syntax",
     "load_ipython_extension": "tcdsl.syntax.notebook",
     "number": "tcdsl.tensors.literals",
@@ -120,6 +124,7 @@ _LAZY = {
     "output": "tcdsl.frontend.declarations",
     "param": "tcdsl.tensors.parameters",
     "primitive": "tcdsl.runtime.primitive",
+    "save": "tcdsl.train.files",
     "seed": "tcdsl.tensors.initialization",
     "static_index": "tcdsl.tensors.indices",
     "tensor": "tcdsl.tensors.literals",

@@ -118,8 +118,8 @@ class DeclaredTarget(_NotWritten):
             DslSyntaxError,
             "a declared target is read or returned before anything is written to it",
             self.span,
-            hint="write it first: `C[i, j] = 0.0` fills it; what code on arrays keeps from call to call is a parameter, "
-            "for which the call passes a buffer",
+            hint="write it first: `C[i, j] = 0.0` fills it; what code on arrays keeps from call to call is a "
+            "parameter, for which the call passes a buffer",
         ).error()
 
     def state(self, name: str) -> Declared | Fresh:

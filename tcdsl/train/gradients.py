@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
+from tcdsl.runtime.function import TensorFunction
 from tcdsl.tensors.code import Code, GradientUpdate
 from tcdsl.tensors.layers import Layer
 from tcdsl.tensors.linking import leaves
@@ -50,7 +51,7 @@ def checked_loss(loss: Any) -> Tensor:
 def parameters(*sources: Any) -> list[Tensor]:
     """``tc.train.parameters(loss)``: the parameters that a tensor depends on, in the order in which it meets them.
 
-    ``sources`` are tensors, layers, and lists of these; each parameter is given once. `ConfigurationError` for
+    ``sources`` are tensors, layers, ops, and lists of these; each parameter is given once. `ConfigurationError` for
     anything else.
     """
     found: dict[int, Tensor] = {}
@@ -59,7 +60,7 @@ def parameters(*sources: Any) -> list[Tensor]:
         source = pending.pop()
         if isinstance(source, Tensor):
             found.update((id(each), each) for each in ancestors([source]) if each.parameter)
-        elif isinstance(source, Layer):
+        elif isinstance(source, Layer | TensorFunction):
             pending.extend(reversed(source.parameters.values()))
         elif isinstance(source, list | tuple):
             pending.extend(reversed(source))
@@ -68,7 +69,7 @@ def parameters(*sources: Any) -> list[Tensor]:
                 ConfigurationError,
                 f"a {type(source).__name__} has no parameters",
                 user_location(),
-                hint="give a loss or another tensor, a layer, or a list of these",
+                hint="give a loss or another tensor, a layer, an op, or a list of these",
             ).error()
     return list(found.values())
 

@@ -1,9 +1,9 @@
 """Long sums into short rows, a few terms at a time.
 
 A row that accumulates in memory is loaded and stored for every term. Where all extents are small constants, some terms
-are written out in one pass over the cells instead, which LLVM computes in vector registers::
+are added in one pass over the cells instead, which LLVM unrolls and computes in vector registers::
 
-    d[k, j] += e[i, j] * h[i, k]    for i in 0 .. 100 by 10: for k: for j: acc = d[k, j]; acc += 10 terms; d[k, j] = acc
+    d[k, j] += e[i, j] * h[i, k]   for i in 0 .. 100 by 10: for k: for j: acc = d[k, j]; acc += ten terms; d[k, j] = acc
 
 The loop over the sum goes outside, so that neighbouring rows do not wait for each other. A cell's terms are added in
 the order that they had.
@@ -22,14 +22,15 @@ from tcdsl.lowering.bodies import Body
 from tcdsl.lowering.loops import Define, Loop, Node, Store
 from tcdsl.lowering.points import point, start_value, sum_up
 from tcdsl.lowering.statements import box, can_fail
+from tcdsl.lowering.unrolling import unrolled
 from tcdsl.shapes.spaces import arranged
 
 __all__ = ["in_chunks"]
 
-# Terms that are written out at most, and the fewest that are worth it.
+# Terms of a pass at most, and the fewest that are worth it.
 _MOST, _FEWEST = 16, 4
-# Cells of a target that stays in the first cache.
-_CELLS = 1 << 12
+# Cells of a target that stays in a core's own caches.
+_CELLS = 1 << 14
 
 
 def in_chunks(body: Body, depth: int) -> tuple[Node, ...]:
@@ -72,9 +73,10 @@ def _terms_from(body: Body, summed: str, first: Expr, count: int) -> tuple[Node,
     cell = statement.target.indices
     name = body.setting.names.fresh("acc")
     nodes: list[Node] = [Define(name, Read(body.place.buffer, cell, (Boundary.SKIP,) * len(cell), dtype))]
-    for step in range(count):
-        values: dict[Expr, Expr] = {index(summed): apply("add", first, integer(step))}
-        nodes += point(statement, body.place, body.scalars(body.points, values), sum_up(statement, name))
+    term = body.setting.names.fresh(summed)
+    values: dict[Expr, Expr] = {index(summed): apply("add", first, index(term))}
+    terms = point(statement, body.place, body.scalars(body.points, values), sum_up(statement, name))
+    nodes += unrolled((Loop(term, integer(0), integer(count), 1, tuple(terms)),))
     return (*nodes, Store(body.place.buffer, cell, Local(name, dtype)))
 
 

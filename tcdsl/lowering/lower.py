@@ -21,7 +21,8 @@ from tcdsl.lowering.simplify import own_outputs, simplify
 from tcdsl.lowering.solving import over_cells, solved, widened
 from tcdsl.lowering.statements import renamed_statement
 from tcdsl.lowering.summing import summed
-from tcdsl.lowering.transposing import transposed_factors
+from tcdsl.lowering.transposing import transposed
+from tcdsl.lowering.unit_axes import plain_unit_axes
 from tcdsl.shapes.equal_sizes import with_equal_sizes
 
 __all__ = ["lower"]
@@ -37,11 +38,12 @@ def lower(program: Program, *, optimize: bool = True) -> Kernel:
     context = size_context(program)
     program = own_outputs(with_equal_sizes(_without_clashes(program, names)), names)
     if optimize:
+        program = plain_unit_axes(program, names)
         program = fuse(summed(simplify(program), context, names), context, names)
     program = widened(solved(program, names), names)
     if optimize:
         program = replace(program, statements=tuple(over_cells(each, names) for each in program.statements))
-        program = transposed_factors(program, names)
+        program = transposed(program, names)
     tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     plans = [plan(statement, tensors, context) for statement in program.statements]
     if optimize:

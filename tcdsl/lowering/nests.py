@@ -22,6 +22,7 @@ from tcdsl.lowering.partial import in_parts, partial_results
 from tcdsl.lowering.rows import cell_loops, rows_of_phases
 from tcdsl.lowering.schedule import Plan
 from tcdsl.lowering.traversal import serial, walk_nodes
+from tcdsl.lowering.unit_axes import without_single_steps
 from tcdsl.shapes.linear import normalized
 
 __all__ = ["joined", "nests_of"]
@@ -45,7 +46,7 @@ def nests_of(group: Group, program: Program, setting: Setting) -> Iterator[Nest]
     """The nests of a group; nothing for a statement that leaves memory as it is."""
     small = is_small(group.plans, setting.tensors)
     for hint, plans, body in _bodies(group, setting, small):
-        nodes = forwarded(_outermost(body), setting.types, setting.names)
+        nodes = forwarded(without_single_steps(_outermost(body)), setting.types, setting.names)
         nodes = hoisted(with_calls_shared(nodes, setting.names))
         if small:
             nodes = serial(nodes)

@@ -30,8 +30,8 @@ from tcdsl.shapes.spaces import arranged, has_end
 
 __all__ = ["Plan", "constant_length", "covers", "is_short", "plan"]
 
-# Loops shorter than this are not worth to be innermost.
-_SHORT = 16
+# Loops shorter than this are not worth to be innermost; nor shorter than a vector, where all are short.
+_SHORT, _VECTOR = 16, 8
 # Points of a reduction that is written out.
 _WINDOW = 32
 
@@ -173,11 +173,13 @@ def _ranked(statement: Statement) -> list[str]:
     target = frozenset().union(*map(index_variables, statement.target.indices))
     last = statement.target.indices[-1] if statement.target.indices else None
     order = statement.domain.variables
+    lengths = [constant_length(statement, name) for name in order]
+    least = _SHORT if None in lengths else _VECTOR
 
     def rank(name: str) -> tuple[float, bool, bool, int]:
         # Large tensors count more.
         score: float = sum(len(access.indices) * _stride(name, access.indices) for access in accesses)
-        if is_short(statement, name):
+        if is_short(statement, name, least):
             score -= sum(len(access.indices) for access in accesses) + 1
         along = last is not None and name in index_variables(last)
         return (-score, name not in target, not along, -order.index(name))
@@ -210,10 +212,10 @@ def _stride(name: str, indices: tuple[Expr, ...]) -> float:
     return -1
 
 
-def is_short(statement: Statement, name: str) -> bool:
-    """Whether the loop's length is a small constant, whatever the sizes."""
+def is_short(statement: Statement, name: str, least: int = _SHORT) -> bool:
+    """Whether the loop's length is a constant smaller than ``least``, whatever the sizes."""
     length = constant_length(statement, name)
-    return length is not None and length < _SHORT
+    return length is not None and length < least
 
 
 def constant_length(statement: Statement, name: str) -> int | None:

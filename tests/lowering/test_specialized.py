@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import ShapeError
+from tcdsl.ir.build import integer
 from tcdsl.ir.interpreter import interpret
 from tcdsl.ir.parser import parse_program
 from tcdsl.ir.printer import format_program
@@ -13,7 +14,7 @@ from tcdsl.ir.program import Program
 from tcdsl.ir.sizes import bind_sizes
 from tcdsl.ir.verifier import verify
 from tcdsl.lowering.execute import execute
-from tcdsl.lowering.loops import Kernel, Loop
+from tcdsl.lowering.loops import Accumulate, Kernel, Loop
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.printer import format_kernel
 from tcdsl.lowering.traversal import walk_nodes
@@ -62,6 +63,29 @@ assert J == w_1
 tensor h: float32[N, K]
 h[i, k] += d[i, j] * w[k, j]  for [i, k, j]: 0 <= i < N and 0 <= k < K and 0 <= j < J
 return h
+"""
+
+SHORT_ROWS = """program p
+input d: float32[N, J]
+input x: float32[x_0, K]
+assert N == x_0
+tensor g: float32[J, K]
+g[j, k] += d[i, j] * x[i, k]  for [j, k, i]: 0 <= j < J and 0 <= k < K and 1 <= i < N
+return g
+"""
+UNIT_AXES = """program p
+input h: float32[N, K]
+input w: float32[1, K]
+input y: float32[N, 1]
+tensor s: float32[N, 1]
+tensor m: float32[N, 1]
+tensor t: float32[1, 1]
+tensor g: float32[1, K]
+s[i, 0] += w[0, k] * h[i, k]  for [i, k]: 0 <= i < N and 0 <= k < K
+m[i, 0] = relu(1.0 - y[i, 0] * s[i, 0])  for [i]: 0 <= i < N
+t[0, 0] += m[i, 0]  for [i]: 0 <= i < N
+g[0, k] += m[i, 0] * h[i, k]  for [i, k]: 0 <= i < N and 0 <= k < K
+return t, g
 """
 
 
@@ -151,12 +175,35 @@ def test_small_factors_are_transposed_where_that_pays(n: int, k: int, j: int, co
     assert sum(buffer.kind == "temporary" for buffer in made.buffers) == copied
 
 
+@pytest.mark.parametrize(("n", "j", "k", "copied"), [(50, 16, 2, 1), (50, 33, 5, 1), (50, 5, 2, 0), (50, 16, 16, 0)])
+def test_targets_with_short_rows_are_transposed_last(n: int, j: int, k: int, copied: int) -> None:
+    made = check(SHORT_ROWS, real(n, j), real(n, k, seed=1))
+    assert sum(buffer.kind == "temporary" for buffer in made.buffers) == copied
+
+
+@pytest.mark.parametrize("rows", [0, 1, 40])
+def test_axes_of_one_cell_are_like_no_axes(rows: int) -> None:
+    made = check(UNIT_AXES, real(rows, 16), real(1, 16, seed=1), real(rows, 1, seed=2))
+    if rows:
+        # No start value is stored for a cell that one sum makes, and there are no loops of one step.
+        assert not any(loop.start == integer(0) and loop.stop == integer(1) for loop in loops(made))
+        assert "start of" not in format_kernel(made)
+
+
 def test_text_of_a_specialized_kernel(golden: Golden) -> None:
     arrays = real(100, 16), real(16, 16, seed=1)
     golden("lowering/specialized_product", format_kernel(lower(special(TRANSPOSED, *arrays))))
     golden(
         "lowering/specialized_gradient", format_kernel(lower(special(KEPT, real(100, 7), real(100, 16), real(7, 16))))
     )
+
+
+def test_long_expressions_are_written_out() -> None:
+    # LLVM would not unroll them, and would then vectorize along the sum.
+    value = " + ".join(f"h[i, k] * d[i, j] * {n}.0" for n in range(1, 5))
+    made = check(PRODUCT.replace("h[i, k] * d[i, j]", value), real(100, 7), real(100, 18))
+    sums = [node for nest in made.nests for node in walk_nodes(nest.body) if isinstance(node, Accumulate)]
+    assert len(sums) == 10
 
 
 def test_chunks_keep_the_order_of_the_terms() -> None:

@@ -4,7 +4,7 @@
 >>> print(compiled.source)
 >>> [C] = compiled.run([A, B], {"N": 3, "K": 4, "M": 5})
 
-Numba is imported by the first of `compile_kernel` and `CompiledKernel` that is used: the rest does without.
+Numba is imported by the first of the `compile_` functions and `CompiledKernel` that is used: the rest does without.
 """
 
 from __future__ import annotations
@@ -16,12 +16,20 @@ from tcdsl.codegen.options import CodegenOptions
 from tcdsl.codegen.store import CacheEntry, cache_entries, clear_cache
 
 if TYPE_CHECKING:
-    from tcdsl.codegen.compiled import CompiledKernel, compile_kernel
+    from tcdsl.codegen.compiled import CompiledKernel, compile_kernel, compile_program
 
-__all__ = ["CacheEntry", "CodegenOptions", "CompiledKernel", "cache_entries", "clear_cache", "compile_kernel"]
+__all__ = [
+    "CacheEntry",
+    "CodegenOptions",
+    "CompiledKernel",
+    "cache_entries",
+    "clear_cache",
+    "compile_kernel",
+    "compile_program",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("CompiledKernel", "compile_kernel"):
+    if name in ("CompiledKernel", "compile_kernel", "compile_program"):
         return getattr(import_module("tcdsl.codegen.compiled"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,15 +19,17 @@ from tcdsl.codegen.drivers import Drivers
 from tcdsl.codegen.failures import failure
 from tcdsl.codegen.frame import FIRST_WORD, STATUS_WORD
 from tcdsl.codegen.internals import array_header
+from tcdsl.codegen.kept import keep_kernel, kept_kernel, kernel_path
 from tcdsl.codegen.module import GeneratedModule, generate_module
 from tcdsl.codegen.options import CodegenOptions
 from tcdsl.codegen.plans import Binding, Frame, Launch, Plan
 from tcdsl.codegen.store import module_directory, module_stem, write_module
 from tcdsl.errors import TcdslError
 from tcdsl.ir.dtypes import numpy_dtype
+from tcdsl.ir.program import Program
 from tcdsl.lowering.loops import Kernel
 
-__all__ = ["CompiledKernel", "compile_kernel"]
+__all__ = ["CompiledKernel", "compile_kernel", "compile_program"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -40,7 +42,34 @@ def compile_kernel(kernel: Kernel, *, contiguous: tuple[bool, ...], options: Cod
 
     ``contiguous`` says of each program input whether its arrays will be C-contiguous; others have strides of their own.
     """
-    generated = generate_module(kernel, contiguous, options)
+    return _loaded(kernel, generate_module(kernel, contiguous, options), contiguous, options)
+
+
+def compile_program(
+    program: Program,
+    lowered: Callable[[], Kernel],
+    *,
+    contiguous: tuple[bool, ...],
+    options: CodegenOptions,
+    choices: tuple[Any, ...] = (),
+) -> CompiledKernel:
+    """Compile the kernel that ``lowered()`` makes of ``program``, or load what an earlier process made.
+
+    ``choices`` is what ``lowered`` depends on besides the program.
+    """
+    own = (contiguous, options.fastmath, options.debug)
+    path = kernel_path(module_directory(options.cache_dir), program, (*choices, *own))
+    kept = kept_kernel(path)
+    if kept is None:
+        kernel = lowered()
+        kept = kernel, generate_module(kernel, contiguous, options)
+        keep_kernel(path, *kept)
+    return _loaded(*kept, contiguous, options)
+
+
+def _loaded(
+    kernel: Kernel, generated: GeneratedModule, contiguous: tuple[bool, ...], options: CodegenOptions
+) -> CompiledKernel:
     directory = module_directory(options.cache_dir)
     flags = (*options.fastmath, str(options.debug))
     path = write_module(directory, module_stem(kernel.program.name, generated.text, flags), generated.text)

@@ -5,6 +5,7 @@
     <cache directory>/modules/                       private to the user
         matmul_1f0c….py                              the text
         matmul_1f0c….sums                            checksums of the machine code
+    matmul_77ab….kernel                          what a program became (`tcdsl.codegen.kept`)
         __pycache__/matmul_1f0c….nest_0-9.py311.*    Numba's index and machine code
 
 A module's name holds a hash of its text, of tcdsl's code generation and of everything else that machine code depends
@@ -38,6 +39,7 @@ __all__ = [
     "module_directory",
     "module_stem",
     "seal",
+    "write_file",
     "write_module",
 ]
 
@@ -128,11 +130,12 @@ def write_module(directory: Path, stem: str, text: str) -> Path:
             return path
     except OSError:
         pass
-    _write_whole(path, data)
+    write_file(path, data)
     return path
 
 
-def _write_whole(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes) -> None:
+    """Write ``path`` as a whole: no other process ever sees a part."""
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -155,7 +158,7 @@ def _sums(path: Path) -> dict[str, str]:
 def seal(path: Path) -> None:
     """Record the checksums of the module's machine code, so that damage is found before it is run."""
     try:
-        _write_whole(path.with_suffix(".sums"), json.dumps(_sums(path), indent=0).encode())
+        write_file(path.with_suffix(".sums"), json.dumps(_sums(path), indent=0).encode())
     except OSError:
         return
 
@@ -214,4 +217,6 @@ def clear_cache(cache_dir: Path | None = None) -> int:
         for file in (*machine_code(path), path.with_suffix(".sums"), path):
             file.unlink(missing_ok=True)
         count += 1
+    for file in ((cache_dir or default_cache_dir()) / "modules").glob("*.kernel"):
+        file.unlink(missing_ok=True)
     return count

@@ -37,8 +37,9 @@ class Executable:
     One kernel serves every shape. A kernel is compiled per combination of contiguous and strided inputs.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, fixed: Mapping[str, int] | None = None) -> None:
         self.program = program
+        self._fixed = fixed  # sizes that are constants to the kernel
         self._plan = SizePlan(program)
         self._kernel: dict[bool, Kernel] = {}
         self._compiled: dict[tuple[Any, ...], CompiledKernel] = {}
@@ -55,9 +56,10 @@ class Executable:
         with COMPILING:
             if optimize not in self._kernel:
                 from tcdsl.lowering.lower import lower
-                from tcdsl.simplification import without_sparse_tensors
+                from tcdsl.simplification import specialized, without_sparse_tensors
 
-                program = without_sparse_tensors(self.program) if optimize else self.program
+                program = self.program if self._fixed is None else specialized(self.program, self._fixed)
+                program = without_sparse_tensors(program) if optimize else program
                 self._kernel[optimize] = lower(program, optimize=optimize)
             return self._kernel[optimize]
 
@@ -78,24 +80,27 @@ class Executable:
         key = tuple(sizes.values())
         with COMPILING:
             if key not in self._specialized:
-                from tcdsl.simplification import specialized
-
-                self._specialized[key] = Executable(specialized(self.program, sizes))
+                self._specialized[key] = Executable(self.program, sizes)
             return self._specialized[key]
 
     def _compile(self, contiguous: tuple[bool, ...], current: Settings) -> CompiledKernel:
-        from tcdsl.codegen import CodegenOptions, compile_kernel
+        from tcdsl.codegen import CodegenOptions, compile_program
 
-        kernel = self.kernel(current.optimize)
         if "ir" in current.check:
             from tcdsl.ir.verifier import verify
 
             verify(self.program)
-            verify(kernel.program)
+            verify(self.kernel(current.optimize).program)
         cache_dir = Path(current.cache_dir) if current.cache_dir else None
         options = CodegenOptions(cache_dir=cache_dir, debug="bounds" in current.check)
         watch = Stopwatch()
-        compiled = compile_kernel(kernel, contiguous=contiguous, options=options)
+        compiled = compile_program(
+            self.program,
+            partial(self.kernel, current.optimize),
+            contiguous=contiguous,
+            options=options,
+            choices=(current.optimize, None if self._fixed is None else tuple(self._fixed.items())),
+        )
         if current.debug:
             show_compilation(self.program.name, compiled, watch)
         return compiled
@@ -157,7 +162,7 @@ class Executable:
         # ``outputs`` of other shapes than these arrays give are not used.
         sizes = self.sizes(arrays)
         check_written(self.program, arrays)
-        if current.optimize and sizes:
+        if current.optimize and sizes and self._fixed is None:
             return self._special(sizes)._bound(current, arrays, outputs)
         if outputs is not None:
             declared = [self.program.tensor(name).shape for name in self.program.outputs]

@@ -9,6 +9,7 @@ import numpy as np
 
 from tcdsl.frontend.session import Session, materialized
 from tcdsl.frontend.symbols import SymbolicArray
+from tcdsl.ir.interpreter import interpret
 from tcdsl.runtime.arguments import Signature
 from tcdsl.runtime.entries import Traced
 from tcdsl.runtime.results import returned
@@ -65,14 +66,19 @@ def staged(function: Callable[..., Any], *arguments: Rowed, memory: bool = False
     return Staging(function, [argument.rows for argument in arguments], memory)
 
 
-def run(function: Callable[..., Any], *arguments: Any, memory: bool = False) -> list[Rowed]:
+def run(function: Callable[..., Any], *arguments: Any, memory: bool = False, interpreted: bool = False) -> list[Rowed]:
     """The results of ``function`` on arrays with rows (`rowed`), each with the rows that it has.
 
-    With ``memory`` the function is a `@cd` function, which changes its arguments.
+    With ``memory`` the function is a `@cd` function, which changes its arguments. With ``interpreted`` nothing is
+    compiled.
     """
     given = [each if isinstance(each, Rowed) else Rowed(each) for each in arguments]
     staging = staged(function, *given, memory=memory)
-    results = staging.run(staging.signature, [each.array for each in given], {})
+    if interpreted:
+        entry, arrays = staging.entry(staging.signature.call([each.array for each in given], {}))
+        results = interpret(entry.executable.program, arrays).outputs
+    else:
+        results = staging.run(staging.signature, [each.array for each in given], {})
     made = [Rowed(result) for result in results]
     for result, rows in zip(made, staging.found, strict=True):
         assert rows.total == result.array.ndim

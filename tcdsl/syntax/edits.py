@@ -52,7 +52,7 @@ def edited(lines: Lines, edits: Iterable[Piece]) -> Edited:
     """Each piece in the place of the characters that it stands for; empty places are inserted into, in order."""
     pieces: list[Piece] = []
     done = 0
-    for piece in sorted(edits, key=lambda piece: piece.begin):
+    for piece in sorted(edits, key=lambda piece: (piece.begin, piece.end > piece.begin)):
         pieces += (_original(lines, done, piece.begin), piece)
         done = piece.end
     return Edited(lines, [*pieces, _original(lines, done, len(lines.text))])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+
 from tcdsl.syntax.marks import CARRIER_NAME, Composition, Juxtaposition, Marks, operator_at
-from tcdsl.syntax.operators import ASSIGNMENTS, COMPOSITIONS, INFIX
+from tcdsl.syntax.operators import ASSIGNMENTS, COMPOSITIONS, INFIX, LABELS
 from tcdsl.syntax.tokens import Token, matching
 
 __all__ = ["mark_expressions"]
@@ -11,6 +13,7 @@ __all__ = ["mark_expressions"]
 _NUMBER_PREFIXES = ("!..", "!.")
 _NOT_PYTHON = frozenset("?!$`")
 _BRACKETS = frozenset("()[]{},;")
+_BEGINNING = frozenset(("(", "[", "{", "+", "-", "~", "!"))
 
 
 def mark_expressions(tokens: list[Token], begin: int, end: int, used: set[int], marks: Marks) -> None:
@@ -58,7 +61,7 @@ class _Expressions:
                 self.marks.replace(token.begin, token.end, ",")
             else:
                 fact = "`;` separates the elements of lists, tuples and batches"
-                self.marks.fault(token.begin, token.end, fact, "write `,` between arguments and indices")
+                self.marks.fault(token.begin, token.end, fact, "write `,` here")
 
     def _batch(self, k: int) -> None:
         tokens, begin = self.tokens, self.tokens[k].begin
@@ -93,6 +96,13 @@ class _Expressions:
                 return
         if token.text in _NOT_PYTHON:
             self._unknown(k)
+        elif token.text == "~" and binary and self._is_label(k):
+            end = self.tokens[k + 1].end
+            fact = "a label inside parentheses"
+            self.marks.fault(token.begin, end, fact, "write it at the end of the assignment, behind the parentheses")
+
+    def _is_label(self, k: int) -> bool:
+        return k + 2 < self.end and self.tokens[k + 1].text in LABELS and self.tokens[k + 2].text == ":"
 
     def _infix(self, literal: str, begin: int) -> None:
         row, end = INFIX[literal], begin + len(literal)
@@ -113,9 +123,12 @@ class _Expressions:
         self.marks.carry(begin, mark.end, COMPOSITIONS[literal].ljust(2))
         if literal == "++":
             self.marks.compositions[begin] = mark
-        else:
+        elif end < self.end and (self.tokens[end].kind != "operator" or self.tokens[end].text in _BEGINNING):
             self.marks.carry(last, last, COMPOSITIONS[literal])
             self.marks.compositions[last] = mark
+        else:
+            fact = f"`{literal}` takes two operands, and the second one is missing behind the spec"
+            self.marks.fault(begin, last, fact, f'write `a {literal} "..." b`, or `a ++ "..."` for one operand')
 
     def _number_prefix(self, token: Token) -> str | None:
         if token.text != "!":
@@ -177,6 +190,8 @@ class _Expressions:
         last = k + 1 if following.kind == "number" else self._operand(k + 1)
         if last is None:
             return
+        if not self._may_declare(first, k, last):
+            return
         character = first == k and len(string.text) == 3 and string.text[0] == "'"
         begin, end = tokens[first].begin, tokens[last].end
         mark = Juxtaposition(string.end, following.begin, end, character and following.kind == "number")
@@ -184,6 +199,23 @@ class _Expressions:
         self.marks.carry(begin, begin, CARRIER_NAME + "(")
         self.marks.carry(string.end, string.end, ",")
         self.marks.carry(end, end, ")")
+
+    def _may_declare(self, first: int, string: int, last: int) -> bool:
+        tokens, marks = self.tokens, self.marks
+        begin, end = tokens[first].begin, tokens[string].end
+        name = ast.literal_eval("".join(token.text + " " for token in tokens[first : string + 1]))
+        is_number = tokens[last].kind == "number" and first == string and len(name) == 1
+        if not name.isidentifier() and not (is_number and tokens[first].text[0] == "'"):
+            fact = f"{self.text[begin:end]} cannot name a parameter"
+            marks.fault(begin, end, fact, "write a name: letters, digits and underscores")
+            return False
+        opening = tokens[string + 1]
+        for k in range(string + 2, last) if opening.text == "(" else ():
+            if tokens[k].text == "=" and matching(tokens, string + 1) == last:
+                hint = f"write `param({self.text[begin:end]}, {self.text[opening.end : tokens[last].begin]})`"
+                marks.fault(opening.begin, tokens[last].end, "options of an inline declaration", hint)
+                return False
+        return True
 
     def _same_line(self, token: Token, following: Token) -> bool:
         return "\n" not in self.text[token.end : following.begin]

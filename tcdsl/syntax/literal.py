@@ -11,7 +11,6 @@ A module must be imported after that; those that are loaded already stay as they
 
 from __future__ import annotations
 
-import ast
 import sys
 
 from tcdsl.errors import ConfigurationError
@@ -60,11 +59,7 @@ def desugar(text: str, filename: str = "<unknown>") -> str:
 
     What is outside of functions decorated with ``op`` or ``cd`` stays as it is, byte for byte.
     """
-    plain = desugared(text, filename)
-    if plain is None:
-        ast.parse(text, filename)
-        return text
-    return plain.text
+    return desugared(text, filename).text
 
 
 def _installed() -> LiteralFinder | None:

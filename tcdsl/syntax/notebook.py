@@ -69,7 +69,7 @@ class LiteralCells:
         text = "".join("\n" if number in magics else line for number, line in enumerate(lines))
         name = f"In[{self._shell.execution_count}]"
         try:
-            tokens_of(Lines(text))
+            list(tokens_of(Lines(text)))
         except (tokenize.TokenError, SyntaxError):
             return lines
         # While it is not known what IPython calls the cell, faults show its lines by the name that the user sees.
@@ -84,7 +84,7 @@ class LiteralCells:
             return carrier.splitlines(keepends=True)
         finally:
             linecache.cache.pop(name, None)
-        return lines if plain is None else self._entered(plain, lines, magics)
+        return lines if plain.text == text else self._entered(plain, lines, magics)
 
     def _entered(self, plain: Edited, lines: list[str], magics: set[int]) -> list[str]:
         rows = plain.lines.rows

@@ -13,12 +13,11 @@ from __future__ import annotations
 import ast
 import tokenize
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, raise_diagnostics
-from tcdsl.ir.span import Span
+from tcdsl.errors import raise_diagnostics
 from tcdsl.syntax.edits import Edited, edited, rendered
 from tcdsl.syntax.expressions import mark_expressions
+from tcdsl.syntax.faults import layout_fault, parsed
 from tcdsl.syntax.marks import Marks
-from tcdsl.syntax.operators import COMPOSITIONS, INFIX
 from tcdsl.syntax.plain import plain_constructs
 from tcdsl.syntax.statements import mark_statements
 from tcdsl.syntax.tokens import Lines, Token, decorated_bodies, tokens_of
@@ -33,26 +32,24 @@ def parse(text: str, filename: str = "<unknown>") -> ast.Module:
     says what to write, and Python's ``SyntaxError`` for others.
     """
     plain = desugared(text, filename)
-    if plain is None:
-        return ast.parse(text, filename)
     tree = ast.parse(plain.text, filename)
     plain.place(tree)
     return tree
 
 
-def desugared(text: str, filename: str = "<unknown>") -> Edited | None:
-    """The plain form of literal text, which knows what stands for what; ``None`` if the text is plain already."""
+def desugared(text: str, filename: str = "<unknown>") -> Edited:
+    """The plain form of literal text, which knows what stands for what."""
     lines = Lines(text)
     marks = _marked(lines, filename)
-    if marks.is_empty and not marks.faults:
-        return None
     raise_diagnostics(marks.faults)
     carrier = edited(lines, [*marks.carrier, *marks.simple])
-    tree = _parsed(carrier, marks)
+    tree = parsed(carrier, marks)
+    if marks.is_empty:
+        return carrier
     constructs = plain_constructs(tree, carrier, marks)
     raise_diagnostics(marks.faults)
     plain = rendered(lines, constructs)
-    _parsed(plain, marks)
+    parsed(plain, marks)
     return plain
 
 
@@ -64,12 +61,11 @@ def carrier_text(text: str) -> str:
 
 
 def _marked(lines: Lines, filename: str) -> Marks:
+    tokens: list[Token] = []
     try:
-        tokens = tokens_of(lines)
+        tokens.extend(tokens_of(lines))
     except (tokenize.TokenError, SyntaxError) as error:
-        # Python's parser says it better, if it agrees.
-        ast.parse(lines.text, filename)
-        raise SyntaxError(str(error)) from error
+        raise layout_fault(error, tokens, lines, filename) from None
     marks = Marks(lines, filename)
     for begin, end in decorated_bodies(tokens):
         marks.regions.append((tokens[begin].begin, tokens[end - 1].end))
@@ -90,31 +86,3 @@ def _mark_body(tokens: list[Token], begin: int, end: int, marks: Marks) -> None:
             used = mark_statements(tokens, first, last, marks)
             mark_expressions(tokens, first, last, used, marks)
         first = last + 1
-
-
-def _parsed(text: Edited, marks: Marks) -> ast.Module:
-    try:
-        return ast.parse(text.text, marks.filename)
-    except SyntaxError as error:
-        raise _fault(error, text, marks) from None
-
-
-def _fault(error: SyntaxError, text: Edited, marks: Marks) -> SyntaxError:
-    # Python's complaint, at the place in the literal text.
-    if error.lineno is None:
-        return error
-    begin = text.begin_of_place(error.lineno, max(0, (error.offset or 1) - 1))
-    line, column = marks.lines.place(begin)
-    if not any(first <= begin <= last for first, last in marks.regions):
-        row = marks.lines.rows[line - 1] if marks.lines.rows else ""
-        return SyntaxError(error.msg, (marks.filename, line, column + 1, row))
-    end = begin + 1
-    if error.end_lineno is not None and error.end_offset is not None and error.end_offset > 0:
-        end = max(end, text.begin_of_place(error.end_lineno, error.end_offset - 1))
-    span = Span(marks.filename, line, column, *marks.lines.place(end))
-    known = " ".join((*INFIX, *COMPOSITIONS))
-    hint = f"the operators between operands are Python's and {known}"
-    diagnostic = Diagnostic(DslSyntaxError, f"this does not parse: {error.msg}", span, hint=hint)
-    made = diagnostic.error()
-    assert isinstance(made, SyntaxError)
-    return made

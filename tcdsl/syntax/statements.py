@@ -101,6 +101,7 @@ class _Statement:
             self._no_labels(k)
         else:
             self._assignment(k, literal, after)
+        self._no_more(after)
 
     # -- assignments
 
@@ -112,6 +113,16 @@ class _Statement:
             if token.kind == "operator" and token.text == "=":
                 return self._operator(k)
         return None
+
+    def _no_more(self, begin: int) -> None:
+        # `c = d =+ a`: only plain assignments have several targets.
+        for k, token in _depths(self.tokens, begin, self.last):
+            if token.text == "lambda":
+                return
+            if token.kind == "operator" and token.text == "=" and self._operator(k)[1] is not None:
+                row = self._operator(k)[1]
+                fact = f"`{row}` behind another assignment of the same statement"
+                self.marks.fault(token.begin, token.begin + len(row or ""), fact, "write one statement for each target")
 
     def _operator(self, k: int) -> tuple[int, str | None, int]:
         token = self.tokens[k]

@@ -77,13 +77,12 @@ class Token:
         return self.kind == "string" and not set(prefix) & set("bft")
 
 
-def tokens_of(lines: Lines) -> list[Token]:
+def tokens_of(lines: Lines) -> Iterator[Token]:
     """All tokens but comments and line breaks inside statements. Formatted strings are one token each.
 
     Raises what Python's tokenizer raises: `tokenize.TokenError`, `IndentationError`.
     """
     rows = iter([row.rstrip("\r\n") + ("\n" if row[-1:] in "\r\n" else "") for row in lines.rows])
-    found: list[Token] = []
     formatted = 0
     begin = 0
     for token in tokenize.generate_tokens(lambda: next(rows, "")):
@@ -96,13 +95,12 @@ def tokens_of(lines: Lines) -> list[Token]:
             formatted -= 1
             if not formatted:
                 end = lines.offset(*token.end)
-                found.append(Token("string", lines.text[begin:end], begin, end))
+                yield Token("string", lines.text[begin:end], begin, end)
         elif not formatted and token.type not in _IGNORED and not (name == "ERRORTOKEN" and token.string.isspace()):
             kind = _KINDS.get(token.type, "operator")
             if kind == "name" and keyword.iskeyword(token.string):
                 kind = "keyword"
-            found.append(Token(kind, token.string, lines.offset(*token.start), lines.offset(*token.end)))
-    return found
+            yield Token(kind, token.string, lines.offset(*token.start), lines.offset(*token.end))
 
 
 def matching(tokens: Sequence[Token], first: int) -> int:

@@ -137,6 +137,28 @@ def test_stores() -> None:
     assert str(q) == "3 -> 5, 4"
 
 
+def test_what_follows_follows_at_once() -> None:
+    u, v = unknown("u"), unknown("v")
+    vector = einsum("i=>i", [u], HERE)
+    # Nothing but the vector can make the result larger than 1.
+    equal(add(vector, known((1,))), known((5,)), HERE)
+    assert str(vector) == "5"
+    # Nothing but the matrix can make the result have two axes.
+    matrix = add(v, known((3,)))
+    equal(matrix, known((2, 3)), HERE)
+    assert str(v.output) == "2, ?"
+    # An axis that a position needs to be larger does not stretch.
+    long = einsum("i=>i", [w := unknown("w")], HERE)
+    einsum("2=>", [w], HERE)
+    stores_into(long, known((7,)), HERE)
+    assert str(long) == "7"
+    # Both limits at once leave 1.
+    short = einsum("i=>i", [unknown()], HERE)
+    stores_into(short, known((7,)), HERE)
+    stores_into(short, known((6,)), HERE)
+    assert str(short) == "1"
+
+
 def test_faults_of_specs() -> None:
     with pytest.raises(DslSyntaxError, match="the spec has no `=>`"):
         einsum("ij", [known((2, 3))], HERE)

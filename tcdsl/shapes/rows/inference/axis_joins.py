@@ -95,8 +95,6 @@ class AxisJoin(Constraint):
         elif len(unknown) == 1:
             transaction.finish(self)
             equate(transaction, result, unknown[0], self.place)
-        elif result.size is None:
-            self._cap_result(transaction, result)
 
     def _reached(self, result: Dimension) -> bool:
         return result.size is not None and any(axis.root.size == result.size for axis in self.operands)
@@ -109,9 +107,8 @@ class AxisJoin(Constraint):
             if axis.label is not None:
                 set_label(transaction, result, axis.label, axis.label_reason, self.place)
             if axis.size is None:
-                if axis.minimum > 1:
-                    equate(transaction, axis, result, self.place)
-            elif axis.size != 1:
+                continue
+            if axis.size != 1:
                 if result.size is not None and result.size != axis.size:
                     raise self._no_common_size(axis, result)
                 set_size(transaction, result, axis.size, axis.reason, self.place)
@@ -131,15 +128,6 @@ class AxisJoin(Constraint):
                     set_cap(transaction, operand, limit, reason, label or result.cap_label, self.place)
         found = [axis.root for axis in self.operands if axis.root.size is None and axis.root is not result.root]
         return list(dict.fromkeys(found))
-
-    def _cap_result(self, transaction: Transaction, result: Dimension) -> None:
-        """The least axis above 1s and ns is 1 or n."""
-        axes = [axis.root for axis in self.operands]
-        caps = {axis.cap for axis in axes if axis.size is None}
-        cap = caps.pop()
-        if cap is not None and not caps:
-            of = next(axis for axis in axes if axis.size is None)
-            set_cap(transaction, result, cap, of.cap_reason, of.cap_label, self.place)
 
     def _no_common_size(self, axis: Dimension, result: Dimension) -> Contradiction:
         sizes = f"{result.reason} is {result.size}, and {axis.reason} is {axis.size}"

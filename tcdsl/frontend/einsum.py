@@ -14,7 +14,7 @@ from tcdsl.frontend.session import current_session, session_of
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.primitives import PRIMITIVES
 
-__all__ = ["checked_accumulator", "checked_primitive", "einsum", "record_einsum"]
+__all__ = ["check_spec", "checked_accumulator", "checked_primitive", "einsum", "record_einsum"]
 
 _ACCUMULATORS: Mapping[str, str] = MappingProxyType(
     {
@@ -29,6 +29,7 @@ _LARGEST_COUNT = 3
 def einsum(spec: str, /, *operands: Any, accumulate: str = "add", combine: Any = None) -> Any:
     """The tensor that ``spec`` makes of the operands; see `tcdsl.runtime.einsum.einsum`."""
     accumulator, primitive = checked_accumulator(accumulate), checked_primitive(combine, len(operands))
+    check_spec(spec)
     algebra = algebra_of(operands)
     if algebra is None:
         algebra = session_of("einsum").builder.algebra
@@ -63,6 +64,12 @@ def checked_primitive(combine: object, count: int) -> str:
         given = f"{count} operand{'s' * (count != 1)}"
         raise _fault(f"`{name}` takes {arity} argument{'s' * (arity != 1)}, and einsum is given {given}")
     return name
+
+
+def check_spec(spec: object) -> None:
+    """`DslSyntaxError` for what is no string."""
+    if not isinstance(spec, str):
+        raise _fault(f"the spec is a {type(spec).__name__}", 'it comes first: `einsum("ij;jk=>ik", a, b)`')
 
 
 def _fault(fact: str, hint: str = "") -> TcdslError:

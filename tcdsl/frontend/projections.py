@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from keyword import iskeyword
 
 from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.frontend.arithmetic import meet
 from tcdsl.frontend.faults import valued
+from tcdsl.frontend.recognition import CONSTANTS
 from tcdsl.frontend.session import Session
 from tcdsl.frontend.sharing import fresh_name
 from tcdsl.frontend.spec_faults import place_in, spec_notes
@@ -69,7 +71,7 @@ class _Projector:
         self._alignment = alignment
         self._span = span
         taken = set(session.builder.size_names())
-        self._names = {name: fresh_name(domain_name(name), taken) for name in alignment.variables}
+        self._names = {name: fresh_name(_spoken(name), taken) for name in alignment.variables}
         # The axes where a variable stands alone: operand, axis, extent.
         self._met: dict[str, list[tuple[int, int, Expr]]] = {}
         self._stretched: set[tuple[int, int]] = set()
@@ -164,6 +166,11 @@ class _Projector:
     def _index(self, entry: AxisIndex) -> Expr:
         span = place_in(self._alignment.text, entry.place, self._span)
         return index_expression(entry, self._names, span)
+
+
+def _spoken(name: str) -> str:
+    # Programs print and parse: an index variable may not be a word of Python's.
+    return domain_name(f"{name}_" if iskeyword(name) or name in CONSTANTS else name)
 
 
 def index_expression(entry: AxisIndex, names: Mapping[str, str], span: Span | None) -> Expr:

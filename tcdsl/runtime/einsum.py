@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from tcdsl.frontend.einsum import checked_accumulator, checked_primitive, record_einsum
+from tcdsl.frontend.einsum import check_spec, checked_accumulator, checked_primitive, record_einsum
 from tcdsl.frontend.einsum import einsum as einsum_of_symbols
 from tcdsl.frontend.graphs import algebra_of
 from tcdsl.frontend.session import Session, current_session
@@ -42,6 +42,7 @@ def einsum(spec: str, /, *operands: Any, accumulate: str = "add", combine: Any =
     """
     if current_session() is not None or algebra_of(operands) is not None:
         return einsum_of_symbols(spec, *operands, accumulate=accumulate, combine=combine)
+    check_spec(spec)
     staging = _staging(spec, checked_accumulator(accumulate), checked_primitive(combine, len(operands)), len(operands))
     return staging.run(staging.signature, operands, {})
 

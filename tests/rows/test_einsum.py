@@ -14,7 +14,9 @@ from hypothesis import given, settings
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
+from tcdsl.ir.parser import parse_program
 from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.printer import format_program
 
 rng = np.random.default_rng(0)
 
@@ -223,6 +225,27 @@ def test_axes_that_the_spec_leaves_out_are_summed() -> None:
     np.testing.assert_allclose(tc.einsum("i => i", a), a.sum((0, 1, 2)))
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        *("in, lambda", "range, frame", "a_0, a_1", "and, or", "größe, _x", "None, True", "np, numba", "int, inf"),
+        *("A, B", "max, min", "e, E", "axis_0, axis_1", "pi, relu", "if, else", "id, exp"),
+    ],
+)
+def test_names_mean_nothing_else(names: str) -> None:
+    a = rng.uniform(size=(2, 3))
+    left, right = names.split(", ")
+
+    @op
+    def f(x, *, spec):
+        return einsum(spec, x)
+
+    spec = f"{left}, {right} => {right}, {left}"
+    np.testing.assert_array_equal(f(a, spec=spec), a.T)
+    program = f.program(a, spec=spec)
+    assert parse_program(format_program(program)) == program
+
+
 class TestInsideFunctions:
     def test_is_part_of_the_program(self) -> None:
         @op
@@ -297,6 +320,7 @@ class TestInsideFunctions:
         (lambda a: tc.einsum("ij=>i", a, accumulate="average"), "accumulate='average' is no accumulator"),
         (lambda a: tc.einsum("ij=>i", a, combine="mul"), "`mul` takes 2 arguments, and einsum is given 1 operand"),
         (lambda a: tc.einsum("ij=>i", a, combine=len), "is no primitive"),
+        (lambda a: tc.einsum(a, "ij=>i"), "the spec is a ndarray"),
         (lambda a: tc.einsum("ij=>i"), "one to three operands, not 0"),
         (lambda a: tc.einsum("a;b;c;d=>", a, a, a, a), "one to three operands, not 4"),
         (lambda a: tc.einsum("ij;jk=>i", a), "the spec has 2 operands, but 1 are given\n    ij;jk=>i\n    ^^"),

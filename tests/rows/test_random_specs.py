@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 import tcdsl as tc
+from tcdsl.frontend.environment import Existing
+from tcdsl.frontend.logic import PRODUCT, stage_logic
+from tcdsl.frontend.session import session_of
+from tcdsl.shapes.rows.ranks import RowRanks
 from tests.rows.random_specs import Case, cases
 from tests.rows.staged import rowed, run
 
@@ -38,3 +45,33 @@ def test_of_two_operands(case: Case) -> None:
 @given(cases(3))
 def test_of_three_operands(case: Case) -> None:
     np.testing.assert_array_equal(found(case, "fma"), case.expected(lambda a, b, c: a * b + c))
+
+
+@CHECKS
+@given(cases(2), st.data())
+def test_onto_a_target_that_exists(case: Case, data: st.DataObject) -> None:
+    expected = case.expected(lambda a, b: a * b)
+    rows = RowRanks(*(len(case.result[row]) for row in ("batch", "output", "input")))
+    axes = [*case.result["batch"], *case.result["output"], *case.result["input"]]
+    # Axes with a position may be longer; along `_` every cell is written, and axes of row variables stretch.
+    shape, source = [], []
+    for axis, extent in zip(axes, expected.shape, strict=True):
+        kind = axis[0]
+        longer = data.draw(st.integers(0, 1)) if kind == "position" else 0
+        spread = data.draw(st.integers(1, 3)) if kind == "any" or (kind == "row" and extent == 1) else extent
+        if kind == "row" and axes.count(axis) > 1:
+            spread = extent
+        shape.append(spread + longer)
+        source.append(spread)
+    cells = np.zeros(shape)
+    cells[tuple(map(slice, source))] = np.broadcast_to(expected, source)
+    given = [rowed(each.array, each.batch, each.input) for each in case.operands]
+    start = np.arange(float(cells.size)).reshape(shape)
+
+    def onto(target: Any, *operands: Any) -> Any:
+        session = session_of("a test")
+        return stage_logic(session, case.text, PRODUCT, operands, "add", target=Existing(target))
+
+    (made,) = run(onto, rowed(start, rows.batch, rows.input), *given, interpreted=True)
+    np.testing.assert_array_equal(made.array, start + cells)
+    assert made.rows == rows

@@ -141,7 +141,7 @@ class Edited:
         node.lineno, node.col_offset = self.original.place_in_bytes(begin)
         if not self._piece(offset)[0].exact:
             starts = [(c.lineno, c.col_offset) for c in ast.iter_child_nodes(tree) if isinstance(c, _PLACED)]
-            node.lineno, node.col_offset = min(starts, default=(node.lineno, node.col_offset))
+            node.lineno, node.col_offset = min([*starts, (node.lineno, node.col_offset)])
         node.end_lineno, node.end_col_offset = self.original.place_in_bytes(max(begin, end))
 
 

@@ -218,7 +218,8 @@ class _Expressions:
         return True
 
     def _same_line(self, token: Token, following: Token) -> bool:
-        return "\n" not in self.text[token.end : following.begin]
+        between = self.text[token.end : following.begin].split("\n")
+        return all(row.rstrip("\r").endswith("\\") for row in between[:-1])
 
     def _operand(self, k: int) -> int | None:
         # The last token of a name, number or bracket, with the `.x`, `(...)` and `[...]` that follow without a space.

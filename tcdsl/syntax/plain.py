@@ -200,7 +200,7 @@ class _Plain:
             option = "o"
         else:
             size = operands.argument(value, mark.value, end)
-            return (string, *between, added("[", mark.value), *size, added("]", end))
+            return (string, added("[", mark.value), *between, *size, added("]", end))
         name = Piece("param", begin, mark.end)
         comma = added(f", {option}=", mark.value)
         return (name, added("(", begin), string, *between, comma, Range(mark.value, end), added(")", end))

@@ -1,6 +1,7 @@
 """Reads the examples in a Markdown page and runs them as a reader would: one after the other, in one namespace.
 
-A block marked ``python`` is run; ``python raises`` must raise a `TcdslError`. If a ``text`` block follows, it shows to
+A block marked ``python`` is run; ``python raises`` must raise a `TcdslError`; ``python literal`` is in the literal
+spelling. If a ``text`` block follows, it shows to
 the letter what the example prints, or the error.
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 import tcdsl as tc
+from tcdsl.syntax.compiling import compile_literal
 
 __all__ = ["Example", "examples", "run_example", "with_outputs"]
 
@@ -28,6 +30,7 @@ class Example:
     code: str
     line: int
     raises: bool
+    literal: bool
     shown: str | None
     place: tuple[int, int]
 
@@ -47,7 +50,7 @@ def examples(page: str) -> list[Example]:
         shown = following[2] if adjacent and following is not None else None
         place = following.span(2) if adjacent and following is not None else (0, 0)
         line = page.count("\n", 0, block.start()) + 2
-        found.append(Example(block[2], line, "raises" in marks, shown, place))
+        found.append(Example(block[2], line, "raises" in marks, "literal" in marks, shown, place))
     return found
 
 
@@ -63,7 +66,11 @@ def run_example(example: Example, module: ModuleType, folder: Path) -> str:
     module.__file__ = str(path)
     try:
         with contextlib.redirect_stdout(printed):
-            exec(compile(example.code, str(path), "exec", dont_inherit=True), module.__dict__)
+            if example.literal:
+                code = compile_literal(example.code, str(path))
+            else:
+                code = compile(example.code, str(path), "exec", dont_inherit=True)
+            exec(code, module.__dict__)
     except tc.TcdslError as error:
         if not example.raises:
             raise

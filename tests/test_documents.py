@@ -78,6 +78,12 @@ def test_outputs_are_put_into_the_page(tmp_path: Path) -> None:
     assert with_outputs(PAGE, ran) == PAGE.replace("two", "one")
 
 
+def test_examples_may_be_literal(tmp_path: Path) -> None:
+    page = "```python literal\nfrom tcdsl import op\n@op\ndef f(x):\n    return x **. 2\nprint(f.interpret(3.0))\n```\n"
+    (example,) = examples(page)
+    assert run_example(example, ModuleType("example"), tmp_path / "0") == "9.0\n"
+
+
 def test_an_example_that_should_raise_must(tmp_path: Path) -> None:
     (example,) = examples("```python raises\nx = 1\n```\n")
     with pytest.raises(AssertionError, match="does not"):

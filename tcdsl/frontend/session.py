@@ -8,7 +8,7 @@ and the program serves every later call for which they hold.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -124,6 +124,8 @@ class Session:
         self.tracing_rules: list[object] = []
         #: What the slot names of a function with projections stand for.
         self.slots: Mapping[str, Any] = {}
+        #: The place of what is staged outside of decorated functions.
+        self.outer_location: Callable[[], Span | None] = _nowhere
         #: How tensors of graphs get into the program; without one they are arrays like any other.
         self.graph: GraphRecording | None = None
         #: The tensors that code on tensors of graphs keeps from run to run.
@@ -205,11 +207,15 @@ class Session:
                     return Span(code.co_filename, frame.f_lineno, 0, frame.f_lineno, 0)
                 return Span(code.co_filename, line, column or 0, end_line or line, end_column or 0)
             frame = frame.f_back  # type: ignore[assignment]
-        return None
+        return self.outer_location()
 
     def fault(self, kind: type[TcdslError], fact: str, hint: str = "", notes: Sequence[str] = ()) -> TcdslError:
         """The exception for a fault of ordinary Python code in the decorated function, at the place being executed."""
         return Diagnostic(kind, fact, self.location(), tuple(notes), hint).error()
+
+
+def _nowhere() -> Span | None:
+    return None
 
 
 class _Extents(Mapping[str, int]):

@@ -123,6 +123,8 @@ class TensorFunction:
         if current_session() is not None:
             return self.inline(*arguments, **keywords)
         if any(isinstance(argument, GraphTensor) for argument in arguments):
+            if out is not None:
+                raise ConfigurationError(f"{self.__name__}(): out is for arrays; tensors have memory of their own")
             return calls_with_tensors().call_with_tensors(self, arguments, keywords)
         if not arguments and keywords and self._is_configured_by(keywords):
             return calls_with_tensors().configured(self, keywords)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, Diagnostic
+from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError
 from tcdsl.frontend.called_functions import called_readings
 from tcdsl.frontend.declared_parameters import current_parameters, declaring
 from tcdsl.frontend.session import Session, Specialize
@@ -164,6 +164,13 @@ def _tensors(
         # What a call says of an op's parameters holds also where its result is dropped.
         with declaring(scope), keeping():
             result = owner.run(*receiver, *values, **configuration)
+        if result is None:
+            raise Diagnostic(
+                DslSyntaxError,
+                f"`{function.__name__}` returns nothing, and an operation gives its results by `return`",
+                function.span,
+                hint="end it with `return y`, or decorate it with @cd if it changes its arguments",
+            ).error()
         return _results(function, recording, result, [value for value in values if isinstance(value, Tensor)])
 
 
@@ -254,6 +261,13 @@ def _assignments(
         original = recording.names[buffer]
         behind[original] = buffer
         if staged.name != original:
+            if buffer.kind == "value" and not buffer.owner.is_leaf:
+                raise Diagnostic(
+                    DslSyntaxError,
+                    f"`{name}` stores into `{buffer.owner.label}`, which is computed from other tensors",
+                    user_location(),
+                    hint="store into a leaf: a parameter, or a tensor made with tc.tensor(...)",
+                ).error()
             outputs[buffer] = staged.name
     program = without_dead_statements(session.builder.program(tuple(outputs.values())))
     program, inputs = without_unread_inputs(program, [behind[each.name] for each in program.inputs])

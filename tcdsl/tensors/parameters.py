@@ -44,6 +44,10 @@ def param(name: str, *, o: Any = None, i: Any = None, init: Any = None, dtype: A
     scaled by fan-in. Without ``dtype`` it takes the floating type of the data that it meets. Inside an `@op` the same
     name is the same parameter. Raises `ShapeError` and `DtypeError` where these contradict each other.
     """
+    if not isinstance(name, str) or not name:
+        raise Diagnostic(
+            DtypeError, f"tc.param({name!r}): a parameter has a name", user_location(), hint='write tc.param("w", o=3)'
+        ).error()
     scope, session = current_parameters(), current_session()
     if scope is None and session is not None:
         fault = Diagnostic(

@@ -61,6 +61,12 @@ class Routine:
                 self._numbers[each] = each.array()
             elif isinstance(each.owner, StaticIndex):
                 self._indices.append(each.owner)
+        # What a run sets by each name, and the memory of what is no tensor.
+        self._named: dict[str, list[tuple[Setting | StaticIndex, np.ndarray | None]]] = {}
+        for setting, array in self._numbers.items():
+            self._named.setdefault(setting.name, []).append((setting, array))
+        for index in self._indices:
+            self._named.setdefault(index.label, []).append((index, None))
 
     @property
     def linked(self) -> LinkedProgram:
@@ -119,10 +125,9 @@ class Routine:
 
     def _set(self, numbers: Mapping[str, Any]) -> None:
         # All are checked before any is set.
-        names = [each.name for each in self._numbers], [each.label for each in self._indices]
         for name in numbers:
-            if name not in names[0] and name not in names[1]:
-                known = ", ".join(dict.fromkeys((*names[0], *names[1]))) or "none"
+            if name not in self._named:
+                known = ", ".join(self._named) or "none"
                 raise Diagnostic(
                     ConfigurationError,
                     f"this routine has no number `{name}`",
@@ -130,12 +135,12 @@ class Routine:
                     (f"numbers that a run sets: {known}",),
                     "they are the keyword arguments of @cd functions that are numbers, and static indices",
                 ).error()
-        indices = [(each, each.checked(numbers[each.label])) for each in self._indices if each.label in numbers]
-        given = [(each, each.checked(numbers[each.name])) for each in self._numbers if each.name in numbers]
-        for index, position in indices:
-            index.set(position)
-        for setting, number in given:
-            self._numbers[setting][()] = number
+        given = [(*found, found[0].checked(number)) for name, number in numbers.items() for found in self._named[name]]
+        for each, array, number in given:
+            if array is not None:
+                array[()] = number
+            elif isinstance(each, StaticIndex):
+                each.set(number)
 
     @user_facing
     def explain(self, stage: str = "ir") -> Explanation:

@@ -32,6 +32,8 @@ class Setting:
 
     def checked(self, given: object) -> int | float:
         """``given`` as its number. `ConfigurationError` for what is none, or a fraction where code holds an integer."""
+        if type(given) is float and self.dtype != "int64":
+            return given
         if isinstance(given, bool) or not isinstance(given, int | float | np.integer | np.floating):
             raise Diagnostic(
                 ConfigurationError, f"`{self.name}` is a number, not a {type(given).__name__}", user_location()

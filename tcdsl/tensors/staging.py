@@ -150,6 +150,7 @@ def tensors_session(name: str, memory: bool = False) -> Iterator[tuple[Session, 
     recording = InputRecording(session, memory)
     holder.append(recording)
     session.graph = recording
+    session.outer_location = user_location
     with session.active():
         yield session, recording
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from tests.tensors.interpreting import value
 
 import tcdsl as tc
 from tcdsl.primitives import exp, relu, where
+from tests.tensors.interpreting import value
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(4, 3))

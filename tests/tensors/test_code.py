@@ -249,3 +249,13 @@ def test_data_has_no_gradient() -> None:
     x = tc.tensor(np.ones(2), label="x")
     with pytest.raises(tc.DifferentiationError, match="`x` has no gradient"):
         x.grad
+
+
+def test_code_stores_into_leaves_alone() -> None:
+    @cd
+    def overwrite(p):
+        p = 2.0
+
+    w = tc.param("w", init=[1.0])
+    with pytest.raises(tc.DslSyntaxError, match="stores into `mul`, which is computed from other tensors"):
+        overwrite(w * 2)

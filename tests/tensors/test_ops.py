@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from tests.tensors.interpreting import value
 
 import tcdsl as tc
 from tcdsl import op
+from tests.tensors.interpreting import value
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(7, 3)).astype("float32")
@@ -343,3 +343,27 @@ def test_strings_outside_of_ops() -> None:
 def test_derivatives_by_arrays_of_ops_with_parameters() -> None:
     with pytest.raises(tc.DifferentiationError, match="declares parameters"):
         tc.grad(lambda x: affine(x).sum())(np.ones(3))
+
+
+def test_ops_that_return_nothing() -> None:
+    @op
+    def nothing(x):
+        x * 2
+
+    with pytest.raises(tc.DslSyntaxError, match=r"`nothing` returns nothing(.|\n)*return y"):
+        nothing(batch())
+
+
+def test_out_is_for_arrays() -> None:
+    with pytest.raises(tc.ConfigurationError, match="out is for arrays"):
+        convolution(batch(), tc.param("k", o=2), out=np.ones(3))
+
+
+def test_faults_of_operators_point_at_the_line() -> None:
+    with pytest.raises(tc.TcdslError, match=r"(?s)test_ops.py:\d+: a float as an index.*batch\(\)\[1.5\]"):
+        batch()[1.5]
+
+
+def test_parameters_have_names() -> None:
+    with pytest.raises(tc.DtypeError, match="a parameter has a name"):
+        tc.param(3)

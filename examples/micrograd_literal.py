@@ -10,7 +10,7 @@ from tcdsl import op
 
 @op
 def expression():
-    c = "a"[-4] + "b"[2]
+    c = "a" [-4] + "b" [2]
     d = a * b + b**3
     c += c + 1
     c += 1 + c - a

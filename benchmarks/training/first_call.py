@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.training.first_call DIRECTORY`` keeps machine code under ``DIRECTORY`` and prints JSON, in
 seconds: ``numba``, what Numba takes to compile, or to load from ``DIRECTORY``, a function that does nothing;
-``libraries``, what importing takes; ``staging``, from the call to a program; ``step``, from there to the end of the
-first step.
+``libraries``, what importing takes; ``graph``, making tensors and linking them into a routine; ``step``, its first
+step.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ def main(directory: Path) -> int:
     start = problem.problem()
     with tc.config(cache_dir=directory):
         libraries = clock()
-        step = network.resident(start)
+        step = network.routine(start)
         staged = clock()
         step.run(1, 0.5)
         end = clock()
     taken = {
         "numba": numba - begin,
         "libraries": libraries - numba,
-        "staging": staged - libraries,
+        "graph": staged - libraries,
         "step": end - staged,
     }
     sys.stdout.write(json.dumps(taken) + "\n")

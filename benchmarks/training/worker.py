@@ -27,7 +27,12 @@ TOLERANCE = 1e-4
 def _makers(peers: list[str]) -> dict[str, Callable[[Problem], Contender]]:
     network = importlib.import_module("benchmarks.training.network")
     by_hand = importlib.import_module("benchmarks.training.by_hand")
-    makers = {"tcdsl": network.resident, "tcdsl, called": network.called, "numba, by hand": by_hand.contender}
+    makers = {
+        "tcdsl": network.routine,
+        "tcdsl, function bound": network.resident,
+        "tcdsl, function called": network.called,
+        "numba, by hand": by_hand.contender,
+    }
     for name in peers:
         if importlib.util.find_spec(name) is not None:
             makers.update(importlib.import_module(f"benchmarks.training.{name}_peer").CONTENDERS)

@@ -36,7 +36,7 @@ def test_the_formulas_are_the_gradient_of_the_loss():
         assert slope == pytest.approx(float(((before[k] - moved[k]) * direction).sum()), rel=1e-4, abs=1e-8)
 
 
-@pytest.mark.parametrize("make", [network.resident, network.called])
+@pytest.mark.parametrize("make", [network.routine, network.resident, network.called])
 def test_steps_follow_the_formulas(make):
     start = problem()
     contender = make(start)
@@ -60,7 +60,7 @@ def test_a_run_writes_every_sample(tmp_path: Path, monkeypatch, capsys):
     assert command.main(given) == 0
     result = json.loads(file.read_text())
     (run,) = result["runs"]
-    assert set(run["samples"]) == {"tcdsl", "tcdsl, called", "numba, by hand"}
+    assert set(run["samples"]) == {"tcdsl", "tcdsl, function bound", "tcdsl, function called", "numba, by hand"}
     assert max(run["errors"].values()) < worker.TOLERANCE
     assert set(result["first_calls"]) == {"compiled", "from disk"}
     assert "microseconds per step" in capsys.readouterr().out

@@ -46,7 +46,7 @@ class StateShape(BaseException):
         self.element_type = element_type
 
 
-_NUMBERS = float | SymbolicNumber
+_NUMBERS = float | SymbolicNumber | Tensor
 
 
 def _memory(value: object) -> Buffer | None:

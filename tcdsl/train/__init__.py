@@ -13,7 +13,9 @@ Everything that a step does, forward pass, backward pass and update, is one prog
 from __future__ import annotations
 
 from tcdsl.train.gradients import clip_gradients, grad_update, parameters
+from tcdsl.train.loops import epochs
 from tcdsl.train.optimizers import adam, adamw, clip_norm, clip_value, lion, rmsprop, sgd
+from tcdsl.train.schedules import advance, constant, cosine, exponential, linear, stepwise
 from tcdsl.train.updates import adam_update, adamw_update, lion_update, rmsprop_update, sgd_update, update
 
 __all__ = [
@@ -21,10 +23,16 @@ __all__ = [
     "adam_update",
     "adamw",
     "adamw_update",
+    "advance",
     "clip_gradients",
     "clip_norm",
     "clip_value",
+    "constant",
+    "cosine",
+    "epochs",
+    "exponential",
     "grad_update",
+    "linear",
     "lion",
     "lion_update",
     "parameters",
@@ -32,5 +40,6 @@ __all__ = [
     "rmsprop_update",
     "sgd",
     "sgd_update",
+    "stepwise",
     "update",
 ]

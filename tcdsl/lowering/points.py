@@ -143,7 +143,8 @@ def _data_position(
     if statement.oob == "clamp":
         position = scalars.kept(position, "p", out)
         some = apply("gt", extent, integer(0))
-        out.append(Check(some, tensor.label or tensor.name, axis, position, extent, span))
+        if some != truth(True):
+            out.append(Check(some, tensor.label or tensor.name, axis, position, extent, span))
         moved = moved_index(position, extent, Boundary.CLAMP)
         return scalars.kept(moved, "p", out), truth(True)
     return scalars.checked(position, tensor, axis, span, out), truth(True)

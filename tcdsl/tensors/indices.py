@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, DataIndexError, Diagnostic
@@ -48,6 +50,17 @@ class StaticIndex(Tensor):
                 hint=f"it runs from 0 to {self.extent - 1}",
             ).error()
         return int(number)
+
+    @property
+    @user_facing
+    def value(self) -> Any:
+        """The position, as an array of rank 0; assigning checks its range."""
+        return super().value
+
+    @value.setter
+    @user_facing
+    def value(self, number: object) -> None:
+        self.set(number)
 
     def set(self, number: object) -> None:
         """Take a number, as `checked`."""

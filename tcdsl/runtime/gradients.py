@@ -15,6 +15,7 @@ from typing import Any
 from tcdsl.autodiff import gradient
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
 from tcdsl.frontend.session import current_session
+from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.runtime.derivations import (
     Derivation,
     DerivativeStaging,
@@ -50,11 +51,26 @@ class DerivedFunction:
             session = current_session()
             if session is None:
                 return self.staging.run(self.signature, arguments, keywords)
-            part, traced, _ = self.staging.inline(session, arguments, keywords)
-            return traced.structure.build(symbolic(session.builder, part.put(traced.program)))
+            part, traced, given = self.staging.inline(session, arguments, keywords)
+            results = symbolic(session.builder, part.put(traced.program))
+            self._take_rows(given, results)
+            return traced.structure.build(results)
         except Exception as error:
             hide_library_frames(error)
             raise
+
+    def _take_rows(self, arguments: Sequence[SymbolicTensor | None], results: Sequence[SymbolicTensor]) -> None:
+        # A gradient has the rows of its argument.
+        derivation = self.staging.derivation
+        if not isinstance(derivation, Gradient):
+            return
+        positions = derivation.positions(name_of(self.function), len(arguments))
+        first = derivation.has_aux and not derivation.with_value
+        gradients = results[: len(positions)] if first else results[len(results) - len(positions) :]
+        for position, found in zip(positions, gradients, strict=True):
+            argument = arguments[position]
+            if argument is not None:
+                found.rows = argument.rows
 
     @user_facing
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:

@@ -239,3 +239,29 @@ class TestStatements:
 
         (found,) = run(f, rowed(X, batch=1))
         assert found.rows == RowRanks(batch=1, output=1)
+
+
+class TestDerivatives:
+    @pytest.mark.parametrize("argnums", [(0, 1), (1, 0), (0,)])
+    def test_gradients_have_the_rows_of_their_arguments(self, argnums: tuple[int, ...]) -> None:
+        def loss(w: Any, x: Any, b: Any) -> Any:
+            y = w @ x + b
+            return (y * y).sum()
+
+        def step(w: Any, x: Any, b: Any) -> Any:
+            value, gradients = tc.value_and_grad(loss, argnums)(w, x, b)
+            given = (w, x)
+            return (value, *(given[k] - 0.1 * found for k, found in zip(argnums, gradients, strict=True)))
+
+        def with_aux(w: Any, x: Any, b: Any) -> Any:
+            gradients, aux = tc.grad(lambda *each: (loss(*each), each[1]), argnums, has_aux=True)(w, x, b)
+            return (*gradients, aux)
+
+        given = rowed(W, input=1), rowed(X, batch=1), B
+        found = run(step, *given)
+        y = X @ W.T + B
+        expected = [W - 0.2 * y.T @ X, X - 0.2 * y @ W]
+        for k, each in zip(argnums, found[1:], strict=True):
+            np.testing.assert_allclose(each.array, expected[k])
+            assert each.rows == given[k].rows  # type: ignore[attr-defined]
+        assert [each.rows for each in run(with_aux, *given)[:-1]] == [given[k].rows for k in argnums]  # type: ignore[attr-defined]

@@ -159,6 +159,20 @@ def test_what_follows_follows_at_once() -> None:
     assert str(short) == "1"
 
 
+def test_defaults() -> None:
+    # Parameters with output axes need no input axes, results need nothing.
+    assert closed(parameter("b", (3,)), parameter("c", (3,)), unknown("u")) == ["3", "3", "()"]
+    assert closed(einsum("i=>i", [unknown()], HERE)) == ["1"]
+    # What a position needs, and nothing more.
+    p = parameter("p")
+    einsum("3=>", [p], HERE)
+    assert closed(p) == ["4"]
+    # Windows of 2 and of 3 fit: the larger one.
+    assert closed(einsum("2*o+k; o => k", [known((7,)), known((3,))], HERE)) == ["3"]
+    # A result that a position made as large as it is does not stretch further.
+    assert closed(add(einsum("i=>0", [known((5,))], HERE), parameter("q")), add(known((4,)))) == ["1", "4"]
+
+
 def test_faults_of_specs() -> None:
     with pytest.raises(DslSyntaxError, match="the spec has no `=>`"):
         einsum("ij", [known((2, 3))], HERE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.shapes.rows.inference.affine_axes import ReadAxis, WrittenAxis
@@ -55,9 +56,12 @@ def einsum(
     return Shape(result.batch.resolved, result.input.resolved, result.output.resolved)
 
 
+_cached = lru_cache(maxsize=1024)(parse_spec)
+
+
 def _parsed(text: str, origin: Origin) -> Spec:
     try:
-        return parse_spec(text)
+        return _cached(text)
     except SpecSyntaxError as error:
         place = Place(text, error.start, error.stop)
         found = Contradiction(error.fact, hint=error.hint, place=place).diagnostic(origin, None)

@@ -102,7 +102,8 @@ class RowJoin(Constraint):
     @property
     def is_waiting(self) -> bool:
         """Whether what it determines is there at all."""
-        return not self.done and self._result.is_there and all(held.is_there for held in self._operands)
+        # Operands are held weakly where a value is stored, which is one.
+        return not self.done and self._result.is_there and (self.exact or self._operands[0].is_there)
 
     def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
         """The result's variable determines nothing: the operands' determine it."""

@@ -101,6 +101,23 @@ def _record(
     return SymbolicTensor(builder, name, dtype, shape, "t")
 
 
+def _reduced_axes(session: Session, axis: Any, rank: int) -> set[int]:
+    # As in NumPy: an integer or a tuple of them, each axis once.
+    found: set[int] = set()
+    for each in axis if isinstance(axis, tuple) else (axis,):
+        if isinstance(each, bool) or not hasattr(each, "__index__"):
+            hint = "an axis is an integer; several are a tuple: `axis=(0, 1)`"
+            raise session.fault(ShapeError, f"axis {each!r} of an array of rank {rank}", hint)
+        position = int(each.__index__())
+        if not -rank <= position < rank:
+            hint = f"axes are -{rank} to {rank - 1}" if rank else "it has no axes: leave the argument out"
+            raise session.fault(ShapeError, f"axis {axis} of an array of rank {rank}", hint)
+        if position % rank in found:
+            raise session.fault(ShapeError, f"axis {position % rank} is given twice", "name each axis once")
+        found.add(position % rank)
+    return found
+
+
 def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdims: bool = False) -> Any:
     """``sum(x)``, ``np.max(x, axis=0)``: a reduction over all axes or the given ones, as NumPy's functions of the name.
 
@@ -115,10 +132,7 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
         )
     element, extents = element_of(array, session)
     rank = len(extents)
-    given = range(rank) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
-    if any(not -rank <= k < rank for k in given):
-        raise session.fault(ShapeError, f"axis {axis} of an array of rank {rank}", f"axes are -{rank} to {rank - 1}")
-    reduced = {k % rank for k in given}
+    reduced = set(range(rank)) if axis is None else _reduced_axes(session, axis, rank)
     kept = [k for k in range(rank) if k not in reduced]
     letters = axes(session, rank)
     naming: dict[Expr, Expr] = {IndexValue(axis_variable(rank - 1 - k)): IndexValue(letters[k]) for k in range(rank)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
@@ -61,7 +62,10 @@ def read_source(function: FunctionType) -> Source:
     # An indented definition is parsed inside a block of its own, so that columns, and strings over several lines, stay.
     indented = text[:1].isspace()
     try:
-        module = _parser(function)("if True:\n" + text if indented else text)
+        with warnings.catch_warnings():
+            # Python has given them when it compiled the file.
+            warnings.simplefilter("ignore")
+            module = _parser(function)("if True:\n" + text if indented else text)
     except SyntaxError:
         raise _fault(
             function, f"the source of `{name}` cannot be parsed on its own", "put the `def` on lines of its own"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tokenize
+import warnings
 from collections.abc import Sequence
 from token import EXACT_TOKEN_TYPES
 
@@ -26,7 +27,10 @@ def layout_fault(error: Exception, tokens: Sequence[Token], lines: Lines, filena
     match.
     """
     text, place = str(error.args[0]), error.args[1] if len(error.args) > 1 else (1, 0)
-    line, column = (error.lineno or 1, (error.offset or 1) - 1) if isinstance(error, SyntaxError) else place
+    if isinstance(error, SyntaxError):
+        place = error.lineno or 1, error.offset or 1
+    # From Python 3.12 on its tokenizer counts columns from 1; before, it gives none.
+    line, column = place[0], max(0, place[1] - 1)
     opened: list[Token] = []
     for token in tokens:
         if token.kind != "operator":
@@ -47,7 +51,10 @@ def layout_fault(error: Exception, tokens: Sequence[Token], lines: Lines, filena
 def parsed(text: Edited, marks: Marks) -> ast.Module:
     """The syntax tree of a carrier or of plain text; a fault is raised at its place in the literal text."""
     try:
-        return ast.parse(text.text, marks.filename)
+        with warnings.catch_warnings():
+            # Who parses the plain text for good shows its warnings.
+            warnings.simplefilter("ignore")
+            return ast.parse(text.text, marks.filename)
     except SyntaxError as error:
         raise _fault(error, text, marks) from None
 

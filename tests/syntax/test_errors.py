@@ -64,7 +64,6 @@ FAULTS = [
     ("if lr: ⟨_ =⟩ a", "`_ = ...` states constraints, and stands among other statements", "give it a line of its own"),
     ("a; ⟨_ =⟩ b", "`_ = ...` states constraints, and stands among other statements", "give it a line of its own"),
     # Python's own
-    ("c =+ ⟨'⟩a", "this does not parse: unterminated string literal", ""),
     ("c =+ ⟨a if b⟩", "this does not parse: expected 'else' after 'if' expression", ""),
     ("é = a *. ⟨,⟩", "this does not parse: invalid syntax", ""),
 ]
@@ -98,6 +97,7 @@ def test_all_faults_are_reported_together() -> None:
     [
         (HEAD + "    c =:+ a\nx = = 2\n", "invalid syntax", 4, 5),
         ("x =+ 'a\n" + HEAD + "    c =:+ a\n", "unterminated string literal (detected at line 1)", 1, 6),
+        (HEAD + "    c =:+ 'a\n", "unterminated string literal (detected at line 3)", 3, 11),
         (HEAD + "    c =:+ a\n  x = 2\n", "unindent does not match any outer indentation level", 4, None),
         (HEAD + "    c =:+ (a\n    b = [1]\n", "'(' was never closed", 3, 11),
         (HEAD + "    c =:+ (a]\n    b = 1\n", None, 3, 13),

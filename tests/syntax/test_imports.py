@@ -8,6 +8,7 @@ import os
 import py_compile
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -198,3 +199,12 @@ def test_encodings_and_line_ends(write: Write, encoding: str, line_end: str) -> 
 def test_a_prefix_must_be_a_name() -> None:
     with pytest.raises(tc.ConfigurationError, match="give the name of a module"):
         tc.literal.install("my/package.py")
+
+
+def test_warnings_of_python_are_shown_once(write: Write) -> None:
+    write("lit_a.py", 'from tcdsl import op\n@op\ndef f(x):\n    """\\d"""\n    return x *. 2\n')
+    tc.literal.install("lit_a")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        importlib.import_module("lit_a")
+    assert [(each.filename[-8:], each.lineno) for each in caught if "\\d" in str(each.message)] == [("lit_a.py", 4)]

@@ -229,11 +229,15 @@ def _size(expr: Expr) -> int:
 
 
 def _with_producers(statement: Statement, producers: dict[str, _Producer], names: Names) -> Statement:
-    if not any(name in producers for name in tensors_read(statement)):
+    moved = [producer for name, producer in producers.items() if name in tensors_read(statement)]
+    if not moved:
         return statement
     condition = statement.condition
+    # What the user says about a statement stays with its value.
+    said = dict.fromkeys(each.label for each in (*(producer.statement for producer in moved), statement) if each.label)
     return replace(
         statement,
+        label="; ".join(said),
         value=_with_values(statement.value, producers, names),
         condition=None if condition is None else _with_values(condition, producers, names),
     )

@@ -47,6 +47,18 @@ def test_strings_numbers_and_tensors_are_joined_by_spaces() -> None:
     assert text.count(' as "') == 1
 
 
+def test_a_comment_stays_with_a_value_that_moves() -> None:
+    @op
+    def f(x):
+        comment("twice")
+        y = 2 * x
+        comment("and one")
+        return y + 1
+
+    f(np.ones(2))
+    assert "# twice; and one\n" in str(f.explain("loops"))
+
+
 def test_a_comment_with_quotes_compiles() -> None:
     @op
     def f(x):

@@ -38,7 +38,9 @@ def aligned(logic: str, operands: tuple[RowRanks, ...], target: RowRanks | None 
         if len(spec.operands) != len(operands):
             wrong = spec.operands[min(len(operands), len(spec.operands)) - 1]
             given = f"the spec has {_counted(len(spec.operands), 'operand')}, but {len(operands)} are given"
-            raise SpecShapeError(given, logic, *wrong.place, "separate the operands by `;`; that of a number is empty, as in `ij;=>i`")
+            raise SpecShapeError(
+                given, logic, *wrong.place, "separate the operands by `;`; that of a number is empty, as in `ij;=>i`"
+            )
         return align(spec, operands, target)
     try:
         found = _BUILT_IN[logic.strip()](operands, target)
@@ -76,7 +78,9 @@ def _transpose(operands: Sequence[RowRanks], target: RowRanks | None) -> Alignme
 
 def _compose(operands: Sequence[RowRanks], target: RowRanks | None) -> Alignment:
     if len(operands) not in (2, 3):
-        raise _fault(f'the logic "@" has two operands, not {len(operands)}', "write a spec, as in `ij;j=>i`")
+        raise _fault(
+            f'the logic "@" has two operands, not {len(operands)}', 'connect two operands, as in `c["@"] = sum(a * b)`'
+        )
     left, right = operands[:2]
     if not left.input:
         return _matrix_product(operands, target)

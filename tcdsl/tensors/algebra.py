@@ -21,7 +21,7 @@ from tcdsl.frontend.recognition import recognize
 from tcdsl.frontend.session import Session
 from tcdsl.frontend.stacking import stack
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
-from tcdsl.shapes.rows.inference import Origin, Shape, compose, einsum, pointwise, transpose
+from tcdsl.shapes.rows.inference import Origin, Shape, compose, einsum, pointwise, scalar, transpose
 from tcdsl.tensors.element_types import FloatingType
 from tcdsl.tensors.location import user_location
 from tcdsl.tensors.operations import Operation
@@ -74,8 +74,9 @@ def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequ
 
         rows, element_type = shape_by_staging(operation, arguments)
     else:
-        origin = Origin(user_location(), operands=tuple(each.label for each in operands))
-        rows = operation.constrain([each.rows for each in operands], origin)
+        names = tuple(each.label if isinstance(each, Tensor) else str(each) for each in arguments)
+        shapes = [each.rows if isinstance(each, Tensor) else scalar() for each in arguments]
+        rows = operation.constrain(shapes, Origin(user_location(), operands=names))
     return Tensor(
         labels or (operation.name,),
         rows,

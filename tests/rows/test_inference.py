@@ -16,6 +16,7 @@ from tcdsl.shapes.rows.inference import (
     number,
     parameter,
     pointwise,
+    scalar,
     stores_into,
     transpose,
     unknown,
@@ -81,6 +82,14 @@ def test_numbers_determine_only_what_nothing_else_does() -> None:
     w, b, a = parameter("w"), parameter("b", (16,)), parameter("a")
     assert closed(w, add(add(number(), at(w, x)), b)) == ["2 -> 16", "100 | 16"]
     assert closed(a, add(number(), a)) == ["1", "1"]
+    # Numbers of Python add no axes to what has none.
+    assert [str(add(known(()), each)) for each in (number(), scalar())] == ["1", "()"]
+    v, d, c = parameter("v"), parameter("d", (16,)), parameter("c")
+    assert closed(v, add(add(scalar(), at(v, x)), d)) == ["2 -> 16", "100 | 16"]
+    assert closed(c, add(add(scalar(), c), scalar())) == ["1", "1"]
+    assert closed(add(scalar(), scalar())) == ["()"]
+    z = parameter("z")
+    assert closed(z, add(add(z, scalar()), known((3, 4)))) == ["3, 4", "3, 4"]
 
 
 def test_a_bias_of_size_1_determines() -> None:

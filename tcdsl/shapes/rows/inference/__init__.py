@@ -7,7 +7,7 @@ from tcdsl.shapes.rows.inference.einsum import einsum
 from tcdsl.shapes.rows.inference.keeping import keeping
 from tcdsl.shapes.rows.inference.operations import compose, equal, pointwise, stores_into, transpose
 from tcdsl.shapes.rows.inference.origin import Origin
-from tcdsl.shapes.rows.inference.shape import Axis, Shape, known, number, parameter, unknown
+from tcdsl.shapes.rows.inference.shape import Axis, Shape, known, number, parameter, scalar, unknown
 
 __all__ = [
     "Axis",
@@ -22,6 +22,7 @@ __all__ = [
     "number",
     "parameter",
     "pointwise",
+    "scalar",
     "stores_into",
     "transpose",
     "unknown",

@@ -8,7 +8,7 @@ from functools import partial
 from tcdsl.errors import Diagnostic, ShapeError, raise_diagnostics
 from tcdsl.shapes.rows.inference.affine_axes import AffineAxis
 from tcdsl.shapes.rows.inference.dimension import Dimension
-from tcdsl.shapes.rows.inference.facts import set_label, set_size
+from tcdsl.shapes.rows.inference.facts import set_fallback, set_label, set_size
 from tcdsl.shapes.rows.inference.origin import Contradiction, Origin, Reason
 from tcdsl.shapes.rows.inference.row import EMPTY, Owner, RowVariable
 from tcdsl.shapes.rows.inference.row_equations import bind, row_of
@@ -138,9 +138,19 @@ class _Closing:
     def _rows_of_numbers(self, scope: Scope) -> bool:
         changed = False
         for variable in scope.rows:
-            if variable.binding is None and (variable.fallback or any(_lower(variable, weak=True))):
+            if variable.binding is not None:
+                continue
+            if any(_lower(variable, weak=True)):
                 changed |= self._empty(variable)
+            elif variable.fallback is not None:
+                changed |= self._try(partial(self._take_fallback, variable, variable.fallback))
         return changed
+
+    def _take_fallback(self, variable: RowVariable, count: int) -> None:
+        made = [Dimension(variable.owners) for _ in range(count)]
+        for axis in made:
+            set_fallback(self._transaction, axis, 1)
+        bind(self._transaction, variable, row_of(made))
 
     def _axes_of_numbers(self, scope: Scope) -> bool:
         changed = False

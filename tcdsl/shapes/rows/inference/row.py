@@ -47,7 +47,7 @@ class RowVariable:
 
     - ``binding``: the row that it was found to be;
     - ``least``: closing makes it empty, for example the axes to the left of those that a spec names;
-    - ``fallback``: it is empty if nothing else is found: the other operand is a number;
+    - ``fallback``: how many axes, of size 1, it stands for if nothing else is found, because it meets a number;
     - ``owners``: the parameters whose row it is part of.
     """
 
@@ -56,7 +56,7 @@ class RowVariable:
     def __init__(self, owners: tuple[Owner, ...] = (), *, least: bool = False) -> None:
         self.binding: Row | None = None
         self.least = least
-        self.fallback = False
+        self.fallback: int | None = None
         self.owners = owners
         self.watchers: list[Watcher] = []
 
@@ -65,13 +65,14 @@ class RowVariable:
 class Row:
     """``leading`` axes, a ``variable``, ``trailing`` axes; without a variable all axes are trailing.
 
-    ``weak`` marks the rows of numbers, which determine others only where nothing else does.
+    The rows of numbers determine others only where nothing else does. Those without axes have a ``fallback``: how many
+    axes a row then has.
     """
 
     leading: tuple[Dimension, ...] = ()
     variable: RowVariable | None = None
     trailing: tuple[Dimension, ...] = ()
-    weak: bool = False
+    fallback: int | None = None
 
     @property
     def resolved(self) -> Row:
@@ -107,7 +108,7 @@ class Row:
         resolved = self.resolved
         if resolved.variable is not None:
             return False
-        return all(axis.root.weak for axis in resolved.trailing) if resolved.trailing else self.weak
+        return all(axis.root.weak for axis in resolved.trailing) if resolved.trailing else self.fallback is not None
 
     @property
     def axes(self) -> tuple[Dimension, ...]:

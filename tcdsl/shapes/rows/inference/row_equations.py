@@ -65,8 +65,8 @@ def bind(transaction: Transaction, variable: RowVariable, row: Row) -> None:
             transaction.set(other, "owners", owners)
         if variable.least and not other.least:
             transaction.set(other, "least", True)
-        if variable.fallback and not other.fallback:
-            transaction.set(other, "fallback", True)
+        if variable.fallback is not None and other.fallback is None:
+            transaction.set(other, "fallback", variable.fallback)
     transaction.retire(variable)
 
 

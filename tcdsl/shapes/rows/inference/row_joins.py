@@ -23,6 +23,9 @@ def join_rows(
     With ``kept`` it counts as long as the rows, else as long as the result.
     """
     resolved = list(dict.fromkeys(each.resolved for each in rows))
+    with_axes = [each for each in resolved if each.fallback is None]
+    if with_axes and all(each.variable is None for each in with_axes):
+        resolved = with_axes
     if len(resolved) == 1:
         return resolved[0]
     if all(each.variable is None for each in resolved) and not any(
@@ -46,7 +49,7 @@ def store_row(transaction: Transaction, value: Row, target: Row, row: str, place
 def _of_known(transaction: Transaction, rows: Sequence[Row], place: Place | None) -> Row:
     """The result of data alone is like data: its axes are known, and uses do not affect them."""
     if all(each.is_weak for each in rows):
-        return max(rows, key=lambda each: len(each.trailing))
+        return max(rows, key=lambda each: (len(each.trailing), each.fallback or 0))
     made = []
     for position in reversed(range(max(len(each.trailing) for each in rows))):
         present = [axis.root for each in rows if (axis := each.from_right(position)) is not None]
@@ -144,9 +147,10 @@ class RowJoin(Constraint):
 
     def _without_numbers(self, transaction: Transaction, result: Row, operands: list[Row]) -> list[Row]:
         """The rows of numbers that have no axes are left out: they determine a row only if nothing else does."""
-        kept = [row for row in operands if row.trailing or row.variable is not None or not row.is_weak]
-        if len(kept) < len(operands) and result.variable is not None and not result.variable.fallback:
-            transaction.set(result.variable, "fallback", True)
+        kept = [row for row in operands if row.fallback is None]
+        fallback = max((row.fallback for row in operands if row.fallback is not None), default=None)
+        if fallback is not None and result.variable is not None and result.variable.fallback is None:
+            transaction.set(result.variable, "fallback", fallback)
         return kept or operands[:1]
 
     def _lengthen(self, transaction: Transaction, result: Row, operands: Sequence[Row]) -> Row:

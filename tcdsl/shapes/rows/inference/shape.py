@@ -11,7 +11,7 @@ from tcdsl.shapes.rows.inference.dimension import known_dimension
 from tcdsl.shapes.rows.inference.origin import Origin, Reason
 from tcdsl.shapes.rows.inference.row import MOST_AXES, Owner, Row, RowVariable
 
-__all__ = ["Axis", "Shape", "known", "number", "parameter", "unknown"]
+__all__ = ["Axis", "Shape", "known", "number", "parameter", "scalar", "unknown"]
 
 Axis = int | tuple[str, int]
 """A size, or a label and a size: ``3`` or ``("channel", 3)``."""
@@ -82,8 +82,17 @@ def number(name: str = "") -> Shape:
     It stretches to whatever it meets, and determines a parameter only where nothing else does: in
     ``0.5 * ("w" @ x) + "b"[16]`` the output axis of w is 16, and in ``2 * "a"`` that of a is 1.
     """
-    none = Row(weak=True)
+    none = Row(fallback=0)
     return Shape(none, none, Row((), None, (known_dimension(1, Reason("output", 0, name), weak=True),)), name)
+
+
+def scalar(name: str = "") -> Shape:
+    """The shape of a Python number among tensors: no axes, so that it adds none.
+
+    Where nothing else determines what it meets, that is one output axis of size 1, as for `number`.
+    """
+    none = Row(fallback=0)
+    return Shape(none, none, Row(fallback=1), name)
 
 
 def parameter(

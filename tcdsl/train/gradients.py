@@ -14,9 +14,10 @@ from tcdsl.tensors.location import user_location
 from tcdsl.tensors.staging import ancestors
 from tcdsl.tensors.tensor import Tensor
 from tcdsl.tracebacks import user_facing
+from tcdsl.train.numbers import number
 from tcdsl.train.optimizers import clip_norm, clip_value
 
-__all__ = ["checked_loss", "clip_gradients", "grad_update", "number", "parameters"]
+__all__ = ["checked_loss", "clip_gradients", "grad_update", "parameters", "trained_parameters"]
 
 
 def checked_loss(loss: Any) -> Tensor:
@@ -74,6 +75,21 @@ def parameters(*sources: Any) -> list[Tensor]:
     return list(found.values())
 
 
+def trained_parameters(loss: Any) -> list[Tensor]:
+    """The parameters of ``loss``; `DifferentiationError` if there are none."""
+    found = parameters(loss)
+    if not found:
+        fact = f"`{loss.label}` depends on no parameter" if isinstance(loss, Tensor) else "there are no parameters here"
+        raise Diagnostic(
+            DifferentiationError,
+            fact,
+            user_location(),
+            hint='parameters come from tc.param(...), and from strings in an @op, such as `"w" @ x`; those of a layer '
+            "are known after its first call",
+        ).error()
+    return found
+
+
 @user_facing
 def grad_update(loss: Tensor, wrt: Iterable[Tensor] = ()) -> Code:
     """Code that computes ``loss`` and its gradients: forward pass, gradients to zero, the loss's to 1, backward pass.
@@ -116,7 +132,7 @@ def clip_gradients(loss: Any, *, norm: float | None = None, value: float | None 
     ``norm`` is the largest norm of all gradients together (`clip_norm`), ``value`` the largest magnitude of a cell
     (`clip_value`); with both, cells are cut first. `ConfigurationError` if there is neither.
     """
-    trained = parameters(loss)
+    trained = trained_parameters(loss)
     items: list[Code] = []
     if value is not None:
         items.append(clip_value(*trained, limit=number("value", value)))
@@ -130,20 +146,3 @@ def clip_gradients(loss: Any, *, norm: float | None = None, value: float | None 
             hint="say what is limited: `norm=1.0` for all gradients together, `value=0.5` for each cell",
         ).error()
     return Code([item for code in items for item in code.items])
-
-
-def number(name: str, given: Any) -> Any:
-    """``given`` as a float, or the tensor of one cell that it is; `ConfigurationError` for what is no number."""
-    if isinstance(given, Tensor):
-        if given.size == 1:
-            return given
-        fact = f"`{name}` has {given.size} cells: `{given.label}` is {given.rows}"
-        raise Diagnostic(ConfigurationError, fact, user_location(), hint="give one number").error()
-    if isinstance(given, bool) or not hasattr(given, "__float__"):
-        raise Diagnostic(
-            ConfigurationError,
-            f"`{name}` is a number, not {given!r}",
-            user_location(),
-            hint=f"give a float, or a tensor of one cell; a schedule is called with a step: `{name}=schedule(step)`",
-        ).error()
-    return float(given)

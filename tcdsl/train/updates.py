@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
+from tcdsl.errors import ConfigurationError, Diagnostic
 from tcdsl.tensors.code import Code, sequence
 from tcdsl.tensors.location import user_location
-from tcdsl.tensors.tensor import Tensor
 from tcdsl.tracebacks import user_facing
-from tcdsl.train.gradients import number, parameters
+from tcdsl.train.gradients import trained_parameters
+from tcdsl.train.numbers import fixed_number, number
 from tcdsl.train.optimizers import adam, adamw, lion, rmsprop, sgd
 
 __all__ = ["adam_update", "adamw_update", "lion_update", "rmsprop_update", "sgd_update", "update"]
@@ -37,17 +37,7 @@ def update(loss: Any, rule: Callable[..., Any], **configuration: Any) -> Code:
     ``loss`` may also be a layer, or a list of parameters and layers: what is not in it stays as it is. Raises
     `DifferentiationError` if there are no parameters, `ConfigurationError` if the rule gives no code.
     """
-    trained = parameters(loss)
-    if not trained:
-        name = f"`{loss.label}` depends on no parameter" if isinstance(loss, Tensor) else "there are no parameters here"
-        raise Diagnostic(
-            DifferentiationError,
-            name,
-            user_location(),
-            hint='parameters come from tc.param(...), and from strings in an @op, such as `"w" @ x`; those of a layer '
-            "are known after its first call",
-        ).error()
-    made = [rule(parameter, **configuration) for parameter in trained]
+    made = [rule(parameter, **configuration) for parameter in trained_parameters(loss)]
     if not all(isinstance(code, Code) for code in made):
         raise Diagnostic(
             ConfigurationError,
@@ -70,7 +60,7 @@ def sgd_update(
         loss,
         sgd,
         learning_rate=number("learning_rate", learning_rate),
-        momentum=number("momentum", momentum),
+        momentum=fixed_number("momentum", momentum),
         weight_decay=number("weight_decay", weight_decay),
         nesterov=bool(nesterov),
     )
@@ -137,7 +127,7 @@ def rmsprop_update(
         learning_rate=number("learning_rate", learning_rate),
         decay=number("decay", decay),
         epsilon=number("epsilon", epsilon),
-        momentum=number("momentum", momentum),
+        momentum=fixed_number("momentum", momentum),
         weight_decay=number("weight_decay", weight_decay),
     )
 

@@ -178,6 +178,10 @@ def test_defaults() -> None:
     assert closed(p) == ["4"]
     # Windows of 2 and of 3 fit: the larger one.
     assert closed(einsum("2*o+k; o => k", [known((7,)), known((3,))], HERE)) == ["3"]
+    # Both would be 2 by what they are added to, which does not fit together.
+    a, b = parameter("a"), parameter("b")
+    held = [einsum("o+k; o; k =>", [known((1,)), a, b], HERE), add(a, known((2,))), add(b, known((2,)))]
+    assert closed(a, b, *held) == ["1", "1", "()", "2", "2"]
     # A result that a position made as large as it is does not stretch further.
     assert closed(add(einsum("i=>0", [known((5,))], HERE), parameter("q")), add(known((4,)))) == ["1", "4"]
 

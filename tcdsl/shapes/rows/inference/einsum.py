@@ -168,7 +168,7 @@ class _Einsum:
         if wanted.variable is None:
             self._equate(name, row, target, row_of(leading + trailing), wanted)
             return
-        rest = Row((), RowVariable(least=wanted.variable not in joined))
+        rest = Row((), RowVariable())
         self._equate(name, row, target, Row(leading, rest.variable, trailing), wanted)
         if wanted.variable in joined:
             store_row(self._transaction, joined[wanted.variable], rest, row, self._place(wanted.place))

@@ -48,7 +48,8 @@ def parameters_of(function: TensorFunction) -> Parameters:
 
 
 def configured(function: TensorFunction, keywords: Mapping[str, Any]) -> Layer:
-    """``mlp_layer(hid_dim=16)``: the layer of that configuration."""
+    """``mlp_layer(hid_dim=16)``: the layer of that configuration. `ConfigurationError` if some of it is missing."""
+    function.signature.split([None] * function.signature.required_positional, keywords)
     return Layer(function, keywords)
 
 

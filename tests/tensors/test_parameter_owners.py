@@ -53,3 +53,12 @@ def test_configuration_and_arguments_at_once_have_nobody_to_keep_parameters():
 
     with pytest.raises(tc.ConfigurationError, match=r'parameter "w", which would be made anew(.|\n)*affine\(size=3\)'):
         affine(np.ones(2), size=3)
+
+
+def test_a_layer_without_all_of_its_configuration():
+    @op
+    def affine(x, *, label, size):
+        return "w" @ x + "b"[size]
+
+    with pytest.raises(tc.ConfigurationError, match=r"affine\(\): missing a required argument: 'label'"):
+        affine(size=3)

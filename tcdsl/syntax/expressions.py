@@ -13,6 +13,8 @@ __all__ = ["mark_expressions"]
 _NUMBER_PREFIXES = ("!..", "!.")
 _NOT_PYTHON = frozenset("?!$`")
 _BRACKETS = frozenset("()[]{},;")
+# Beside one of these, `{ w }` is no set; a `.` is the end of `*.`.
+_NOT_OF_SETS = frozenset(("*", "@", "+", "/", "**", "."))
 _BEGINNING = frozenset(("(", "[", "{", "+", "-", "~", "!"))
 
 
@@ -52,6 +54,8 @@ class _Expressions:
             self.marks.closing[token.begin] = self.tokens[matching(self.tokens, k)].end
             if token.text == "[" and self.text.startswith("[|", token.begin):
                 self._batch(k)
+            elif token.text == "{":
+                self._braces(k)
         elif token.text in ")]}" and self.brackets:
             self.brackets.pop()
         elif token.text == ",":
@@ -74,6 +78,25 @@ class _Expressions:
         self.marks.carry(begin, begin + 2, "[")
         self.marks.carry(before.begin, last.end, "]")
         self.marks.batches[begin] = before.begin
+
+    def _braces(self, k: int) -> None:
+        # `{ w }` beside an operator that sets do not have, `{ w = 0.5 }`, `{ b; o = [n] }`: inline declarations.
+        tokens, closing = self.tokens, matching(self.tokens, k)
+        name, after = tokens[k + 1], tokens[min(k + 2, closing)]
+        if name.kind != "name":
+            return
+        begin, end = tokens[k].begin, tokens[closing].end
+        if after is tokens[closing]:
+            beside = {tokens[k - 1].text} if k > self.begin else set()
+            beside |= {tokens[closing + 1].text} if closing + 1 < self.end else set()
+            if beside & _NOT_OF_SETS:
+                self.marks.replace(begin, end, f'"{name.text}"')
+        elif after.text in ("=", ";"):
+            self.brackets[-1] = True
+            self.marks.replace(begin, name.end, f'param("{name.text}"')
+            if after.text == "=":
+                self.marks.replace(name.end, after.end, ", init=")
+            self.marks.replace(tokens[closing].begin, end, ")")
 
     # -- operators
 

@@ -127,6 +127,12 @@ DECLARED = {
     "y = 'q' 2": "y = number(2, label='q')",
     'y = "q" 2.0': 'y = param("q", init=2.0)',
     "y = 'qq' 2.0": "y = param('qq', init=2.0)",
+    "y = relu({ w } @ x + {b})": 'y = relu("w" @ x + "b")',
+    "y = x *. { w }": 'y = x * "w"',
+    "y = {w} *+ 'i;i=>i' x": "y = einsum('i;i=>i', \"w\", x)",
+    "y = { w = 0.5 } * x": 'y = param("w", init= 0.5 ) * x',
+    "y = f({ b; o = [n; m] })": 'y = f(param("b", o = [n, m] ))',
+    "y = { b = 0.0; o = [config.dim] }": 'y = param("b", init= 0.0, o = [config.dim] )',
     'y = print("text", x) if "a" in x else "b"': 'y = print("text", x) if "a" in x else "b"',
 }
 
@@ -264,6 +270,7 @@ UNTOUCHED = [
     "c = d['key'] [0]",
     "c = a .b . c",
     "c = x[..., 1]",
+    "c = {a} | {b} - {x}, {a: b}, {a, b}, {*a}, f({a})",
     "c += +a",
     "c = a == b != x",
     "c = ('%s' % a, 'a' 'b', 'x' if a else 'y', b'a' [0], f'a' [0])",

@@ -1,8 +1,7 @@
 """Reads the examples in a Markdown page and runs them as a reader would: one after the other, in one namespace.
 
 A block marked ``python`` is run; ``python raises`` must raise a `TcdslError`; ``python literal`` is in the literal
-spelling. If a ``text`` block follows, it shows to
-the letter what the example prints, or the error.
+spelling. If a ``text`` block follows, it shows to the letter what the example prints, or the error.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ def parse(text: str, filename: str = "<unknown>") -> ast.Module:
     """
     plain = desugared(text, filename)
     tree = ast.parse(plain.text, filename)
-    plain.place(tree)
+    if plain.text != text:
+        plain.place(tree)
     return tree
 
 
@@ -63,7 +64,8 @@ def carrier_text(text: str) -> str:
 def _marked(lines: Lines, filename: str) -> Marks:
     tokens: list[Token] = []
     try:
-        tokens.extend(tokens_of(lines))
+        # Most modules have no decorators at all.
+        tokens.extend(tokens_of(lines) if "@" in lines.text else ())
     except (tokenize.TokenError, SyntaxError) as error:
         raise layout_fault(error, tokens, lines, filename) from None
     marks = Marks(lines, filename)

@@ -25,6 +25,9 @@ def _is_symbolic(argument: object) -> bool:
     return isinstance(argument, ArithmeticOperators | PointValue)
 
 
+_WEAK = (bool, int, float)
+
+
 class PrimitiveFunction:
     """One primitive, by name: ``PrimitiveFunction("relu")``.
 
@@ -46,7 +49,9 @@ class PrimitiveFunction:
             from tcdsl.frontend.calls import call_function
 
             return call_function(self, arguments, {})
-        return np.vectorize(row.evaluate)(*arguments)[()]
+        made = np.vectorize(row.evaluate)(*arguments)[()]
+        # What is computed from Python's numbers is as weak as they are: `sqrt(8) * x` has the type of `x`.
+        return made.item() if all(type(argument) in _WEAK for argument in arguments) else made
 
     def __repr__(self) -> str:
         return f"<primitive {self.__tcdsl_name__}>"

@@ -63,3 +63,17 @@ def test_a_spec_takes_a_parameter_whose_shape_is_known() -> None:
         assert str(made.rows) == "4 | 5"
         assert_allclose(value(made), np.einsum("oij,nij->no", w.value, X / 2), rtol=1e-12)
         assert str(w.rows) == "2, 3 -> 5"
+
+
+def test_functions_of_sizes_are_weak_as_in_programs_on_arrays() -> None:
+    @op
+    def scaled(x):
+        scale, shift = 1 / sqrt(x.shape[2]), max(x.shape[0], 2)
+        y[n, i, j] = x[n, i, j] * scale + shift
+        return y
+
+    single = X.astype("float32")
+    assert scaled(single).dtype == np.float32
+    made = scaled(tc.tensor(single, batch=1))
+    assert made.dtype == np.float32
+    assert_allclose(value(made), scaled(single), rtol=1e-6)

@@ -30,6 +30,8 @@ from tcdsl.tensors.tensor import Tensor, is_differentiable
 __all__ = ["GRAPH", "GraphAlgebra", "GraphOwner", "apply_operation", "as_operand"]
 
 _STAGED = WholeArrays()
+# Reductions that users know by another name than their accumulator's.
+_REDUCTIONS = {"add": "sum", "multiply": "prod"}
 _NUMBERS = bool | int | float | np.generic
 _SYMBOLIC = SymbolicArray | SymbolicNumber | SymbolicSize
 
@@ -154,7 +156,8 @@ class GraphAlgebra:
 
     def reduced(self, accumulate: str, array: Any, axis: Any, keepdims: bool) -> Any:
         """``x.sum(axis=0)``: axes count in the order batch, output, input."""
-        operation = Operation(accumulate, lambda _, staged: _STAGED.reduced(accumulate, staged[0], axis, keepdims))
+        name = _REDUCTIONS.get(accumulate, accumulate)
+        operation = Operation(name, lambda _, staged: _STAGED.reduced(accumulate, staged[0], axis, keepdims))
         return apply_operation(operation, [array])
 
     def stacked(self, parts: Sequence[Any], row: str) -> Any:

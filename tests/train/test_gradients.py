@@ -144,4 +144,4 @@ def test_the_code_shows_its_program() -> None:
     text = str(code)
     assert "d_w[i] = 2.0 * w[i]" in text
     assert "update w = " in text
-    assert repr(code) == "<code grad_update_add_sgd: 2 parts>"
+    assert repr(code) == "<code grad_update_sum_sgd: 2 parts>"

@@ -175,6 +175,22 @@ def test_small_factors_are_transposed_where_that_pays(n: int, k: int, j: int, co
     assert sum(buffer.kind == "temporary" for buffer in made.buffers) == copied
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("+=", "-="),
+        ("+=", ">>="),
+        ("d[i, j] * w[k, j]", "d[i, j] * w[k, j] * exp(w[k, j])"),
+        ("d[i, j] * w[k, j]", "min(d[i, j], w[k, j]) - d[i, j]"),
+        ("0 <= j < J", "1 <= j < J"),
+        ("0 <= k < K", "2 <= k < K"),
+    ],
+)
+def test_whatever_is_summed_is_transposed(old: str, new: str) -> None:
+    made = check(TRANSPOSED.replace(old, new), real(50, 16), real(16, 16, seed=1))
+    assert [buffer.name for buffer in made.buffers if buffer.kind == "temporary"] == ["w_rows"]
+
+
 @pytest.mark.parametrize(("n", "j", "k", "copied"), [(50, 16, 2, 1), (50, 33, 5, 1), (50, 5, 2, 0), (50, 16, 16, 0)])
 def test_targets_with_short_rows_are_transposed_last(n: int, j: int, k: int, copied: int) -> None:
     made = check(SHORT_ROWS, real(n, j), real(n, k, seed=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -52,12 +52,17 @@ def is_current(tensor: Tensor) -> bool:
     clock = tensor.buffer("value").clock
     if tensor.is_leaf or clock == 0:
         return clock > 0
-    needed: list[Buffer] = []
+    if tensor.sources is None:
+        # A graph does not change; asking for a loss after every step must not walk it every time.
+        tensor.sources = tuple(_sources(tensor))
+    return all(0 < buffer.clock <= clock for buffer in tensor.sources)
+
+
+def _sources(tensor: Tensor) -> Iterator[Buffer]:
     for each in ancestors([tensor]):
-        needed.extend(argument for argument in each.arguments if isinstance(argument, Buffer))
+        yield from (argument for argument in each.arguments if isinstance(argument, Buffer))
         if each.is_leaf:
-            needed.append(each.buffer("value"))
-    return all(0 < buffer.clock <= clock for buffer in needed)
+            yield each.buffer("value")
 
 
 def evaluate(tensors: Sequence[Tensor]) -> None:

@@ -60,6 +60,7 @@ class Tensor(GraphTensor):
         "operation",
         "parameter",
         "rows",
+        "sources",
         "states",
     )
 
@@ -90,6 +91,8 @@ class Tensor(GraphTensor):
         self.parameter = parameter
         self.initial = initial
         self._buffers: dict[str, Buffer] = {}
+        #: The memory that its value depends on, once that has been asked.
+        self.sources: tuple[Buffer, ...] | None = None
         #: The tensors that code keeps for this one from run to run, such as momenta, by what they belong to.
         self.states: dict[Any, dict[str, Tensor]] = {}
         #: What computes the value, once it has been asked for.

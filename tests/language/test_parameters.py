@@ -368,3 +368,22 @@ def test_the_signature_and_the_docstring_are_those_of_the_function() -> None:
 
     assert documented.__doc__ == "Say what it does."
     assert list(inspect.signature(documented).parameters) == ["x", "mode"]
+
+
+def test_a_positional_parameter_may_be_left_out_at_the_end() -> None:
+    @op
+    def scaled(x, factor=None, shift=None):
+        y = x * 2 if factor is None else x * factor
+        return y if shift is None else y + shift
+
+    x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(scaled(x), [2.0, 4.0])
+    np.testing.assert_array_equal(scaled(x, 3.0), [3.0, 6.0])
+    np.testing.assert_array_equal(scaled(x, np.array([0.0, 1.0]), 5.0), [5.0, 7.0])
+    np.testing.assert_array_equal(scaled(x), [2.0, 4.0])
+    np.testing.assert_array_equal(scaled.interpret(x), [2.0, 4.0])
+    np.testing.assert_array_equal(tc.grad(lambda x: scaled(x).sum())(x), [2.0, 2.0])
+    assert scaled.cache_info().programs == 3
+
+    with pytest.raises(tc.DtypeError, match="`factor` is a NoneType, but positional arguments are arrays"):
+        scaled(x, None, x)

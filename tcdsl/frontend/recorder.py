@@ -24,6 +24,7 @@ from tcdsl.frontend.rewriting import Rewritten
 from tcdsl.frontend.scope import FunctionScope
 from tcdsl.frontend.session import Poison, Session, StagingStopped, materialized, session_of
 from tcdsl.frontend.spacing import refused, signed
+from tcdsl.frontend.statement_targets import is_whole, target_name, target_of
 from tcdsl.frontend.statements import evaluate_local, evaluate_statement, is_local_definition
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.terms import Term
@@ -119,7 +120,7 @@ class Recorder:
         """
         session = session_of("a tensor statement")
         node = self._rewritten.statements[number]
-        name = _target_name(node)
+        name = target_name(node)
         scope = self._scope(session, thunks)
         current = scope.holds(name)
         if isinstance(current, Poison):
@@ -146,7 +147,7 @@ class Recorder:
             current is not scope.enclosing(name) and current is not scope.module(name)
         ):
             return False
-        target = _target(node)
+        target = target_of(node)
         if isinstance(target, ast.Subscript) and isinstance(current, MutableSequence):
             key = target.slice
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
@@ -168,13 +169,13 @@ class Recorder:
         ordinary: Callable[[], tuple[Any, Any, Any]] | None,
     ) -> SymbolicTensor:
         current = self._held(session, name, current)
-        if ordinary is not None and _is_whole(node) and isinstance(current, SymbolicTensor):
+        if ordinary is not None and is_whole(node) and isinstance(current, SymbolicTensor):
             value = ordinary()[2]
             accumulate = AUGMENTED[type(node.op)] if isinstance(node, ast.AugAssign) else "assign"
             return self._stored(current, store_elementwise(current.held(), accumulate, value))
         if (
             ordinary is not None
-            and _is_whole(node)
+            and is_whole(node)
             and isinstance(current, DeclaredTarget)
             and current.extents is not None
         ):
@@ -425,28 +426,3 @@ class Recorder:
 def _label(session: Session, name: str) -> str:
     # What code on tensors declares carries the label of the tensor that it is for.
     return name if session.states is None else session.states.label(name)
-
-
-def _target(node: ast.stmt) -> ast.expr:
-    if isinstance(node, ast.Expr):
-        found: ast.expr = node.value.args[0]  # type: ignore[attr-defined]
-    else:
-        found = node.targets[0] if isinstance(node, ast.Assign) else node.target  # type: ignore[attr-defined]
-    return found
-
-
-def _target_name(node: ast.stmt) -> str:
-    target = _target(node)
-    base: Any = target.value if isinstance(target, ast.Subscript) else target
-    return str(base.id)
-
-
-def _is_whole(node: ast.stmt) -> bool:
-    # `T[...] = e` and `T[:] = e` store into every cell.
-    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-    if not isinstance(target, ast.Subscript):
-        return False
-    key = target.slice
-    if isinstance(key, ast.Constant) and key.value is Ellipsis:
-        return True
-    return isinstance(key, ast.Slice) and key.lower is None and key.upper is None and key.step is None

@@ -234,9 +234,7 @@ class PendingArray(SymbolicArray):
 
     __slots__ = ("_made", "builder", "dtype", "element", "extents", "rows")
 
-    def __init__(
-        self, builder: Owner, element: Value, extents: Sequence[Expr], rows: RowRanks | None = None
-    ) -> None:
+    def __init__(self, builder: Owner, element: Value, extents: Sequence[Expr], rows: RowRanks | None = None) -> None:
         self.builder = builder
         self.element = element
         self.dtype = ElementType(element.logical)

@@ -14,7 +14,7 @@ from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.operators import ArithmeticOperators
 from tcdsl.ir.dtypes import DTYPES
 
-__all__ = ["Argument", "Call", "Signature"]
+__all__ = ["Argument", "Call", "Signature", "hashable"]
 
 _NUMBER_DTYPES = {bool: "bool", int: "int64", float: "float64"}
 # Native byte order only: a dtype that is not here is not handled. Finding a name here is quicker than asking the dtype.
@@ -135,7 +135,7 @@ class Signature:
             if type(value) in (int, float) or isinstance(value, np.floating):
                 arguments.append(_number(name, name, value))
             else:
-                configuration[name] = _hashable(self.name, name, value)
+                configuration[name] = hashable(self.name, name, value)
         key = (
             tuple((a.place, a.dtype, a.array.ndim, a.weak) for a in arguments),
             tuple((name, type(value), value) for name, value in sorted(configuration.items())),
@@ -143,7 +143,8 @@ class Signature:
         return Call(tuple(arguments), configuration, len(positional), key)
 
 
-def _hashable(function: str, name: str, value: Any) -> Any:
+def hashable(function: str, name: str, value: Any) -> Any:
+    """``value`` as configuration; `ConfigurationError` if it cannot be hashed."""
     kind = type(value).__name__
     try:
         hash(value)

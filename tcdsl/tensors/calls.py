@@ -19,6 +19,7 @@ from tcdsl.frontend.session import Session, Specialize
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber
 from tcdsl.ir.build import cast
 from tcdsl.ir.expressions import Read
+from tcdsl.runtime.arguments import hashable
 from tcdsl.runtime.decorated import run_inline
 from tcdsl.runtime.structure import flatten
 from tcdsl.shapes.rows.inference import keeping
@@ -204,7 +205,11 @@ def _results(function: TensorFunction, recording: InputRecording, result: Any, g
 # ----------------------------------------------------------------------------------------------------------------
 
 
-def _code(function: TensorFunction, positional: Sequence[tuple[str, Any]], configuration: Mapping[str, Any]) -> Code:
+def _code(function: TensorFunction, positional: Sequence[tuple[str, Any]], given: Mapping[str, Any]) -> Code:
+    configuration = {
+        name: float(value) if isinstance(value, np.floating) else hashable(function.__name__, name, value)
+        for name, value in given.items()
+    }
     states = States(function, positional, configuration)
     constants: dict[str, Any] = {}
     while True:

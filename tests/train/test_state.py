@@ -101,3 +101,16 @@ def test_code_declares_no_parameters() -> None:
             by_string(given)
         with pytest.raises(tc.DslSyntaxError, match="the parameter `w` is made in code"):
             by_call(given)
+
+
+def test_numbers_of_numpy_are_numbers_of_the_run() -> None:
+    p = tc.param("p", o=2, init=1.0, dtype="float64")
+    step = tc.compile(averaged(p, decay=np.float32(0.5)))
+    step.run(decay=0.25)
+    np.testing.assert_array_equal(p.value, [0.75, 0.75])
+
+
+def test_configuration_that_cannot_be_hashed() -> None:
+    p = tc.param("p", o=2, init=1.0)
+    with pytest.raises(tc.ConfigurationError, match="the keyword argument `decay` is configuration, but a list"):
+        averaged(p, decay=[0.5])

@@ -18,6 +18,16 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 #: What each notebook promises: texts that its cells show, and the number of pictures.
 PROMISED = {
     "moons": (["20, 20 | ... -> ...", "<param w.L1: 2 -> 16", "program momentum", "momentum: final loss 0.0"], 3),
+    "literal_spelling": (
+        [
+            "[[ 1. -2.]\n [ 4.  5.]] [4. 5. 3.]",
+            'c["@"] = sum(a * b)          # matrix product',
+            "24.7041, 138.8338, 645.5773",
+            "velocity = number(momentum) * velocity + delta",
+            "final loss below 0.02: True",
+        ],
+        1,
+    ),
     "ten_minutes": (
         [
             "[1. 2. 3. 4. 5. 6.]",

@@ -76,9 +76,10 @@ class LiteralCells:
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         try:
             plain = desugared(text, name)
-        except SyntaxError:
+        except SyntaxError as error:
             carrier = carrier_text(text)
             if not _is_unfinished(carrier):
+                error.filename = name  # IPython would call it a string
                 raise
             # A console asks whether more lines are to come.
             return carrier.splitlines(keepends=True)

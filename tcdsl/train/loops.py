@@ -52,7 +52,7 @@ def epochs(
 
 
 def _check(routine: Any, index: Any, count: Any, loss: Any) -> None:
-    fact = ""
+    fact, hint = "", ""
     if not isinstance(routine, Routine):
         fact, hint = f"a {type(routine).__name__} as a routine", "tc.compile(code, ...) makes one"
     elif not isinstance(index, StaticIndex):

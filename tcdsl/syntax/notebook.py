@@ -17,7 +17,7 @@ from typing import Any
 from tcdsl.frontend.source import register_parser
 from tcdsl.syntax.edits import Edited
 from tcdsl.syntax.parsing import carrier_text, desugared, parse
-from tcdsl.syntax.tokens import Lines, tokens_of
+from tcdsl.syntax.tokens import Lines
 
 __all__ = ["LiteralCells", "load_ipython_extension", "unload_ipython_extension"]
 
@@ -68,10 +68,6 @@ class LiteralCells:
         magics = _magics(lines)
         text = "".join("\n" if number in magics else line for number, line in enumerate(lines))
         name = f"In[{self._shell.execution_count}]"
-        try:
-            list(tokens_of(Lines(text)))
-        except (tokenize.TokenError, SyntaxError):
-            return lines
         # While it is not known what IPython calls the cell, faults show its lines by the name that the user sees.
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         try:
@@ -82,14 +78,16 @@ class LiteralCells:
                 error.filename = name  # IPython would call it a string
                 raise
             # A console asks whether more lines are to come.
-            return carrier.splitlines(keepends=True)
+            return _with_magics(Lines(carrier).rows, lines, magics)
         finally:
             linecache.cache.pop(name, None)
         return lines if plain.text == text else self._entered(plain, lines, magics)
 
     def _entered(self, plain: Edited, lines: list[str], magics: set[int]) -> list[str]:
         rows = plain.lines.rows
-        tree = ast.parse(plain.text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # IPython gives them
+            tree = ast.parse(plain.text)
         functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
         dumps = [(ast.dump(node), node, _first_line(node), node.end_lineno or 0) for node in functions]
         plain.place(tree)
@@ -97,7 +95,7 @@ class LiteralCells:
             shown = tuple(rows[first - 1 : last]), tuple(plain.original.rows[first - 1 : last])
             if shown[0] != shown[1]:
                 self._functions[dump] = _Function(node, first, *shown)
-        return [lines[number] if number in magics else row for number, row in enumerate(rows)]
+        return _with_magics(rows, lines, magics)
 
     def visit(self, tree: ast.AST) -> ast.AST:
         """Put the functions of a cell in the places of their literal text, and that text before who asks for it."""
@@ -109,6 +107,10 @@ class LiteralCells:
                 _show(function, first)
                 _move(node, function, first - function.line)
         return tree
+
+
+def _with_magics(rows: list[str], lines: list[str], magics: set[int]) -> list[str]:
+    return [lines[number] if number in magics else row for number, row in enumerate(rows)]
 
 
 def _is_unfinished(text: str) -> bool:

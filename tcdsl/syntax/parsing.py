@@ -11,6 +11,7 @@ The tree has the positions of the literal text: tracebacks, carets and debuggers
 from __future__ import annotations
 
 import ast
+import contextlib
 import tokenize
 
 from tcdsl.errors import raise_diagnostics
@@ -55,9 +56,15 @@ def desugared(text: str, filename: str = "<unknown>") -> Edited:
 
 
 def carrier_text(text: str) -> str:
-    """Literal text with Python's operators in place of the literal ones: it is complete Python where the text is."""
+    """Literal text with Python's operators in place of the literal ones: it is complete Python where the text is.
+
+    The text may end anywhere; faults in it stay.
+    """
     lines = Lines(text)
-    marks = _marked(lines, "<unknown>")
+    tokens: list[Token] = []
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
+        tokens.extend(tokens_of(lines))
+    marks = _marks(lines, tokens, "<unknown>")
     return edited(lines, [*marks.carrier, *marks.simple]).text
 
 
@@ -68,10 +75,15 @@ def _marked(lines: Lines, filename: str) -> Marks:
         tokens.extend(tokens_of(lines) if "@" in lines.text else ())
     except (tokenize.TokenError, SyntaxError) as error:
         raise layout_fault(error, tokens, lines, filename) from None
+    return _marks(lines, tokens, filename)
+
+
+def _marks(lines: Lines, tokens: list[Token], filename: str) -> Marks:
     marks = Marks(lines, filename)
     for begin, end in decorated_bodies(tokens):
-        marks.regions.append((tokens[begin].begin, tokens[end - 1].end))
-        _mark_body(tokens, begin, end, marks)
+        if begin < end:
+            marks.regions.append((tokens[begin].begin, tokens[end - 1].end))
+            _mark_body(tokens, begin, end, marks)
     return marks
 
 

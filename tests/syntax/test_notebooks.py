@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import inspect
 import os
 import traceback
@@ -38,7 +39,9 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     found.run_line_magic("load_ext", "tcdsl")
     yield found
     found.run_line_magic("unload_ext", "tcdsl")
-    found.atexit_operations() if hasattr(found, "atexit_operations") else None
+    # What it would do when the process ends, it does now.
+    found.atexit_operations()
+    atexit.unregister(found.atexit_operations)
 
 
 def run(shell: Any, cell: str) -> Any:

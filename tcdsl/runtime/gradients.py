@@ -27,6 +27,7 @@ from tcdsl.runtime.derivations import (
 from tcdsl.runtime.entries import Traced
 from tcdsl.runtime.parts import symbolic
 from tcdsl.runtime.structure import LEAF, Structure
+from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.tracebacks import hide_library_frames, user_facing
 
 __all__ = ["Argnums", "DerivedFunction", "Gradient", "checked_argnums", "grad", "of_arguments", "value_and_grad"]
@@ -52,25 +53,24 @@ class DerivedFunction:
             if session is None:
                 return self.staging.run(self.signature, arguments, keywords)
             part, traced, given = self.staging.inline(session, arguments, keywords)
-            results = symbolic(session.builder, part.put(traced.program))
-            self._take_rows(given, results)
-            return traced.structure.build(results)
+            rows = self._rows(given, part.output_rows)
+            return traced.structure.build(symbolic(session.builder, part.put(traced.program), rows))
         except Exception as error:
             hide_library_frames(error)
             raise
 
-    def _take_rows(self, arguments: Sequence[SymbolicTensor | None], results: Sequence[SymbolicTensor]) -> None:
+    def _rows(
+        self, arguments: Sequence[SymbolicTensor | None], outputs: Sequence[RowRanks | None]
+    ) -> Sequence[RowRanks | None]:
         # A gradient has the rows of its argument.
         derivation = self.staging.derivation
         if not isinstance(derivation, Gradient):
-            return
+            return ()
         positions = derivation.positions(name_of(self.function), len(arguments))
-        first = derivation.has_aux and not derivation.with_value
-        gradients = results[: len(positions)] if first else results[len(results) - len(positions) :]
-        for position, found in zip(positions, gradients, strict=True):
-            argument = arguments[position]
-            if argument is not None:
-                found.rows = argument.rows
+        found = [argument.rows for argument in (arguments[k] for k in positions) if argument is not None]
+        if derivation.with_value:
+            return (*outputs, *found)
+        return (*found, *outputs[1:])
 
     @user_facing
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:

@@ -15,14 +15,24 @@ from tcdsl.ir.expressions import SizeValue, size_names
 from tcdsl.ir.program import AxisExtent, DerivativeRule, Program, Size, Statement, Tensor, tensors_read
 from tcdsl.shapes.inlining import append_program
 from tcdsl.shapes.renaming import with_tensors_renamed
+from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.shapes.used_sizes import sizes_used
 
 __all__ = ["Part", "symbolic"]
 
 
-def symbolic(builder: ProgramBuilder, tensors: Sequence[Tensor]) -> list[SymbolicTensor]:
-    """Tensors of the program under construction as the values that its functions compute with."""
-    return [SymbolicTensor(builder, each.name, each.dtype, each.shape, each.label) for each in tensors]
+def symbolic(
+    builder: ProgramBuilder, tensors: Sequence[Tensor], rows: Sequence[RowRanks | None] = ()
+) -> list[SymbolicTensor]:
+    """Tensors of the program under construction as the values that its functions compute with.
+
+    ``rows`` are those of the first of them, where they have others than output axes.
+    """
+    values = [SymbolicTensor(builder, each.name, each.dtype, each.shape, each.label) for each in tensors]
+    for value, known in zip(values, rows, strict=False):
+        if known is not None:
+            value.rows = known
+    return values
 
 
 class Part:
@@ -42,6 +52,8 @@ class Part:
         self._mark = builder.mark()
         self._arguments: dict[str, Tensor] = {}
         self.given: dict[str, Tensor] = {}
+        #: The rows of the outputs of the program that was taken out.
+        self.output_rows: tuple[RowRanks | None, ...] = ()
 
     @property
     def mark(self) -> Mark:
@@ -62,6 +74,7 @@ class Part:
         for.
         """
         placeholders = [self._builder.tensor(each) for each in self._arguments]
+        self.output_rows = tuple(map(self._builder.rows, outputs))
         statements, tensors, rules = self._builder.withdraw(self._mark, list(self._arguments))
         self._builder.retire({tensor.name: tensor.label or tensor.name for tensor in placeholders})
         self._labels = {tensor.name: tensor.label or tensor.name for tensor in tensors}

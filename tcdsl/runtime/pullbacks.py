@@ -33,6 +33,7 @@ from tcdsl.runtime.parts import symbolic
 from tcdsl.runtime.pushforwards import argument_dtype
 from tcdsl.runtime.structure import LEAF, NOTHING, Structure
 from tcdsl.shapes.inlining import append_program
+from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["LinearFunction", "Linearization", "Pullback", "TangentMap", "linearize", "vjp"]
@@ -72,7 +73,7 @@ class LinearFunction:
     """A derivative at a point. It may be called as often as you like, and computes none of the function's values again.
 
     ``given`` are the inputs of its program but for the last ones, the seeds, which belong to what ``shapes`` are the
-    shapes of: arrays, or tensors of ``builder``'s program.
+    shapes of: arrays, or tensors of ``builder``'s program. ``rows`` are those of its results.
     """
 
     def __init__(
@@ -81,7 +82,9 @@ class LinearFunction:
         given: Sequence[np.ndarray | Tensor],
         shapes: Sequence[Sequence[Any]],
         builder: ProgramBuilder | None,
+        rows: Sequence[RowRanks | None] = (),
     ) -> None:
+        self._rows = tuple(rows)
         self._executable = executable
         self._given = tuple(given)
         self._shapes = tuple(shapes)
@@ -125,7 +128,7 @@ class LinearFunction:
         for (direction, value), shape in zip(directions, self._shapes, strict=True):
             extents = [integer(extent) if isinstance(extent, int) else extent for extent in shape]
             inputs.append(direction.tensor(session, value, extents))
-        return symbolic(builder, append_program(builder, self._executable.program, inputs))
+        return symbolic(builder, append_program(builder, self._executable.program, inputs), self._rows)
 
 
 class Pullback(LinearFunction):
@@ -203,6 +206,7 @@ class _Values:
     given: Sequence[np.ndarray | Tensor]
     arguments: Sequence[Sequence[Any]]
     builder: ProgramBuilder | None
+    argument_rows: Sequence[RowRanks | None] = ()
 
 
 def _values(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, reverse: bool) -> _Values:
@@ -253,11 +257,12 @@ def _recorded(session: Session, staging: DerivativeStaging, primals: Sequence[An
     count = traced.structure.leaves
     return _Values(
         traced.structure,
-        symbolic(session.builder, made[:count]),
+        symbolic(session.builder, made[:count], part.output_rows),
         Executable(traced.linear),
         [held[tensor.name] for tensor in traced.linear.inputs if tensor.name in held],
         [tensor.extents for tensor in arguments if tensor is not None],
         session.builder,
+        [tensor.rows for tensor in arguments if tensor is not None],
     )
 
 
@@ -282,7 +287,8 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     dtypes = [str(leaf.dtype) for leaf in leaves]
     shapes = [_shape(leaf) for leaf, dtype in zip(leaves, dtypes, strict=True) if is_floating(dtype)]
     by = [is_floating(argument_dtype(fun, k, primal)) for k, primal in enumerate(primals)]
-    pullback = Pullback(name_of(fun), structure, dtypes, by, values.linear, values.given, shapes, values.builder)
+    given = values.linear, values.given, shapes, values.builder, values.argument_rows
+    pullback = Pullback(name_of(fun), structure, dtypes, by, *given)
     return (outputs, pullback, aux) if has_aux else (outputs, pullback)
 
 
@@ -301,7 +307,10 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         LEAF if is_floating(str(leaf.dtype)) else NOTHING for leaf in values.results[: structure.leaves]
     )
     dtypes = [argument_dtype(fun, k, primal) for k, primal in enumerate(primals)]
-    f_jvp = TangentMap(name_of(fun), pushed, dtypes, values.linear, values.given, values.arguments, values.builder)
+    leaves = [leaf for leaf in values.results[: structure.leaves] if is_floating(str(leaf.dtype))]
+    rows = [leaf.rows for leaf in leaves if isinstance(leaf, SymbolicTensor)]
+    given = values.linear, values.given, values.arguments, values.builder, rows
+    f_jvp = TangentMap(name_of(fun), pushed, dtypes, *given)
     return (outputs, f_jvp, aux) if has_aux else (outputs, f_jvp)
 
 

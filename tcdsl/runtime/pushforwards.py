@@ -11,6 +11,7 @@ from tcdsl.errors import ConfigurationError, Diagnostic
 from tcdsl.frontend.session import Session, current_session
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber
 from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.program import Tensor
 from tcdsl.runtime.arguments import tensor_argument
 from tcdsl.runtime.derivations import (
     Derivation,
@@ -26,6 +27,7 @@ from tcdsl.runtime.entries import Traced
 from tcdsl.runtime.gradients import Gradient
 from tcdsl.runtime.parts import symbolic
 from tcdsl.runtime.structure import LEAF, NOTHING, Structure
+from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["Pushforward", "argument_dtype", "hvp", "jvp"]
@@ -180,4 +182,21 @@ def _pushed_inline(
         seed.name: direction.tensor(session, value, argument.extents)
         for seed, argument, (direction, value) in zip(seeds, moved, directions, strict=True)
     }
-    return traced.structure.build(symbolic(session.builder, part.put(traced.program, more)))
+    made = part.put(traced.program, more)
+    rows = _rows(staging.derivation, traced.structure, made, part.output_rows, [tensor.rows for tensor in moved])
+    return traced.structure.build(symbolic(session.builder, made, rows))
+
+
+def _rows(
+    derivation: Derivation,
+    structure: Structure,
+    made: Sequence[Tensor],
+    outputs: Sequence[RowRanks | None],
+    arguments: Sequence[RowRanks],
+) -> Sequence[RowRanks | None]:
+    # A tangent has the rows of its output, a product with the Hessian those of its argument.
+    if not isinstance(derivation, Pushforward):
+        return arguments
+    count = structure.parts[0].leaves
+    floating = [k for k, tensor in enumerate(made[:count]) if is_floating(tensor.dtype)]
+    return (*outputs[:count], *(outputs[k] for k in floating), *outputs[count:])

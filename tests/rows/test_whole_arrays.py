@@ -265,3 +265,34 @@ class TestDerivatives:
             np.testing.assert_allclose(each.array, expected[k])
             assert each.rows == given[k].rows  # type: ignore[attr-defined]
         assert [each.rows for each in run(with_aux, *given)[:-1]] == [given[k].rows for k in argnums]  # type: ignore[attr-defined]
+
+    def test_tangents_and_adjoints_too(self) -> None:
+        def linear(w: Any, x: Any) -> Any:
+            return w @ x
+
+        def forward(w: Any, x: Any) -> Any:
+            y, tangent = tc.jvp(linear, (w, x), (w, x))
+            z, pushed = tc.linearize(linear, w, x)
+            return y, tangent, z, pushed(w, x)
+
+        def backward(w: Any, x: Any) -> Any:
+            y, pullback = tc.vjp(linear, w, x)
+            return (y, *pullback(y))
+
+        given = rowed(W, input=1), rowed(X, batch=1)
+        for each in run(forward, *given):
+            assert each.rows == RowRanks(batch=1, output=1)
+        found = run(backward, *given)
+        assert [each.rows for each in found] == [RowRanks(batch=1, output=1), given[0].rows, given[1].rows]
+        np.testing.assert_allclose(found[1].array, (X @ W.T).T @ X)
+
+    def test_products_with_the_hessian_too(self) -> None:
+        def loss(w: Any, x: Any) -> Any:
+            y = w @ x
+            return (y * y * y).sum()
+
+        def products(w: Any, x: Any) -> Any:
+            return tc.hvp(loss, (w, x), (w, x))
+
+        given = rowed(W, input=1), rowed(X, batch=1)
+        assert [each.rows for each in run(products, *given)] == [given[0].rows, given[1].rows]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from tcdsl.errors import Diagnostic, TcdslError, raise_diagnostics
 from tcdsl.frontend.einsum import check_spec, checked_accumulator, checked_primitive, record_einsum
 from tcdsl.frontend.einsum import einsum as einsum_of_symbols
 from tcdsl.frontend.graphs import algebra_of
@@ -44,7 +46,17 @@ def einsum(spec: str, /, *operands: Any, accumulate: str = "add", combine: Any =
         return einsum_of_symbols(spec, *operands, accumulate=accumulate, combine=combine)
     check_spec(spec)
     staging = _staging(spec, checked_accumulator(accumulate), checked_primitive(combine, len(operands)), len(operands))
-    return staging.run(staging.signature, operands, {})
+    try:
+        return staging.run(staging.signature, operands, {})
+    except TcdslError as error:
+        # There is no source to point at, so the spec is shown.
+        raise_diagnostics([_with_spec(each, spec) for each in error.diagnostics])
+        raise
+
+
+def _with_spec(fault: Diagnostic, spec: str) -> Diagnostic:
+    shown = fault.span is not None or spec in fault.notes or spec in fault.fact
+    return fault if shown else replace(fault, notes=(*fault.notes, f'in einsum("{spec}", ...)'))
 
 
 class EinsumStaging(StagedFunction):

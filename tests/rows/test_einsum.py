@@ -340,6 +340,15 @@ def test_faults(call: Callable[[np.ndarray], Any], message: str) -> None:
     assert message in str(caught.value)
 
 
+def test_outside_of_functions_the_spec_is_shown() -> None:
+    with pytest.raises(tc.ShapeError) as caught:
+        tc.einsum("ij;jk=>ik", np.ones((2, 3)), np.ones((2, 3)))
+    assert 'in einsum("ij;jk=>ik", ...)' in str(caught.value)
+    with pytest.raises(tc.ShapeError) as caught:
+        tc.einsum("i;j=>ik", np.ones(2), np.ones(3))
+    assert str(caught.value).count("i;j=>ik") == 1
+
+
 def test_the_caret_stands_inside_the_spec() -> None:
     @op
     def f(a, b):

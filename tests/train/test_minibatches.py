@@ -250,11 +250,14 @@ def deep(layers: int) -> tc.Routine:
     for number in range(layers):
         h = layer(label=f"L{number}")(h)
     loss = (h * h).mean()
-    return tc.compile(
+    step = tc.compile(
         tc.train.grad_update(loss),
         tc.train.clip_gradients(loss, norm=1.0),
         tc.train.adam_update(loss, learning_rate=0.01),
     )
+    # What the environment asks to check is checked in Python.
+    with tc.config(check=""):
+        return step.compile()
 
 
 def test_a_run_allocates_nothing() -> None:

@@ -122,6 +122,8 @@ class TensorFunction:
 
         if current_session() is not None:
             return self.inline(*arguments, **keywords)
+        if out is None and (done := self.staging.repeat(arguments, keywords)) is not None:
+            return done[0]
         if any(isinstance(argument, GraphTensor) for argument in arguments):
             if out is not None:
                 raise ConfigurationError(f"{self.__name__}(): out is for arrays; tensors have memory of their own")

@@ -171,14 +171,22 @@ class StagedFunction(ABC):
         """What the function calls the extents of the parameter ``label``."""
         return ()
 
+    def repeat(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any] | None:
+        """The result by the short way, in a tuple; None unless the call is like the one before, and on arrays."""
+        repeated = self.repeated
+        if repeated is None:
+            return None
+        arrays = repeated.arrays(arguments, keywords)
+        if arrays is None or not repeated.entry.serves(arrays):
+            return None
+        repeated.entry.hits += 1
+        return (repeated.entry.run(arrays),)
+
     def run(self, signature: Signature, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Run on concrete arguments, by the short way if the call is like the one before."""
-        repeated = self.repeated
-        if repeated is not None:
-            arrays = repeated.arrays(arguments, keywords)
-            if arrays is not None and repeated.entry.serves(arrays):
-                repeated.entry.hits += 1
-                return repeated.entry.run(arrays)
+        done = self.repeat(arguments, keywords)
+        if done is not None:
+            return done[0]
         call = signature.call(arguments, keywords)
         entry, arrays = self.entry(call)
         result = entry.run(arrays, call)

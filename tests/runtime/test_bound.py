@@ -181,6 +181,27 @@ def test_a_failed_run_leaves_given_outputs_as_they_were():
     assert out.tolist() == [1.0, 2.0]
 
 
+def test_large_programs_run_on_threads():
+    x = np.arange(1 << 21, dtype=np.float32)
+    run = bound(root, x)
+    for _ in range(2):
+        run()
+        np.testing.assert_allclose(run.outputs[0], np.sqrt(x), rtol=1e-6)
+
+
+def test_a_thread_that_fails_stops_the_run_only():
+    x, at = np.array([1.0, 2.0]), np.zeros(1 << 21, np.int64)
+    run = bound(taken, x, at)
+    at[-1] = at[-9] = 7
+    for _ in range(2):
+        with pytest.raises(DataIndexError, match="index 7 is out of range") as fault:
+            run()
+        assert f"i = {len(at) - 9}" in str(fault.value)
+    at[-1] = at[-9] = 1
+    run()
+    assert run.outputs[0][-9:].tolist() == [2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0]
+
+
 def test_nan_is_found_where_it_is_asked_for():
     x = np.array([4.0, -1.0])
     with tc.config(check="nan"):

@@ -23,7 +23,7 @@ from tcdsl.frontend.faults import valued
 from tcdsl.frontend.recognition import CONSTANTS
 from tcdsl.frontend.session import Session
 from tcdsl.frontend.sharing import fresh_name
-from tcdsl.frontend.spec_faults import place_in, spec_notes
+from tcdsl.frontend.spec_faults import SpecPlaces
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain_text import domain_name
 from tcdsl.ir.expressions import Constant, Expr, IndexValue
@@ -70,6 +70,7 @@ class _Projector:
         self._session = session
         self._alignment = alignment
         self._span = span
+        self._places = SpecPlaces(alignment.text, span)
         taken = set(session.builder.size_names())
         self._names = {name: fresh_name(_spoken(name), taken) for name in alignment.variables}
         # The axes where a variable stands alone: operand, axis, extent.
@@ -110,8 +111,7 @@ class _Projector:
     def _require_position(self, entry: AxisIndex, extent: Expr) -> None:
         position = integer(entry.position or 0)
         fact = f"the spec fixes the position {entry.position} of an axis whose extent is {valued(extent)}"
-        span = place_in(self._alignment.text, entry.place, self._span)
-        notes = spec_notes(self._alignment.text, entry.place, self._span)
+        span, notes = self._places.span(entry.place), self._places.notes(entry.place)
         condition = apply("lt", position, extent)
         if isinstance(condition, Constant) and not condition.value:
             raise Diagnostic(ShapeError, fact, span, notes, "a position has to be less than the extent").error()
@@ -164,8 +164,7 @@ class _Projector:
             raise Diagnostic(ShapeError, fact, self._span, hint=hint).error()
 
     def _index(self, entry: AxisIndex) -> Expr:
-        span = place_in(self._alignment.text, entry.place, self._span)
-        return index_expression(entry, self._names, span)
+        return index_expression(entry, self._names, self._places.span(entry.place))
 
 
 def _spoken(name: str) -> str:

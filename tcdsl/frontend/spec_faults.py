@@ -8,33 +8,40 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError
 from tcdsl.ir.span import Span
 from tcdsl.shapes.rows.spec import SpecError, SpecSyntaxError
 
-__all__ = ["place_in", "spec_diagnostic", "spec_notes"]
+__all__ = ["SpecPlaces", "spec_diagnostic"]
 
 
 def spec_diagnostic(error: SpecError, span: Span | None) -> Diagnostic:
     """The fault of the spec that stands somewhere in ``span``."""
     kind = DslSyntaxError if isinstance(error, SpecSyntaxError) else ShapeError
+    places = SpecPlaces(error.text, span)
     place = (error.start, error.stop)
-    notes = spec_notes(error.text, place, span)
-    return Diagnostic(kind, error.fact, place_in(error.text, place, span), notes, error.hint)
+    return Diagnostic(kind, error.fact, places.span(place), places.notes(place), error.hint)
 
 
-def place_in(text: str, place: tuple[int, int], span: Span | None) -> Span | None:
-    """The part ``place`` of the spec ``text`` in the source, if ``span`` has it once as a literal; else ``span``."""
-    found = _found(text, span)
-    if found is None or span is None:
-        return span
-    line, column = found
-    return Span(span.filename, line, column + place[0], line, column + max(place[1], place[0] + 1))
+class SpecPlaces:
+    """Where the parts of a spec are: in the source around ``span``, if that has the spec once as a literal."""
 
+    def __init__(self, text: str, span: Span | None) -> None:
+        self._text = text
+        self._around = span
+        self._found = _found(text, span)
 
-def spec_notes(text: str, place: tuple[int, int], span: Span | None) -> tuple[str, ...]:
-    """The spec with a caret, for where the source cannot show it."""
-    if _found(text, span) is not None:
-        return ()
-    start, stop = place
-    shown = "".join(" " if letter.isspace() else letter for letter in text)
-    return (shown, " " * start + "^" * max(1, stop - start))
+    def span(self, place: tuple[int, int]) -> Span | None:
+        """The part ``place`` of the spec in the source, or all that is known."""
+        if self._found is None or self._around is None:
+            return self._around
+        line, column = self._found
+        start, stop = place
+        return Span(self._around.filename, line, column + start, line, column + max(stop, start + 1))
+
+    def notes(self, place: tuple[int, int]) -> tuple[str, ...]:
+        """The spec with a caret, for where the source cannot show it."""
+        if self._found is not None:
+            return ()
+        start, stop = place
+        shown = "".join(" " if letter.isspace() else letter for letter in self._text)
+        return (shown, " " * start + "^" * max(1, stop - start))
 
 
 def _found(text: str, span: Span | None) -> tuple[int, int] | None:

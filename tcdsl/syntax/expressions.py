@@ -82,9 +82,9 @@ class _Expressions:
     def _braces(self, k: int) -> None:
         # `{ w }` beside an operator that sets do not have, `{ w = 0.5 }`, `{ b; o = [n] }`: inline declarations.
         tokens, closing = self.tokens, matching(self.tokens, k)
-        name, after = tokens[k + 1], tokens[min(k + 2, closing)]
-        if name.kind != "name":
+        if tokens[closing].text != "}" or tokens[k + 1].kind != "name":
             return
+        name, after = tokens[k + 1], tokens[k + 2]
         begin, end = tokens[k].begin, tokens[closing].end
         if after is tokens[closing]:
             beside = {tokens[k - 1].text} if k > self.begin else set()
@@ -93,10 +93,21 @@ class _Expressions:
                 self.marks.replace(begin, end, f'"{name.text}"')
         elif after.text in ("=", ";"):
             self.brackets[-1] = True
-            self.marks.replace(begin, name.end, f'param("{name.text}"')
+            self._exchange(k, k + 1, "param(", after=True)
+            self.marks.replace(name.begin, name.end, f'"{name.text}"')
             if after.text == "=":
-                self.marks.replace(name.end, after.end, ", init=")
-            self.marks.replace(tokens[closing].begin, end, ")")
+                self._exchange(k + 2, k + 3, ", init=", before=True, after=True)
+            self._exchange(closing, closing + 1, ")", before=True)
+
+    def _exchange(self, first: int, end: int, text: str, before: bool = False, after: bool = False) -> None:
+        # Other text for tokens and the blanks around them; comments and line breaks stay.
+        tokens = self.tokens
+        begin, last = tokens[first].begin, tokens[end - 1].end
+        if before and not self.text[tokens[first - 1].end : begin].strip(" "):
+            begin = tokens[first - 1].end
+        if after and not self.text[last : tokens[end].begin].strip(" "):
+            last = tokens[end].begin
+        self.marks.replace(begin, last, text)
 
     # -- operators
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tcdsl.syntax.test_files import LiteralTestFinder
+    from tcdsl.syntax.pytest_finder import LiteralTestFinder
 
 __all__ = ["pytest_addoption", "pytest_configure", "pytest_load_initial_conftests", "pytest_unconfigure"]
 
@@ -49,7 +49,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def _install(config: pytest.Config) -> None:
     if _FINDER in config.stash:
         return
-    from tcdsl.syntax.test_files import LiteralTestFinder
+    from tcdsl.syntax.pytest_finder import LiteralTestFinder
 
     given = getattr(config.known_args_namespace, "tcdsl_literal", None)
     every = bool(config.getini("tcdsl_literal") if given is None else given)

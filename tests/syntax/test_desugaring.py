@@ -130,9 +130,10 @@ DECLARED = {
     "y = relu({ w } @ x + {b})": 'y = relu("w" @ x + "b")',
     "y = x *. { w }": 'y = x * "w"',
     "y = {w} *+ 'i;i=>i' x": "y = einsum('i;i=>i', \"w\", x)",
-    "y = { w = 0.5 } * x": 'y = param("w", init= 0.5 ) * x',
-    "y = f({ b; o = [n; m] })": 'y = f(param("b", o = [n, m] ))',
-    "y = { b = 0.0; o = [config.dim] }": 'y = param("b", init= 0.0, o = [config.dim] )',
+    "y = { w = 0.5 } * x": 'y = param("w", init=0.5) * x',
+    "y = f({ b; o = [n; m] })": 'y = f(param("b", o = [n, m]))',
+    "y = { b  # one\n    =  # two\n    0.0\n    }": 'y = param("b"  # one\n    , init=  # two\n    0.0\n    )',
+    "y = { b = 0.0; o = [config.dim] }": 'y = param("b", init=0.0, o = [config.dim])',
     'y = print("text", x) if "a" in x else "b"': 'y = print("text", x) if "a" in x else "b"',
 }
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
 
 import tcdsl as tc
 from tcdsl import literal
+from tcdsl.syntax.parsing import carrier_text
 
 HEAD = "@cd\ndef f(c, a, b, x, y, p, *, lr, config):\n"
 
@@ -120,6 +122,26 @@ def test_faults_of_plain_python_are_pythons(text: str, message: str | None, line
     assert place[0] == line
     assert offset is None or place[1] == offset
     assert message is None or found == message
+
+
+EVERYTHING = """\
+@cd
+def f(c, a, *, p=1):
+    c =:+ a *+ "ij=>i" {w} ~logic:"@" ~projections
+    ~~("x" p  p.grad)
+    "d" =?/ [| [1; 2]; (!.0.5, !..n) |] @| n, i < 3
+    _ = "b" (h, w) + "a" [-4] - 'q' 2.0 + { b = 0.5; o = [n] }
+    if a <> b && c || d: c =- 1; c =@^ f'{a}' -?/ (b @^ ("w" config.dims[0]))
+    lambda q =-1: \"\"\"x\"\"\"; async def g(): return x ++ "i" .b
+"""
+
+
+def test_unfinished_text_fails_with_syntax_errors() -> None:
+    for end in range(len(EVERYTHING) + 1):
+        for text in (EVERYTHING[:end], EVERYTHING[:end] + "\n", EVERYTHING[:end] + ")"):
+            assert isinstance(carrier_text(text), str)
+            with contextlib.suppress(SyntaxError):
+                literal.parse(text)
 
 
 def test_a_failed_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,10 @@ class Linker(InputRecording):
         if buffer not in self._current:
             self._bring(buffer)
         tensor = self.session.builder.tensor(self._current[buffer])
-        return symbolic(self.session.builder, [tensor])[0]
+        lifted = symbolic(self.session.builder, [tensor])[0]
+        # What code has written in the place of the first value has the rows of the memory.
+        lifted.rows = buffer.owner.row_ranks
+        return lifted
 
     def setting(self, setting: Setting) -> SymbolicTensor:
         """The input for a number that is given at each run."""

@@ -16,14 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tcdsl.frontend.projections import Projections
 from tcdsl.frontend.session import session_of
-
-if TYPE_CHECKING:
-    # The rewriting, of which templates are made, knows the names of slots.
-    from tcdsl.frontend.template import Template
+from tcdsl.frontend.surroundings import Surroundings
 
 __all__ = ["PROJECTIONS", "SLOTS", "run_projected", "slots_of"]
 
@@ -44,7 +41,18 @@ def slots_of(names: Iterable[str]) -> frozenset[int]:
     return frozenset(SLOTS[name] for name in names if name in SLOTS)
 
 
-def run_projected(function: Template, slots: Mapping[str, Any], projections: Projections) -> None:
+class ProjectedFunction(Protocol):
+    """A decorated function ready for staging, as `tcdsl.frontend.template.Template` is one."""
+
+    filename: str
+    surroundings: Surroundings
+    parameters: tuple[str, ...]
+
+    def run(self, *arguments: Any, **keywords: Any) -> Any:
+        """Run the rewritten function in the current session."""
+
+
+def run_projected(function: ProjectedFunction, slots: Mapping[str, Any], projections: Projections) -> None:
     """Run a `@cd` function with a parameter ``projections`` in the current session.
 
     ``slots`` holds tensors of the program by slot name: ``v`` and ``t`` the result's value, ``g`` its gradient, ``v1``

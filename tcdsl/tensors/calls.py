@@ -28,9 +28,10 @@ from tcdsl.tensors.code import Assignments, Code
 from tcdsl.tensors.fragments import exported, without_unread_inputs
 from tcdsl.tensors.layers import Layer, describe
 from tcdsl.tensors.location import user_location
+from tcdsl.tensors.mixing import tensors_session
 from tcdsl.tensors.parameters import Parameters
 from tcdsl.tensors.settings import Setting
-from tcdsl.tensors.staging import InputRecording, tensors_session
+from tcdsl.tensors.staging import InputRecording
 from tcdsl.tensors.state import States, StateShape
 from tcdsl.tensors.tensor import Tensor
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.graphs import GraphTensor
+from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.session import Session
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.ir.expressions import Constant
@@ -27,9 +28,9 @@ __all__ = [
     "InputRecording",
     "ancestors",
     "known_shape",
+    "recording_session",
     "shape_by_staging",
     "staged_result",
-    "tensors_session",
 ]
 
 
@@ -90,65 +91,13 @@ class InputRecording:
         return StagedTensor(self, buffer, made.name, self.memory and not buffer.kind.endswith(".merge"))
 
 
-class _Tensors(WholeArrays):
-    # In a session that tensors of graphs take part in, one of unknown shape keeps the operation in the graph.
-
-    def __init__(self, recording: list[InputRecording]) -> None:
-        self._recording = recording
-
-    def _in_graph(self, operands: Sequence[object]) -> list[object] | None:
-        from tcdsl.frontend.declared_parameters import InlineDeclaration
-        from tcdsl.tensors.algebra import as_operand
-        from tcdsl.tensors.fragments import exported
-
-        given = [as_operand(each) if isinstance(each, str | InlineDeclaration) else each for each in operands]
-        if not any(isinstance(each, Tensor) and not each.rows.is_known for each in given):
-            return None
-        recording = self._recording[0]
-        return [exported(recording, [each])[0] if isinstance(each, SymbolicArray) else each for each in given]
-
-    def combine(self, primitive: str, *operands: object) -> Any:
-        """A primitive on operands, some of them symbolic."""
-        from tcdsl.tensors.algebra import GRAPH
-
-        given = self._in_graph(operands)
-        if given is not None:
-            return GRAPH.algebra.combine(primitive, *given)
-        return super().combine(primitive, *map(_declared, operands))
-
-    def matrix_product(self, left: object, right: object) -> Any:
-        """``left @ right``."""
-        from tcdsl.tensors.algebra import GRAPH
-
-        given = self._in_graph((left, right))
-        if given is not None:
-            return GRAPH.algebra.matrix_product(*given)
-        return super().matrix_product(*map(_declared, (left, right)))
-
-    def einsum(self, spec: str, operands: tuple[object, ...], accumulate: str, primitive: str) -> Any:
-        """``einsum(spec, *operands)``."""
-        from tcdsl.tensors.algebra import GRAPH
-
-        given = self._in_graph(operands)
-        if given is not None:
-            return GRAPH.algebra.einsum(spec, given, accumulate, primitive)
-        return super().einsum(spec, tuple(map(_declared, operands)), accumulate, primitive)
-
-
-def _declared(operand: object) -> object:
-    from tcdsl.frontend.declared_parameters import InlineDeclaration
-    from tcdsl.tensors.algebra import as_operand
-
-    return as_operand(operand) if isinstance(operand, str | InlineDeclaration) else operand
-
-
 @contextmanager
-def tensors_session(name: str, memory: bool = False) -> Iterator[tuple[Session, InputRecording]]:
-    """A staging run in which tensors of graphs become inputs."""
-    holder: list[InputRecording] = []
-    session = Session(name, _Tensors(holder))
+def recording_session(
+    name: str, algebra: Algebra | None = None, memory: bool = False
+) -> Iterator[tuple[Session, InputRecording]]:
+    """A staging run in which tensors of graphs become inputs. ``algebra`` says what operators do, if not NumPy's."""
+    session = Session(name, WholeArrays() if algebra is None else algebra)
     recording = InputRecording(session, memory)
-    holder.append(recording)
     session.graph = recording
     session.outer_location = user_location
     with session.active():
@@ -177,7 +126,7 @@ def shape_by_staging(operation: Operation, arguments: Sequence[Any]) -> tuple[Sh
     unknown = [each.rows for each in operands if not each.rows.is_known]
     if unknown:
         close(unknown, Origin(user_location(), operands=tuple(each.label for each in operands)))
-    with tensors_session("shape") as (session, recording):
+    with recording_session("shape") as (session, recording):
         staged = [recording.lift(each, each.name) if isinstance(each, Tensor) else each for each in arguments]
         made = operation.stage(session, staged)
         return known_shape(made, session), str(made.dtype)

@@ -14,9 +14,10 @@ Exceptions carry their diagnostics, pickle, and combine: `raise_diagnostics` rep
 from __future__ import annotations
 
 import linecache
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # At run time this import would be circular: the package tcdsl.ir raises these errors.
@@ -94,7 +95,7 @@ class Diagnostic:
         if span is None:
             lines.append(self.fact)
         else:
-            lines.append(f"{span.filename}:{span.line}: {self.fact}")
+            lines.append(f"{_shown(span.filename)}:{span.line}: {self.fact}")
             source = linecache.getline(span.filename, span.line).rstrip("\n")
             if source.strip():
                 indent = len(source) - len(source.lstrip())
@@ -110,6 +111,15 @@ class Diagnostic:
     def error(self) -> TcdslError:
         """The exception for this fault alone."""
         return self.kind(self.render(), (self,))
+
+
+def _shown(filename: str) -> str:
+    # IPython compiles each cell as a file with a name of its own making; what the user sees of it is its number.
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
+    naming = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    cell = naming(filename) if naming is not None else None
+    return filename if cell is None else str(cell[1])
 
 
 def raise_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pickle
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import tcdsl as tc
+from tcdsl.errors import Diagnostic
+from tcdsl.ir.span import Span
 from tests.errors import faulty_derivatives, faulty_programs
 from tests.golden_texts import Golden
 
@@ -38,3 +41,14 @@ def test_classes_are_those_that_python_programmers_expect() -> None:
     assert issubclass(tc.ShapeError, ValueError)
     assert issubclass(tc.DtypeError, TypeError)
     assert issubclass(tc.DataIndexError, IndexError)
+
+
+def test_cells_of_notebooks_are_named_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    ipython = pytest.importorskip("IPython")
+    compiler = pytest.importorskip("IPython.core.compilerop").CachingCompiler()
+    monkeypatch.setattr(ipython, "get_ipython", lambda: SimpleNamespace(compile=compiler))
+    filename = compiler.cache("x = 1\ny = 2\n", 7)
+    place = Span(filename, line=2, column=0, end_line=2, end_column=1)
+    assert Diagnostic(tc.ShapeError, "no", place).render() == "In[7]:2: no\n    y = 2\n    ^"
+    elsewhere = Span("other.py", line=2, column=0, end_line=2, end_column=1)
+    assert Diagnostic(tc.ShapeError, "no", elsewhere).render() == "other.py:2: no"

@@ -77,6 +77,11 @@ def test_sizes_of_data_are_known_at_once() -> None:
     assert str(transpose(known((5,), (3,), (2,)), HERE)) == "2 | 5 -> 3"
 
 
+def test_consoles_show_shapes_as_they_are_written() -> None:
+    shape = known((("q", 1),), input=(2, 3))
+    assert (repr(shape), repr(shape.input), repr(shape.batch)) == ("<Shape 2, 3 -> q=1>", "<Row 2, 3>", "<Row ()>")
+
+
 def test_numbers_determine_only_what_nothing_else_does() -> None:
     x = known((2,), batch=(100,))
     w, b, a = parameter("w"), parameter("b", (16,)), parameter("a")

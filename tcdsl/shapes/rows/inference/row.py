@@ -146,5 +146,8 @@ class Row:
     def __str__(self) -> str:
         return ", ".join(self._texts()) or "()"
 
+    def __repr__(self) -> str:
+        return f"<Row {self}>"
+
 
 EMPTY = Row()

@@ -61,6 +61,9 @@ class Shape:
             text = f"{self.batch} | {text}"
         return text
 
+    def __repr__(self) -> str:
+        return f"<Shape {self}>"
+
 
 def known(
     output: Sequence[Axis] = (),

@@ -18,6 +18,22 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 #: What each notebook promises: texts that its cells show, and the number of pictures.
 PROMISED = {
     "moons": (["20, 20 | ... -> ...", "<param w.L1: 2 -> 16", "program momentum", "momentum: final loss 0.0"], 3),
+    "literal": (
+        [
+            "array([[2., 1.],\n       [4., 3.]])",
+            'c["@"] = sum(a * b)',
+            "array([[0.296, 0.13 , 0.574]",
+            "2 -> 2 and 4 | 2 make 4 | 2",
+            "(24.7040816326530",
+            "{'a': 138.833819241982",
+            "<param w.L1: 2 -> 32 float64>",
+            "<param hey: q=1 -> p=1",
+            'as "one step of b"',
+            "wrong by 0.01",
+            "[ 1.  8. 27.] [ 3. 12. 27.]",
+        ],
+        2,
+    ),
     "literal_spelling": (
         [
             "[[ 1. -2.]\n [ 4.  5.]] [4. 5. 3.]",
@@ -73,6 +89,7 @@ def test_announced_errors_are_tcdsl_errors_with_a_caret(executed: Any) -> None:
         for error in found:
             assert error.ename in ("DslSyntaxError", "ShapeError", "DtypeError")
             assert "^" in error.evalue
+            assert "ipykernel" not in error.evalue, "cells are named by their numbers"
             assert "/tcdsl/" not in "\n".join(error.traceback), "frames of the library"
 
 

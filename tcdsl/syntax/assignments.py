@@ -49,6 +49,9 @@ class _Assignment:
         self.projections: Label | None = None
         for label in mark.labels:
             setattr(self, label.name, label)
+        text = operands.lines.text[mark.statement : mark.begin]
+        # Behind the target's parentheses, before a line is continued.
+        self.target_end = mark.statement + len(text.rstrip(" \t\r\n\\"))
         self.value_end = mark.labels[0].before if mark.labels else mark.statement_end
 
     def parts(self) -> Parts | None:
@@ -89,12 +92,11 @@ class _Assignment:
         declared = self.mark.declared
         if declared is not None:
             return (Piece(declared.text, declared.begin, declared.end),)
-        text = self.operands.lines.text[self.mark.statement : self.mark.begin]
-        return (Range(self.mark.statement, self.mark.statement + len(text.rstrip(" \t"))),)
+        return (Range(self.mark.statement, self.target_end),)
 
     def _subscript(self, default: str) -> Parts:
         # The logic string as the target's subscript.
-        place = self.operands.end(self.target)
+        place = self.target_end
         if self.logic is not None:
             text: Piece = self.operands.copied(self.logic.value, self.logic.end)
         elif default:
@@ -103,11 +105,25 @@ class _Assignment:
             return ()
         return (added("[", place), text, added("]", place))
 
-    def _plain(self, operator: str, value: Range, default: str = "") -> Parts:
+    def _plain(self, operator: str, value: Range) -> Parts:
         mark = self.mark
-        between = self.operands.layout(self.operands.end(self.target), mark.begin) or (added(" ", mark.begin),)
-        subscript = self._subscript(default)
-        return (*self._target(), *subscript, *between, Piece(operator, mark.begin, mark.end), *self._spaced(value))
+        return (
+            *self._target(),
+            *self._subscript(""),
+            *self._between(),
+            Piece(operator, mark.begin, mark.end),
+            *self._spaced(value),
+        )
+
+    def _between(self) -> Parts:
+        # What is between target and operator; lines that were broken before and in the label are broken there.
+        mark = self.mark
+        between = self.operands.layout(self.target_end, mark.begin)
+        breaks = sum(self._breaks(label) for label in mark.labels)
+        return (*between, added(" \\\n" * breaks + " " * (not between), mark.begin))
+
+    def _breaks(self, label: Label) -> int:
+        return self.operands.lines.text.count("\n", label.before, label.value)
 
     def _spaced(self, value: Range) -> Parts:
         # A space behind the operator, as in front of it.
@@ -136,8 +152,7 @@ class _Assignment:
         value = operands.argument(values[0], mark.end, end)
         name = Piece(function, mark.begin, mark.end)
         default = "" if indexed else '"."'
-        between = operands.layout(operands.end(self.target), mark.begin) or (added(" ", mark.begin),)
-        opening: Parts = (*between, added("= ", mark.begin, mark.end), name, added("(", mark.begin))
+        opening: Parts = (*self._between(), added("= ", mark.begin, mark.end), name, added("(", mark.begin))
         rest = Range(end, self.value_end)
         return (*self._target(), *self._subscript(default), *opening, *value, added(")", end), rest)
 
@@ -150,13 +165,14 @@ class _Assignment:
         # `assign(c, "=:-", e, logic="@")`
         mark, operands = self.mark, self.operands
         literal = added(f'"{mark.row.literal}"', mark.begin, mark.end)
-        between = operands.layout(operands.end(self.target), mark.begin)
+        between = operands.layout(self.target_end, mark.begin)
         parts: Parts = (Piece("assign", mark.begin, mark.end), added("(", mark.statement), *self._target(), *between)
         text = operands.lines.text[mark.end : self.value_end]
         value = Range(mark.end + len(text) - len(text.lstrip(" \t")), self.value_end)
         parts = (*parts, added(", ", mark.begin), literal, added(", ", mark.end), value)
         for label in mark.labels:
-            parts = (*parts, added(f", {label.name}=", label.begin), Range(label.value, label.end))
+            option = added("\n" * self._breaks(label) + f", {label.name}=", label.begin)
+            parts = (*parts, option, Range(label.value, label.end))
         return (*parts, added(")", mark.statement_end))
 
     # -- which form

@@ -60,7 +60,8 @@ def statements(draw: st.DrawFn) -> str:
             label = draw(
                 st.sampled_from(['~logic:"@"', "~projections", '~logic:"ü" ~projections:p.q', '~logic:"a" "b"'])
             )
-            return f"c {draw(st.sampled_from(list(ASSIGNMENTS)))} ({value}) {label}  # ~logic:"
+            gap = draw(GAPS)
+            return f"c{gap}{draw(st.sampled_from(list(ASSIGNMENTS)))}{gap}({value}){gap}{label}  # ~logic:"
         case "declare":
             return f'"ï" {draw(st.sampled_from(list(ASSIGNMENTS)))} ({value}), i < 3'
         case "plain":

@@ -66,6 +66,8 @@ class ProgramBuilder:
         self._context: isl.Set | None = None
         self._open: set[str] = set()
         self._withdrawn: dict[str, str] = {}
+        #: The last versions given out, below which all names are taken.
+        self._versions: dict[str, int] = {}
         self._rows: dict[str, RowRanks] = {}
         self._comment = ""
 
@@ -274,10 +276,12 @@ class ProgramBuilder:
 
     def fresh_name(self, hint: str) -> str:
         """``hint`` if no tensor has that name, else ``hint_2``, ``hint_3``, ..."""
-        name, version = hint, 1
+        version = self._versions.get(hint, 1)
+        name = hint if version == 1 else f"{hint}_{version}"
         while name in self._declared or name in self._withdrawn:
             version += 1
             name = f"{hint}_{version}"
+        self._versions[hint] = version
         return name
 
     def new_version(self, label: str) -> str:
@@ -356,6 +360,7 @@ class ProgramBuilder:
         del self._statements[mark.statements :], self._rules[mark.rules :]
         for name in (*made, *placeholders):
             del self._declared[name]
+        self._versions.clear()
         return statements, tensors, rules
 
     def retire(self, labels: Mapping[str, str]) -> None:

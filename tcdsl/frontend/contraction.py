@@ -137,6 +137,9 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
     letters = axes(session, rank)
     naming: dict[Expr, Expr] = {IndexValue(axis_variable(rank - 1 - k)): IndexValue(letters[k]) for k in range(rank)}
     kind = "add" if accumulate == "mean" else accumulate
+    if element.logical == "bool":
+        # The largest of truth values is whether any is true.
+        kind = {"max": "or", "min": "and"}.get(kind, kind)
     if accumulate == "mean":
         dtype = element.logical if element.logical.startswith("float") else "float64"
     else:

@@ -20,14 +20,14 @@ from tcdsl.frontend.session import session_of
 from tcdsl.frontend.symbols import SymbolicArray
 from tcdsl.frontend.views import transposed
 
-__all__ = ["numpy_function"]
+__all__ = ["numpy_function", "options_of"]
 
 
 def numpy_function(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """``function(*arguments, **keywords)`` where one of the arguments is symbolic; `DslSyntaxError` if it has no
     meaning here.
     """
-    options = _options(function, arguments, keywords)
+    options = options_of(function, arguments, keywords)
     array = next((value for value in options.values() if isinstance(value, SymbolicArray)), None)
     name = recognize(function)
     if name is not None and name in REDUCTIONS and array is not None and options.keys() <= {"a", "axis", "keepdims"}:
@@ -50,8 +50,8 @@ def numpy_function(function: Callable[..., Any], arguments: Sequence[Any], keywo
     )
 
 
-def _options(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
-    # By parameter, without those that NumPy's own wrappers pass although nobody gave them.
+def options_of(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by parameter, without those that NumPy's own wrappers pass although nobody gave them."""
     try:
         bound = inspect.signature(function).bind(*arguments, **keywords).arguments
     except (TypeError, ValueError):

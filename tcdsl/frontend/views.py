@@ -241,19 +241,23 @@ def _slice(session: Session, value: slice, extent: Expr) -> tuple[Expr, Expr, in
     return start, count if plain else apply("max", integer(0), count), step
 
 
-def transposed(array: SymbolicArray) -> PendingArray:
-    """``x.T``: the axes in reverse order; of an array with batch or input axes, input and output axes swapped."""
+def transposed(array: SymbolicArray, by_rows: bool = False) -> PendingArray:
+    """``x.T``: the axes in reverse order; of an array with batch or input axes, input and output axes swapped.
+
+    ``by_rows`` says that it is the latter in any case: the array may have had input axes.
+    """
     session = session_of("a transpose")
     element, extents = element_of(array, session)
     rank, rows = len(extents), array.rows
     order = list(reversed(range(rank)))
-    if not rows.plain:
+    by_rows = by_rows or not rows.plain
+    if by_rows:
         output, start = rows.output, rows.batch
         order = [*range(start), *range(start + output, rank), *range(start, start + output)]
     swap: dict[Expr, Expr] = {
         IndexValue(axis_variable(rank - 1 - old)): IndexValue(axis_variable(rank - 1 - new))
         for new, old in enumerate(order)
     }
-    transposed_rows = rows if rows.plain else rows.transposed
+    transposed_rows = rows.transposed if by_rows else rows
     value = element.with_expr(substitute(element.expr, swap))
     return PendingArray(session.builder, value, [extents[old] for old in order], transposed_rows)

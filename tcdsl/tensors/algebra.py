@@ -21,9 +21,11 @@ from tcdsl.frontend.recognition import recognize
 from tcdsl.frontend.session import Session
 from tcdsl.frontend.stacking import stack
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
+from tcdsl.frontend.views import transposed
 from tcdsl.shapes.rows.inference import Origin, Shape, compose, einsum, pointwise, scalar, transpose
 from tcdsl.tensors.element_types import FloatingType
 from tcdsl.tensors.location import user_location
+from tcdsl.tensors.numpy_functions import graph_function
 from tcdsl.tensors.operations import Operation
 from tcdsl.tensors.tensor import Tensor, is_differentiable
 
@@ -71,6 +73,7 @@ def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequ
     """A new node: ``operation`` on ``arguments``, tensors and numbers. Raises where shapes contradict each other."""
     operands = [argument for argument in arguments if isinstance(argument, Tensor)]
     element_type: str | None = None
+    location = user_location()
     if operation.constrain is None:
         from tcdsl.tensors.staging import shape_by_staging
 
@@ -78,7 +81,7 @@ def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequ
     else:
         names = tuple(each.label if isinstance(each, Tensor) else str(each) for each in arguments)
         shapes = [each.rows if isinstance(each, Tensor) else scalar() for each in arguments]
-        rows = operation.constrain(shapes, Origin(user_location(), operands=names))
+        rows = operation.constrain(shapes, Origin(location, operands=names))
     return Tensor(
         labels or (operation.name,),
         rows,
@@ -87,6 +90,7 @@ def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequ
         arguments,
         differentiable=is_differentiable(element_type, operands),
         floating=FloatingType.meeting([each.floating for each in operands]),
+        location=location,
     )
 
 
@@ -100,6 +104,22 @@ def _composed(shapes: Sequence[Shape], origin: Origin) -> Shape:
 
 def _transposed(shapes: Sequence[Shape], origin: Origin) -> Shape:
     return transpose(shapes[0], origin)
+
+
+def _is_plain(shape: Shape) -> bool:
+    # Whether it is known to have output axes only: an array as NumPy has them.
+    return all(row.closed and not row.axes for row in (shape.batch, shape.input))
+
+
+def _rule(logic: str, shapes: Sequence[Shape]) -> Callable[[Sequence[Shape], Origin], Shape] | None:
+    # What a logic says of shapes; None where it means what NumPy does, whose shapes staging tells.
+    if logic == "@":
+        return None if shapes[0].input.closed and not shapes[0].input.axes else _composed
+    if logic == "T":
+        return None if _is_plain(shapes[0]) else _transposed
+    if logic == ".":
+        return _pointwise
+    return lambda given, origin: einsum(logic, given, origin)
 
 
 class GraphAlgebra:
@@ -125,14 +145,26 @@ class GraphAlgebra:
         for argument in arguments:
             if not isinstance(argument, Tensor):
                 raise _fault("`@` takes tensors, not numbers", "use `*` to scale by a number")
-        left_input = arguments[0].rows.input
-        composes = not left_input.closed or bool(left_input.axes)
-        constrain = _composed if composes else None
-        return apply_operation(Operation("@", lambda _, staged: _STAGED.matrix_product(*staged), constrain), arguments)
+        rule = _rule("@", [argument.rows for argument in arguments])
+
+        def staged(_: Any, given: Sequence[Any]) -> Any:
+            if rule is not None and not given[0].rows.input:
+                # It might have had axes to sum over, and turned out to have none.
+                return _STAGED.combine("mul", *given)
+            return _STAGED.matrix_product(*given)
+
+        return apply_operation(Operation("@", staged, rule), arguments)
 
     def view(self, array: Any, key: object) -> Any:
         """``array[key]``: integers, slices, ``None``, ``...``, static indices, and integer tensors, which gather."""
         entries = key if isinstance(key, tuple) else (key,)
+        if any(
+            isinstance(bound, GraphTensor) for each in entries if isinstance(each, slice) for bound in _bounds(each)
+        ):
+            raise _fault(
+                "a tensor as a bound of a slice, whose length would not be known",
+                "select positions with an integer tensor: `t[start + np.arange(length)]`",
+            )
         indices = [as_operand(entry) for entry in entries if isinstance(entry, GraphTensor | np.ndarray)]
 
         def staged(_: Any, given: Sequence[Any]) -> Any:
@@ -143,10 +175,14 @@ class GraphAlgebra:
         return apply_operation(Operation("view", staged), [array, *indices], (*array.labels, "view"))
 
     def transposed(self, array: Any) -> Any:
-        """``array.T``: input and output axes swapped."""
-        return apply_operation(
-            Operation("T", lambda _, staged: _STAGED.transposed(*staged), _transposed), [array], (*array.labels, "T")
-        )
+        """``array.T``: input and output axes swapped; without batch and input axes NumPy's transpose."""
+        rule = _rule("T", [array.rows])
+        swaps = rule is not None
+
+        def staged(_: Any, given: Sequence[Any]) -> Any:
+            return transposed(given[0], swaps)
+
+        return apply_operation(Operation("T", staged, rule), [array], (*array.labels, "T"))
 
     def cast(self, operand: Any, dtype: str) -> Any:
         """``float32(x)``."""
@@ -183,9 +219,9 @@ class GraphAlgebra:
         recorded = _recorded_in_session(operands)
         if recorded is not None:
             return recorded.logical(name, logic, operands, record)
-        named = {"@": _composed, "T": _transposed, ".": _pointwise}
-        constrain = named.get(logic, lambda shapes, origin: einsum(logic, shapes, origin))
-        return apply_operation(Operation(name, record, constrain), [_tensor_operand(each) for each in operands])
+        arguments = [_tensor_operand(each) for each in operands]
+        rule = _rule(logic, [argument.rows for argument in arguments])
+        return apply_operation(Operation(name, record, rule), arguments)
 
     def ufunc(self, ufunc: Any, method: str, inputs: Sequence[object], keywords: Mapping[str, object]) -> Any:
         """``np.exp(t)``."""
@@ -199,7 +235,10 @@ class GraphAlgebra:
         return self.combine(primitive, *inputs)
 
     def function(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-        """``np.sum(t)`` and the like are computed from the values."""
+        """``np.where(c, a, b)`` and ``np.sum(t)`` make nodes; others are computed from the values."""
+        made = graph_function(self, function, arguments, keywords)
+        if made is not NotImplemented:
+            return made
         return function(*map(_computed, arguments), **{name: _computed(each) for name, each in keywords.items()})
 
     def recorded(self, array: Any, label: str) -> Any:
@@ -231,6 +270,10 @@ class GraphAlgebra:
     def iterate(self, value: Any) -> Iterator[Any]:
         """Its parts along the first axis."""
         return (self.view(value, k) for k in range(self.length(value)))
+
+
+def _bounds(entry: slice) -> tuple[object, object, object]:
+    return entry.start, entry.stop, entry.step
 
 
 class GraphOwner:

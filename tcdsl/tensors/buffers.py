@@ -91,8 +91,8 @@ class Buffer:
     def assign(self, given: Any) -> None:
         """Copy ``given`` into the memory; `ShapeError` and `DtypeError` unless it fits."""
         array = np.asarray(given)
-        if isinstance(given, bool | int | float):
-            array = np.asarray(given, self.owner.element_type)
+        if type(given) is int and np.dtype(self.owner.element_type).kind in "iu":
+            array = self._weak(given)
         shape = self.owner.sizes
         if array.shape != shape and array.ndim:
             raise Diagnostic(
@@ -102,7 +102,8 @@ class Buffer:
                 (f"`{self.owner.name}` is {self.owner.rows}",),
                 "a tensor keeps its shape; make a new one with tc.tensor(...)",
             ).error()
-        if not np.can_cast(array.dtype, self.owner.element_type, "same_kind"):
+        weak = isinstance(given, int) and np.dtype(self.owner.element_type).kind != "b"
+        if not weak and not np.can_cast(array.dtype, self.owner.element_type, "same_kind"):
             raise Diagnostic(
                 DtypeError,
                 f"{KINDS[self.kind]} of `{self.owner.name}`: {array.dtype} cannot be stored as "
@@ -112,6 +113,17 @@ class Buffer:
             ).error()
         self.allocated()[...] = array
         self.clock = tick()
+
+    def _weak(self, number: int) -> np.ndarray:
+        # An integer of Python's has the type of what it is stored in.
+        try:
+            return np.asarray(number, self.owner.element_type)
+        except OverflowError:
+            raise Diagnostic(
+                DtypeError,
+                f"{KINDS[self.kind]} of `{self.owner.name}`: {number} does not fit in {self.owner.element_type}",
+                user_location(),
+            ).error() from None
 
     def array_of_user(self) -> NodeArray:
         """A view for the user, read-only. `ConfigurationError` if nothing has been written."""

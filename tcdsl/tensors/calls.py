@@ -14,7 +14,7 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError
 from tcdsl.frontend.called_functions import called_readings
-from tcdsl.frontend.declared_parameters import current_parameters, declaring
+from tcdsl.frontend.declared_parameters import current_parameters
 from tcdsl.frontend.session import Session, Specialize
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber
 from tcdsl.ir.build import cast
@@ -70,8 +70,7 @@ def call_layer(layer: Layer, arguments: tuple[Any, ...]) -> Any:
 
     function = layer.function
     if current_session() is not None:
-        with declaring(layer.scope):
-            layer.scope.begin()
+        with layer.scope.call():
             return run_inline(function, arguments, layer.configuration, declared=True)
     positional, configuration = function.signature.split(arguments, layer.configuration)
     if not positional or any(isinstance(value, Tensor) for _, value in positional):
@@ -145,8 +144,7 @@ def scope_of_inner_call(function: TensorFunction, configuration: Mapping[str, An
             user_location(),
         )
         scope = made.scope
-    scope.begin()
-    return declaring(scope)
+    return scope.call()
 
 
 def _tensors(
@@ -163,9 +161,8 @@ def _tensors(
         values = [_operand(value) for _, value in positional]
         recording.meet([value for value in values if isinstance(value, Tensor)])
         receiver = () if function.receiver is None else (function.receiver,)
-        scope.begin()
         # What a call says of an op's parameters holds also where its result is dropped.
-        with declaring(scope), keeping():
+        with scope.call(), keeping():
             result = owner.run(*receiver, *values, **configuration)
         if result is None:
             raise Diagnostic(

@@ -7,12 +7,27 @@ other parameters; float64 where its value is asked for before it has met any.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from tcdsl.ir.dtypes import is_floating
+from tcdsl.errors import Diagnostic, DtypeError
+from tcdsl.ir.dtypes import DTYPES, is_floating
+from tcdsl.tensors.location import user_location
 
-__all__ = ["FloatingType"]
+__all__ = ["FloatingType", "type_name"]
+
+
+def type_name(dtype: Any) -> str:
+    """An element type by name: ``type_name(np.float32)`` is ``"float32"``; `DtypeError` for what is none of tcdsl's."""
+    try:
+        name = str(np.dtype(getattr(dtype, "__tcdsl_name__", dtype)))
+    except TypeError:
+        name = ""
+    if name not in DTYPES:
+        hint = f"write one of {', '.join(DTYPES)}"
+        raise Diagnostic(DtypeError, f"{dtype!r} as an element type", user_location(), hint=hint).error()
+    return name
 
 
 class FloatingType:

@@ -23,6 +23,7 @@ from tcdsl.shapes.inlining import append_program
 from tcdsl.tensors.buffers import Buffer
 from tcdsl.tensors.fragments import without_unread_inputs
 from tcdsl.tensors.indices import StaticIndex
+from tcdsl.tensors.location import located
 from tcdsl.tensors.settings import Setting
 from tcdsl.tensors.staging import InputRecording, ancestors, staged_result
 from tcdsl.tensors.static_positions import without_checks
@@ -113,7 +114,8 @@ class Linker(InputRecording):
                 staged.append(self.lift_buffer(argument.buffer("value")))
             else:
                 staged.append(self.lift_buffer(argument) if isinstance(argument, Buffer) else argument)
-        made = staged_result(self.session, tensor.operation, staged, tensor.name)
+        with located(tensor.location):
+            made = staged_result(self.session, tensor.operation, staged, tensor.name)
         if id(tensor) in self._shifted:
             zeros = self.session.builder.fixed_input(f"{tensor.name}_shift", str(made.dtype), tensor.sizes)
             self.shifts[id(tensor)] = zeros.name
@@ -134,6 +136,11 @@ class Linker(InputRecording):
         """From here on the memory holds the tensor ``name`` of the program."""
         self._current[buffer] = name
         self._written[buffer] = None
+
+    def want(self, buffer: Buffer) -> None:
+        """The value that the memory has at this point of the program is stored there."""
+        self.lift_buffer(buffer)
+        self._written.setdefault(buffer)
 
     def append(
         self, program: Program, inputs: Sequence[Buffer | Setting], outputs: Sequence[Buffer | None]
@@ -181,8 +188,7 @@ class Linker(InputRecording):
     def finished(self, wanted: Sequence[Buffer] = ()) -> LinkedProgram:
         """The program that writes all that was written, and the values of ``wanted``."""
         for buffer in wanted:
-            self.lift_buffer(buffer)
-            self._written.setdefault(buffer)
+            self.want(buffer)
         builder = self.session.builder
         updates: list[tuple[str, str]] = []
         outputs: dict[str, Buffer] = {}

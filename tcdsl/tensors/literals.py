@@ -23,6 +23,7 @@ from tcdsl.frontend.symbols import SymbolicSize
 from tcdsl.ir.dtypes import DTYPES, is_floating
 from tcdsl.shapes.rows.inference import known
 from tcdsl.shapes.rows.inference import number as number_shape
+from tcdsl.tensors.element_types import type_name
 from tcdsl.tensors.initialization import Given
 from tcdsl.tensors.location import user_location
 from tcdsl.tensors.tensor import Tensor
@@ -60,7 +61,8 @@ def _axes(value: Any) -> list[tuple[str, int]]:
     """The rows and sizes of a literal's levels, from the outside in; they must be the same everywhere."""
     row = _level(value)
     if row is None:
-        return []
+        # Arrays in a literal have output axes, as lists of their cells have.
+        return [("output", size) for size in value.shape] if isinstance(value, np.ndarray) else []
     parts = value.parts if isinstance(value, Batch) else value
     inner = [_axes(part) for part in parts]
     if any(each != inner[0] for each in inner[1:]):
@@ -74,7 +76,7 @@ def _axes(value: Any) -> list[tuple[str, int]]:
 
 def _flat(value: Any) -> list[Any]:
     if _level(value) is None:
-        return [value]
+        return list(value.ravel()) if isinstance(value, np.ndarray) else [value]
     parts = value.parts if isinstance(value, Batch) else value
     return [cell for part in parts for cell in _flat(part)]
 
@@ -134,7 +136,7 @@ def tensor(
             "batch axes lead, input axes trail, and what is between are output axes",
         )
     if dtype is not None:
-        array = array.astype(str(np.dtype(getattr(dtype, "__tcdsl_name__", dtype))))
+        array = array.astype(type_name(dtype))
     if str(array.dtype) not in DTYPES:
         raise _fault(DtypeError, f"the element type {array.dtype}", f"convert to one of {', '.join(DTYPES)}")
     if grad and not is_floating(str(array.dtype)):
@@ -164,6 +166,8 @@ def number(value: Any, *, label: str = "") -> Any:
     It takes the floating type of what it meets. Where a function is staged, a number without a label is a weak scalar:
     ``number(learning_rate) * g``, in the literal spelling ``!.learning_rate *. g``.
     """
+    if not isinstance(value, ArithmeticOperators | int | float | np.number):
+        raise _fault(DtypeError, f"{value!r} as a number", "tc.tensor(...) makes tensors of arrays and literals")
     if isinstance(value, ArithmeticOperators):
         is_integer = isinstance(value, SymbolicSize) or getattr(value, "weak_kind", "float") != "float"
         return value * 1.0 if is_integer else value

@@ -6,11 +6,14 @@ import contextlib
 import functools
 import os
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+from tcdsl.errors import TcdslError, raise_diagnostics
 from tcdsl.ir.span import Span
 
-__all__ = ["user_location"]
+__all__ = ["located", "user_location"]
 
 _PACKAGE = str(Path(__file__).parent.parent) + os.sep
 _BETWEEN = (contextlib.__file__, functools.__file__)
@@ -28,3 +31,17 @@ def user_location() -> Span | None:
             return Span(code.co_filename, line, column or 0, end_line or line, end_column or 0)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+@contextlib.contextmanager
+def located(location: Span | None) -> Iterator[None]:
+    """Faults that have no place of their own are shown at ``location``: where a node was made that is staged later."""
+    try:
+        yield
+    except TcdslError as error:
+        if location is None or not error.diagnostics or any(each.span is not None for each in error.diagnostics):
+            raise
+        placed = [replace(each, span=location) for each in error.diagnostics]
+    else:
+        return
+    raise_diagnostics(placed)

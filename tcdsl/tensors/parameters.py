@@ -14,17 +14,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, DtypeError, ShapeError
-from tcdsl.frontend.declared_parameters import DeclarationMet, current_parameters
+from tcdsl.frontend.declared_parameters import DeclarationMet, current_parameters, declaring
 from tcdsl.frontend.session import current_session
 from tcdsl.frontend.source import Source
 from tcdsl.ir.dtypes import DTYPES, is_floating
 from tcdsl.ir.span import Span
 from tcdsl.shapes.rows.inference import parameter
+from tcdsl.tensors.element_types import type_name
 from tcdsl.tensors.initialization import Filled, Given, InitialValue, Made, Uniform
 from tcdsl.tensors.literals import literal_array, sizes_of
 from tcdsl.tensors.location import user_location
@@ -64,7 +66,7 @@ def param(name: str, *, o: Any = None, i: Any = None, init: Any = None, dtype: A
 
 def _made(labels: Sequence[str], o: Any, i: Any, init: Any, dtype: Any) -> Tensor:
     name = labels[0]
-    element_type = None if dtype is None else str(np.dtype(getattr(dtype, "__tcdsl_name__", dtype)))
+    element_type = None if dtype is None else type_name(dtype)
     if element_type is not None and (element_type not in DTYPES or not is_floating(element_type)):
         raise Diagnostic(
             DtypeError, f"a parameter of type {element_type}", user_location(), hint="parameters are floating"
@@ -148,9 +150,20 @@ class Parameters:
         self._layers: list[tuple[object, Any]] = []
         self._met = 0
 
-    def begin(self) -> None:
-        """A new call: layers inside are met in the same order as at the first."""
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """A new call: layers inside are met in the same order as at the first.
+
+        Where it fails, what it has declared is forgotten, with all that it has found out about it.
+        """
+        made, layers = dict(self._made), list(self._layers)
         self._met = 0
+        try:
+            with declaring(self):
+                yield
+        except BaseException:
+            self._made, self._layers = made, layers
+            raise
 
     def layer(self, function: object, make: Any, describe: str, span: Span | None) -> Any:
         """The layer that this call of ``function`` belongs to: the one that the same call made the first time."""

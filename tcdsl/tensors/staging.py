@@ -16,6 +16,7 @@ from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.session import Session
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.ir.expressions import Constant
+from tcdsl.ir.span import Span
 from tcdsl.shapes.rows.inference import Origin, Shape, close, known
 from tcdsl.tensors.buffers import Buffer
 from tcdsl.tensors.element_types import FloatingType
@@ -120,13 +121,18 @@ def staged_result(session: Session, operation: Operation, arguments: Sequence[An
     return made.materialize(name) if isinstance(made, PendingArray) else made
 
 
-def shape_by_staging(operation: Operation, arguments: Sequence[Any]) -> tuple[Shape, str]:
-    """The shape and type of an operation's result, found by staging it once on operands of known shape."""
+def shape_by_staging(operation: Operation, arguments: Sequence[Any], location: Span | None = None) -> tuple[Shape, str]:
+    """The shape and type of an operation's result, found by staging it once on operands of known shape.
+
+    Faults are shown at ``location``, by default the user's line that is being executed.
+    """
     operands = [argument for argument in arguments if isinstance(argument, Tensor)]
     unknown = [each.rows for each in operands if not each.rows.is_known]
     if unknown:
         close(unknown, Origin(user_location(), operands=tuple(each.label for each in operands)))
     with recording_session("shape") as (session, recording):
+        if location is not None:
+            session.outer_location = lambda: location
         staged = [recording.lift(each, each.name) if isinstance(each, Tensor) else each for each in arguments]
         made = operation.stage(session, staged)
         return known_shape(made, session), str(made.dtype)

@@ -14,19 +14,21 @@ gradient; one that is not a leaf also has the operation that computes it. Nothin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DifferentiationError
+from tcdsl.errors import Diagnostic, DifferentiationError, DslSyntaxError
 from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.session import current_session
 from tcdsl.frontend.symbols import ElementType
 from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.span import Span
 from tcdsl.shapes.rows.inference import Origin, Shape, close
 from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.tensors.buffers import Buffer, NodeArray
-from tcdsl.tensors.element_types import FloatingType
+from tcdsl.tensors.element_types import FloatingType, type_name
 from tcdsl.tensors.location import user_location
 from tcdsl.tensors.operations import Operation
 from tcdsl.tracebacks import user_facing
@@ -57,6 +59,7 @@ class Tensor(GraphTensor):
         "initial",
         "labelled",
         "labels",
+        "location",
         "operation",
         "parameter",
         "rows",
@@ -76,6 +79,7 @@ class Tensor(GraphTensor):
         parameter: bool = False,
         initial: InitialValue | None = None,
         floating: FloatingType | None = None,
+        location: Span | None = None,
     ) -> None:
         self.labels = tuple(labels)
         #: Whether an op has given it its label.
@@ -87,6 +91,8 @@ class Tensor(GraphTensor):
         #: What computes this tensor, from ``arguments``; a leaf has none.
         self.operation = operation
         self.arguments = tuple(arguments)
+        #: Where the user made it, for faults of its operation that show when it is staged.
+        self.location = location
         self.differentiable = differentiable
         self.parameter = parameter
         self.initial = initial
@@ -128,7 +134,7 @@ class Tensor(GraphTensor):
         """A name for it in programs."""
         text = "_".join(self.labels) if self.labels else "t"
         made = "".join(letter if letter.isalnum() else "_" for letter in text).strip("_")
-        return made if made.isidentifier() else f"t_{made}".strip("_")
+        return made if made.isidentifier() and not iskeyword(made) else f"t_{made}".strip("_")
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -159,15 +165,28 @@ class Tensor(GraphTensor):
     @property
     def element_type(self) -> str:
         """The element type by name; parameters without one take that of the data that they meet."""
-        if self._element_type is None:
-            if self.operation is None:
-                assert self._floating is not None
-                self._element_type = self._floating.settled()
-            else:
-                from tcdsl.tensors.staging import shape_by_staging
-
-                _, self._element_type = shape_by_staging(self.operation, self.arguments)
+        # Operands first, by a list of what is to do: graphs are deeper than Python's stack.
+        pending = [self]
+        while self._element_type is None:
+            tensor = pending[-1]
+            unknown = [each for each in tensor.operands if each._element_type is None]
+            pending.extend(unknown)
+            if not unknown:
+                tensor._settle()
+                pending.pop()
         return self._element_type
+
+    def _settle(self) -> None:
+        # The element type, where those of the operands are known.
+        if self._element_type is not None:
+            return
+        if self.operation is None:
+            assert self._floating is not None
+            self._element_type = self._floating.settled()
+        else:
+            from tcdsl.tensors.staging import shape_by_staging
+
+            _, self._element_type = shape_by_staging(self.operation, self.arguments, self.location)
 
     @property
     def floating(self) -> FloatingType | None:
@@ -269,6 +288,13 @@ class Tensor(GraphTensor):
     def item(self) -> Any:
         """The value of a tensor of one cell as a Python number."""
         array: NodeArray = self.value
+        session = current_session()
+        if session is not None and session.graph is not None:
+            raise session.fault(
+                DslSyntaxError,
+                f"the value of `{self.label}` is not known while a function is staged",
+                "use it in tensor arithmetic as it is, or give its number as configuration: `size=int(t)`",
+            )
         return array.item()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
@@ -318,7 +344,7 @@ class Tensor(GraphTensor):
 
     def astype(self, dtype: Any) -> Any:
         """The tensor converted to ``dtype``."""
-        return self.builder.algebra.cast(self, str(np.dtype(getattr(dtype, "__tcdsl_name__", dtype))))
+        return self.builder.algebra.cast(self, type_name(dtype))
 
 
 def is_differentiable(element_type: str | None, operands: Sequence[Tensor]) -> bool:

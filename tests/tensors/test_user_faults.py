@@ -1,0 +1,204 @@
+"""What users write by mistake, and what they write as they would for NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import tcdsl as tc
+from tcdsl import op
+from tests.tensors.interpreting import run, value
+
+X = np.arange(6.0).reshape(2, 3)
+
+
+class TestTranspose:
+    @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 2), (2, 3, 4), (0, 2)])
+    def test_of_output_axes_only_is_numpys(self, shape: tuple[int, ...]) -> None:
+        array = np.arange(float(np.prod(shape))).reshape(shape)
+        for made in (tc.tensor(array).T, tc.einsum("T", tc.tensor(array)), np.transpose(tc.tensor(array))):
+            assert made.shape == array.T.shape
+            assert made.row_ranks.plain
+            assert_array_equal(value(made), array.T)
+
+    def test_has_the_gradient_of_numpys(self) -> None:
+        x = tc.tensor(X, grad=True)
+        weights = np.arange(6.0).reshape(3, 2)
+        run(tc.train.grad_update((x.T * tc.tensor(weights)).sum()))
+        assert_array_equal(x.grad, weights.T)
+
+    def test_of_a_parameter_swaps_rows_even_where_it_has_no_input_axes(self) -> None:
+        w = tc.param("w", o=(2, 3), init=lambda _, sizes: X.reshape(sizes))
+        made = w.T
+        applied = w @ tc.tensor(2.0)  # which says that there are none
+        assert str(applied.rows) == "2, 3"
+        assert str(made.rows) == "2, 3 -> ()"
+        assert_array_equal(value(made), X)
+
+
+def test_parameters_compose_with_tensors_without_output_axes() -> None:
+    w = tc.param("w", o=3, init=lambda _, sizes: np.arange(3.0))
+    made = w @ tc.tensor(np.array([1.0, 2.0, 4.0]), batch=1)
+    assert str(made.rows) == "3 | 3"
+    assert_array_equal(value(made), np.outer([1.0, 2.0, 4.0], [0.0, 1.0, 2.0]))
+    assert value(tc.param("w", o=(2, 1), init=2.0) @ tc.tensor(3.0)).tolist() == [[6.0], [6.0]]
+
+
+class TestNumpyFunctions:
+    @pytest.mark.parametrize(
+        "function",
+        [
+            lambda t: np.where(t > 2, t, -t),
+            np.sum,
+            lambda t: np.sum(t, axis=1, keepdims=True),
+            lambda t: np.mean(t, axis=0),
+            lambda t: np.max(t, axis=(0, 1)),
+            np.min,
+            np.prod,
+            np.round,
+            np.transpose,
+            lambda t: np.dot(t, np.ones((3, 2))),
+        ],
+    )
+    def test_make_nodes_and_have_gradients(self, function: Callable[[Any], Any]) -> None:
+        x = tc.tensor(X, grad=True)
+        made = function(x)
+        assert isinstance(made, tc.Tensor)
+        assert_array_equal(value(made), function(X))
+        assert made.differentiable
+
+    def test_others_are_computed_from_values(self) -> None:
+        assert np.allclose(tc.tensor(X), X)
+        assert_array_equal(np.concatenate([tc.tensor(X), X]), np.concatenate([X, X]))
+
+
+class TestTruthValues:
+    @pytest.mark.parametrize("cells", [[True, False], [True, True], [False, False]])
+    def test_largest_and_smallest(self, cells: list[bool]) -> None:
+        array = np.array(cells)
+
+        @op
+        def both(x):
+            return x.max(), np.min(x, axis=0)
+
+        assert [value(tc.tensor(array).max()), value(tc.tensor(array).min())] == [array.max(), array.min()]
+        assert [bool(each) for each in both(array)] == [array.max(), array.min()]
+
+
+class TestLiterals:
+    def test_arrays_in_lists_have_output_axes(self) -> None:
+        made = tc.tensor([np.ones(3), np.zeros(3)])
+        assert str(made.rows) == "2, 3"
+        assert str(tc.tensor((X, X)).rows) == "2 -> 2, 3"
+        assert_array_equal(value(tc.tensor((X, 2 * X))), np.stack([X, 2 * X], axis=-1))
+
+    def test_of_different_shapes(self) -> None:
+        with pytest.raises(tc.ShapeError, match="the parts of a literal have different shapes"):
+            tc.tensor([np.ones(3), np.zeros(2)])
+
+    @pytest.mark.parametrize("given", ["a", None, [1.0], 1j])
+    def test_what_is_no_number(self, given: Any) -> None:
+        with pytest.raises(tc.DtypeError, match="as a number"):
+            tc.number(given)
+
+    @pytest.mark.parametrize("dtype", ["foo", "complex128", object, 3])
+    def test_what_is_no_element_type(self, dtype: Any) -> None:
+        for attempt in (
+            lambda: tc.tensor(X, dtype=dtype),
+            lambda: tc.param("w", o=2, dtype=dtype),
+            lambda: tc.tensor(X).astype(dtype),
+        ):
+            with pytest.raises(tc.DtypeError, match="as an element type"):
+                attempt()
+
+
+class TestAssignment:
+    def test_a_float_is_not_cut_to_an_integer(self) -> None:
+        count = tc.tensor([1, 2])
+        with pytest.raises(tc.DtypeError, match="float64 cannot be stored as int64"):
+            count.value = 5.5
+        assert_array_equal(count.value, [1, 2])
+        count.value = 7
+        assert_array_equal(count.value, [7, 7])
+
+    def test_an_integer_that_does_not_fit(self) -> None:
+        small = tc.tensor([1], dtype="int8")
+        with pytest.raises(tc.DtypeError, match="300 does not fit in int8"):
+            small.value = 300
+        small.value = -128
+        assert_array_equal(small.value, [-128])
+
+
+class TestPlaces:
+    """Faults that show when a node is staged are shown where it was made."""
+
+    @pytest.mark.parametrize(
+        ("make", "message", "source"),
+        [
+            (lambda f, i: f & f, "`&` takes integers or truth values", "f & f"),
+            (lambda f, i: ~f, "`~` takes integers or truth values", "~f"),
+            (lambda f, i: i * 1000, "the integer 1000 does not fit in int8", "i * 1000"),
+        ],
+    )
+    def test_of_faults_of_types(self, make: Callable[[Any, Any], Any], message: str, source: str) -> None:
+        made = make(tc.tensor([1.0]), tc.tensor([1], dtype="int8"))
+        for ask in (value, lambda t: t.element_type, lambda t: t.value):
+            with pytest.raises(tc.DtypeError, match=message) as caught:
+                ask(made)
+            lines = str(caught.value).splitlines()
+            assert lines[0].partition(":")[0] == __file__
+            caret = lines[2].index("^")
+            assert lines[1][caret : caret + lines[2].count("^")] == source
+
+    def test_a_tensor_as_a_bound(self) -> None:
+        n = tc.static_index("n", 3)
+        with pytest.raises(tc.DslSyntaxError, match="a tensor as a bound of a slice"):
+            tc.tensor(X)[n:]
+        assert_array_equal(value(tc.tensor(X)[0][n + np.arange(2)]), X[0, :2])
+
+    def test_a_tensor_as_a_size(self) -> None:
+        @op
+        def layer(x, *, size):
+            return x + "b"[size]
+
+        with pytest.raises(tc.DslSyntaxError, match="the value of `tensor` is not known while a function is staged"):
+            layer(size=tc.tensor(3))(tc.tensor([1.0]))
+
+
+class TestCallsThatFail:
+    def test_forget_what_they_have_declared(self) -> None:
+        @op
+        def inner(x, *, label):
+            return "v"[2] @ x
+
+        @op
+        def outer(x, *, size):
+            hidden = "w" @ inner(x, label="in")
+            if x.shape[1] == 3:
+                raise RuntimeError("three")
+            return hidden + "b"[size]
+
+        layer = outer(size=4)
+        with pytest.raises(RuntimeError, match="three"):
+            layer(tc.tensor(X, batch=1))
+        assert layer.parameters == {}
+        assert layer(tc.tensor(X[:, :2], batch=1)).shape == (2, 4)
+        before = layer.parameters
+        assert list(before) == ["w", "b", "v.in"]
+        with pytest.raises(tc.ShapeError, match="the sizes of axes differ"):
+            layer(tc.tensor(X, batch=1, label="x"))
+        assert layer.parameters == before
+
+
+@pytest.mark.parametrize(
+    "name", ["for", "class", "None", "lambda", "x.y", "é", "_", "1w", "w 2", "\n", "%d{}", "mul", "i"]
+)
+def test_names_of_parameters(name: str) -> None:
+    w = tc.param(name, o=2, init=1.0)
+    loss = (w @ tc.tensor(X, batch=1)).sum()
+    run(tc.train.grad_update(loss), tc.train.sgd_update(loss, learning_rate=0.5))
+    assert_array_equal(w.value, 1 - 0.5 * np.tile(X.sum(axis=0), (2, 1)))

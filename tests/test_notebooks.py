@@ -34,16 +34,6 @@ PROMISED = {
         ],
         2,
     ),
-    "literal_spelling": (
-        [
-            "[[ 1. -2.]\n [ 4.  5.]] [4. 5. 3.]",
-            'c["@"] = sum(a * b)          # matrix product',
-            "24.7041, 138.8338, 645.5773",
-            "velocity = number(momentum) * velocity + delta",
-            "final loss below 0.02: True",
-        ],
-        1,
-    ),
     "ten_minutes": (
         [
             "[1. 2. 3. 4. 5. 6.]",

@@ -121,6 +121,8 @@ class TensorFunction:
         from tcdsl.frontend.session import current_session
 
         if current_session() is not None:
+            if not arguments and keywords and self._is_configured_by(keywords):
+                return calls_with_tensors().configured(self, keywords)
             return self.inline(*arguments, **keywords)
         if out is None and (done := self.staging.repeat(arguments, keywords)) is not None:
             return done[0]

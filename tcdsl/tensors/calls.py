@@ -52,6 +52,12 @@ def parameters_of(function: TensorFunction) -> Parameters:
 def configured(function: TensorFunction, keywords: Mapping[str, Any]) -> Layer:
     """``mlp_layer(hid_dim=16)``: the layer of that configuration. `ConfigurationError` if some of it is missing."""
     function.signature.split([None] * function.signature.required_positional, keywords)
+    outer = current_parameters()
+    if isinstance(outer, Parameters):
+        # Inside another op it is made once, like a layer that is called there.
+        return outer.layer(
+            function, lambda: Layer(function, keywords), describe(function, keywords), user_location()
+        )
     return Layer(function, keywords)
 
 

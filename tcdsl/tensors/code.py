@@ -18,12 +18,12 @@ from tcdsl.ir.program import Program
 from tcdsl.tensors.buffers import Buffer
 from tcdsl.tensors.location import user_location
 from tcdsl.tensors.settings import Setting
+from tcdsl.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from tcdsl.tensors.linking import Linker
-    from tcdsl.tensors.tensor import Tensor
 
-__all__ = ["Assignments", "Code", "GradientUpdate", "sequence"]
+__all__ = ["Assignments", "Code", "GradientUpdate", "Wanted", "sequence"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,10 +57,27 @@ class GradientUpdate:
         linker.append_gradient(self.loss, self.wrt)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """Compute ``tensor`` here, and leave its value in its memory."""
+
+    tensor: Tensor
+
+    @property
+    def name(self) -> str:
+        """What the routine is called."""
+        return self.tensor.name
+
+    def link(self, linker: Linker) -> None:
+        """Append what computes it, unless that has been computed."""
+        if not self.tensor.is_leaf:
+            linker.want(self.tensor.buffer("value"))
+
+
 class Code:
     """Assignments in sequence, not yet compiled. ``a + b`` is ``a`` followed by ``b``; ``print`` shows the program."""
 
-    def __init__(self, items: Sequence[Assignments | GradientUpdate]) -> None:
+    def __init__(self, items: Sequence[Assignments | GradientUpdate | Wanted]) -> None:
         self.items = tuple(items)
 
     @property
@@ -111,13 +128,15 @@ class Code:
 
 
 def sequence(parts: Any) -> Code:
-    """``parts`` one after the other: code, or lists of code, nested as they come."""
-    items: list[Assignments | GradientUpdate] = []
+    """``parts`` one after the other: code, tensors whose values are wanted, or lists of these, nested as they come."""
+    items: list[Assignments | GradientUpdate | Wanted] = []
     pending = [parts]
     while pending:
         part = pending.pop()
         if isinstance(part, Code):
             items.extend(part.items)
+        elif isinstance(part, Tensor):
+            items.append(Wanted(part))
         elif isinstance(part, list | tuple):
             pending.extend(reversed(part))
         else:

@@ -42,9 +42,8 @@ class Routine:
     program, and ``explain`` shows the stages of its compilation.
     """
 
-    def __init__(self, code: Code, wanted: tuple[Tensor, ...] = ()) -> None:
+    def __init__(self, code: Code) -> None:
         self.code = code
-        self._wanted = wanted
         self._linked: LinkedProgram | None = None
         self._bound: Bound | None = None
         self._numbers: dict[Setting, np.ndarray] = {}
@@ -54,7 +53,7 @@ class Routine:
     def _link(self) -> None:
         with linking(self.code.name) as linker:
             self.code.link(linker)
-            self._linked = linker.finished([tensor.buffer("value") for tensor in self._wanted])
+            self._linked = linker.finished()
         self._given: tuple[Buffer, ...] = tuple(each for each in self._linked.inputs if isinstance(each, Buffer))
         for each in self._linked.inputs:
             if isinstance(each, Setting):
@@ -163,8 +162,8 @@ class Routine:
 def compile_code(*parts: Any) -> Routine:
     """``step = tc.compile(grad_update(loss), sgd(p, learning_rate=0.1))``: one compiled function for all of it.
 
-    Parts are code (or lists of code), linked in this order, and tensors, whose values each run leaves as well.
-    `ConfigurationError` for anything else.
+    Parts are code, and tensors whose values each run leaves as well, or lists of these. They are linked in this order:
+    ``tc.compile(scores, grad_update(loss), update)`` leaves the scores before the update. `ConfigurationError` for
+    anything else.
     """
-    code = sequence([part for part in parts if not isinstance(part, Tensor)])
-    return Routine(code, tuple(part for part in parts if isinstance(part, Tensor)))
+    return Routine(sequence(parts))

@@ -259,3 +259,17 @@ def test_code_stores_into_leaves_alone() -> None:
     w = tc.param("w", init=[1.0])
     with pytest.raises(tc.DslSyntaxError, match="stores into `mul`, which is computed from other tensors"):
         overwrite(w * 2)
+
+
+def test_wanted_tensors_are_computed_at_their_place() -> None:
+    @cd
+    def shift(p):
+        p += 10
+
+    w = tc.param("w", init=[1.0])
+    before, after = w * 2, w * 3
+    step = tc.compile(before, shift(w), [after, w])
+    assert repr(step.code) == "<code mul_shift_w: 4 parts>"
+    run(step.code)
+    assert before.buffer("value").array.tolist() == [2]
+    assert (after.value.tolist(), w.value.tolist()) == ([33], [11])

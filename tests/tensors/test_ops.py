@@ -367,3 +367,14 @@ def test_faults_of_operators_point_at_the_line() -> None:
 def test_parameters_have_names() -> None:
     with pytest.raises(tc.DtypeError, match="a parameter has a name"):
         tc.param(3)
+
+
+def test_layers_configured_inside_an_op_are_made_once() -> None:
+    @op
+    def applied(x, *, hid_dim):
+        return mlp_layer(label="inner", hid_dim=hid_dim)(x)
+
+    layer = applied(hid_dim=4)
+    first, second = layer(batch()), layer(batch())
+    assert list(layer.parameters) == ["w.inner", "b.inner"]
+    assert_allclose(value(first), value(second))

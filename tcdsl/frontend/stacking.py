@@ -1,4 +1,4 @@
-"""Arrays side by side along a new axis, as one tensor of the program under construction."""
+"""Arrays side by side along a new axis, and the same array with its axes in other rows."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from typing import Any
 from tcdsl.frontend.arithmetic import broadcast, element_of
 from tcdsl.frontend.row_alignment import axis_variable, common_rows
 from tcdsl.frontend.session import Session
-from tcdsl.frontend.symbols import PendingArray
+from tcdsl.frontend.symbols import PendingArray, SymbolicArray
 from tcdsl.frontend.values import Value, apply_primitive
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr, IndexValue, substitute
 from tcdsl.shapes.rows.ranks import RowRanks
 
-__all__ = ["stack"]
+__all__ = ["regrouped", "stack"]
+
+
+def regrouped(session: Session, array: SymbolicArray, batch: int, input: int) -> PendingArray:
+    """``array`` with ``batch`` leading axes as batch axes and ``input`` trailing ones as input axes."""
+    element, extents = element_of(array, session)
+    return PendingArray(session.builder, element, extents, RowRanks(batch, len(extents) - batch - input, input))
 
 
 def stack(session: Session, parts: Sequence[Any], row: str) -> PendingArray:

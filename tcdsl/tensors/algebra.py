@@ -19,11 +19,12 @@ from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import recognize
 from tcdsl.frontend.session import Session
-from tcdsl.frontend.stacking import stack
+from tcdsl.frontend.stacking import regrouped, stack
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.frontend.views import transposed
 from tcdsl.shapes.rows.inference import Origin, Shape, compose, einsum, pointwise, scalar, transpose
 from tcdsl.tensors.element_types import FloatingType
+from tcdsl.tensors.literals import Batch, number, tensor
 from tcdsl.tensors.location import user_location
 from tcdsl.tensors.numpy_functions import graph_function
 from tcdsl.tensors.operations import Operation
@@ -44,15 +45,13 @@ def as_operand(value: Any) -> Any:
         return value
     if isinstance(value, str | InlineDeclaration):
         return declared_parameter(value, user_location())
-    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
-        from tcdsl.tensors.literals import tensor
-
+    if isinstance(value, np.ndarray | list | tuple | Batch) or hasattr(value, "__array__"):
         return tensor(value)
     raise Diagnostic(
         DtypeError,
         f"a {type(value).__name__} does not take part in tensor arithmetic",
         user_location(),
-        hint="use tensors, arrays and numbers; tc.tensor([...]) makes a tensor of a list",
+        hint="use tensors, arrays, numbers, and literals of these",
     ).error()
 
 
@@ -63,8 +62,6 @@ def _computed(value: Any) -> Any:
 
 
 def _tensor_operand(value: Any) -> Tensor:
-    from tcdsl.tensors.literals import number
-
     operand = as_operand(value)
     return operand if isinstance(operand, Tensor) else number(operand)
 
@@ -195,6 +192,14 @@ class GraphAlgebra:
         name = _REDUCTIONS.get(accumulate, accumulate)
         operation = Operation(name, lambda _, staged: _STAGED.reduced(accumulate, staged[0], axis, keepdims))
         return apply_operation(operation, [array])
+
+    def regrouped(self, array: Any, batch: int, input: int) -> Any:  # the row's name
+        """The same cells, with other axes as batch and input axes."""
+
+        def staged(session: Session, given: Sequence[Any]) -> Any:
+            return regrouped(session, given[0], batch, input)
+
+        return apply_operation(Operation("tensor", staged), [array], array.labels)
 
     def stacked(self, parts: Sequence[Any], row: str) -> Any:
         """The parts along a new axis that leads the axes of ``row``."""

@@ -55,9 +55,10 @@ def configured(function: TensorFunction, keywords: Mapping[str, Any]) -> Layer:
     outer = current_parameters()
     if isinstance(outer, Parameters):
         # Inside another op it is made once, like a layer that is called there.
-        return outer.layer(
+        made: Layer = outer.layer(
             function, lambda: Layer(function, keywords), describe(function, keywords), user_location()
         )
+        return made
     return Layer(function, keywords)
 
 

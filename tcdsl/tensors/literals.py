@@ -18,8 +18,9 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DtypeError, ShapeError
 from tcdsl.frontend.operators import ArithmeticOperators
-from tcdsl.frontend.session import current_session
-from tcdsl.frontend.symbols import SymbolicSize
+from tcdsl.frontend.session import current_session, session_of
+from tcdsl.frontend.stacking import regrouped
+from tcdsl.frontend.symbols import SymbolicArray, SymbolicSize
 from tcdsl.ir.dtypes import DTYPES, is_floating
 from tcdsl.shapes.rows.inference import known
 from tcdsl.shapes.rows.inference import number as number_shape
@@ -114,10 +115,12 @@ def tensor(
 
     ``batch`` says how many leading axes are batch axes and ``input`` how many trailing ones are input axes. In nested
     literals lists are output axes, tuples input axes and `batch` marks batch axes; tensors among the leaves are
-    stacked. The data is copied. ``grad`` makes it differentiable. Raises `ShapeError` for more axes than there are.
+    stacked. The data is copied; of a tensor, and in an op of what it has computed, only the rows change. ``grad`` makes
+    it differentiable. Raises `ShapeError` for more axes than there are.
     """
-    if isinstance(value, Tensor):
-        return value
+    if isinstance(value, Tensor | SymbolicArray):
+        made: Tensor = _in_rows(value, batch, input)
+        return made
     if _level(value) is not None:
         if _holds_tensors(value):
             return _stacked(value)
@@ -129,12 +132,7 @@ def tensor(
     else:
         array = np.array(value, order="C")
         ranks = (batch, array.ndim - batch - input, input)
-    if min(ranks) < 0:
-        raise _fault(
-            ShapeError,
-            f"{batch} batch and {input} input axes of an array of rank {array.ndim}",
-            "batch axes lead, input axes trail, and what is between are output axes",
-        )
+    _check_ranks(batch, input, array.ndim)
     if dtype is not None:
         array = array.astype(type_name(dtype))
     if str(array.dtype) not in DTYPES:
@@ -145,6 +143,25 @@ def tensor(
     output, inputs = ranks[0], ranks[0] + ranks[1]
     rows = known(sizes[output:inputs], sizes[inputs:], sizes[:output], name=label or "tensor")
     return Tensor((label or "tensor",), rows, str(array.dtype), initial=Given(array), differentiable=grad)
+
+
+def _check_ranks(batch: int, inputs: int, rank: int) -> None:
+    if min(batch, inputs, rank - batch - inputs) < 0:
+        raise _fault(
+            ShapeError,
+            f"{batch} batch and {inputs} input axes of an array of rank {rank}",
+            "batch axes lead, input axes trail, and what is between are output axes",
+        )
+
+
+def _in_rows(value: Any, batch: int, inputs: int) -> Any:
+    # What is computed already keeps its rows unless others are stated.
+    if not batch and not inputs:
+        return value
+    _check_ranks(batch, inputs, value.ndim)
+    if isinstance(value, SymbolicArray):
+        return regrouped(session_of("tensor()"), value, batch, inputs)
+    return value.builder.algebra.regrouped(value, batch, inputs)
 
 
 def _stacked(value: Any) -> Tensor:

@@ -153,3 +153,30 @@ def test_tensors_are_arrays_where_arrays_are_wanted() -> None:
 def test_faults(make: Any, message: str) -> None:
     with pytest.raises(tc.TcdslError, match=message):
         make()
+
+
+def test_rows_of_what_is_computed() -> None:
+    x = tc.tensor(X)
+    assert str(tc.tensor(x, batch=1).rows) == "4 | 3"
+    assert tc.tensor(x) is x
+    assert str(tc.tensor(x * 2, input=1).rows) == "3 -> 4"
+    assert_allclose(value(tc.tensor(x * 2, batch=1)), 2 * X)
+    with pytest.raises(tc.ShapeError, match="2 batch and 1 input axes of an array of rank 2"):
+        tc.tensor(x, batch=2, input=1)
+
+
+def test_rows_of_what_an_op_has_computed() -> None:
+    @tc.op
+    def summed(x):
+        y[n, i] = x[n, i] + 1
+        return tensor(y, batch=1)
+
+    assert str(summed(tc.tensor(X)).rows) == "4 | 3"
+    assert_allclose(summed(X), X + 1)
+
+
+def test_literals_are_operands() -> None:
+    x = tc.tensor(np.array([1.0, 2.0]))
+    assert_allclose(value([10, 20] * x), [10, 40])
+    assert_allclose(value([(1, 2), (3, 4)] @ x), [5, 11])
+    assert str((x + tc.batch([1.0, 2.0, 3.0])).rows) == "3 | 2"

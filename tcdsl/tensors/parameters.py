@@ -25,7 +25,7 @@ from tcdsl.frontend.session import current_session
 from tcdsl.frontend.source import Source
 from tcdsl.ir.dtypes import DTYPES, is_floating
 from tcdsl.ir.span import Span
-from tcdsl.shapes.rows.inference import parameter
+from tcdsl.shapes.rows.inference import Origin, parameter
 from tcdsl.tensors.element_types import type_name
 from tcdsl.tensors.initialization import Filled, Given, InitialValue, Made, Uniform
 from tcdsl.tensors.literals import literal_array, sizes_of
@@ -83,7 +83,7 @@ def _made(labels: Sequence[str], o: Any, i: Any, init: Any, dtype: Any) -> Tenso
             user_location(),
             hint="a parameter has output and input axes; tc.tensor(x, batch=1, grad=True) makes a differentiable leaf",
         ).error()
-    rows = parameter(".".join(labels), output, inputs)
+    rows = parameter(".".join(labels), output, inputs, origin=Origin(user_location()))
     return Tensor(
         labels,
         rows,

@@ -14,6 +14,7 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError
 from tcdsl.frontend.environment import UNBOUND, TargetState
 from tcdsl.frontend.forms import AUGMENTED, assign_operator
 from tcdsl.frontend.logic import extents_of, stage_logic, stage_projected
+from tcdsl.frontend.mixed_slots import mixed_indices
 from tcdsl.frontend.projections import Projections
 from tcdsl.frontend.scope import FunctionScope
 from tcdsl.frontend.session import Session
@@ -203,6 +204,11 @@ def _in_slots(
         spread = spread or sorted(slots)
         slots = frozenset(spread[:1]) if len({lists[each] for each in spread if each < len(lists)}) <= 1 else slots
         if len(slots) > 1:
+            by_name = {name: lists[SLOTS[name]] for name in names if SLOTS.get(name, len(lists)) < len(lists)}
+            mixed = mixed_indices(session, operand, names, by_name)
+            if mixed is not None:
+                operands.append(mixed)
+                continue
             raise fault(
                 f"the tensors in {what} are in different slots",
                 "store it in a tensor of its own first, by an assignment with a logic",

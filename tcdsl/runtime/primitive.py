@@ -110,7 +110,15 @@ class Primitive:
         slots: dict[str, Any] = dict.fromkeys(_RESULT, memory)
         for k, tensor in enumerate(tensors, 1):
             slots.update({f"{name}{k}": tensor for name in ("v", "t", "rhs")})
+        unwritten = memory.name
         run_projected(self._forward.template, slots, self._projections(session, tensors, memory))
+        if memory.name == unwritten:
+            raise Diagnostic(
+                DslSyntaxError,
+                f"the forward code of the primitive `{self.__name__}` stores nothing into `v`, its result",
+                self._forward.span,
+                hint="assign the result: `v = v1 * v2`",
+            ).error()
         result = SymbolicTensor(builder, memory.name, memory.dtype, memory.extents, self.__name__)
         result.rows = rows
         return result
@@ -241,6 +249,8 @@ def primitive(name: str, forward: Any, gradient: Any = None, *, logic: str = "."
     what ``forward`` says. ``logic`` says how the operands' axes meet: ``"."``, ``"@"``, ``"T"`` or a spec.
     `DslSyntaxError` if these functions are something else.
     """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise Diagnostic(DslSyntaxError, f"the name of a primitive is an identifier, not {name!r}").error()
     for role, function in (("forward", forward), ("gradient", gradient)):
         if function is None and role == "gradient":
             continue

@@ -134,6 +134,10 @@ def test_three_operands() -> None:
         (lambda: tc.primitive("p", cd(_no_projections)), "has no parameter `projections`"),
         (lambda: tc.primitive("p", cd(_no_operands)), "has no operands"),
         (lambda: pointpow(np.ones(2)), "takes 2 operands, not 1"),
+        (lambda: tc.primitive("p p", power), "the name of a primitive is an identifier, not 'p p'"),
+        (lambda: tc.primitive(3, power), "the name of a primitive is an identifier, not 3"),  # type: ignore[arg-type]
+        (lambda: tc.primitive("p", cd(_stores_into_an_operand))(np.ones(2)), "stores nothing into `v`, its result"),
+        (lambda: tc.primitive("p", cd(_stores_nothing))(tc.tensor([1.0])).value, "stores nothing into `v`, its result"),
     ],
 )
 def test_faults(make: Any, message: str) -> None:
@@ -151,3 +155,11 @@ def _no_projections(v, v1):
 
 def _no_operands(v, *, projections):
     v = 1.0
+
+
+def _stores_into_an_operand(v, v1, *, projections):
+    v1 = v * 2
+
+
+def _stores_nothing(v, v1, *, projections):
+    pass

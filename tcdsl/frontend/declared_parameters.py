@@ -23,6 +23,7 @@ __all__ = [
     "current_parameters",
     "declared_parameter",
     "declaring",
+    "scaled_text",
 ]
 
 
@@ -65,6 +66,32 @@ def declaring(scope: ParameterScope) -> Iterator[None]:
         _current.reset(token)
 
 
+class _ScaledText(str):
+    # What Python makes of `2 * "w"`: text, as long as it meets no tensor.
+    __slots__ = ()
+
+
+def scaled_text(left: Any, right: Any) -> Any:
+    """``2 * "w"``, where one of the two is a string that may name a parameter, but meets a number before any tensor."""
+    if _current.get() is None or any(hasattr(each, "builder") for each in (left, right)):
+        return left * right
+    try:
+        made = left * right
+    except TypeError:
+        raise _text_fault(left if isinstance(left, str) else right) from None
+    return _ScaledText(made) if isinstance(made, str) else made
+
+
+def _text_fault(text: object, span: Span | None = None) -> Exception:
+    session = current_session()
+    return Diagnostic(
+        DslSyntaxError,
+        f"the string {text!r} is text here: it meets a number, not a tensor",
+        span if span is not None or session is None else session.location(),
+        hint='strings declare parameters where they meet a tensor; write `2 * ("w" @ x)`, or `w = param("w")` before',
+    ).error()
+
+
 class InlineDeclaration:
     """``"b"[hid]`` in an `@op`: a parameter with these output axes where it meets a tensor, else Python's subscript."""
 
@@ -101,7 +128,12 @@ def _meet(operator: str, left: Any, right: Any) -> Any:
         left = declared_parameter(left, None)
     elif not is_tensor(left) and not is_tensor(right):
         # No tensor in sight: `"abc"[0] + "d"` is text.
-        return function(*(each.plain() if isinstance(each, InlineDeclaration) else each for each in (left, right)))
+        try:
+            return function(*(each.plain() if isinstance(each, InlineDeclaration) else each for each in (left, right)))
+        except (IndexError, TypeError):
+            if _current.get() is None:
+                raise
+            raise _text_fault(left if isinstance(left, InlineDeclaration) else right) from None
     algebra = (left if is_tensor(left) else right).builder.algebra
     if operator == "matmul":
         return algebra.matrix_product(left, right)
@@ -134,6 +166,8 @@ def declared_parameter(given: str | InlineDeclaration, span: Span | None) -> Gra
     """
     scope = _current.get()
     text = given.text if isinstance(given, InlineDeclaration) else given
+    if isinstance(given, _ScaledText):
+        raise _text_fault(given, span)
     if scope is None:
         fault = Diagnostic(
             DslSyntaxError,

@@ -13,7 +13,7 @@ from tcdsl.frontend.annotations import annotation_names, parsed_annotation
 from tcdsl.frontend.arithmetic import combine, element_of, record_elementwise, store_elementwise
 from tcdsl.frontend.calls import call_function
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, bind_dimensions, declared_dtype, extent_expression
-from tcdsl.frontend.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
+from tcdsl.frontend.declared_parameters import InlineDeclaration, current_parameters, declared_parameter, scaled_text
 from tcdsl.frontend.environment import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.forms import AUGMENTED
 from tcdsl.frontend.graphs import GraphTensor
@@ -332,6 +332,10 @@ class Recorder:
     def declaration(self, text: str, extents: Any) -> InlineDeclaration:
         """``"b"[hid]``: a parameter where it meets a tensor."""
         return InlineDeclaration(text, extents)
+
+    def scaled(self, left: Any, right: Any) -> Any:
+        """``2 * "w"``: text that is no parameter."""
+        return scaled_text(left, right)
 
     def declared(self, name: str, ordinary: Callable[[], object]) -> object:
         """A name that a string declares somewhere in the function: that parameter, or what Python has."""

@@ -244,6 +244,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
+        if isinstance(node.op, ast.Mult) and any(map(_is_name_text, (node.left, node.right))):
+            return _recorder("scaled", node.left, node.right, at=node)
         node.left, node.right = self._declaration(node.left), self._declaration(node.right)
         return node
 
@@ -288,14 +290,14 @@ def _is_memory(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr in _MEMORY
 
 
+def _is_name_text(node: ast.AST) -> bool:
+    # A string that could be the name of a parameter.
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier()
+
+
 def _is_declaration(node: ast.AST) -> bool:
-    # A subscripted string that could be the name of a parameter with its output axes.
-    return (
-        isinstance(node, ast.Subscript)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-        and node.value.value.isidentifier()
-    )
+    # Such a string with the parameter's output axes.
+    return isinstance(node, ast.Subscript) and _is_name_text(node.value)
 
 
 def _declared_names(definition: ast.FunctionDef) -> frozenset[str]:

@@ -229,7 +229,8 @@ def _size(expr: Expr) -> int:
 
 
 def _with_producers(statement: Statement, producers: dict[str, _Producer], names: Names) -> Statement:
-    moved = [producer for name, producer in producers.items() if name in tensors_read(statement)]
+    read = tensors_read(statement)
+    moved = [producer for name, producer in producers.items() if name in read]
     if not moved:
         return statement
     condition = statement.condition

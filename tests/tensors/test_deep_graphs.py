@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,3 +51,20 @@ def test_names_given_by_hand_are_left_out(taken: list[str]) -> None:
         builder.fixed_input(name, "float64", ())
     made = [builder.fixed_input("w", "float64", ()).name for _ in range(3)]
     assert len({*taken, *made}) == len(taken) + 3
+
+
+def test_fusion_asks_once_what_a_statement_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tcdsl.lowering import fusion
+
+    asked: list[int] = []
+    original = fusion.tensors_read
+
+    def counting(statement: Any) -> frozenset[str]:
+        asked[-1] += 1
+        return original(statement)
+
+    monkeypatch.setattr(fusion, "tensors_read", counting)
+    for length in (20, 40):
+        asked.append(0)
+        tc.compile(chain(length)).explain("loops")
+    assert 0 < asked[1] < 2.5 * asked[0]

@@ -169,6 +169,40 @@ class TestPlaces:
             layer(size=tc.tensor(3))(tc.tensor([1.0]))
 
 
+class TestTextThatMeetsNumbers:
+    """``2 * "w" @ x`` is ``(2 * "w") @ x`` to Python: the parameter "ww" would be silently wrong."""
+
+    @pytest.mark.parametrize("factor", [2, 0.5])
+    def test_is_no_parameter(self, factor: float) -> None:
+        @op
+        def left(x):
+            return factor * "w" @ x
+
+        @op
+        def right(x):
+            return "w" * factor + x
+
+        @op
+        def with_axes(x):
+            return factor * "w"[3] @ x
+
+        for function in (left, right, with_axes):
+            with pytest.raises(tc.DslSyntaxError, match="is text here: it meets a number, not a tensor"):
+                function(tc.tensor(X, batch=1))
+            assert function.parameters == {}
+
+    def test_stays_text_elsewhere(self) -> None:
+        @op
+        def named(x):
+            label = "ab" * 2 + "-" * 3
+            return x * len(label) + 2 * ("w" @ x) + x * "v"
+
+        made = named(tc.tensor(X, batch=1))
+        assert made.shape == (2, 3)
+        assert list(named.parameters) == ["w", "v"]
+        run(tc.train.grad_update(made.sum()))
+
+
 class TestCallsThatFail:
     def test_forget_what_they_have_declared(self) -> None:
         @op

@@ -118,12 +118,17 @@ def tensor(
     stacked. The data is copied; of a tensor, and in an op of what it has computed, only the rows change. ``grad`` makes
     it differentiable. Raises `ShapeError` for more axes than there are.
     """
+    made: Tensor
+    if not isinstance(label, str):
+        raise _fault(DtypeError, f"{label!r} as a label", 'a label is a string, as in label="x"')
+    _check_counts(batch, input)
     if isinstance(value, Tensor | SymbolicArray):
-        made: Tensor = _in_rows(value, batch, input)
+        made = _in_rows(value, batch, input)
         return made
     if _level(value) is not None:
         if _holds_tensors(value):
-            return _stacked(value)
+            made = _in_rows(_stacked(value), batch, input)
+            return made
         array, ranks = literal_array(value)
         if batch or input:
             if ranks[0] or ranks[2]:
@@ -152,6 +157,12 @@ def _check_ranks(batch: int, inputs: int, rank: int) -> None:
             f"{batch} batch and {inputs} input axes of an array of rank {rank}",
             "batch axes lead, input axes trail, and what is between are output axes",
         )
+
+
+def _check_counts(*counts: object) -> None:
+    for each in counts:
+        if isinstance(each, bool) or not isinstance(each, int | np.integer):
+            raise _fault(ShapeError, f"{each!r} as a number of axes", "write an integer, as in batch=1")
 
 
 def _in_rows(value: Any, batch: int, inputs: int) -> Any:

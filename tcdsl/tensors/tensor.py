@@ -293,7 +293,8 @@ class Tensor(GraphTensor):
             raise session.fault(
                 DslSyntaxError,
                 f"the value of `{self.label}` is not known while a function is staged",
-                "use it in tensor arithmetic as it is, or give its number as configuration: `size=int(t)`",
+                "use it in tensor arithmetic as it is, `where(c, a, b)` instead of a branch; sizes and choices are "
+                "configuration",
             )
         return array.item()
 

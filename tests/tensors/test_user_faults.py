@@ -115,6 +115,20 @@ class TestLiterals:
             with pytest.raises(tc.DtypeError, match="as an element type"):
                 attempt()
 
+    @pytest.mark.parametrize("count", [1.0, "1", True, None])
+    def test_what_is_no_number_of_axes(self, count: Any) -> None:
+        for given in (X, X.tolist(), tc.tensor(X)):
+            with pytest.raises(tc.ShapeError, match="as a number of axes"):
+                tc.tensor(given, batch=count)
+
+    def test_what_is_no_label(self) -> None:
+        with pytest.raises(tc.DtypeError, match="3 as a label"):
+            tc.tensor(X, label=3)  # type: ignore[arg-type]
+
+    def test_rows_of_stacked_tensors(self) -> None:
+        x = tc.tensor(X)
+        assert str(tc.tensor([x, x], batch=1, input=1).rows) == "2 | 3 -> 2"
+
 
 class TestAssignment:
     def test_a_float_is_not_cut_to_an_integer(self) -> None:

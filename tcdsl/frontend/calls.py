@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.frontend.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.graphs import GraphTensor, algebra_of
 from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.points import PointValue, combine_points
@@ -28,6 +29,8 @@ def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str
     name = recognize(function)
     if name is not None and not keywords and any(isinstance(a, PointValue) for a in arguments):
         return combine_points(name, arguments)
+    if name in PRIMITIVES and any(isinstance(a, str | InlineDeclaration) for a in arguments):
+        arguments = _declared(arguments)
     algebra = algebra_of((*arguments, *keywords.values()))
     if name is None or algebra is None:
         return function(*arguments, **keywords)
@@ -40,6 +43,17 @@ def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str
     if name in PRIMITIVES:
         return _primitive(algebra, name, arguments)
     return function(*arguments, **keywords)
+
+
+def _declared(arguments: Sequence[Any]) -> list[Any]:
+    # `relu("w"[3])`: as an argument of a primitive a string declares a parameter, where the function runs on tensors.
+    session = current_session()
+    if session is None:
+        return list(arguments)
+    return [
+        declared_parameter(each, session.location()) if isinstance(each, str | InlineDeclaration) else each
+        for each in arguments
+    ]
 
 
 def _primitive(algebra: Algebra, name: str, arguments: Sequence[Any]) -> Any:

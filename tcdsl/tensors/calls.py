@@ -22,7 +22,7 @@ from tcdsl.ir.expressions import Read
 from tcdsl.runtime.arguments import hashable
 from tcdsl.runtime.decorated import run_inline
 from tcdsl.runtime.structure import flatten
-from tcdsl.shapes.rows.inference import keeping
+from tcdsl.shapes.rows.inference import all_or_nothing, keeping
 from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.tensors.code import Assignments, Code
 from tcdsl.tensors.fragments import exported, without_unread_inputs
@@ -168,8 +168,8 @@ def _tensors(
         values = [_operand(value) for _, value in positional]
         recording.meet([value for value in values if isinstance(value, Tensor)])
         receiver = () if function.receiver is None else (function.receiver,)
-        # What a call says of an op's parameters holds also where its result is dropped.
-        with scope.call(), keeping():
+        # What a call says of an op's parameters holds also where its result is dropped, and not where the call fails.
+        with scope.call(), keeping(), all_or_nothing():
             result = owner.run(*receiver, *values, **configuration)
         if result is None:
             raise Diagnostic(

@@ -48,6 +48,10 @@ def save(path: str | os.PathLike[str], *sources: Any) -> None:
     write = _format(target)[0]
     # Copies, because a file format may keep references until it is written.
     arrays = {name: np.array(read_memory(tensor.buffer("value"))) for name, tensor in _named(sources).items()}
+    if not target.parent.is_dir():
+        raise Diagnostic(
+            ConfigurationError, f"tc.save: there is no folder {target.parent}", user_location(), hint="make it first"
+        ).error()
     handle, temporary = tempfile.mkstemp(suffix=target.suffix, prefix=f".{target.stem}-", dir=target.parent)
     os.close(handle)
     try:

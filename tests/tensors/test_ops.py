@@ -378,3 +378,26 @@ def test_layers_configured_inside_an_op_are_made_once() -> None:
     first, second = layer(batch()), layer(batch())
     assert list(layer.parameters) == ["w.inner", "b.inner"]
     assert_allclose(value(first), value(second))
+
+
+def test_declarations_as_arguments_of_primitives() -> None:
+    @op
+    def gated(x):
+        return relu("w"[3]) * max("v"[3], 0.5) * x
+
+    made = gated(batch())
+    w, v = parameters(gated)
+    assert_allclose(value(made), np.maximum(w.value, 0) * np.maximum(v.value, 0.5) * X, rtol=1e-6)
+
+
+def test_a_failed_call_says_nothing_of_parameters() -> None:
+    w = tc.param("w")
+
+    @op
+    def failing(x, y):
+        z = w @ x
+        return z @ y @ x
+
+    with pytest.raises(tc.TcdslError):
+        failing(batch(), tc.tensor(np.ones((2, 2))))
+    assert (w @ tc.tensor(np.ones(5)) + np.zeros(2)).shape == (2,)

@@ -284,3 +284,8 @@ def test_a_seed_gives_the_same_parameters_in_every_process() -> None:
     values = [b.value.tolist(), w.value.tolist()][::-1]
     assert f"{values[0]} {values[1]}\n" == first
     tc.seed(0)
+
+
+def test_saving_into_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(tc.ConfigurationError, match="there is no folder"):
+        tc.save(tmp_path / "missing" / "model.npz", tc.param("w", init=[1.0]))

@@ -8,11 +8,13 @@ from tcdsl.shapes.rows.inference.keeping import keeping
 from tcdsl.shapes.rows.inference.operations import compose, equal, pointwise, stores_into, transpose
 from tcdsl.shapes.rows.inference.origin import Origin
 from tcdsl.shapes.rows.inference.shape import Axis, Shape, known, number, parameter, scalar, unknown
+from tcdsl.shapes.rows.inference.undoing import all_or_nothing
 
 __all__ = [
     "Axis",
     "Origin",
     "Shape",
+    "all_or_nothing",
     "close",
     "compose",
     "einsum",

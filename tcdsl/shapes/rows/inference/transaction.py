@@ -13,6 +13,7 @@ from tcdsl.shapes.rows.inference.dimension import Dimension
 from tcdsl.shapes.rows.inference.keeping import is_keeping
 from tcdsl.shapes.rows.inference.origin import Contradiction, Origin
 from tcdsl.shapes.rows.inference.row import RowVariable
+from tcdsl.shapes.rows.inference.undoing import remember
 
 __all__ = ["Constraint", "Transaction", "Variable", "Watcher", "constraints_of"]
 
@@ -93,6 +94,7 @@ class Transaction:
                 self.undo_to(0)
                 raise
         if error is None:
+            remember(self._trail)
             return
         cause = self._cause
         self.undo_to(0)

@@ -128,12 +128,13 @@ class Values:
         self.required = required
         self.candidates = candidates
         self.dtypes = {name: array.dtype for name, array in arrays.items()}
-        self._kinds: dict[int, Any] = {}
+        # By node, which is kept: the identity of one that is gone may become another's.
+        self._kinds: dict[Node, Any] = {}
 
     def kind(self, node: Node) -> Any:
-        found = self._kinds.get(id(node))
+        found = self._kinds.get(node)
         if found is None:
-            found = self._kinds[id(node)] = kind_of(node, self.dtypes)
+            found = self._kinds[node] = kind_of(node, self.dtypes)
         return found
 
     def cast(self, value: Any, kind: Any) -> Any:

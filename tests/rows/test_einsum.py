@@ -58,7 +58,7 @@ def contractions(draw: st.DrawFn) -> tuple[list[str], str, list[np.ndarray]]:
 
 
 @given(contractions())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_any_product_summed_over_any_axes(case: tuple[list[str], str, list[np.ndarray]]) -> None:
     names, result, arrays = case
     found = tc.einsum(";".join(names) + "=>" + result, *arrays)

@@ -53,6 +53,8 @@ PROMISED = {
 def executed(request: pytest.FixtureRequest) -> Any:
     notebook = nbformat.read(request.param, as_version=4)
     with pytest.MonkeyPatch.context() as patch:
+        # Notebooks show their pictures, whatever draws those of tests.
+        patch.delenv("MPLBACKEND", raising=False)
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
         nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(ROOT)}}).execute()
     return notebook

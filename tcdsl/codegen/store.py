@@ -217,6 +217,7 @@ def clear_cache(cache_dir: Path | None = None) -> int:
         for file in (*machine_code(path), path.with_suffix(".sums"), path):
             file.unlink(missing_ok=True)
         count += 1
-    for file in ((cache_dir or default_cache_dir()) / "modules").glob("*.kernel"):
+    directory = (cache_dir or default_cache_dir()) / "modules"
+    for file in (*directory.glob("*.kernel"), *directory.glob("*.gradient")):
         file.unlink(missing_ok=True)
     return count

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tcdsl.autodiff import gradient
 from tcdsl.errors import Diagnostic, DifferentiationError
 from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.arithmetic import element_of, record_elementwise
@@ -23,6 +22,7 @@ from tcdsl.shapes.inlining import append_program
 from tcdsl.tensors.buffers import Buffer
 from tcdsl.tensors.fragments import without_unread_inputs
 from tcdsl.tensors.indices import StaticIndex
+from tcdsl.tensors.kept_gradients import gradient_of
 from tcdsl.tensors.location import located
 from tcdsl.tensors.settings import Setting
 from tcdsl.tensors.staging import InputRecording, ancestors, staged_result
@@ -167,7 +167,7 @@ class Linker(InputRecording):
         program, buffers, shifts = forward_program(loss, inner)
         names = {id(buffer.owner): tensor.name for buffer, tensor in zip(buffers, program.inputs, strict=False)}
         by = [names[id(tensor)] if tensor.is_leaf else shifts[id(tensor)] for tensor in wrt]
-        derived = gradient(program, by)
+        derived = gradient_of(program, by)
         zeros = [self._zeros(tensor) for tensor in inner]
         builder = self.session.builder
         given = [builder.tensor(self.lift_buffer(buffer).name) for buffer in buffers]

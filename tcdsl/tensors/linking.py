@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DifferentiationError
@@ -16,6 +16,8 @@ from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.session import Session
 from tcdsl.frontend.symbols import SymbolicTensor
+from tcdsl.frontend.values import Value
+from tcdsl.ir.build import constant, integer
 from tcdsl.ir.program import Program
 from tcdsl.runtime.parts import symbolic
 from tcdsl.shapes.inlining import append_program
@@ -177,9 +179,6 @@ class Linker(InputRecording):
             self.write(tensor.buffer("grad"), adjoint.name)
 
     def _zeros(self, tensor: Tensor) -> SymbolicTensor:
-        from tcdsl.frontend.values import Value
-        from tcdsl.ir.build import constant, integer
-
         value = Value(constant(0.0, tensor.element_type), None, tensor.element_type)
         return record_elementwise(self.session.builder, value, tuple(map(integer, tensor.sizes)), "zeros")
 
@@ -239,8 +238,6 @@ def forward_program(loss: Tensor, shifted: Sequence[Tensor]) -> tuple[Program, l
     memory = {name: buffer for buffer, name in linker._inputs.items()}
     first = [tensor for tensor in program.inputs if tensor.name not in shift_names]
     last = [program.tensor(name) for name in shift_names]
-    from dataclasses import replace
-
     program = replace(program, inputs=(*first, *last))
     buffers = [memory[tensor.name] for tensor in first]
     return program, [buffer for buffer in buffers if isinstance(buffer, Buffer)], shifts

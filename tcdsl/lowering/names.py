@@ -13,6 +13,10 @@ class Names:
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
 
+    def take(self, names: Iterable[str]) -> None:
+        """These names are in use from here on."""
+        self._taken.update(names)
+
     def fresh(self, hint: str) -> str:
         """``hint`` if it is free, else ``hint`` with the first number that makes it so."""
         name, number = hint, 0

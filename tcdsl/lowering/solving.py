@@ -35,6 +35,8 @@ def solved(program: Program, names: Names) -> Program:
             replace(tensor, name=part.target.tensor, label=tensor.label or tensor.name) for part in parts[:-1]
         )
         statements.extend(parts)
+        for part in parts:
+            names.take(part.domain.variables)
     return replace(program, statements=tuple(statements), tensors=(*program.tensors, *between))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 import tcdsl as tc
@@ -55,6 +57,34 @@ def test_index_variables_take_integer_and_size_coefficients() -> None:
     spread[::3] = x
     products = A * np.append(x, 0)[2 * np.arange(3)[:, None] + np.arange(4)]
     assert_gives(f, A, x, wanted=(A.ravel(), A, x[1::2], spread, products, x[::-1]))
+
+
+def test_several_quotients_and_mirrored_axes_in_one_statement() -> None:
+    @op
+    def f(a, w, e):
+        (N,) = a.shape
+        (M,) = w.shape
+        o: real[N, N]
+        o[j // 3, N - 1 - i] += a[2 * j // 3]
+        p: real[2 * N]
+        p[(i + j) // 2] += a[N - 1 - i] * w[2 * j % 3]
+        e[(2 * i + 1) % 3, N - j // 2 - 1] += a[i] * w[j]
+        q: real[N * M, 4]
+        q[i * M + (M - 1 - j) // 2, 3 - i // 2] += a[(3 * i + j) // 4], i < N, j < M
+        return o, p, e, q
+
+    a, w = x[:5], np.array([2.0, -1.0, 3.0])
+    o, p, e, q = np.zeros((5, 5)), np.zeros(10), np.full((3, 5), 0.5), np.zeros((15, 4))
+    for j, i in itertools.product(range(8), range(5)):
+        o[j // 3, 4 - i] += a[2 * j // 3]
+    for i, j in itertools.product(range(5), range(-4, 20)):
+        if 0 <= (i + j) // 2 < 10:
+            p[(i + j) // 2] += a[4 - i] * w[2 * j % 3]
+    for i, j in itertools.product(range(5), range(3)):
+        e[(2 * i + 1) % 3, 5 - j // 2 - 1] += a[i] * w[j]
+        if (3 * i + j) // 4 < 5:
+            q[i * 3 + (2 - j) // 2, 3 - i // 2] += a[(3 * i + j) // 4]
+    assert_gives(f, a, w, np.full((3, 5), 0.5), wanted=(o, p, e, q))
 
 
 def test_floor_and_remainder_by_positive_constants() -> None:

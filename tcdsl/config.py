@@ -74,8 +74,17 @@ def _switch(value: object) -> bool:
     return bool(value)
 
 
+def _folder(value: object) -> str:
+    try:
+        path = os.fspath(value or "")  # type: ignore[arg-type]
+        os.path.lexists(path)
+    except (TypeError, ValueError) as fault:
+        raise ConfigurationError(f"cache_dir={value!r} is no path ({fault}); write the path of a directory") from None
+    return os.path.expanduser(os.fsdecode(path))
+
+
 _READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(
-    {"threads": _threads, "check": _check, "optimize": _switch, "debug": _switch, "cache_dir": str}
+    {"threads": _threads, "check": _check, "optimize": _switch, "debug": _switch, "cache_dir": _folder}
 )
 
 _current: ContextVar[Settings | None] = ContextVar("tcdsl_settings", default=None)

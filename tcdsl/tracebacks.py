@@ -19,6 +19,7 @@ import contextlib
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -26,7 +27,7 @@ from typing import ParamSpec, TypeVar
 
 from tcdsl.errors import TcdslError
 
-__all__ = ["hide_library_frames", "user_facing"]
+__all__ = ["hide_library_frames", "user_facing", "warn_user"]
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
 # Frames of context managers and cached properties stand between the library's own.
@@ -105,3 +106,14 @@ def _without_library(traceback: TracebackType | None) -> TracebackType | None:
         if not _is_library(entry.tb_frame):
             kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return kept
+
+
+def warn_user(text: str, category: type[Warning] = RuntimeWarning) -> None:
+    """A warning that shows the user's line that is being executed."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_back is not None and _is_library(frame):
+        frame = frame.f_back
+    assert frame is not None
+    names = frame.f_globals
+    registry = names.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry)

@@ -14,13 +14,14 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tcdsl"
 
 # A package may import itself and those named here. Modules directly under tcdsl/ are packages of their own.
-BASE = {"errors", "config", "indices", "tracebacks", "ir", "shapes"}
+BASE = {"errors", "config", "indices", "tracebacks", "locks", "ir", "shapes"}
 COMPILER = BASE | {"frontend", "simplification", "autodiff", "lowering", "codegen"}
 ALLOWED = {
     "errors": {"ir.span"},
     "config": {"errors", "tracebacks"},
     "indices": set(),
     "tracebacks": {"errors"},
+    "locks": set(),
     "ir": {"errors"},
     "shapes": {"errors", "ir"},
     "frontend": BASE,

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from tcdsl.codegen.frame import STATUS_WORD
 from tcdsl.codegen.plans import Frame, Plan
+from tcdsl.locks import lock_of_this_process
 
 __all__ = ["BoundKernel"]
 
@@ -47,7 +47,7 @@ class BoundKernel:
         self._arguments = arguments
         self._count = arguments[1]
         self._failed = failed
-        self._lock = threading.Lock()
+        self._lock = lock_of_this_process()
         self._copies: list[tuple[Array, Array]] = []
         self.inputs: tuple[Array, ...] = ()
         self.outputs: tuple[Array, ...] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
@@ -19,14 +18,15 @@ from tcdsl.codegen.drivers import Drivers
 from tcdsl.codegen.failures import failure
 from tcdsl.codegen.frame import FIRST_WORD, STATUS_WORD
 from tcdsl.codegen.internals import array_header
-from tcdsl.codegen.kept import keep_kernel, kept_kernel, kernel_path
+from tcdsl.codegen.kept import keep_kernel, kept_kernel, kernel_name
 from tcdsl.codegen.module import GeneratedModule, generate_module
 from tcdsl.codegen.options import CodegenOptions
 from tcdsl.codegen.plans import Binding, Frame, Launch, Plan
-from tcdsl.codegen.store import module_directory, module_stem, write_module
+from tcdsl.codegen.store import module_stem, store
 from tcdsl.errors import TcdslError
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.program import Program
+from tcdsl.locks import lock_of_this_process
 from tcdsl.lowering.loops import Kernel
 
 __all__ = ["CompiledKernel", "compile_kernel", "compile_program"]
@@ -58,24 +58,23 @@ def compile_program(
     ``choices`` is what ``lowered`` depends on besides the program.
     """
     own = (contiguous, options.fastmath, options.debug)
-    path = kernel_path(module_directory(options.cache_dir), program, (*choices, *own))
-    kept = kept_kernel(path)
+    place, name = store(options.cache_dir), kernel_name(program, (*choices, *own))
+    kept = kept_kernel(place, name)
     if kept is None:
         kernel = lowered()
         kept = kernel, generate_module(kernel, contiguous, options)
-        keep_kernel(path, *kept)
+        keep_kernel(place, name, *kept)
     return _loaded(*kept, contiguous, options)
 
 
 def _loaded(
     kernel: Kernel, generated: GeneratedModule, contiguous: tuple[bool, ...], options: CodegenOptions
 ) -> CompiledKernel:
-    directory = module_directory(options.cache_dir)
     flags = (*options.fastmath, str(options.debug))
-    path = write_module(directory, module_stem(kernel.program.name, generated.text, flags), generated.text)
-    module = load_module(path, generated.text)
+    stem = module_stem(kernel.program.name, generated.text, flags)
+    module = load_module(store(options.cache_dir), stem, generated.text)
     nests = tuple(getattr(module, function) for function in generated.functions)
-    return CompiledKernel(kernel, generated, path, nests, contiguous, options)
+    return CompiledKernel(kernel, generated, Path(str(module.__file__)), nests, contiguous, options)
 
 
 @cache
@@ -114,7 +113,7 @@ class CompiledKernel:
         self._bind_buffers(contiguous)
         self._sizes_of = _picker([size.name for size in kernel.program.sizes])
         self._plans: OrderedDict[Any, Plan] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = lock_of_this_process()
 
     def _bind_buffers(self, contiguous: tuple[bool, ...]) -> None:
         # Which arrays a call brings: one for each program input that has a buffer, one for each buffer of kind output.

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-import threading
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from numba import cfunc, njit, types
-from numba.core.errors import NumbaError
+from numba import types
 
-from tcdsl.codegen.internals import loaded_from_cache, own_settings
-from tcdsl.codegen.store import discard_damaged, machine_code, seal
+from tcdsl.codegen.internals import MachineCode, compiled_callback, compiled_function, own_settings
+from tcdsl.codegen.kept_values import keep_value, kept_value
+from tcdsl.codegen.store import Store
+from tcdsl.locks import COMPILING
 
 __all__ = ["CompiledNest", "compile_driver", "load_module", "nest"]
 
 _SIGNATURE = types.void(types.int64, types.int64, types.int64)
-_LOCK = threading.RLock()
+_CODE = "__machine_code__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,78 +37,53 @@ def nest(*, fastmath: tuple[str, ...]) -> Callable[[Callable[..., Any]], Compile
 
     def decorate(function: Callable[..., Any]) -> CompiledNest:
         options = {"fastmath": set(fastmath), "error_model": "numpy", "boundscheck": False}
-
-        def compile_nest(cache: bool) -> Any:
-            return cfunc(_SIGNATURE, cache=cache, **options)(function)
-
-        compiled = _cached(function, compile_nest)
-        return CompiledNest(function.__name__, compiled.address, loaded_from_cache(compiled), compiled)
+        code = _code_around(function)
+        compiled = compiled_callback(function, _SIGNATURE, options, code)
+        return CompiledNest(function.__name__, compiled.address, function.__name__ in code.used, compiled)
 
     return decorate
 
 
-def _cached(function: Callable[..., Any], compile_function: Callable[[bool], Any]) -> Any:
-    """``compile_function(True)``, which uses Numba's cache; with that emptied or left alone where it is at fault.
-
-    Numba lets an unreadable index or a read-only directory out as whatever exception it meets.
-    """
-    with _LOCK:
-        try:
-            return compile_function(True)
-        except NumbaError:
-            raise
-        except Exception:
-            path = Path(function.__code__.co_filename)
-            for file in machine_code(path):
-                if file.name.startswith(f"{path.stem}.{function.__qualname__}-"):
-                    file.unlink(missing_ok=True)
-        try:
-            return compile_function(True)
-        except NumbaError:
-            raise
-        except Exception as fault:
-            reason = repr(fault)
-        compiled = compile_function(False)
-        warnings.warn(f"machine code cannot be kept on disk: {reason}", RuntimeWarning, stacklevel=2)
-        return compiled
+def _code_around(function: Callable[..., Any]) -> MachineCode:
+    code: MachineCode = function.__globals__.get(_CODE) or MachineCode()
+    return code
 
 
 def compile_driver(function: Callable[..., Any], *, parameters: int, parallel: bool = False) -> Any:
     """``function`` of so many int64, with an int64 result, as machine code that releases the interpreter's lock."""
     signature = types.int64(*[types.int64] * parameters)
-
-    def compile_function(cache: bool) -> Any:
-        return njit(signature, cache=cache, nogil=True, parallel=parallel, error_model="numpy")(function)
-
-    return _cached(function, compile_function)
+    options = {"nogil": True, "parallel": parallel, "error_model": "numpy"}
+    return compiled_function(function, signature, options, _code_around(function))
 
 
-def load_module(path: Path, text: str) -> ModuleType:
-    """Run the generated module ``text``, which is the content of ``path``; its nests are compiled on the way.
+def load_module(store: Store, stem: str, text: str) -> ModuleType:
+    """Run the generated module ``text``; its nests are compiled on the way, or taken from ``store``.
 
     The module stays in ``sys.modules``, where Numba looks for it when it loads machine code.
     """
-    with _LOCK:
-        loaded = sys.modules.get(path.stem)
-        if loaded is not None and loaded.__file__ == str(path):
+    with COMPILING:
+        path = str(store.directory / f"{stem}.py")
+        loaded = sys.modules.get(stem)
+        if loaded is not None and loaded.__file__ == path:
             return loaded
-        discard_damaged(path)
-        before = _versions(path)
-        spec = importlib.util.spec_from_loader(path.stem, loader=None, origin=str(path))
+        store.write_text(f"{stem}.py", text)
+        spec = importlib.util.spec_from_loader(stem, loader=None, origin=path)
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
-        module.__file__ = str(path)
-        sys.modules[path.stem] = module
+        module.__file__ = path
+        code = MachineCode(kept_value(store, f"{stem}.code") or {})
+        setattr(module, _CODE, code)
+        sys.modules[stem] = module
         try:
             with own_settings():
-                exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - the module just generated
+                exec(compile(text, path, "exec"), module.__dict__)  # noqa: S102 - the module just generated
         except BaseException:
-            del sys.modules[path.stem]
+            del sys.modules[stem]
             raise
-        if _versions(path) != before:
-            seal(path)
+        if code.fault is not None:
+            store.reject(f"{stem}.code", code.fault)
+        if code.made:
+            keep_value(store, f"{stem}.code", {**code.kept, **code.made})
+        # It has served: functions made later, of which there are none, would not be kept.
+        delattr(module, _CODE)
         return module
-
-
-def _versions(path: Path) -> set[tuple[str, int, int]]:
-    return {(file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in machine_code(path)}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from tcdsl.codegen.compiling import load_module
-from tcdsl.codegen.store import module_directory, module_stem, write_module
+from tcdsl.codegen.store import module_stem, store
+from tcdsl.locks import lock_of_this_process
 
 __all__ = ["Drivers"]
 
@@ -44,13 +44,11 @@ class Drivers:
         self.bind: Callable[[int, int, int, int, int, int], int] = serial.bind
         self._parallel: Callable[[int, int, int, int], int] | None = None
         # Numba's own thread pool ends the process if two threads use it at once; OpenMP and TBB do not.
-        self._guard: Any = threading.Lock()
+        self._guard: Any = lock_of_this_process()
 
     def _load(self, name: str) -> Any:
         text = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-        directory = module_directory(self._cache_dir)
-        path = write_module(directory, module_stem(f"tcdsl_{name}", text), text)
-        return load_module(path, text)
+        return load_module(store(self._cache_dir), module_stem(f"tcdsl_{name}", text), text)
 
     @property
     def available(self) -> int:

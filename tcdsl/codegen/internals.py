@@ -1,7 +1,6 @@
 """The only file that relies on what Numba and NumPy do not document; each function has a documented way out.
 
-* Where Numba keeps machine code: it must be beside the generated module, whatever ``NUMBA_CACHE_DIR`` says.
-* Whether a compiled function came from Numba's cache.
+* How Numba's machine code is taken out of a compiled function, kept, and put into one again.
 * The fields of NumPy's array structure, which compiled code reads without going through Python. They are NumPy's binary
   interface, unchanged since its first version; `array_header` tests them on live arrays first.
 """
@@ -9,28 +8,28 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-__all__ = ["array_header", "loaded_from_cache", "own_settings"]
+__all__ = ["MachineCode", "array_header", "compiled_callback", "compiled_function", "own_settings"]
 
 
 @contextmanager
 def own_settings() -> Iterator[None]:
-    """Within it, Numba keeps machine code in ``__pycache__`` beside the file of the function compiled.
+    """Within it Numba compiles, even if ``NUMBA_DISABLE_JIT`` is set for the sake of the user's own functions.
 
-    And it compiles, even if ``NUMBA_DISABLE_JIT`` is set for the sake of the user's own functions, and vectorizes what
-    is written out, such as short loops of constant length, which LLVM unrolls before it vectorizes loops. Where Numba
-    lacks these settings, its own order of places applies: the same place unless an environment variable or missing
-    permission says otherwise.
+    And it vectorizes what is written out, such as short loops of constant length, which LLVM unrolls before it
+    vectorizes loops. Where Numba lacks these settings, its own apply.
     """
     from numba import config
 
-    wanted = {"CACHE_DIR": "", "CACHE_LOCATOR_CLASSES": "InTreeCacheLocator", "DISABLE_JIT": 0, "SLP_VECTORIZE": 1}
+    wanted = {"DISABLE_JIT": 0, "SLP_VECTORIZE": 1}
     before = {name: getattr(config, name) for name in wanted if hasattr(config, name)}
     try:
         for name in before:
@@ -41,15 +40,82 @@ def own_settings() -> Iterator[None]:
             setattr(config, name, value)
 
 
-def loaded_from_cache(compiled: Any) -> bool:
-    """Whether Numba took the machine code of ``compiled`` (a ``cfunc`` or ``njit`` function) from disk. False if
-    unknown.
+class MachineCode:
+    """The machine code of the functions of one module, by name: ``kept`` from disk, ``made`` now.
+
+    Numba has a cache of its own, which reads files without testing them and lets every fault of the disk out.
     """
-    hits = getattr(compiled, "cache_hits", None)
-    if hits is None:
-        stats = getattr(compiled, "stats", None)
-        hits = sum(getattr(stats, "cache_hits", {}).values())
-    return bool(hits)
+
+    def __init__(self, kept: Mapping[str, bytes] = MappingProxyType({})) -> None:
+        self.kept = dict(kept)
+        self.made: dict[str, bytes] = {}
+        #: The functions whose machine code was taken from ``kept``.
+        self.used: set[str] = set()
+        #: Why the code of some function could not be taken from ``kept``.
+        self.fault: Exception | None = None
+
+    def of(self, function: Callable[..., Any]) -> _FunctionCode:
+        """What Numba asks for the code of ``function``."""
+        return _FunctionCode(self, function.__name__)
+
+
+class _FunctionCode:
+    # Numba's protocol of a cache.
+    def __init__(self, code: MachineCode, name: str) -> None:
+        self._code, self._name = code, name
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        payload = self._code.kept.get(self._name)
+        if payload is None:
+            return None
+        from numba.core.compiler import CompileResult
+
+        try:
+            target.refresh()
+            found = CompileResult._rebuild(target, *pickle.loads(payload))
+        except Exception as fault:
+            self._code.fault = fault
+            return None
+        self._code.used.add(self._name)
+        return found
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        if compiled.library.has_dynamic_globals or any(not part.can_cache for part in compiled.lifted):
+            return
+        from numba.core.serialize import dumps
+
+        self._code.made[self._name] = dumps(compiled._reduce())
+
+
+def compiled_callback(
+    function: Callable[..., Any], signature: Any, options: Mapping[str, Any], code: MachineCode
+) -> Any:
+    """``cfunc(signature, **options)(function)``, with its machine code taken from ``code``, or put there."""
+    try:
+        from numba.core.ccallback import CFunc
+
+        made: Any = CFunc(function, (signature.args, signature.return_type), {}, dict(options))
+        made._cache = code.of(function)
+    except (ImportError, AttributeError, TypeError):
+        from numba import cfunc
+
+        return cfunc(signature, **options)(function)
+    made.compile()
+    return made
+
+
+def compiled_function(
+    function: Callable[..., Any], signature: Any, options: Mapping[str, Any], code: MachineCode
+) -> Any:
+    """``njit(signature, **options)(function)``, with its machine code taken from ``code``, or put there."""
+    from numba import njit
+
+    made = njit(**options)(function)
+    with suppress(AttributeError):
+        made._cache = code.of(function)
+    made.compile(signature)
+    made.disable_compile()
+    return made
 
 
 @cache

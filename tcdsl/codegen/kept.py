@@ -6,32 +6,31 @@ A kernel depends on the program, with its positions in the user's source, and on
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from tcdsl.codegen.frame import frame_layout
-from tcdsl.codegen.kept_values import keep_value, kept_value, value_path
+from tcdsl.codegen.kept_values import keep_value, kept_value, value_name
 from tcdsl.codegen.module import GeneratedModule
-from tcdsl.codegen.store import module_stem
+from tcdsl.codegen.store import Store, module_stem
 from tcdsl.ir.program import Program
 from tcdsl.lowering.loops import Kernel
 
-__all__ = ["keep_kernel", "kept_kernel", "kernel_path"]
+__all__ = ["keep_kernel", "kept_kernel", "kernel_name"]
 
 _KERNEL_PACKAGES = ("ir", "shapes", "simplification", "lowering", "codegen")
 
 
-def kernel_path(directory: Path, program: Program, choices: tuple[Any, ...]) -> Path | None:
-    """Where the kernel of ``program`` is kept; ``choices`` is everything else that it depends on."""
+def kernel_name(program: Program, choices: tuple[Any, ...]) -> str | None:
+    """The entry of the kernel of ``program``; ``choices`` is everything else that it depends on."""
     # Rules of derivatives do not matter, and the copy has none of what the program has looked up.
     # The name of a module tells the versions and the generator.
     content = replace(program, rules=()), choices, module_stem(program.name, "")
-    return value_path(directory, program.name, content, _KERNEL_PACKAGES, "kernel")
+    return value_name(program.name, content, _KERNEL_PACKAGES, "kernel")
 
 
-def kept_kernel(path: Path | None) -> tuple[Kernel, GeneratedModule] | None:
+def kept_kernel(store: Store, name: str | None) -> tuple[Kernel, GeneratedModule] | None:
     """What `keep_kernel` wrote; None if there is nothing, or something damaged."""
-    found = kept_value(path)
+    found = kept_value(store, name)
     if found is None:
         return None
     kernel, text, functions, places, checks = found
@@ -40,6 +39,6 @@ def kept_kernel(path: Path | None) -> tuple[Kernel, GeneratedModule] | None:
     return kernel, GeneratedModule(text, functions, places, layout, checks)
 
 
-def keep_kernel(path: Path | None, kernel: Kernel, generated: GeneratedModule) -> None:
-    """Write ``kernel`` and its module for later processes, if the directory can be written."""
-    keep_value(path, (kernel, generated.text, generated.functions, generated.places, generated.checks))
+def keep_kernel(store: Store, name: str | None, kernel: Kernel, generated: GeneratedModule) -> None:
+    """Write ``kernel`` and its module for later processes, if that is possible."""
+    keep_value(store, name, (kernel, generated.text, generated.functions, generated.places, generated.checks))

@@ -1,7 +1,7 @@
 """Values kept on disk between processes.
 
-A file holds a checksum and a pickled value. Its name is a hash of all that the value depends on, and of the state of
-tcdsl's own files. It is read from a directory that belongs to the user alone, like the modules beside it.
+An entry holds a pickled value. Its name is a hash of all that the value depends on, and of the state of tcdsl's own
+files.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tcdsl.codegen.store import write_file
+from tcdsl.codegen.store import Store
 
-__all__ = ["keep_value", "kept_value", "value_path"]
+__all__ = ["keep_value", "kept_value", "value_name"]
 
 _LONGEST_TITLE, _DIGITS = 60, 32
 
 
-def value_path(directory: Path, title: str, content: Any, packages: tuple[str, ...], ending: str) -> Path | None:
-    """Where a value is kept that is made of ``content`` by the code of ``packages``.
+def value_name(title: str, content: Any, packages: tuple[str, ...], ending: str) -> str | None:
+    """The entry of a value that is made of ``content`` by the code of ``packages``.
 
     None for what is nested too deeply to be written, or cannot be.
     """
@@ -31,7 +31,7 @@ def value_path(directory: Path, title: str, content: Any, packages: tuple[str, .
     digest = hashlib.sha256(pickled)
     digest.update(f"{sys.version}\0{_sources(packages)}".encode())
     safe = "".join(c if c.isascii() and c.isalnum() else "_" for c in title)[:_LONGEST_TITLE]
-    return directory / f"{safe}_{digest.hexdigest()[:_DIGITS]}.{ending}"
+    return f"{safe}_{digest.hexdigest()[:_DIGITS]}.{ending}"
 
 
 def _pickled(value: Any) -> bytes | None:
@@ -53,22 +53,20 @@ def _sources(packages: tuple[str, ...]) -> str:
     return digest.hexdigest()
 
 
-def kept_value(path: Path | None) -> Any:
-    """What `keep_value` wrote; None if there is nothing, or something damaged."""
-    try:
-        content = b"" if path is None else path.read_bytes()
-    except OSError:
+def kept_value(store: Store, name: str | None) -> Any:
+    """What `keep_value` kept; None if there is nothing, or something damaged."""
+    payload = None if name is None else store.read(name)
+    if name is None or payload is None:
         return None
-    checksum, payload = content[:32], content[32:]
-    return pickle.loads(payload) if hashlib.sha256(payload).digest() == checksum else None
-
-
-def keep_value(path: Path | None, value: Any) -> None:
-    """Write ``value`` for later processes, if it and the directory can be written."""
-    payload = _pickled(value)
-    if path is None or payload is None:
-        return
     try:
-        write_file(path, hashlib.sha256(payload).digest() + payload)
-    except OSError:
-        return
+        return pickle.loads(payload)
+    except Exception as fault:
+        store.reject(name, fault)
+        return None
+
+
+def keep_value(store: Store, name: str | None, value: Any) -> None:
+    """Keep ``value`` for later processes, if it can be written."""
+    payload = _pickled(value)
+    if name is not None and payload is not None:
+        store.write(name, payload)

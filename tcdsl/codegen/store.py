@@ -1,47 +1,37 @@
-"""The cache directory: generated modules and, beside each, the machine code that Numba made of it.
+"""The cache directory: generated modules, their machine code, and whatever else later processes need not make again.
 
 ::
 
-    <cache directory>/modules/                       private to the user
-        matmul_1f0c….py                              the text
-        matmul_1f0c….sums                            checksums of the machine code
-    matmul_77ab….kernel                          what a program became (`tcdsl.codegen.kept`)
-        __pycache__/matmul_1f0c….nest_0-9.py311.*    Numba's index and machine code
+    <cache directory>/modules/         private to the user
+        matmul_1f0c….py                the text of a module, for people and debuggers: nothing reads it
+        matmul_1f0c….code              its machine code (`tcdsl.codegen.compiling`)
+        matmul_77ab….kernel            what a program became (`tcdsl.codegen.kept`)
+        matmul_90de….gradient          the derivative of a graph (`tcdsl.tensors.kept_gradients`)
 
-A module's name holds a hash of its text, of tcdsl's code generation and of everything else that machine code depends
-on, so a file is never wrong, only missing, old or damaged. All files are written aside and renamed.
+The name of an entry is a hash of all that it depends on, so an entry is never wrong, only missing, old or damaged.
 """
 
 from __future__ import annotations
 
 import ast
-import atexit
+import contextlib
 import hashlib
-import json
 import os
 import shutil
 import stat
 import sys
-import tempfile
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
-__all__ = [
-    "CacheEntry",
-    "cache_entries",
-    "clear_cache",
-    "default_cache_dir",
-    "discard_damaged",
-    "machine_code",
-    "module_directory",
-    "module_stem",
-    "seal",
-    "write_file",
-    "write_module",
-]
+from tcdsl.codegen.sealed_files import DamagedFileError, read_sealed, write_sealed, write_whole
+from tcdsl.tracebacks import warn_user
+
+__all__ = ["CacheEntry", "Store", "cache_entries", "clear_cache", "default_cache_dir", "module_stem", "store"]
+
+_ENDINGS = (".py", ".code", ".kernel", ".gradient")
 
 
 def default_cache_dir() -> Path:
@@ -52,48 +42,93 @@ def default_cache_dir() -> Path:
 
 
 @cache
-def module_directory(cache_dir: Path | None) -> Path:
-    """The directory of the modules under ``cache_dir``; a temporary one, with a warning, where it cannot be written.
+def store(cache_dir: Path | None) -> Store:
+    """The store in ``cache_dir``, or in the user's cache directory."""
+    return Store(((cache_dir or default_cache_dir()) / "modules").absolute())
 
-    It is made if need be. Its files are executed, so it must belong to the user and be writable by nobody else.
+
+class Store:
+    """The entries in ``directory``, which is made if need be.
+
+    Whatever is wrong with the disk, programs run: an entry that cannot be read is none, one that cannot be written is
+    not kept, and the user is warned, once in a process.
     """
-    wanted = (cache_dir or default_cache_dir()) / "modules"
-    try:
-        wanted.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _make_private(wanted)
-        with tempfile.TemporaryFile(dir=wanted):
-            return wanted
-    except OSError as fault:
-        return _replacement(wanted, fault)
 
+    _warned: ClassVar[bool] = False
 
-def _replacement(wanted: Path, fault: OSError) -> Path:
-    directory = Path(tempfile.mkdtemp(prefix="tcdsl-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    if wanted.is_dir() and _is_trusted(wanted):
-        # A cache that may only be read, as in a container's image: its machine code serves from a copy.
-        shutil.copytree(wanted, directory, dirs_exist_ok=True)
-    else:
-        text = f"compiled kernels cannot be kept in {wanted} ({fault}); this process uses {directory}"
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
-    return directory
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._trusted = False
+        try:
+            self._make()
+            self._trusted = True
+        except (OSError, ValueError) as fault:
+            self._warn(fault)
 
+    def _make(self) -> None:
+        # Its files are executed, so it must belong to the user or the system, and be writable by nobody else.
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.name != "posix":
+            return
+        status = self.directory.stat()
+        if status.st_uid not in (0, os.getuid()):
+            raise PermissionError(f"{self.directory} belongs to another user")
+        if stat.S_IMODE(status.st_mode) & 0o077:
+            with contextlib.suppress(OSError):
+                self.directory.chmod(0o700)
+        if stat.S_IMODE(self.directory.stat().st_mode) & 0o022:
+            raise PermissionError(f"others may write in {self.directory}")
 
-def _is_trusted(directory: Path) -> bool:
-    if os.name != "posix":
-        return True
-    status = directory.stat()
-    return status.st_uid in (0, os.getuid()) and not stat.S_IMODE(status.st_mode) & 0o022
+    def _warn(self, fault: BaseException) -> None:
+        if not Store._warned:
+            Store._warned = True
+            warn_user(
+                f"compiled programs cannot be kept in {self.directory} or taken from there: {fault}. They are made "
+                "again where needed; `python -m tcdsl cache clear` removes damaged entries, TCDSL_CACHE_DIR names "
+                "another place"
+            )
 
+    def read(self, name: str) -> bytes | None:
+        """The content of an entry; None if there is none that can be read."""
+        if not self._trusted:
+            return None
+        try:
+            return read_sealed(self.directory / name)
+        except FileNotFoundError:
+            return None
+        except OSError as fault:
+            self._warn(fault)
+            return None
 
-def _make_private(directory: Path) -> None:
-    if os.name != "posix":
-        return
-    status = directory.stat()
-    if status.st_uid != os.getuid():
-        raise PermissionError(f"{directory} belongs to another user")
-    if stat.S_IMODE(status.st_mode) & 0o077:
-        directory.chmod(0o700)
+    def write(self, name: str, payload: bytes) -> None:
+        """Keep ``payload``, if that is possible."""
+        self._write(name, lambda path: write_sealed(path, payload))
+
+    def write_text(self, name: str, text: str) -> Path:
+        """Write a file that people may read, unless it is there; gives where it is, or would be."""
+        path, data = self.directory / name, text.encode()
+        with contextlib.suppress(OSError):
+            if path.is_file() and path.read_bytes() == data:
+                return path
+        self._write(name, lambda path: write_whole(path, data))
+        return path
+
+    def _write(self, name: str, write: Callable[[Path], None]) -> None:
+        if not self._trusted:
+            return
+        try:
+            try:
+                write(self.directory / name)
+            except FileNotFoundError:
+                # Somebody has removed the directory.
+                self._make()
+                write(self.directory / name)
+        except OSError as fault:
+            self._warn(fault)
+
+    def reject(self, name: str, fault: BaseException) -> None:
+        """An entry is whole, and yet of no use."""
+        self._warn(DamagedFileError(f"{self.directory / name} cannot be used ({type(fault).__name__}: {fault})"))
 
 
 @cache
@@ -121,66 +156,6 @@ def module_stem(title: str, text: str, flags: tuple[str, ...] = ()) -> str:
     return f"{safe}_{hashlib.sha256(key.encode()).hexdigest()[:20]}"
 
 
-def write_module(directory: Path, stem: str, text: str) -> Path:
-    """The path of the module, which has ``text`` afterwards; written only if it does not have it yet."""
-    path = directory / f"{stem}.py"
-    data = text.encode()
-    try:
-        if path.read_bytes() == data:
-            return path
-    except OSError:
-        pass
-    write_file(path, data)
-    return path
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Write ``path`` as a whole: no other process ever sees a part."""
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def machine_code(path: Path) -> list[Path]:
-    """Numba's files for the module at ``path``."""
-    return sorted((path.parent / "__pycache__").glob(f"{path.stem}.*.nb?"))
-
-
-def _sums(path: Path) -> dict[str, str]:
-    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in machine_code(path)}
-
-
-def seal(path: Path) -> None:
-    """Record the checksums of the module's machine code, so that damage is found before it is run."""
-    try:
-        write_file(path.with_suffix(".sums"), json.dumps(_sums(path), indent=0).encode())
-    except OSError:
-        return
-
-
-def discard_damaged(path: Path) -> None:
-    """Delete the module's machine code unless it is what was sealed: Numba then compiles it again.
-
-    Loading damaged machine code may end the process. Processes that compile the same module at the same time may undo
-    each other's files: that costs a compilation, never a wrong result.
-    """
-    files = machine_code(path)
-    if not files:
-        return
-    try:
-        if json.loads(path.with_suffix(".sums").read_bytes()) == _sums(path):
-            return
-    except (OSError, ValueError):
-        pass
-    for file in files:
-        file.unlink(missing_ok=True)
-
-
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
     """A module in the cache: its ``title``, where it is, its size with its machine code, and when it was made."""
@@ -191,18 +166,20 @@ class CacheEntry:
     modified: float
 
 
-def _modules(cache_dir: Path | None) -> Iterator[Path]:
+def _files(cache_dir: Path | None) -> list[Path]:
     directory = (cache_dir or default_cache_dir()) / "modules"
-    return iter(sorted(directory.glob("*.py"))) if directory.is_dir() else iter(())
+    return sorted(directory.iterdir()) if directory.is_dir() else []
 
 
 def cache_entries(cache_dir: Path | None = None) -> list[CacheEntry]:
     """Every module in the cache directory, by name."""
     entries = []
-    for path in _modules(cache_dir):
+    for path in _files(cache_dir):
+        if path.suffix != ".py":
+            continue
         try:
-            files = [path, *machine_code(path)]
-            size = sum(file.stat().st_size for file in files)
+            code = path.with_suffix(".code")
+            size = path.stat().st_size + (code.stat().st_size if code.is_file() else 0)
             title = (ast.get_docstring(ast.parse(path.read_bytes())) or path.stem).splitlines()[0]
             entries.append(CacheEntry(title, path, size, path.stat().st_mtime))
         except (OSError, SyntaxError, ValueError):
@@ -211,13 +188,14 @@ def cache_entries(cache_dir: Path | None = None) -> list[CacheEntry]:
 
 
 def clear_cache(cache_dir: Path | None = None) -> int:
-    """Delete every module and its machine code; the number of modules deleted. What runs at the time goes on."""
+    """Delete every entry, damaged or not; the number of modules deleted. What runs at the time goes on."""
     count = 0
-    for path in _modules(cache_dir):
-        for file in (*machine_code(path), path.with_suffix(".sums"), path):
-            file.unlink(missing_ok=True)
-        count += 1
-    directory = (cache_dir or default_cache_dir()) / "modules"
-    for file in (*directory.glob("*.kernel"), *directory.glob("*.gradient")):
-        file.unlink(missing_ok=True)
+    for path in _files(cache_dir):
+        if path.suffix not in _ENDINGS and not path.name.startswith("."):  # what a process left that was killed
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+        count += path.suffix == ".py"
     return count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from tcdsl.errors import Diagnostic, ShapeError, TcdslError
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes import SizePlan, evaluate_size
+from tcdsl.locks import COMPILING
 from tcdsl.runtime.bound import Bound
 from tcdsl.runtime.debugging import Stopwatch, show_compilation, show_run
 from tcdsl.runtime.memory import check_written
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from tcdsl.codegen.bound import BoundKernel
     from tcdsl.lowering.loops import Kernel
 
-__all__ = ["COMPILING", "Executable"]
+__all__ = ["Executable"]
 
-# isl contexts and Numba's compiler are not made for several threads at once.
-COMPILING = threading.RLock()
 _REMEMBERED_SHAPES = 256
 
 

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +20,10 @@ from tcdsl.ir.build import cast
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read
 from tcdsl.ir.program import Program
+from tcdsl.locks import COMPILING
 from tcdsl.runtime.arguments import Argument, Call, Signature
 from tcdsl.runtime.entries import Entry, LinearPart, Traced
-from tcdsl.runtime.execution import COMPILING, Executable
+from tcdsl.runtime.execution import Executable
 from tcdsl.runtime.narrowing import narrowed_integers
 from tcdsl.runtime.repeated import RepeatedCall
 
@@ -75,7 +75,6 @@ class StagedFunction(ABC):
         self.repeated: RepeatedCall | None = None
         #: The entry that was staged last.
         self.latest: Entry | None = None
-        self._lock = threading.RLock()
 
     @abstractmethod
     def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
@@ -93,7 +92,7 @@ class StagedFunction(ABC):
         served = self._served(call, seeds)
         if served is not None:
             return served
-        with self._lock, COMPILING:
+        with COMPILING:
             # Another thread may have staged it in the meantime.
             served = self._served(call, seeds)
             if served is not None:

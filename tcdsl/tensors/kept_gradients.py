@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from tcdsl.codegen.kept_values import keep_value, kept_value, value_path
-from tcdsl.codegen.store import module_directory
+from tcdsl.codegen.kept_values import keep_value, kept_value, value_name
+from tcdsl.codegen.store import store
 from tcdsl.config import settings
 from tcdsl.ir.program import Program
 
@@ -19,15 +19,15 @@ _PACKAGES = ("ir", "shapes", "simplification", "autodiff")
 def gradient_of(program: Program, wrt: Sequence[str]) -> Program:
     """The program that computes ``program`` and its gradients by the inputs ``wrt``."""
     chosen = settings().cache_dir
-    directory = module_directory(Path(chosen) if chosen else None)
-    path = value_path(directory, program.name, (program, tuple(wrt)), _PACKAGES, "gradient")
-    found = kept_value(path)
+    place = store(Path(chosen) if chosen else None)
+    name = value_name(program.name, (program, tuple(wrt)), _PACKAGES, "gradient")
+    found = kept_value(place, name)
     if found is not None:
         return cast(Program, found)
     from tcdsl.autodiff import gradient
 
     made = gradient(program, wrt)
-    keep_value(path, made)
+    keep_value(place, name, made)
     # As later processes see it: the names of files for what it becomes part of depend on which objects it shares.
-    found = kept_value(path)
+    found = kept_value(place, name)
     return made if found is None else cast(Program, found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,21 +36,30 @@ def test_binding_without_reading_array_objects(options: CodegenOptions, monkeypa
         compiled.run([A.astype(np.float64), B], {"N": 6, "P": 3, "M": 2})
 
 
-def test_the_place_of_machine_code_is_set_and_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_set_and_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     from numba import config
 
-    monkeypatch.setattr(config, "CACHE_DIR", "/elsewhere")
+    monkeypatch.setattr(config, "DISABLE_JIT", 1)
     with internals.own_settings():
-        assert config.CACHE_DIR == ""
-    assert config.CACHE_DIR == "/elsewhere"
-    for name in ("CACHE_DIR", "CACHE_LOCATOR_CLASSES"):
-        monkeypatch.delattr(config, name)
+        assert config.DISABLE_JIT == 0
+    assert config.DISABLE_JIT == 1
+    monkeypatch.delattr(config, "SLP_VECTORIZE")
     with internals.own_settings():
-        assert not hasattr(config, "CACHE_DIR")
+        assert not hasattr(config, "SLP_VECTORIZE")
 
 
-def test_what_is_known_of_the_cache() -> None:
-    assert internals.loaded_from_cache(SimpleNamespace(cache_hits=1))
-    assert not internals.loaded_from_cache(SimpleNamespace(cache_hits=0))
-    assert internals.loaded_from_cache(SimpleNamespace(stats=SimpleNamespace(cache_hits={"signature": 1})))
-    assert not internals.loaded_from_cache(SimpleNamespace())
+def test_without_numbas_protocol_functions_are_compiled_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba import types
+    from numba.core import ccallback
+
+    known = ccallback.CFunc
+
+    def unknown(function: Any, signature: Any, locals: Any, options: Any, **more: Any) -> Any:
+        monkeypatch.setattr(ccallback, "CFunc", known)
+        raise TypeError("it wants something else")
+
+    monkeypatch.setattr(ccallback, "CFunc", unknown)
+    code = internals.MachineCode()
+    made = internals.compiled_callback(lambda n: n + 1, types.int64(types.int64), {}, code)
+    assert made.ctypes(2) == 3
+    assert code.made == {}

@@ -1,20 +1,31 @@
-"""The cache directory: a second process compiles nothing; damage and races cost time, never results."""
+"""The cache directory: a second process compiles nothing; faults of the disk and races cost time, never results."""
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
+import pickle
+import re
 import shutil
 import stat
 import subprocess
 import sys
-import textwrap
+import tempfile
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from tcdsl.codegen import cache_entries, clear_cache
-from tcdsl.codegen.store import discard_damaged, machine_code, module_directory, module_stem, write_module
+import tcdsl.codegen.compiled as compiled_module
+from tcdsl.codegen import CodegenOptions, cache_entries, clear_cache, compile_kernel
+from tcdsl.codegen.sealed_files import read_sealed, write_sealed
+from tcdsl.codegen.store import Store, module_stem, store
+from tests.codegen.kernels import matmul
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,9 +50,9 @@ def run(directory):
 """
 
 
-def launch(directory: Path | str, prefix: str = "", **environment: str) -> subprocess.Popen[str]:
+def launch(directory: Path, **environment: str) -> subprocess.Popen[str]:
     last = "\nprint(json.dumps(run(DIRECTORY)))\n"
-    code = f"DIRECTORY = {str(directory)!r}\n" + RUN + textwrap.dedent(prefix) + last
+    code = f"DIRECTORY = {str(directory)!r}\n" + RUN + last
     variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     return subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -76,89 +87,174 @@ def test_a_second_process_loads_from_disk(filled: Path) -> None:
 def test_the_directory_is_private(filled: Path) -> None:
     assert stat.S_IMODE((filled / "modules").stat().st_mode) == 0o700
     (filled / "modules").chmod(0o755)
-    module_directory.cache_clear()
-    assert stat.S_IMODE(module_directory(filled).stat().st_mode) == 0o700
+    assert stat.S_IMODE(Store(filled / "modules").directory.stat().st_mode) == 0o700
 
 
-DAMAGES = {
-    "truncated data": lambda file: file.suffix == ".nbc" and file.write_bytes(file.read_bytes()[:100]),
-    "flipped bits": lambda file: file.suffix == ".nbc" and file.write_bytes(bytes(255 - b for b in file.read_bytes())),
-    "truncated index": lambda file: file.suffix == ".nbi" and file.write_bytes(file.read_bytes()[:30]),
-    "missing data": lambda file: file.suffix == ".nbc" and file.unlink(),
-    "changed text": lambda file: file.suffix == ".py" and file.write_text("raise SystemExit('not what was written')"),
+@pytest.fixture
+def again(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """``again(directory)`` runs the kernel as a process of its own would; whether from disk, and what it warned of."""
+    before = dict(sys.modules)
+
+    def run(directory: Path) -> tuple[bool, list[str]]:
+        store.cache_clear()
+        compiled_module._drivers.cache_clear()
+        monkeypatch.setattr(Store, "_warned", False)
+        for name in [name for name in sys.modules if name.startswith(("matmul_", "tcdsl_"))]:
+            del sys.modules[name]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            options = CodegenOptions(cache_dir=directory)
+            compiled = compile_kernel(matmul(), contiguous=(True, True), options=options)
+            A = np.arange(12, dtype=np.float32).reshape(3, 4)
+            (C,) = compiled.run([A, A.T.copy()], {"N": 3, "P": 4, "M": 3})
+        np.testing.assert_array_equal(C, A @ A.T)
+        assert {warning.filename for warning in caught} <= {__file__}
+        return compiled.from_disk, [str(warning.message) for warning in caught]
+
+    yield run
+    store.cache_clear()
+    compiled_module._drivers.cache_clear()
+    sys.modules.update(before)
+
+
+def codes(directory: Path) -> list[Path]:
+    found = sorted((directory / "modules").glob("*.code"))
+    assert len(found) == 2
+    return found
+
+
+def swap(directory: Path) -> None:
+    one, other = codes(directory)
+    one.rename(directory / "aside")
+    other.rename(one)
+    (directory / "aside").rename(other)
+
+
+def replace(file: Path, make: Any) -> None:
+    file.unlink()
+    make(file)
+
+
+def rewrite(directory: Path, change: Any) -> None:
+    for file in codes(directory):
+        file.write_bytes(change(file.read_bytes()))
+
+
+def seal_nonsense(directory: Path) -> None:
+    # Whole, but not what Numba wants.
+    for file in codes(directory):
+        code = pickle.loads(read_sealed(file))
+        write_sealed(file, pickle.dumps({name: data[:-20] for name, data in code.items()}))
+
+
+REPAIRED = {
+    "truncated": lambda directory: rewrite(directory, lambda data: data[:100]),
+    "empty": lambda directory: rewrite(directory, lambda data: b""),
+    "flipped bits": lambda directory: rewrite(directory, lambda data: bytes(255 - b for b in data)),
+    "one bit": lambda directory: rewrite(directory, lambda data: data[:900] + bytes([data[900] ^ 1]) + data[901:]),
+    "longer": lambda directory: rewrite(directory, lambda data: data + b"?"),
+    "swapped": swap,
+    "dangling links": lambda directory: replace(codes(directory)[0], lambda file: file.symlink_to("nowhere")),
+    "pipes": lambda directory: replace(codes(directory)[0], os.mkfifo),
+    "not what Numba wants": seal_nonsense,
 }
 
 
-def test_damage_is_repaired(filled: Path) -> None:
-    # One process per damage would be slow: each damages the files, loads them anew, and the last answer is from disk.
-    prefix = """
-    import glob, importlib, os
-    from pathlib import Path
-    from tests.codegen.test_store import DAMAGES
-    import tcdsl.codegen.compiled as compiled
-    directory = DIRECTORY
-    answers = {}
-    for name, damage in DAMAGES.items():
-        for file in Path(directory).rglob("*"):
-            if file.is_file():
-                damage(file)
-        for module in [m for m in sys.modules if m.startswith(("matmul_", "tcdsl_"))]:
-            del sys.modules[module]
-        compiled._drivers.cache_clear()
-        answers[name] = run(directory)
-        assert answers[name]["right"] and answers[name]["same"], name
-    print(json.dumps(answers))
-    for module in [m for m in sys.modules if m.startswith(("matmul_", "tcdsl_"))]:
-        del sys.modules[module]
-    """
-    process = launch(filled, prefix)
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
-    answers, last = (json.loads(line) for line in out.splitlines()[-2:])
-    compiled_again = {name: not answer["from_disk"] for name, answer in answers.items()}
-    assert all(compiled_again[name] for name in DAMAGES if "text" not in name), compiled_again
-    assert last["from_disk"]
-    assert all(answer["warnings"] == [] for answer in answers.values())
-
-
-def test_a_cache_that_numba_cannot_read_is_renewed(filled: Path, tmp_path: Path) -> None:
-    # Sealed, so the checksums agree, but not what Numba wants.
+@pytest.mark.parametrize("damage", REPAIRED.values(), ids=REPAIRED.keys())
+def test_damaged_entries_are_made_again(filled: Path, tmp_path: Path, again: Any, damage: Any) -> None:
     shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
-    prefix = """
-    from tcdsl.codegen.store import seal
-    for module in (Path(DIRECTORY) / "modules").glob("*.py"):
-        for file in (module.parent / "__pycache__").glob(f"{module.stem}.*.nb?"):
-            file.write_bytes(file.read_bytes()[:-20])
-        seal(module)
-    """
-    answer = result(launch(tmp_path, prefix))
-    assert not answer["from_disk"]
-    assert result(launch(tmp_path))["from_disk"]
+    assert again(tmp_path) == (True, [])
+    damage(tmp_path)
+    _, warned = again(tmp_path)
+    assert len(warned) == 1
+    assert "compiled programs cannot be kept in" in warned[0]
+    assert "`python -m tcdsl cache clear` removes damaged entries" in warned[0]
+    assert again(tmp_path) == (True, [])
 
 
-def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
+def test_missing_entries_are_made_again(filled: Path, tmp_path: Path, again: Any) -> None:
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
+    for file in (tmp_path / "modules").iterdir():
+        if file.suffix == ".code":
+            file.unlink()
+        else:
+            file.write_text("raise SystemExit('not what was written')")
+    assert again(tmp_path) == (False, [])
+    assert "SystemExit" not in "".join(file.read_text() for file in (tmp_path / "modules").glob("*.py"))
+    assert again(tmp_path) == (True, [])
+
+
+def test_directories_in_the_place_of_entries(filled: Path, tmp_path: Path, again: Any) -> None:
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
+    for file in codes(tmp_path):
+        replace(file, Path.mkdir)
+    for _ in range(2):
+        from_disk, warned = again(tmp_path)
+        assert not from_disk
+        assert len(warned) == 1
+    assert clear_cache(tmp_path) == 2
+    assert again(tmp_path) == (False, [])
+    assert again(tmp_path) == (True, [])
+
+
+def no_space(*arguments: object, **options: object) -> Any:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+class FullFile(io.BytesIO):
+    def write(self, data: Any) -> int:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+
+FULL = {
+    "no file can be made": (tempfile, "mkstemp", no_space),
+    "nothing can be written": (os, "fdopen", lambda descriptor, mode: os.close(descriptor) or FullFile()),
+    "nothing can be renamed": (os, "replace", no_space),
+}
+
+
+@pytest.mark.parametrize("fault", FULL.values(), ids=FULL.keys())
+def test_a_full_disk(tmp_path: Path, again: Any, monkeypatch: pytest.MonkeyPatch, fault: Any) -> None:
+    (tmp_path / "modules").mkdir()
+    monkeypatch.setattr(*fault)
+    from_disk, warned = again(tmp_path)
+    assert not from_disk
+    assert len(warned) == 1
+    assert re.search("No space left on device|Disk quota exceeded", warned[0])
+    assert list((tmp_path / "modules").iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_made(tmp_path: Path, again: Any) -> None:
     (tmp_path / "file").write_text("not a directory")
-    answer = result(launch(tmp_path / "file" / "cache"))
-    assert not answer["from_disk"]
-    assert len(answer["warnings"]) == 1
-    assert "compiled kernels cannot be kept" in answer["warnings"][0]
-    assert not Path(answer["path"]).exists()  # the replacement went with the process
+    for place in (tmp_path / "file", tmp_path / "file" / "cache"):
+        from_disk, warned = again(place)
+        assert not from_disk
+        assert len(warned) == 1
+        assert "file" in warned[0]
 
 
-def test_a_read_only_cache_is_used(filled: Path, tmp_path: Path) -> None:
-    # Permissions do not stop an administrator, so the process is told that they do.
-    prefix = """
-    import tempfile
-    real = tempfile.TemporaryFile
-    def refuse(*arguments, dir=None, **options):
-        if dir is not None and str(dir).startswith(DIRECTORY):
-            raise PermissionError(13, "Permission denied", str(dir))
-        return real(*arguments, dir=dir, **options)
-    tempfile.TemporaryFile = refuse
-    """
-    answer = result(launch(filled, prefix))
-    assert answer["from_disk"]
-    assert not answer["path"].startswith(str(filled))
+def test_a_read_only_cache_is_used(filled: Path, again: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Permissions do not stop an administrator, so nothing may be tried.
+    monkeypatch.setattr(tempfile, "mkstemp", no_space)
+    assert again(filled) == (True, [])
+
+
+def test_a_directory_that_is_removed_while_programs_run(tmp_path: Path, again: Any) -> None:
+    again(tmp_path)
+    shutil.rmtree(tmp_path / "modules")
+    place = store(tmp_path)
+    place.write("entry.code", b"content")
+    assert place.read("entry.code") == b"content"
+    assert stat.S_IMODE((tmp_path / "modules").stat().st_mode) == 0o700
+
+
+def test_nothing_is_read_that_others_may_have_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Store, "_warned", False)
+    Store(tmp_path).write("entry.code", b"content")
+    monkeypatch.setattr(Path, "chmod", no_space)
+    os.chmod(tmp_path, 0o777)  # `Path.chmod` is out of order
+    with pytest.warns(RuntimeWarning, match="others may write in"):
+        assert Store(tmp_path).read("entry.code") is None
 
 
 def test_processes_that_start_together(tmp_path: Path) -> None:
@@ -189,16 +285,6 @@ def test_the_name_depends_on_everything() -> None:
     }
     assert len(stems) == 4
     assert module_stem("a/b c", "x").startswith("a_b_c_")
-
-
-def test_unsealed_machine_code_is_discarded(tmp_path: Path) -> None:
-    path = write_module(tmp_path, "m_1", "x = 1\n")
-    (tmp_path / "__pycache__").mkdir()
-    for other in ("m_1.f-1.py311.nbi", "m_10.f-1.py311.nbi"):
-        (tmp_path / "__pycache__" / other).write_bytes(b"?")
-    assert [file.name for file in machine_code(path)] == ["m_1.f-1.py311.nbi"]
-    discard_damaged(path)
-    assert [file.name for file in (tmp_path / "__pycache__").iterdir()] == ["m_10.f-1.py311.nbi"]
 
 
 def test_what_runs_without_numba() -> None:

@@ -43,7 +43,7 @@ def test_demo_reports_and_draws_and_the_next_one_starts_from_the_cache(tmp_path:
     assert picture.stat().st_size > 20_000
 
     machine_code = files_with_times(tmp_path / "cache")
-    assert any(path.endswith(".nbc") for path in machine_code)
+    assert any(path.endswith(".code") for path in machine_code)
     second = tcdsl("demo", "--short", "--epochs", "2", "--output", "pictures", folder=tmp_path)
     assert second.returncode == 0, second.stderr
     assert files_with_times(tmp_path / "cache") == machine_code

@@ -54,6 +54,7 @@ def test_other_programs_have_gradients_of_their_own(made: list[Any]) -> None:
     assert len(made) == 3
 
 
+@pytest.mark.filterwarnings("ignore:compiled programs cannot be kept")
 @pytest.mark.parametrize(
     "damage", [lambda data: data[:-3], lambda data: b"", lambda data: data[:40] + b"?" + data[41:]]
 )

@@ -1,0 +1,67 @@
+"""Locks, and what becomes of them when a process forks.
+
+A forked process has only the thread that forked: a lock that another thread held would never be released in it, and
+what that thread was changing is half done.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+from weakref import WeakSet
+
+__all__ = ["COMPILING", "lock_of_this_process"]
+
+COMPILING = threading.RLock()
+"""Held by whoever stages or compiles: neither isl's contexts nor Numba's compiler are made for several threads."""
+
+# A fork waits so long for compilations to end; one that is in a wait itself for the thread that forks never does.
+_PATIENCE = 20.0
+_OWN: WeakSet[Any] = WeakSet()
+_AT_FORK = threading.local()
+
+
+def lock_of_this_process() -> threading.Lock:
+    """A lock that is open in every forked process."""
+    lock = threading.Lock()
+    _OWN.add(lock)
+    return lock
+
+
+def _compilers() -> Iterator[Any]:
+    # In the order in which they are taken; the others are Numba's and LLVM's, which user functions take as well.
+    yield COMPILING
+    numba = sys.modules.get("numba.core.compiler_lock")
+    yield getattr(getattr(numba, "global_compiler_lock", None), "_lock", None)
+    llvm = sys.modules.get("llvmlite.binding.ffi")
+    yield getattr(getattr(getattr(llvm, "lib", None), "_lock", None), "_lock", None)
+
+
+def _before() -> None:
+    end = time.monotonic() + _PATIENCE
+    locks = [lock for lock in _compilers() if lock is not None]
+    _AT_FORK.taken = [(lock, lock.acquire(timeout=max(0.0, end - time.monotonic()))) for lock in locks]
+
+
+def _in_parent() -> None:
+    for lock, taken in reversed(_AT_FORK.taken):
+        if taken:
+            lock.release()
+
+
+def _in_child() -> None:
+    for lock, taken in reversed(_AT_FORK.taken):
+        if taken:
+            lock.release()
+        else:
+            lock._at_fork_reinit()
+    for lock in tuple(_OWN):
+        lock._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -75,12 +75,11 @@ def _switch(value: object) -> bool:
 
 
 def _folder(value: object) -> str:
-    try:
-        path = os.fspath(value or "")  # type: ignore[arg-type]
-        os.path.lexists(path)
-    except (TypeError, ValueError) as fault:
-        raise ConfigurationError(f"cache_dir={value!r} is no path ({fault}); write the path of a directory") from None
-    return os.path.expanduser(os.fsdecode(path))
+    if value is None:
+        return ""
+    if not isinstance(value, str | bytes | os.PathLike):
+        raise ConfigurationError(f"cache_dir={value!r} is no path; write the path of a directory")
+    return os.path.expanduser(os.fsdecode(value))
 
 
 _READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(

@@ -137,6 +137,9 @@ class Recorder:
             if form is None or term is None:
                 return self._tensor_statement(session, scope, node, name, current, ordinary)
             value = Term(term())
+            if self._in_place and isinstance(current, Unwritten) and not (form.plain or form.reset):
+                # What it accumulates onto is read before anything is written: state, as after `t += p`.
+                element_of(current, session)
             return self._recorded(session, name, current, lambda state: record_logic(session, form, state, value))
 
         return self._guarded(session, action)

@@ -145,12 +145,18 @@ class _Rewriter(ast.NodeTransformer):
     def _in_slot(self, target: ast.Name) -> bool:
         return self.result.projected and target.id in SLOTS
 
-    def _memory_statement(self, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> list[ast.stmt]:
-        # `p.grad[i] += e`: a statement on a name of its own that holds the memory.
+    def _memory_statement(self, node: ast.Assign | ast.AugAssign | ast.Expr, target: ast.expr) -> list[ast.stmt]:
+        # `p.grad[i] += e`, `assign(p.grad, "=:-", e)`: a statement on a name of its own that holds the memory.
         place = f"{RECORDER}{len(self.result.statements)}"
         self.own |= {place}
-        held = ast.Assign([ast.Name(place, ast.Store())], target.value)
-        target.value = ast.copy_location(ast.Name(place, ast.Load()), target.value)
+        memory = target.value if isinstance(target, ast.Subscript) else target
+        held = ast.Assign([ast.Name(place, ast.Store())], memory)
+        name = ast.copy_location(ast.Name(place, ast.Load()), memory)
+        if isinstance(target, ast.Subscript):
+            target.value = name
+        else:
+            assert isinstance(node, ast.Expr)
+            node.value.args[0] = name  # type: ignore[attr-defined]
         return [ast.fix_missing_locations(ast.copy_location(held, node)), self._statement(node, place)]
 
     def _augmented_memory(self, node: ast.AugAssign) -> ast.stmt:
@@ -229,6 +235,8 @@ class _Rewriter(ast.NodeTransformer):
                 base = target.value if isinstance(target, ast.Subscript) else target
                 if isinstance(base, ast.Name):
                     return self._statement(node, base.id)
+                if _is_memory(base):
+                    return self._memory_statement(node, target)  # type: ignore[return-value]
         return self.generic_visit(node)
 
     # -- expressions

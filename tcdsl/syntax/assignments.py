@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections.abc import Iterator
 from itertools import pairwise
 
 from tcdsl.syntax.edits import Piece, Range, added
@@ -14,9 +13,6 @@ from tcdsl.syntax.operands import Operands
 __all__ = ["assigned", "constrained"]
 
 Parts = tuple[Piece | Range, ...]
-Definition = ast.FunctionDef | ast.AsyncFunctionDef
-
-_REDUCTIONS = frozenset(("sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin"))
 
 
 def constrained(node: ast.Assign, operands: Operands) -> Parts:
@@ -31,18 +27,15 @@ def constrained(node: ast.Assign, operands: Operands) -> Parts:
     return (*opening, Range(value, end))
 
 
-def assigned(node: ast.Assign, mark: AssignmentMark, definition: Definition | None, operands: Operands) -> Parts | None:
+def assigned(node: ast.Assign, mark: AssignmentMark, operands: Operands) -> Parts | None:
     """The plain statement for a literal assignment."""
-    return _Assignment(node, mark, definition, operands).parts()
+    return _Assignment(node, mark, operands).parts()
 
 
 class _Assignment:
-    def __init__(
-        self, node: ast.Assign, mark: AssignmentMark, definition: Definition | None, operands: Operands
-    ) -> None:
+    def __init__(self, node: ast.Assign, mark: AssignmentMark, operands: Operands) -> None:
         self.node = node
         self.mark = mark
-        self.definition = definition
         self.operands = operands
         self.target = node.targets[0]
         self.logic: Label | None = None
@@ -58,12 +51,12 @@ class _Assignment:
         if not self._is_sound():
             return None
         row = self.mark.row
-        indexed = isinstance(self.target, ast.Subscript)
         if self.projections is not None or row.form == "assign":
             return self._call()
         if row.form != "reduction":
             return self._plain(row.plain, Range(self.mark.end, self.value_end))
-        return self._call() if indexed and not self._reduces_for_certain() else self._reduction(row.plain, indexed)
+        # `c["@"] = sum(a * b)`. Without a logic the call starts all cells anew, whatever says which cells meet.
+        return self._call() if self.logic is None else self._reduction(row.plain)
 
     def _is_sound(self) -> bool:
         marks, mark = self.operands.marks, self.mark
@@ -94,22 +87,18 @@ class _Assignment:
             return (Piece(declared.text, declared.begin, declared.end),)
         return (Range(self.mark.statement, self.target_end),)
 
-    def _subscript(self, default: str) -> Parts:
+    def _subscript(self) -> Parts:
         # The logic string as the target's subscript.
-        place = self.target_end
-        if self.logic is not None:
-            text: Piece = self.operands.copied(self.logic.value, self.logic.end)
-        elif default:
-            text = added(default, self.mark.begin, self.mark.end)
-        else:
+        if self.logic is None:
             return ()
-        return (added("[", place), text, added("]", place))
+        text = self.operands.copied(self.logic.value, self.logic.end)
+        return (added("[", self.target_end), text, added("]", self.target_end))
 
     def _plain(self, operator: str, value: Range) -> Parts:
         mark = self.mark
         return (
             *self._target(),
-            *self._subscript(""),
+            *self._subscript(),
             *self._between(),
             Piece(operator, mark.begin, mark.end),
             *self._spaced(value),
@@ -144,17 +133,16 @@ class _Assignment:
         begin, end = self.operands.begin(value), self.operands.end(value)
         return self.operands.marks.closing.get(begin) == end
 
-    def _reduction(self, function: str, indexed: bool) -> Parts:
-        # `C[i, j] = sum(A[i, k] * B[k, j]), i < m`
+    def _reduction(self, function: str) -> Parts:
+        # `c["@"] = sum(a * b)`
         mark, operands = self.mark, self.operands
         values = self._values()
         end = self.value_end if len(values) == 1 else self._comma(values[0])
         value = operands.argument(values[0], mark.end, end)
         name = Piece(function, mark.begin, mark.end)
-        default = "" if indexed else '"."'
         opening: Parts = (*self._between(), added("= ", mark.begin, mark.end), name, added("(", mark.begin))
         rest = Range(end, self.value_end)
-        return (*self._target(), *self._subscript(default), *opening, *value, added(")", end), rest)
+        return (*self._target(), *self._subscript(), *opening, *value, added(")", end), rest)
 
     def _comma(self, value: ast.expr) -> int:
         # Where the comma after the value is: behind its parentheses.
@@ -174,33 +162,3 @@ class _Assignment:
             option = added("\n" * self._breaks(label) + f", {label.name}=", label.begin)
             parts = (*parts, option, Range(label.value, label.end))
         return (*parts, added(")", mark.statement_end))
-
-    # -- which form
-
-    def _reduces_for_certain(self) -> bool:
-        # `sum(A[i, k])` must reduce over something; `A[i]` alone, onto C[i], does not. Where the text does not show an
-        # index variable that the target lacks, `assign` says the same.
-        value = self._values()[0]
-        for part in ast.walk(value):
-            if isinstance(part, ast.GeneratorExp | ast.Lambda):
-                return False
-            if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id in _REDUCTIONS:
-                return False
-        own = set(_bound(self.definition)) if self.definition is not None else set()
-        named = {part.id for part in ast.walk(self.target) if isinstance(part, ast.Name)}
-        indices = {
-            name.id
-            for part in ast.walk(value)
-            if isinstance(part, ast.Subscript)
-            for name in ast.walk(part.slice)
-            if isinstance(name, ast.Name)
-        }
-        return any(len(name) == 1 and name.islower() for name in indices - own - named)
-
-
-def _bound(definition: Definition) -> Iterator[str]:
-    for part in ast.walk(definition):
-        if isinstance(part, ast.arg):
-            yield part.arg
-        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            yield part.id

@@ -87,7 +87,8 @@ class _Expressions:
         name, after = tokens[k + 1], tokens[k + 2]
         begin, end = tokens[k].begin, tokens[closing].end
         if after is tokens[closing]:
-            beside = {tokens[k - 1].text} if k > self.begin else set()
+            follows_spec = tokens[k - 1].is_spec and k - 1 in self.used
+            beside = {"*" if follows_spec else tokens[k - 1].text} if k > self.begin else set()
             beside |= {tokens[closing + 1].text} if closing + 1 < self.end else set()
             if beside & _NOT_OF_SETS:
                 self.marks.replace(begin, end, f'"{name.text}"')
@@ -124,7 +125,7 @@ class _Expressions:
                 self.used.update(range(k, after))
                 self._infix(literal, token.begin)
                 return
-            if after < self.end and self.tokens[after].is_plain_string:
+            if after < self.end and self.tokens[after].is_spec:
                 self.used.update(range(k, after))
                 self._composition(literal, token.begin, after)
                 return
@@ -148,16 +149,23 @@ class _Expressions:
         self.marks.infix[begin] = row
 
     def _composition(self, literal: str, begin: int, spec: int) -> None:
-        end = spec
-        while end < self.end and self.tokens[end].is_plain_string:
-            self.used.add(end)
-            end += 1
-        first, last = self.tokens[spec].begin, self.tokens[end - 1].end
+        # The spec is one string: another one declares what follows it.
+        self.used.add(spec)
+        end, first, last = spec + 1, self.tokens[spec].begin, self.tokens[spec].end
         mark = Composition(literal, begin, begin + len(literal), first, last)
         self.marks.carry(begin, mark.end, COMPOSITIONS[literal].ljust(2))
+        following = self.tokens[end] if end < self.end else None
         if literal == "++":
             self.marks.compositions[begin] = mark
-        elif end < self.end and (self.tokens[end].kind != "operator" or self.tokens[end].text in _BEGINNING):
+            if following is not None and following.kind in ("name", "number", "string"):
+                fact = "`++` takes one operand, and another one stands behind its spec"
+                hint = 'write the spec as one string, and `a *+ "..." b` for two operands'
+                self.marks.fault(following.begin, following.end, fact, hint)
+        elif following is not None and following.is_plain_string and not _is_name(following):
+            self.used.add(end)
+            fact = f"a string behind a spec declares a parameter, and {following.text} cannot name one"
+            self.marks.fault(following.begin, following.end, fact, "write the spec as one string")
+        elif following is not None and (following.kind != "operator" or following.text in _BEGINNING):
             self.marks.carry(last, last, COMPOSITIONS[literal])
             self.marks.compositions[last] = mark
         else:
@@ -216,6 +224,9 @@ class _Expressions:
             return
         string, following = tokens[k], tokens[k + 1]
         spaced = following.begin > string.end
+        if spaced and self._is_signed_number(k + 1):
+            self._signed(first, k + 1)
+            return
         begins = following.kind in ("name", "number") or following.text == "("
         if not (begins or (following.text == "[" and spaced)):
             return
@@ -233,6 +244,22 @@ class _Expressions:
         self.marks.carry(begin, begin, CARRIER_NAME + "(")
         self.marks.carry(string.end, string.end, ",")
         self.marks.carry(end, end, ")")
+
+    def _is_signed_number(self, k: int) -> bool:
+        # `-1.0`: a sign, and a number directly behind it.
+        tokens = self.tokens
+        signed = tokens[k].text in ("+", "-") and k + 1 < self.end and _adjacent(tokens, k)
+        return signed and tokens[k + 1].kind == "number" and k not in self.used
+
+    def _signed(self, first: int, sign: int) -> None:
+        string = self.text[self.tokens[first].begin : self.tokens[sign - 1].end]
+        number = self.text[self.tokens[sign].begin : self.tokens[sign + 1].end]
+        self.marks.fault(
+            self.tokens[first].begin,
+            self.tokens[sign + 1].end,
+            f"`{string} {number}` could be a declaration with an initial value, or a sum",
+            f"write `{string} [{number}]` for an initial value, `{string} {number[0]} {number[1:]}` for a sum or difference",
+        )
 
     def _may_declare(self, first: int, string: int, last: int) -> bool:
         tokens, marks = self.tokens, self.marks
@@ -279,6 +306,10 @@ class _Expressions:
             else:
                 break
         return k
+
+
+def _is_name(string: Token) -> bool:
+    return str(ast.literal_eval(string.text)).isidentifier()
 
 
 def _adjacent(tokens: list[Token], k: int) -> bool:

@@ -15,14 +15,13 @@ from tcdsl.syntax.operators import Infix
 __all__ = ["plain_constructs"]
 
 Parts = tuple[Piece | Range, ...]
-Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def plain_constructs(tree: ast.Module, carrier: Edited, marks: Marks) -> list[Construct]:
     """The constructs of literal text, given the syntax tree of its carrier; faults go to ``marks``."""
     simple = [Construct(piece.begin, piece.end, (piece,)) for piece in marks.simple]
     found = _Plain(Operands(carrier, marks))
-    found.visit(tree, 0, None)
+    found.visit(tree, 0)
     return [*simple, *found.constructs]
 
 
@@ -35,12 +34,10 @@ class _Plain:
         self.compositions = sorted(self.marks.compositions)
         self.assignments = sorted(self.marks.assignments)
 
-    def visit(self, node: ast.AST, depth: int, definition: Definition | None) -> None:
+    def visit(self, node: ast.AST, depth: int) -> None:
         """Add the constructs of ``node`` and of what is in it."""
         parts: Parts | None = None
         match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                definition = node
             case ast.BinOp(left=left, right=right):
                 parts = self._binary(node, left, right)
             case ast.BoolOp(values=values):
@@ -52,12 +49,12 @@ class _Plain:
             case ast.List() if self.operands.begin(node) in self.marks.batches:
                 parts = self._batch(node)
             case ast.Assign():
-                parts = self._assignment(node, definition)
+                parts = self._assignment(node)
         if parts is not None:
             begin, end = self.operands.begin(node), self.operands.end(node)
             self.constructs.append(Construct(begin, end, parts, depth))
         for child in ast.iter_child_nodes(node):
-            self.visit(child, depth + 1, definition)
+            self.visit(child, depth + 1)
 
     def _between(self, places: list[int], left: ast.AST, right: ast.AST) -> int | None:
         # The operator between two operands: nothing but it, parentheses and layout is there.
@@ -193,8 +190,7 @@ class _Plain:
             label = operands.copied(begin, mark.end)
             name = Piece("number", begin, mark.end)
             return (name, added("(", begin), Range(mark.value, end), added(", label=", begin), label, added(")", end))
-        number = isinstance(value, ast.Constant) and isinstance(value.value, float | complex)
-        if number or isinstance(value, ast.List) or _is_batch(value, operands):
+        if _is_fraction(value) or isinstance(value, ast.List) or _is_batch(value, operands):
             option = "init"
         elif isinstance(value, ast.Tuple):
             option = "o"
@@ -220,14 +216,21 @@ class _Plain:
 
     # -- statements
 
-    def _assignment(self, node: ast.Assign, definition: Definition | None) -> Parts | None:
+    def _assignment(self, node: ast.Assign) -> Parts | None:
         begin = self.operands.begin(node)
         if begin in self.marks.wildcards:
             return constrained(node, self.operands)
         place = self._between(self.assignments, node.targets[-1], node.value)
         if place is None:
             return None
-        return assigned(node, self.marks.assignments[place], definition, self.operands)
+        return assigned(node, self.marks.assignments[place], self.operands)
+
+
+def _is_fraction(value: ast.expr) -> bool:
+    # `0.5` and `(-0.5)`, which are no sizes.
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub | ast.UAdd):
+        value = value.operand
+    return isinstance(value, ast.Constant) and isinstance(value.value, float | complex)
 
 
 def _is_batch(value: ast.expr, operands: Operands) -> bool:

@@ -176,17 +176,23 @@ class _Statement:
         )
 
     def _declared(self, k: int) -> Token | None:
+        # `"c" =: e` and `{ c } =: e`.
         target = self.tokens[self.first]
-        if target.kind != "string" or k != self.first + 1:
+        begin, end = target.begin, self.tokens[k - 1].end
+        text = self.text[begin:end]
+        if target.text == "{" and matching(self.tokens, self.first) == k - 1:
+            name, hint = text[1:-1].strip(), 'write `{ c }`: the target\'s name alone, as in `"c"`'
+        elif target.kind == "string" and k == self.first + 1:
+            name = str(ast.literal_eval(text)) if target.is_plain_string else ""
+            hint = "write a name: letters, digits and underscores"
+        else:
             return None
-        self.used.add(self.first)
-        name = ast.literal_eval(target.text) if target.is_plain_string else ""
-        if not str(name).isidentifier():
-            fact = f"{target.text} cannot name a tensor"
-            self.marks.fault(target.begin, target.end, fact, "write a name: letters, digits and underscores")
+        self.used.update(range(self.first, k))
+        if not name.isidentifier():
+            self.marks.fault(begin, end, f"{text} cannot name a tensor", hint)
             return None
-        self.marks.carry(target.begin, target.end, name)
-        return Token("name", name, target.begin, target.end)
+        self.marks.carry(begin, end, name)
+        return Token("name", name, begin, end)
 
     # -- labels
 
@@ -232,7 +238,7 @@ class _Statement:
         self.used.add(k + 2)
         if name.text == "logic":
             self.used.update(range(k + 3, end))
-            if not all(value.is_plain_string for value in values):
+            if not all(value.is_spec for value in values):
                 hint = '"." "@" "T" or a spec such as "ij; jk => ik"'
                 marks.fault(values[0].begin, values[-1].end, "`~logic:` takes a string", f"write one of {hint}")
                 return None

@@ -73,8 +73,16 @@ class Token:
     @property
     def is_plain_string(self) -> bool:
         """Whether this is a string literal that is neither formatted nor of bytes."""
+        return self._is_string_without("bft")
+
+    @property
+    def is_spec(self) -> bool:
+        """Whether this may be a spec: a string literal, formatted or not."""
+        return self._is_string_without("bt")
+
+    def _is_string_without(self, prefixes: str) -> bool:
         prefix = self.text[: len(self.text) - len(self.text.lstrip("rRuUbBfFtT"))].lower()
-        return self.kind == "string" and not set(prefix) & set("bft")
+        return self.kind == "string" and not set(prefix) & set(prefixes)
 
 
 def tokens_of(lines: Lines) -> Iterator[Token]:

@@ -37,12 +37,12 @@ ASSIGNED = {
     "c =?/ a": 'assign(c, "=?/", a)',
     "c =?^ a": 'assign(c, "=?^", a)',
     # from the neutral element
-    "c =:+ a": 'c["."] = sum(a)',
-    "c =:* a": 'c["."] = prod(a)',
-    "c =:@^ a": 'c["."] = max(a)',
-    "c =:^^ a": 'c["."] = min(a)',
-    "c =:|| a": 'c["."] = any(a)',
-    "c =:&& a": 'c["."] = all(a)',
+    "c =:+ a": 'assign(c, "=:+", a)',
+    "c =:* a": 'assign(c, "=:*", a)',
+    "c =:@^ a": 'assign(c, "=:@^", a)',
+    "c =:^^ a": 'assign(c, "=:^^", a)',
+    "c =:|| a": 'assign(c, "=:||", a)',
+    "c =:&& a": 'assign(c, "=:&&", a)',
     "c =:- a": 'assign(c, "=:-", a)',
     "c =:/ a": 'assign(c, "=:/", a)',
     "c =:** a": 'assign(c, "=:**", a)',
@@ -63,6 +63,7 @@ def test_every_assignment_operator_is_tested() -> None:
 LOGIC = {
     'c =:+ a * b ~logic:"@"': 'c["@"] = sum(a * b)',
     'c =+ a * b ~logic:"@"': 'c["@"] += a * b',
+    'c =+ a ~logic:f"{lr} => "': 'c[f"{lr} => "] += a',
     'c =: a ~logic:"T"': 'c["T"] = a',
     'p =- lr * p.grad ~logic:"."': 'p["."] -= lr * p.grad',
     'y =:@^ x ~logic:"...|... => 0"': 'y["...|... => 0"] = max(x)',
@@ -90,15 +91,14 @@ def test_logic_and_projections(literal_text: str) -> None:
 
 INDEXED = {
     "C[i, j] =+ a[i, k] * b[k, j]": "C[i, j] += a[i, k] * b[k, j]",
-    "C[i, j] =:+ a[i, k] * b[k, j]": "C[i, j] = sum(a[i, k] * b[k, j])",
-    "C[i, j] =:@^ (a[i, k] + 1), i < 3, (j < 2)": "C[i, j] = max(a[i, k] + 1), i < 3, (j < 2)",
+    "C[i, j] =:+ a[i, k] * b[k, j]": 'assign(C[i, j], "=:+", a[i, k] * b[k, j])',
+    "C[i, j] =:@^ (a[i, k] + 1), i < 3, (j < 2)": 'assign(C[i, j], "=:@^", (a[i, k] + 1), i < 3, (j < 2))',
     "C[i] =- a[i], i < 3": "C[i] -= a[i], i < 3",
     "C[i] =: a[i]": "C[i] = a[i]",
-    # A `sum` that sums over nothing would be an error.
     "C[i] =:+ a[i]": 'assign(C[i], "=:+", a[i])',
     "C[i] =:+ sum(a[i, k]), i < 3": 'assign(C[i], "=:+", sum(a[i, k]), i < 3)',
     "C[i] =:+ a[i, x]": 'assign(C[i], "=:+", a[i, x])',
-    "t[()] =:* a[i]": "t[()] = prod(a[i])",
+    "t[()] =:* a[i]": 'assign(t[()], "=:*", a[i])',
     "C[i] =?/ a[i, k], k < 2": 'assign(C[i], "=?/", a[i, k], k < 2)',
     'd["key"] =+ 1': 'd["key"] += 1',
 }
@@ -114,6 +114,9 @@ DECLARED = {
     "'delta' =+ a": "delta += a",
     '"delta" =:+ a * b ~logic:"@"': 'delta["@"] = sum(a * b)',
     '"delta" =:- a': 'assign(delta, "=:-", a)',
+    '{ delta } =:+ a * b ~logic:"@"': 'delta["@"] = sum(a * b)',
+    "{delta} =- a": "delta -= a",
+    'y = "b" (-0.5)': 'y = param("b", init=(-0.5))',
     'relu("w" @ x + "b" hid)': 'relu("w" @ x + "b"[hid])',
     'y = "b" config.hid_dim': 'y = "b"[config.hid_dim]',
     'y = "b" config.dims[0]': 'y = "b"[config.dims[0]]',
@@ -227,7 +230,18 @@ COMPOSED = {
     'y = a *+ "ij;jk=>ik" b *+ "ij;jk=>ik" c': 'y = einsum("ij;jk=>ik", einsum("ij;jk=>ik", a, b), c)',
     'y = a *+ "i;i=>i" b ** 2 * c': 'y = einsum("i;i=>i", a, b ** 2) * c',
     'y = a +* "i;i=>i" b * c': 'y = einsum("i;i=>i", a, b * c)',
-    'y = (a + b) *+ "i;" "i=>i" (b - c)': 'y = einsum("i;" "i=>i", a + b, b - c)',
+    'y = (a + b) *+ "i;i=>i" (b - c)': 'y = einsum("i;i=>i", a + b, b - c)',
+    # A string behind the spec declares.
+    'y = a *+ "i; j => " "j" + b': 'y = einsum("i; j => ", a, "j") + b',
+    'y = a *+ "ab;bc=>ac" "w" 4': 'y = einsum("ab;bc=>ac", a, "w"[4])',
+    'y = a *+ "i;j=>ij" "w" 4 *+ "ij;j=>i" "u" * b': 'y = einsum("ij;j=>i", einsum("i;j=>ij", a, "w"[4]), "u") * b',
+    'y = a +* "i;j=>ij" "w" [1; 2] * b': 'y = einsum("i;j=>ij", a, param("w", init=[1, 2]) * b)',
+    'y = a *+ "i;j=>ij" { w }': 'y = einsum("i;j=>ij", a, "w")',
+    "y = a *+ 'i;=>i' 'q' 2.0": "y = einsum('i;=>i', a, number(2.0, label='q'))",
+    'y = (a *+ "i;j=>ij"  # spec\n     "w")': 'y = (einsum("i;j=>ij", a,  # spec\n     "w"))',
+    # A spec may be formatted.
+    'y = x ++ f"{lr} => 0"': 'y = einsum(f"{lr} => 0", x)',
+    'y = x *+ rf"{lr};i=>i" a': 'y = einsum(rf"{lr};i=>i", x, a)',
     'y = a ++ "i=>" @| n': 'y = einsum("i=>", a)[n]',
 }
 
@@ -251,7 +265,7 @@ OTHERS = {
     "def inner(q =-1): return q -@> a": "def inner(q =-1): return fst(q, a)",
     "c =+ -a": "c += -a",
     "c =: -a": "c = -a",
-    "c =:+-a": 'c["."] = sum(-a)',
+    "c =:+-a": 'assign(c, "=:+", -a)',
 }
 
 

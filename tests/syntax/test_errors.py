@@ -36,6 +36,9 @@ FAULTS = [
     ("y = a < b ⟨<>⟩ c", "`<>` in a chain of comparisons", "write parentheses"),
     ('y = x ⟨++ "spec"⟩ * 2', "`++` takes the spec string alone", 'write parentheses, as in `(x ++ "...") * y`'),
     ('y = x ⟨*+ "spec"⟩', "`*+` takes two operands, and the second one is missing", 'write `a *+ "..." b`'),
+    ('y = x ++ "spec" ⟨"b"⟩', "`++` takes one operand, and another one stands behind its spec", '`a *+ "..." b` for two operands'),
+    ('y = x ++ "spec" ⟨a⟩', "`++` takes one operand, and another one stands behind its spec", "the spec as one string"),
+    ('y = x *+ "i;" ⟨"i=>i"⟩ a', "a string behind a spec declares a parameter, and", "write the spec as one string"),
     ('y = (x ⟨+* "spec"⟩)', "`+*` takes two operands, and the second one is missing", 'or `a ++ "..."`'),
     # targets
     ("⟨(c, d)⟩ =+ a", "this is no target of `=+`", "write `c =+ ...`, `C[i, j] =+ ...` or a name in quotes"),
@@ -44,6 +47,7 @@ FAULTS = [
     ("c = d ⟨=-⟩ a", "`=-` behind another assignment of the same statement", "one statement for each target"),
     ('⟨"1c"⟩ =: a', '"1c" cannot name a tensor', "write a name: letters, digits and underscores"),
     ('⟨f"c"⟩ =: a', 'f"c" cannot name a tensor', "write a name"),
+    ("⟨{ c; o=[3] }⟩ =: a", "{ c; o=[3] } cannot name a tensor", "write `{ c }`: the target's name alone"),
     # labels
     ("c =+ a ~logic:⟨b⟩", "`~logic:` takes a string", 'write one of "." "@" "T" or a spec such as "ij; jk => ik"'),
     ("c =+ a ⟨~logic⟩:", "`~logic` without a value", "write `~logic:` and what it is"),
@@ -61,6 +65,8 @@ FAULTS = [
     ("y = x[a⟨;⟩ b]", "`;` separates the elements of lists, tuples and batches", "write `,` here"),
     ("y = {1⟨;⟩ 2}", "`;` separates the elements of lists, tuples and batches", "write `,` here"),
     ('y = "b" ⟨(o=3, init=0.5)⟩', "options of an inline declaration", 'write `param("b", o=3, init=0.5)`'),
+    ('y = ⟨"b" -1.0⟩', '`"b" -1.0` could be a declaration with an initial value, or a sum', 'write `"b" [-1.0]`'),
+    ('y = x + ⟨"b" +2⟩', '`"b" +2` could be a declaration with an initial value, or a sum', '`"b" + 2` for a sum'),
     ('y = ⟨"a b"⟩ 3', '"a b" cannot name a parameter', "write a name"),
     # statements
     ("if lr: ⟨_ =⟩ a", "`_ = ...` states constraints, and stands among other statements", "give it a line of its own"),

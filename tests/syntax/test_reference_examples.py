@@ -103,6 +103,28 @@ def test_assignment_operators_with_logic(load: Load, operator: str) -> None:
     assert_allclose(c, ASSIGNMENTS[operator](start, value))
 
 
+RESETS = {"=:+": 1, "=:-": -1, "=:@^": 1, "=:*": 1, "=:^^": 1}
+
+
+def test_assignments_in_slots_follow_the_projections(load: Load) -> None:
+    # `v` is a sum over the second operand's axis, which a pointwise logic could not say.
+    updates = "".join(f"@cd\ndef f{k}(v, v1, *, projections):\n    v {op} v1\n" for k, op in enumerate(RESETS))
+    module = load(updates)
+    for k, (operator, sign) in enumerate(RESETS.items()):
+        reduce = {"*": np.prod, "@": np.max, "^": np.min}.get(operator[2], np.sum)
+        code = getattr(module, f"f{k}")
+        total = tc.primitive(f"p{k}", code, logic="ij => i")
+        assert_allclose(total(A), sign * reduce(A, axis=1))
+
+
+def test_memory_of_tensors_is_a_target_of_every_operator(load: Load) -> None:
+    module = load("@cd\ndef f(p):\n    p.grad =:+ p\n    p.grad =- 3 * p\n    p.value =:- p.grad\n")
+    p = tc.param("p", init=[1.0, 2.0])
+    tc.compile(module.f(p)).run()
+    assert_allclose(p.grad, [-2.0, -4.0])
+    assert_allclose(p.value, [2.0, 4.0])
+
+
 def test_logical_assignments(load: Load) -> None:
     for operator, expected in {"=||": np.logical_or, "=&&": np.logical_and}.items():
         module = load(

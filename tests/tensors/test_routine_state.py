@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 import tcdsl as tc
@@ -58,3 +59,26 @@ def test_equal_labels_get_a_number() -> None:
     code = Code([GradientUpdate((w * other).sum(), (w, other))])
     step = tc.compile(code, [momentum(p, learning_rate=0.1, beta=0.9) for p in (w, other)])
     assert list(step.state) == ["velocity.w", "velocity.w_2"]
+
+
+@cd
+def summed(p, *, logic):
+    total[logic] += p * 1.0
+    assign(largest, "=@^", p, logic=".")
+
+
+@cd
+def summed_without_logic(p):
+    total += p * 1.0
+
+
+def test_accumulating_by_a_logic_onto_a_name_that_nothing_has_written_is_state() -> None:
+    x = tc.tensor(np.array([[1.0, -2.0], [3.0, 4.0]]), label="x")
+    step = tc.compile(summed(x, logic="ij; => ji"), summed_without_logic(x))
+    for _ in range(3):
+        step.run()
+    assert_allclose(step.state["total.x"].value, 3 * np.array([[1.0, 3.0], [-2.0, 4.0]]))
+    assert_allclose(step.state["largest.x"].value, [[1.0, 0.0], [3.0, 4.0]])
+    assert_allclose(step.state["total.x_2"].value, 3 * x.value)
+    with pytest.raises(tc.DslSyntaxError, match="`total` is read before anything is written to it"):
+        summed(np.ones((2, 2)), logic="ij; => ji")

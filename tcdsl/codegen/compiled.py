@@ -115,6 +115,9 @@ class CompiledKernel:
         self._plans: OrderedDict[Any, Plan] = OrderedDict()
         self._lock = lock_of_this_process()
 
+    def __reduce__(self) -> Any:
+        raise TypeError(f"machine code cannot be pickled or copied: {self.kernel.program.name}")
+
     def _bind_buffers(self, contiguous: tuple[bool, ...]) -> None:
         # Which arrays a call brings: one for each program input that has a buffer, one for each buffer of kind output.
         kernel = self.kernel

@@ -44,6 +44,9 @@ class Executable:
         self._sizes: dict[tuple[tuple[int, ...], ...], dict[str, int]] = {}
         self._specialized: dict[tuple[int, ...], Executable] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Executable, (self.program, self._fixed)  # addresses mean nothing elsewhere
+
     @property
     def kernels(self) -> int:
         """How many kernels were compiled or loaded."""

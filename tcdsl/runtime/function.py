@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from pickle import PicklingError
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -16,6 +15,7 @@ from tcdsl.frontend.source import Source, check_decorators, read_source
 from tcdsl.ir.span import Span
 from tcdsl.runtime.arguments import Signature
 from tcdsl.runtime.memory import check_written, output_buffers
+from tcdsl.runtime.pickling import BoundFunctions, reduced
 from tcdsl.tracebacks import hide_library_frames, user_facing
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class TensorFunction:
         self.in_place = in_place
         self.oob = oob
         self._receiver = receiver
-        self._decorators = tuple(decorators)
+        self.decorators = tuple(decorators)
         self._bound: dict[tuple[int, int], TensorFunction] = {}
         self._class: type | None = None
         target = function if receiver is None else MethodType(function, receiver)
@@ -84,7 +84,7 @@ class TensorFunction:
     def source(self) -> Source:
         """The definition that the user wrote. `DslSyntaxError` if it is not available."""
         source = read_source(self.function)
-        check_decorators(self.function, source, (op, cd), self._decorators)
+        check_decorators(self.function, source, (op, cd), self.decorators)
         return source
 
     @functools.cached_property
@@ -171,28 +171,18 @@ class TensorFunction:
             return self
         # One bound function per instance, so that its programs are kept; the instance is staging-time Python.
         try:
-            cache = instance.__dict__.setdefault("__tcdsl_bound__", {})
+            cache = instance.__dict__.setdefault("__tcdsl_bound__", BoundFunctions())
         except AttributeError:
             cache = self._bound
         key = (id(self), id(instance))
         if key not in cache:
-            bound = TensorFunction(self.function, self.in_place, self.oob, instance, self._decorators)
+            bound = TensorFunction(self.function, self.in_place, self.oob, instance, self.decorators)
             bound.rules = self.rules
             cache[key] = bound
         return cache[key]
 
-    def __reduce__(self) -> Any:
-        if self._receiver is not None:
-            return (getattr, (self._receiver, self.function.__name__))
-        place = self.function.__module__, self.function.__qualname__
-        try:
-            found = _by_name(*place)
-        except (ImportError, AttributeError):
-            found = None
-        if found is not self:
-            fact = f"{self!r} cannot be pickled: the name {'.'.join(place)} does not lead to it"
-            raise PicklingError(f"{fact}; decorate a function of a module or of a class there")
-        return (_by_name, place)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)
 
     def __copy__(self) -> TensorFunction:
         return self
@@ -341,15 +331,6 @@ class TensorFunction:
     def cache_clear(self) -> None:
         """Forget all staged programs; compiled modules stay in the cache directory."""
         self.staging.cache_clear()
-
-
-def _by_name(module: str, qualname: str) -> Any:
-    import importlib
-
-    found: Any = importlib.import_module(module)
-    for part in qualname.split("."):
-        found = getattr(found, part)
-    return found
 
 
 @user_facing

@@ -109,6 +109,9 @@ class DerivedFunction:
         """How many programs were staged and kernels compiled, and how many calls they served."""
         return self.staging.cache_info()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DerivedFunction, (self.function, self.staging.derivation, self._kind)
+
     def __repr__(self) -> str:
         return f"<{self._kind} of {name_of(self.function)}>"
 

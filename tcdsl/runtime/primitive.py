@@ -149,6 +149,9 @@ class Primitive:
         """Where its code is defined."""
         return self._forward.span
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Primitive, (self.__name__, self._forward, self._gradient, self.logic)
+
     def __repr__(self) -> str:
         return f"<primitive {self.__name__}>"
 

@@ -7,6 +7,7 @@ ops mean the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,51 @@ def _is_plain(shape: Shape) -> bool:
     return all(row.closed and not row.axes for row in (shape.batch, shape.input))
 
 
+# How operations are staged: functions of the module and not local ones, so that what they compute can be pickled.
+
+_OPERAND = "an operand"
+
+
+def _staged_combination(primitive: str, _: Session, given: Sequence[Any]) -> Any:
+    return _STAGED.combine(primitive, *given)
+
+
+def _staged_product(composes: bool, _: Session, given: Sequence[Any]) -> Any:
+    if composes and not given[0].rows.input:
+        # It might have had axes to sum over, and turned out to have none.
+        return _STAGED.combine("mul", *given)
+    return _STAGED.matrix_product(*given)
+
+
+def _staged_view(entries: Sequence[Any], _: Session, given: Sequence[Any]) -> Any:
+    arrays = iter(given[1:])
+    return _STAGED.view(given[0], tuple(next(arrays) if entry == _OPERAND else entry for entry in entries))
+
+
+def _staged_transpose(swaps: bool, _: Session, given: Sequence[Any]) -> Any:
+    return transposed(given[0], swaps)
+
+
+def _staged_cast(dtype: str, _: Session, given: Sequence[Any]) -> Any:
+    return _STAGED.cast(given[0], dtype)
+
+
+def _staged_reduction(accumulate: str, axis: Any, keepdims: bool, _: Session, given: Sequence[Any]) -> Any:
+    return _STAGED.reduced(accumulate, given[0], axis, keepdims)
+
+
+def _staged_rows(batch: int, inputs: int, session: Session, given: Sequence[Any]) -> Any:
+    return regrouped(session, given[0], batch, inputs)
+
+
+def _staged_stack(row: str, session: Session, given: Sequence[Any]) -> Any:
+    return stack(session, given, row)
+
+
+def _staged_einsum(spec: str, accumulate: str, primitive: str, _: Session, given: Sequence[Any]) -> Any:
+    return record_einsum(spec, tuple(given), accumulate, primitive)
+
+
 def _rule(logic: str, shapes: Sequence[Shape]) -> Callable[[Sequence[Shape], Origin], Shape] | None:
     # What a logic says of shapes; None where it means what NumPy does, whose shapes staging tells.
     if logic == "@":
@@ -130,7 +176,7 @@ class GraphAlgebra:
         if recorded is not None or any(isinstance(operand, PointValue) for operand in operands):
             return NotImplemented if recorded is None else recorded.combine(primitive, *operands)
         arguments = [as_operand(operand) for operand in operands]
-        operation = Operation(primitive, lambda _, staged: _STAGED.combine(primitive, *staged), _pointwise)
+        operation = Operation(primitive, partial(_staged_combination, primitive), _pointwise)
         return apply_operation(operation, arguments)
 
     def matrix_product(self, left: object, right: object) -> Any:
@@ -143,14 +189,7 @@ class GraphAlgebra:
             if not isinstance(argument, Tensor):
                 raise _fault("`@` takes tensors, not numbers", "use `*` to scale by a number")
         rule = _rule("@", [argument.rows for argument in arguments])
-
-        def staged(_: Any, given: Sequence[Any]) -> Any:
-            if rule is not None and not given[0].rows.input:
-                # It might have had axes to sum over, and turned out to have none.
-                return _STAGED.combine("mul", *given)
-            return _STAGED.matrix_product(*given)
-
-        return apply_operation(Operation("@", staged, rule), arguments)
+        return apply_operation(Operation("@", partial(_staged_product, rule is not None), rule), arguments)
 
     def view(self, array: Any, key: object) -> Any:
         """``array[key]``: integers, slices, ``None``, ``...``, static indices, and integer tensors, which gather."""
@@ -163,59 +202,37 @@ class GraphAlgebra:
                 "select positions with an integer tensor: `t[start + np.arange(length)]`",
             )
         indices = [as_operand(entry) for entry in entries if isinstance(entry, GraphTensor | np.ndarray)]
-
-        def staged(_: Any, given: Sequence[Any]) -> Any:
-            arrays = iter(given[1:])
-            made = tuple(next(arrays) if isinstance(entry, GraphTensor | np.ndarray) else entry for entry in entries)
-            return _STAGED.view(given[0], made)
-
-        return apply_operation(Operation("view", staged), [array, *indices], (*array.labels, "view"))
+        places = [_OPERAND if isinstance(entry, GraphTensor | np.ndarray) else entry for entry in entries]
+        return apply_operation(
+            Operation("view", partial(_staged_view, places)), [array, *indices], (*array.labels, "view")
+        )
 
     def transposed(self, array: Any) -> Any:
         """``array.T``: input and output axes swapped; without batch and input axes NumPy's transpose."""
         rule = _rule("T", [array.rows])
-        swaps = rule is not None
-
-        def staged(_: Any, given: Sequence[Any]) -> Any:
-            return transposed(given[0], swaps)
-
-        return apply_operation(Operation("T", staged, rule), [array], (*array.labels, "T"))
+        operation = Operation("T", partial(_staged_transpose, rule is not None), rule)
+        return apply_operation(operation, [array], (*array.labels, "T"))
 
     def cast(self, operand: Any, dtype: str) -> Any:
         """``float32(x)``."""
-        return apply_operation(
-            Operation(dtype, lambda _, staged: _STAGED.cast(staged[0], dtype), _pointwise), [as_operand(operand)]
-        )
+        return apply_operation(Operation(dtype, partial(_staged_cast, dtype), _pointwise), [as_operand(operand)])
 
     def reduced(self, accumulate: str, array: Any, axis: Any, keepdims: bool) -> Any:
         """``x.sum(axis=0)``: axes count in the order batch, output, input."""
         name = _REDUCTIONS.get(accumulate, accumulate)
-        operation = Operation(name, lambda _, staged: _STAGED.reduced(accumulate, staged[0], axis, keepdims))
-        return apply_operation(operation, [array])
+        return apply_operation(Operation(name, partial(_staged_reduction, accumulate, axis, keepdims)), [array])
 
     def regrouped(self, array: Any, batch: int, input: int) -> Any:  # the row's name
         """The same cells, with other axes as batch and input axes."""
-
-        def staged(session: Session, given: Sequence[Any]) -> Any:
-            return regrouped(session, given[0], batch, input)
-
-        return apply_operation(Operation("tensor", staged), [array], array.labels)
+        return apply_operation(Operation("tensor", partial(_staged_rows, batch, input)), [array], array.labels)
 
     def stacked(self, parts: Sequence[Any], row: str) -> Any:
         """The parts along a new axis that leads the axes of ``row``."""
-
-        def staged(session: Any, given: Sequence[Any]) -> Any:
-            return stack(session, given, row)
-
-        return apply_operation(Operation("stack", staged), list(parts))
+        return apply_operation(Operation("stack", partial(_staged_stack, row)), list(parts))
 
     def einsum(self, spec: str, operands: Sequence[Any], accumulate: str, primitive: str) -> Any:
         """``einsum(spec, a, b)``."""
-
-        def staged(_: Session, given: Sequence[Any]) -> Any:
-            return record_einsum(spec, tuple(given), accumulate, primitive)
-
-        return self.logical("einsum", spec, operands, staged)
+        return self.logical("einsum", spec, operands, partial(_staged_einsum, spec, accumulate, primitive))
 
     def logical(
         self, name: str, logic: str, operands: Sequence[Any], record: Callable[[Session, Sequence[Any]], Any]

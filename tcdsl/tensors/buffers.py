@@ -148,5 +148,12 @@ class Buffer:
             hint = f"hand over what another device has sent: `{name}.{source}.merge = array`"
         return Diagnostic(ConfigurationError, fact, user_location(), hint=hint).error()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _of, (self.owner, self.kind)
+
     def __repr__(self) -> str:
         return f"<{KINDS[self.kind]} of {self.owner.name}>"
+
+
+def _of(owner: Tensor, kind: str) -> Buffer:
+    return owner.buffer(kind)

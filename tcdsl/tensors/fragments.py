@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tcdsl.frontend.session import Session
@@ -43,7 +44,11 @@ class Fragment:
 
     def output(self, position: int, name: str) -> Operation:
         """The operation that gives one of the outputs."""
-        return Operation(name, lambda session, staged: self.record(session, staged)[position])
+        return Operation(name, partial(_output, self, position))
+
+
+def _output(fragment: Fragment, position: int, session: Session, operands: Sequence[SymbolicTensor]) -> SymbolicTensor:
+    return fragment.record(session, operands)[position]
 
 
 def without_unread_inputs(program: Program, buffers: Sequence[Any]) -> tuple[Program, list[Any]]:

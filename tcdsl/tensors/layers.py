@@ -66,5 +66,11 @@ class Layer:
             raise KeyError(f"{self.description} has no parameter {name!r}; it has {known}")
         return found
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Layer, (self.function, self.configuration), self.scope.declared
+
+    def __setstate__(self, declared: Any) -> None:
+        self.scope.declared = declared
+
     def __repr__(self) -> str:
         return f"<layer {self.description}>"

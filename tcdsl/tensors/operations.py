@@ -23,3 +23,7 @@ class Operation:
     name: str
     stage: Callable[[Session, Sequence[Any]], Any]
     constrain: Callable[[Sequence[Shape], Origin], Shape] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Shapes are known where it is pickled, so that what it says about them has been said.
+        return Operation, (self.name, self.stage)

@@ -165,6 +165,15 @@ class Parameters:
             self._made, self._layers = made, layers
             raise
 
+    @property
+    def declared(self) -> tuple[dict[str, Tensor], list[tuple[object, Any]]]:
+        """What calls have declared: parameters by name, and the layers inside with their functions."""
+        return self._made, self._layers
+
+    @declared.setter
+    def declared(self, declared: tuple[dict[str, Tensor], list[tuple[object, Any]]]) -> None:
+        self._made, self._layers = declared
+
     def layer(self, function: object, make: Any, describe: str, span: Span | None) -> Any:
         """The layer that this call of ``function`` belongs to: the one that the same call made the first time."""
         position, self._met = self._met, self._met + 1

@@ -148,6 +148,16 @@ class Routine:
 
         return explain_program(executable(self.program), stage)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Routine, (self.code,), {setting: array.item() for setting, array in self._numbers.items()}
+
+    def __setstate__(self, numbers: Mapping[Setting, Any]) -> None:
+        for setting, number in numbers.items():
+            self._numbers[setting][()] = number
+
+    def __copy__(self) -> Routine:
+        return self
+
     def __str__(self) -> str:
         from tcdsl.ir.printer import format_program
 

@@ -69,7 +69,7 @@ class States:
         # Numbers of the run, such as a learning rate, may change without a new start.
         kept = tuple((name, value) for name, value in sorted(configuration.items()) if not isinstance(value, _NUMBERS))
         # Kept by the tensor that they are for, and no longer than that.
-        self._key, self._owner = (function.function, kept, tuple(memory)), memory[0].owner
+        self._key, self._owner = (function, kept, tuple(memory)), memory[0].owner
         self._labels = self._owner.labels
         self._made: dict[str, Tensor] = dict(self._owner.states.get(self._key, {}))
         self._pending: set[str] = set()

@@ -13,9 +13,10 @@ gradient; one that is not a leaf also has the operation that computes it. Nothin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
+from weakref import ReferenceType
 
 import numpy as np
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from tcdsl.tensors.algebra import GraphOwner
     from tcdsl.tensors.evaluation import Evaluation
     from tcdsl.tensors.initialization import InitialValue
+    from tcdsl.tensors.pickling import Graph
 
 __all__ = ["Tensor"]
 
@@ -56,6 +58,7 @@ class Tensor(GraphTensor):
         "arguments",
         "differentiable",
         "evaluation",
+        "graph",
         "initial",
         "labelled",
         "labels",
@@ -103,6 +106,8 @@ class Tensor(GraphTensor):
         self.states: dict[Any, dict[str, Tensor]] = {}
         #: What computes the value, once it has been asked for.
         self.evaluation: Evaluation | None = None
+        #: What it is part of while it is pickled.
+        self.graph: ReferenceType[Graph] | None = None
 
     # -- what it is
     # ------------------------------------------------------------------------------------------------
@@ -284,6 +289,24 @@ class Tensor(GraphTensor):
     @user_facing
     def merge(self, array: Any) -> None:
         self.buffer("value.merge").assign(array)
+
+    @property
+    def memory(self) -> Mapping[str, Buffer]:
+        """The memory that has been asked for, by kind."""
+        return self._buffers
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from tcdsl.tensors.pickling import reduced
+
+        return reduced(self)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        from tcdsl.tensors.pickling import restore_memory
+
+        restore_memory(self, state)
+
+    def __copy__(self) -> Tensor:
+        return self  # a node of the same graph, with the same memory
 
     def item(self) -> Any:
         """The value of a tensor of one cell as a Python number."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import index
+from typing import Any
 
 from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.shapes.rows.inference.dimension import known_dimension
@@ -53,6 +54,13 @@ class Shape:
         """The same shape under another name."""
         return Shape(self.batch, self.input, self.output, name)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is known, without the constraints that it came from.
+        rows = [[(axis.root.size, axis.root.label, axis.root.weak) for axis in row.axes] for row in self.rows]
+        if not self.is_known:
+            raise TypeError(f"the shape {self} cannot be pickled: not all of its sizes are known")
+        return _rebuilt, (rows, self.name)
+
     def __str__(self) -> str:
         text = str(self.output)
         if not (self.input.closed and not self.input.axes):
@@ -76,6 +84,18 @@ def known(
     """The shape of data: ``known((16,), input=(2,))``. `ShapeError` for negative sizes, and for too many axes."""
     rows = {"batch": batch, "input": input, "output": output}
     made = [_row(row, sizes, name, origin) for row, sizes in rows.items()]
+    return Shape(made[0], made[1], made[2], name)
+
+
+def _rebuilt(rows: Sequence[Sequence[tuple[int, str | None, bool]]], name: str) -> Shape:
+    made = []
+    for row, axes in zip(("batch", "input", "output"), rows, strict=True):
+        reasons = [Reason(row, place, name) for place in reversed(range(len(axes)))]
+        dimensions = [
+            known_dimension(size, reason, None if label is None else (label, reason), weak=weak)
+            for (size, label, weak), reason in zip(axes, reasons, strict=True)
+        ]
+        made.append(Row((), None, tuple(dimensions)))
     return Shape(made[0], made[1], made[2], name)
 
 

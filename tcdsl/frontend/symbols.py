@@ -161,6 +161,11 @@ class SymbolicArray(ArithmeticOperators):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return self.builder.algebra.array(self)
 
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.builder.algebra.array(self)
+
+    __dlpack_device__ = __dlpack__
+
     def _reduced(self, accumulate: str, axis: Any, keepdims: bool) -> Any:
         return self.builder.algebra.reduced(accumulate, self, axis, keepdims)
 

@@ -18,7 +18,7 @@ from tcdsl.tensors.location import user_location
 if TYPE_CHECKING:
     from tcdsl.tensors.tensor import Tensor
 
-__all__ = ["KINDS", "Buffer", "NodeArray", "tick"]
+__all__ = ["CPU", "KINDS", "Buffer", "NodeArray", "tick"]
 
 #: What memory a tensor may have, and what it is called in messages.
 KINDS = {
@@ -27,6 +27,9 @@ KINDS = {
     "value.merge": "copy from another device",
     "grad.merge": "copy of the gradient from another device",
 }
+
+CPU = (1, 0)
+"""The device of all memory, as DLPack writes it."""
 
 _ticks = count(1)
 
@@ -47,6 +50,11 @@ class NodeArray(np.ndarray):
 
     def __repr__(self) -> str:
         return repr(self.view(np.ndarray))
+
+    def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
+        # Receivers such as PyTorch write to what is read-only, so others get a copy, unless they refuse one.
+        array = self.view(np.ndarray)
+        return (array if copy is False else array.copy()).__dlpack__(**options)
 
     @property
     def merge(self) -> NodeArray:

@@ -28,7 +28,7 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.span import Span
 from tcdsl.shapes.rows.inference import Origin, Shape, close
 from tcdsl.shapes.rows.ranks import RowRanks
-from tcdsl.tensors.buffers import Buffer, NodeArray
+from tcdsl.tensors.buffers import CPU, Buffer, NodeArray
 from tcdsl.tensors.element_types import FloatingType, type_name
 from tcdsl.tensors.location import user_location
 from tcdsl.tensors.operations import Operation
@@ -321,9 +321,19 @@ class Tensor(GraphTensor):
             )
         return array.item()
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        array = np.array(self.value, dtype=dtype)
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        # A copy, unless the caller refuses one: then the memory, read-only.
+        array = np.asarray(self.value) if copy is False else np.array(self.value, dtype=dtype)
+        if dtype is not None and array.dtype != dtype:
+            raise ValueError(f"the cells of `{self.label}` are {array.dtype}: as {np.dtype(dtype)} they are a copy")
         return array.view(np.ndarray)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        # A staged value says that its cells are not known.
+        return self.value.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU
 
     def __float__(self) -> float:
         return float(self.item())

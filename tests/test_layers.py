@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tcdsl"
 
 # A package may import itself and those named here. Modules directly under tcdsl/ are packages of their own.
-BASE = {"errors", "config", "indices", "tracebacks", "locks", "ir", "shapes"}
+BASE = {"errors", "config", "indices", "recent", "tracebacks", "locks", "ir", "shapes"}
 COMPILER = BASE | {"frontend", "simplification", "autodiff", "lowering", "codegen"}
 ALLOWED = {
     "errors": {"ir.span"},
@@ -22,6 +22,7 @@ ALLOWED = {
     "indices": set(),
     "tracebacks": {"errors"},
     "locks": set(),
+    "recent": set(),
     "ir": {"errors"},
     "shapes": {"errors", "ir"},
     "frontend": BASE,

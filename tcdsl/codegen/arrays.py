@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.codegen.plans import Binding, Frame, Plan
+from tcdsl.codegen.call_arrays import Binding
+from tcdsl.codegen.frame import FrameLayout
+from tcdsl.codegen.plans import Frame, Plan
 from tcdsl.lowering.loops import Buffer
 
 __all__ = ["BoundArrays", "bind_arrays", "require_outputs"]
@@ -24,19 +26,19 @@ class BoundArrays:
     back: list[tuple[Array, Array]]
 
 
-def bind_arrays(plan: Plan, frame: Frame, bindings: Sequence[Binding], arrays: Sequence[Array]) -> BoundArrays:
-    """Enter ``arrays`` into ``frame``, as the compiled ``bind`` does where nothing is unusual.
+def bind_arrays(
+    plan: Plan, frame: Frame, layout: FrameLayout, program: str, bindings: Sequence[Binding], arrays: Sequence[Array]
+) -> BoundArrays:
+    """Enter ``arrays`` into ``frame``, as the driver does where nothing is unusual.
 
     Misaligned arrays, strides that are no whole number of elements, and strided arrays in the place of contiguous ones
     are copied; so is a written array that shares memory with another one, because nests assume that it does not. Raises
-    ``ValueError`` for a wrong number, shape or dtype, and for a read-only array that is to be written.
+    ``ValueError`` for a wrong shape or dtype, and for a read-only array that is to be written.
     """
-    if len(arrays) != len(bindings):
-        raise ValueError(f"{plan.name} takes {len(bindings)} arrays, not {len(arrays)}")
     seen: list[Array] = []
     back: list[tuple[Array, Array]] = []
     for position, (binding, array) in enumerate(zip(bindings, arrays, strict=True)):
-        _require(plan, binding, array)
+        _require(plan, program, binding, array)
         others = (*arrays[:position], *arrays[position + 1 :])
         shared = binding.exclusive and any(np.may_share_memory(array, other) for other in others)
         if shared or not _is_plain(array, binding):
@@ -45,26 +47,26 @@ def bind_arrays(plan: Plan, frame: Frame, bindings: Sequence[Binding], arrays: S
                 back.append((array, copy))
             array = copy
         seen.append(array)
-        _enter(plan, frame, binding, array)
+        _enter(layout, frame, binding, array)
     return BoundArrays(seen, back)
 
 
-def require_outputs(plan: Plan, buffers: Sequence[Buffer], arrays: Sequence[Array]) -> None:
+def require_outputs(plan: Plan, program: str, buffers: Sequence[Buffer], arrays: Sequence[Array]) -> None:
     """Raise ``ValueError`` unless ``arrays`` can receive the results that lie in ``buffers``."""
     if len(arrays) != len(buffers):
-        raise ValueError(f"{plan.name} has {len(buffers)} outputs, not {len(arrays)}")
-    for buffer, array in zip(buffers, arrays, strict=True):
-        _require(plan, Binding(buffer, contiguous=False, exclusive=False, written=True), array)
+        raise ValueError(f"{program} has {len(buffers)} outputs, not {len(arrays)}")
+    for k, (buffer, array) in enumerate(zip(buffers, arrays, strict=True)):
+        _require(plan, program, Binding(buffer, k, contiguous=False, exclusive=False, written=True), array)
 
 
-def _require(plan: Plan, binding: Binding, array: Array) -> None:
+def _require(plan: Plan, program: str, binding: Binding, array: Array) -> None:
     name, shape = binding.buffer.name, plan.shapes[binding.buffer.name]
     dtype = np.dtype(binding.buffer.dtype)
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.shape != shape:
         found = f"{array.dtype}{array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
-        raise ValueError(f"{plan.name}: the array for {name} is {found}, not {dtype}{shape}")
+        raise ValueError(f"{program}: the array for {name} is {found}, not {dtype}{shape}")
     if binding.written and not array.flags.writeable:
-        raise ValueError(f"{plan.name} changes {name}, but the array given is read-only")
+        raise ValueError(f"{program} changes {name}, but the array given is read-only")
 
 
 def _is_plain(array: Array, binding: Binding) -> bool:
@@ -73,8 +75,8 @@ def _is_plain(array: Array, binding: Binding) -> bool:
     return bool(flags.aligned and whole and (flags.c_contiguous or not binding.contiguous))
 
 
-def _enter(plan: Plan, frame: Frame, binding: Binding, array: Array) -> None:
-    slot = plan.layout.buffers[binding.buffer.name]
+def _enter(layout: FrameLayout, frame: Frame, binding: Binding, array: Array) -> None:
+    slot = layout.buffers[binding.buffer.name]
     frame.words[slot] = array.__array_interface__["data"][0]
     for axis, stride in enumerate(array.strides):
         frame.words[slot + 1 + axis] = stride // array.itemsize

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+import struct
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cache, partial
 from operator import itemgetter
 from pathlib import Path
@@ -11,30 +12,33 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.codegen.arrays import bind_arrays, require_outputs
+from tcdsl.codegen.arrays import BoundArrays, bind_arrays, require_outputs
 from tcdsl.codegen.bound import BoundKernel
+from tcdsl.codegen.call_arrays import CallArrays
+from tcdsl.codegen.call_block import BIND_ONLY, KNOWN_APART, NOT_AS_PLANNED, OVERLAPPING
 from tcdsl.codegen.compiling import CompiledNest, load_module
 from tcdsl.codegen.drivers import Drivers
 from tcdsl.codegen.failures import failure
 from tcdsl.codegen.frame import FIRST_WORD, STATUS_WORD
-from tcdsl.codegen.internals import array_header
+from tcdsl.codegen.internals import array_header, tuple_header
 from tcdsl.codegen.kept import keep_kernel, kept_kernel, kernel_name
 from tcdsl.codegen.module import GeneratedModule, generate_module
 from tcdsl.codegen.options import CodegenOptions
-from tcdsl.codegen.plans import Binding, Frame, Launch, Plan
+from tcdsl.codegen.plan_code import Launch, PlanCode, frame_words
+from tcdsl.codegen.plans import Frame, Plan
 from tcdsl.codegen.store import module_stem, store
 from tcdsl.errors import TcdslError
-from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.program import Program
-from tcdsl.locks import lock_of_this_process
+from tcdsl.lowering.liveness import Temporaries
 from tcdsl.lowering.loops import Kernel
+from tcdsl.recent import Recent
 
 __all__ = ["CompiledKernel", "compile_kernel", "compile_program"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_ARRAY_TYPE = id(np.ndarray)
-_PLANS = 64  # Sets of sizes whose plans a kernel keeps.
+_PLANS = 2048  # Sets of sizes whose plans a kernel keeps: some kilobytes each.
+_FRAMES = 4  # Frames that wait for calls.
 
 
 def compile_kernel(kernel: Kernel, *, contiguous: tuple[bool, ...], options: CodegenOptions) -> CompiledKernel:
@@ -106,42 +110,62 @@ class CompiledKernel:
         self._generated = generated
         self._nests = nests
         self._drivers = _drivers(options.cache_dir)
-        launches = zip(kernel.nests, nests, generated.places, strict=True)
-        self._launches = [Launch(nest, built.address, places) for nest, built, places in launches]
+        self._places = [np.array(places, np.int64) for places in generated.places]
+        addresses = [int(places.__array_interface__["data"][0]) for places in self._places]
+        rows = zip(kernel.nests, nests, addresses, strict=True)
+        self._launches = [Launch(nest, built.address, places) for nest, built, places in rows]
         self._count = len(nests)
-        self._header = array_header()
-        self._bind_buffers(contiguous)
+        self._readable = array_header() is not None and tuple_header() is not None
+        self._arrays = CallArrays(kernel, contiguous)
+        self._temporaries = Temporaries(kernel)
+        self._temporary_numbers = {buffer.name: k for k, buffer in enumerate(self._temporaries.buffers)}
+        slots = [generated.layout.buffers[name] for name in self._temporary_numbers]
+        self._temporary_slots = np.array(slots, np.int64)
+        buffers = {buffer.name: buffer for buffer in kernel.buffers}
+        self._outputs = [buffers[name] for name in kernel.outputs]
+        self._plain = self._arrays.direct and not kernel.updates
+        self._numbers_at = 8 * generated.layout.words
         self._sizes_of = _picker([size.name for size in kernel.program.sizes])
-        self._plans: OrderedDict[Any, Plan] = OrderedDict()
-        self._lock = lock_of_this_process()
+        self._codes: dict[tuple[int, ...], PlanCode] = {}
+        self._plans: Recent[Any, Plan] = Recent(_PLANS)
+        self._free: deque[Frame] = deque()
 
     def __reduce__(self) -> Any:
         raise TypeError(f"machine code cannot be pickled or copied: {self.kernel.program.name}")
 
-    def _bind_buffers(self, contiguous: tuple[bool, ...]) -> None:
-        # Which arrays a call brings: one for each program input that has a buffer, one for each buffer of kind output.
-        kernel = self.kernel
-        holders = {tensor: buffer for buffer in kernel.buffers for tensor in buffer.tensors}
-        updated = {target for target, _ in kernel.updates}
-        self._bindings: list[Binding] = []
-        self._input_positions: dict[str, int] = {}
-        for position, (tensor, unit) in enumerate(zip(kernel.program.inputs, contiguous, strict=True)):
-            buffer = holders.get(tensor.name)
-            if buffer is None or buffer.kind not in ("input", "update"):
-                continue
-            exclusive = buffer.kind == "update"
-            self._bindings.append(Binding(buffer, unit, exclusive, exclusive or buffer.name in updated))
-            self._input_positions[buffer.name] = position
-        self._all_inputs_bound = len(self._bindings) == len(kernel.program.inputs)
-        made = [buffer for buffer in kernel.buffers if buffer.kind == "output"]
-        self._bindings += [Binding(buffer, True, True, True) for buffer in made]
-        self._made_positions = {buffer.name: k for k, buffer in enumerate(made)}
-        self._made = [(buffer.name, numpy_dtype(buffer.dtype)) for buffer in made]
-        by_name = {buffer.name: buffer for buffer in kernel.buffers}
-        self._temporaries = {name: buffer for name, buffer in by_name.items() if buffer.kind == "temporary"}
-        self._outputs = [by_name[name] for name in kernel.outputs]
-        # Usually the outputs are the arrays made, in order.
-        self._direct = list(kernel.outputs) == [buffer.name for buffer in made]
+    def plan(self, sizes: Mapping[str, int], numbers: tuple[int, ...] = ()) -> Plan:
+        """The plan for the value of every size. The inputs at the positions ``numbers`` are given as numbers."""
+        key = self._sizes_of(sizes), numbers
+        found = self._plans.get(key)
+        if found is None:
+            code = self._codes.get(numbers)
+            if code is None:
+                code = PlanCode(self.kernel, self._generated.layout, self._arrays, self._launches, numbers)
+                self._codes[numbers] = code
+            values = [sizes[size.name] for size in self.kernel.program.sizes]
+            made = self._arrays.made_positions
+            found = Plan(code, self.kernel, self._temporaries, made, values, self._drivers.available)
+            self._plans[key] = found
+        return found
+
+    def _frame(self, plan: Plan) -> Frame:
+        # One that no other call uses, set up for ``plan``.
+        try:
+            frame = self._free.pop()
+        except IndexError:
+            words = frame_words(self.kernel, self._generated.layout, self._arrays)
+            frame = Frame(words, self._temporary_slots)
+        if frame.plan is not plan:
+            frame.take(plan)
+        return frame
+
+    def _release(self, frame: Frame) -> None:
+        if len(self._free) < _FRAMES:
+            frame.leave()
+            self._free.append(frame)
+
+    def _made(self, plan: Plan) -> tuple[Array, ...]:
+        return tuple(map(np.empty, plan.made, self._arrays.made_types))
 
     def run(
         self,
@@ -159,40 +183,86 @@ class CompiledKernel:
         Raises `DataIndexError` if an index read from data is out of range, ``ValueError`` if an array does not fit;
         ``outputs`` then hold what they held.
         """
-        key = self._sizes_of(sizes)
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plan(key)
-        frame = plan.acquire()
+        plan = self.plan(sizes)
         # Nests write straight into the arrays given unless they may fail half-way.
-        straight = outputs is not None and self._direct and not self._generated.checks
+        straight = outputs is not None and self._arrays.direct and not self._generated.checks
         if outputs is not None and not straight:
-            require_outputs(plan, self._outputs, outputs)
-        made = [np.empty(plan.shapes[name], dtype) for name, dtype in self._made]
-        if outputs is not None and straight:
-            made = list(outputs)
-        arrays = [*inputs, *made]
-        if not self._all_inputs_bound:
-            arrays = [*(inputs[k] for k in self._input_positions.values()), *made]
+            require_outputs(plan, self.kernel.program.name, self._outputs, outputs)
+        made = tuple(outputs) if outputs is not None and straight else self._made(plan)
+        frame = self._frame(plan)
+        given = tuple(inputs)
         back: list[tuple[Array, Array]] = []
-        if not self._bind(plan, frame, arrays):
-            if before_copying is not None:
-                before_copying()
-            back = bind_arrays(plan, frame, self._bindings, arrays).back
-        if not plan.pooled:
-            frame.allocate(plan)
-        self._execute(plan, frame, self._limit(plan, threads))
+        status = self._entered(plan, frame, given, made)
+        if status != 0 and before_copying is not None:
+            before_copying()
+            if status == OVERLAPPING:
+                status = self._entered(plan, frame, given, made, KNOWN_APART)
+        if status != 0:
+            back = self._copied(plan, frame, given, made).back
+        self._execute(plan, frame, threads)
         for array, computed in back:
             array[...] = computed
-        results = made if self._direct else self._results(inputs, made, plan, frame)
-        if self.kernel.updates:
-            self._update(inputs, made, plan, frame)
-        plan.release(frame)
+        results = self._finished(plan, frame, given, made)
         if outputs is None or straight:
             return results
         for array, computed in zip(outputs, results, strict=True):
             np.copyto(array, computed)
         return list(outputs)
+
+    def changes(self, inputs: Set[int]) -> bool:
+        """Whether the driver sees to it that the arrays of these inputs, and no others, may be changed by a call.
+
+        It knows nothing of inputs that the kernel does not read.
+        """
+        given = self._arrays.given
+        changed = {binding.position for binding in given if binding.written}
+        return changed == inputs and (not changed or len(given) == len(self.kernel.program.inputs))
+
+    def launch(
+        self,
+        plan: Plan,
+        inputs: tuple[Array, ...],
+        numbers: tuple[bool | int | float, ...],
+        pack: Callable[..., None],
+        threads: int,
+        check: Callable[[tuple[Array, ...]], None],
+    ) -> Sequence[Array] | None:
+        """Run as `run` does, on arrays that may be otherwise than planned: ``None`` if nothing was run.
+
+        ``pack`` writes the ``numbers`` that the plan has in place of arrays. ``check`` raises if ``inputs`` share cells
+        with one that is written; it is called where the simple test of compiled code does not suffice.
+        """
+        frame = self._free.pop() if self._free else self._frame(plan)
+        if frame.plan is not plan:
+            frame.take(plan)
+        if numbers:
+            try:
+                pack(frame.words, self._numbers_at, *numbers)
+            except struct.error:  # an integer of more than 64 bits
+                return None
+        made = tuple(map(np.empty, plan.made, self._arrays.made_types))
+        done = self._drivers.run(plan.address, frame.address, id(inputs), id(made), 0)
+        if done == OVERLAPPING:
+            check(inputs)
+            done = self._drivers.run(plan.address, frame.address, id(inputs), id(made), KNOWN_APART)
+        if done < 0:
+            self._release(frame)
+            return None
+        if plan.parallel:
+            self._execute(plan, frame, threads or None)
+        elif done != self._count:
+            raise self._stopped(plan, frame, 1, done)
+        if plan.pooled and self._plain:
+            self._free.append(frame)
+            return made
+        return self._finished(plan, frame, inputs, made)
+
+    def _finished(self, plan: Plan, frame: Frame, inputs: tuple[Array, ...], made: tuple[Array, ...]) -> list[Array]:
+        results = list(made) if self._arrays.direct else self._results(inputs, made, plan, frame)
+        if self.kernel.updates:
+            self._update(inputs, made, plan, frame)
+        self._release(frame)
+        return results
 
     def bind(
         self,
@@ -206,45 +276,43 @@ class CompiledKernel:
         ``outputs``, or arrays made here, receive the results of each run. Raises ``ValueError`` for arrays that do not
         fit, or that `run` would copy: misaligned ones, and ones that share memory with one that is written.
         """
-        key = self._sizes_of(sizes)
-        plan = self._plans.get(key) or self._plan(key)
-        frame = Frame(plan)
-        if not plan.pooled:
-            frame.allocate(plan)
-        straight = outputs is not None and self._direct and not self._generated.checks
+        plan = self.plan(sizes)
+        straight = outputs is not None and self._arrays.direct and not self._generated.checks
         if outputs is not None and not straight:
-            require_outputs(plan, self._outputs, outputs)
-        made = [np.empty(plan.shapes[name], dtype) for name, dtype in self._made]
-        if outputs is not None and straight:
-            made = list(outputs)
-        arrays = [*(inputs[k] for k in self._input_positions.values()), *made]
-        if not self._bind(plan, frame, arrays):
-            seen = bind_arrays(plan, frame, self._bindings, arrays).arrays
-            for binding, array, copy in zip(self._bindings, arrays, seen, strict=True):
+            require_outputs(plan, self.kernel.program.name, self._outputs, outputs)
+        made = tuple(outputs) if outputs is not None and straight else self._made(plan)
+        frame = self._frame(plan)
+        given = tuple(inputs)
+        if self._entered(plan, frame, given, made) != 0:
+            seen = self._copied(plan, frame, given, made).arrays
+            for binding, array, copy in zip(self._arrays.bindings, self._arrays.bound(given, made), seen, strict=True):
                 if copy is not array:
-                    name = binding.buffer.name
-                    raise ValueError(f"{plan.name}: the array for {name} is misaligned or shares memory with another")
+                    name = f"{self.kernel.program.name}: the array for {binding.buffer.name}"
+                    raise ValueError(f"{name} is misaligned or shares memory with another")
         limit = self._limit(plan, threads)
         run: Callable[..., int] = self._drivers.execute if limit < 2 else self._drivers.execute_parallel
         call = (plan.table_address, self._count, frame.address, *([limit] if limit > 1 else []))
         bound = BoundKernel(plan, frame, run, call, partial(self._stopped, plan, frame, limit))
-        found = [self._array(buffer, inputs, made, plan, frame, now=False) for buffer in self.kernel.outputs]
-        results = list(outputs) if outputs is not None else made if self._direct else [np.copy(a) for a in found]
+        found = [self._array(buffer, given, made, plan, frame, now=False) for buffer in self.kernel.outputs]
+        if outputs is not None:
+            results = list(outputs)
+        else:
+            results = list(made) if self._arrays.direct else [np.copy(array) for array in found]
         copies = [(result, array) for result, array in zip(results, found, strict=True) if result is not array]
-        bound.hold(inputs, results, [*copies, *self._updates(inputs, made, plan, frame)])
+        bound.hold(given, results, [*copies, *self._updates(given, made, plan, frame)])
         return bound
 
     def _updates(
-        self, inputs: Sequence[Array], made: list[Array], plan: Plan, frame: Frame
+        self, inputs: Sequence[Array], made: Sequence[Array], plan: Plan, frame: Frame
     ) -> list[tuple[Array, Array]]:
         # The copies that `_update` makes, for arrays that stay; inputs that change are set aside first.
         sources = [self._array(source, inputs, made, plan, frame, now=False) for _, source in self.kernel.updates]
         aside: list[tuple[Array, Array]] = []
         for k, (_, source) in enumerate(self.kernel.updates):
-            if source in self._input_positions:
+            if source in self._arrays.given_positions:
                 aside.append((np.empty_like(sources[k]), sources[k]))
                 sources[k] = aside[-1][0]
-        targets = [inputs[self._input_positions[target]] for target, _ in self.kernel.updates]
+        targets = [inputs[self._arrays.given_positions[target]] for target, _ in self.kernel.updates]
         return [*aside, *zip(targets, sources, strict=True)]
 
     def _limit(self, plan: Plan, threads: int | None) -> int:
@@ -253,36 +321,31 @@ class CompiledKernel:
             return 1
         return min(threads or self.options.threads or self._drivers.available, self._drivers.available)
 
-    def _bind(self, plan: Plan, frame: Frame, arrays: list[Array]) -> bool:
-        if self._header is None or len(arrays) != plan.array_count:
-            return False
-        plan.pack(frame.objects, 0, *map(id, arrays))
-        address, objects, count = plan.bindings_address, frame.objects_address, plan.array_count
-        return self._drivers.bind(address, objects, count, frame.address, self._header, _ARRAY_TYPE) == 0
+    def _entered(
+        self, plan: Plan, frame: Frame, inputs: tuple[Array, ...], made: tuple[Array, ...], mode: int = 0
+    ) -> int:
+        # Enter the arrays; 0 if they are as planned.
+        if not self._readable or len(inputs) != len(self.kernel.program.inputs) or len(made) != len(self._arrays.made):
+            return NOT_AS_PLANNED
+        return self._drivers.run(plan.address, frame.address, id(inputs), id(made), mode | BIND_ONLY)
 
-    def _plan(self, key: Any) -> Plan:
-        names = [size.name for size in self.kernel.program.sizes]
-        sizes = dict(zip(names, key if len(names) > 1 else (key,), strict=True)) if names else {}
-        threads = self._drivers.available
-        plan = Plan(self.kernel, self._generated.layout, sizes, self._bindings, self._launches, threads)
-        with self._lock:
-            self._plans[key] = plan
-            while len(self._plans) > _PLANS:
-                self._plans.popitem(last=False)
-        return plan
+    def _copied(self, plan: Plan, frame: Frame, inputs: Sequence[Array], made: Sequence[Array]) -> BoundArrays:
+        layout, bindings, bound = self._generated.layout, self._arrays.bindings, self._arrays.bound(inputs, made)
+        return bind_arrays(plan, frame, layout, self.kernel.program.name, bindings, bound)
 
-    def _execute(self, plan: Plan, frame: Frame, threads: int) -> None:
-        if threads < 2:
+    def _execute(self, plan: Plan, frame: Frame, threads: int | None) -> None:
+        limit = self._limit(plan, threads)
+        if limit < 2:
             done = self._drivers.execute(plan.table_address, self._count, frame.address)
         else:
-            done = self._drivers.execute_parallel(plan.table_address, self._count, frame.address, threads)
+            done = self._drivers.execute_parallel(plan.table_address, self._count, frame.address, limit)
         if done != self._count:
-            raise self._stopped(plan, frame, threads, done)
+            raise self._stopped(plan, frame, limit, done)
 
     def _stopped(self, plan: Plan, frame: Frame, threads: int, done: int) -> TcdslError:
         # Why the nest after the first ``done`` ones stopped.
         words = frame.words[:FIRST_WORD].tolist()
-        if threads > 1 and plan.table[done, 3] > 1:
+        if threads > 1 and plan.blocks(done) > 1:
             # Which of several faults the threads met first is chance: report the first in order, if it can be had
             # again.
             frame.words[STATUS_WORD] = 0
@@ -292,27 +355,34 @@ class CompiledKernel:
         return failure(words, self._generated.checks, self._generated.layout)
 
     def _array(
-        self, buffer: str, inputs: Sequence[Array], made: list[Array], plan: Plan, frame: Frame, now: bool = True
+        self,
+        buffer: str,
+        inputs: Sequence[Array],
+        made: Sequence[Array],
+        plan: Plan,
+        frame: Frame,
+        now: bool = True,
     ) -> Array:
-        if buffer in self._made_positions:
-            return made[self._made_positions[buffer]]
-        if buffer in self._input_positions:
+        if buffer in self._arrays.made_positions:
+            return made[self._arrays.made_positions[buffer]]
+        if buffer in self._arrays.given_positions:
             # An input may change after this: what is wanted is what it holds now.
-            array = inputs[self._input_positions[buffer]]
+            array = inputs[self._arrays.given_positions[buffer]]
             return array.copy() if now else array
-        return frame.temporary(plan, self._temporaries[buffer])
+        number = self._temporary_numbers[buffer]
+        return frame.temporary(plan, self._temporaries.buffers[number], number)
 
-    def _update(self, inputs: Sequence[Array], made: list[Array], plan: Plan, frame: Frame) -> None:
+    def _update(self, inputs: Sequence[Array], made: Sequence[Array], plan: Plan, frame: Frame) -> None:
         sources = [self._array(source, inputs, made, plan, frame) for _, source in self.kernel.updates]
         for (target, _), source in zip(self.kernel.updates, sources, strict=True):
-            np.copyto(inputs[self._input_positions[target]], source)
+            np.copyto(inputs[self._arrays.given_positions[target]], source)
 
-    def _results(self, inputs: Sequence[Array], made: list[Array], plan: Plan, frame: Frame) -> list[Array]:
+    def _results(self, inputs: Sequence[Array], made: Sequence[Array], plan: Plan, frame: Frame) -> list[Array]:
         # Outputs that are inputs, temporaries or each other: every one gets memory of its own.
         results: list[Array] = []
         for buffer in self.kernel.outputs:
             array = self._array(buffer, inputs, made, plan, frame)
-            fresh = buffer in self._made_positions and not any(array is other for other in results)
+            fresh = buffer in self._arrays.made_positions and not any(array is other for other in results)
             results.append(array if fresh else array.copy())
         return results
 

@@ -33,15 +33,15 @@ if hasattr(os, "register_at_fork"):
 class Drivers:
     """The compiled drivers, kept in one cache directory.
 
-    ``execute(table, nests, frame)`` and ``bind(...)`` are always there; `parallel` loads the one that uses threads,
-    because it takes longer to load and starts them.
+    ``execute(table, nests, frame)`` and ``run(block, frame, inputs, made, mode)`` are always there; `execute_parallel`
+    loads the one that uses threads, because it takes longer to load and starts them.
     """
 
     def __init__(self, cache_dir: Path | None) -> None:
         self._cache_dir = cache_dir
         serial = self._load("driver")
         self.execute: Callable[[int, int, int], int] = serial.execute
-        self.bind: Callable[[int, int, int, int, int, int], int] = serial.bind
+        self.run: Callable[[int, int, int, int, int], int] = serial.run
         self._parallel: Callable[[int, int, int, int], int] | None = None
         # Numba's own thread pool ends the process if two threads use it at once; OpenMP and TBB do not.
         self._guard: Any = lock_of_this_process()

@@ -8,7 +8,8 @@
     word 15        the address of the places of the nest that runs (`tcdsl.codegen.sharing`)
     word 16        the next block of a parallel nest, on a cache line of its own
     word 24        eight words that an access out of range is sent to in debug mode
-    word 32 ..     the sizes, then per buffer: address, strides, extents
+    word 32 ..     the sizes, then per buffer: address, strides, extents; behind that numbers that a call is given, and
+                   two words for each array with the stretch of memory that it takes (`tcdsl.codegen.driver`)
 
 The layout is fixed when the kernel is compiled, so nests find everything at constant offsets. Strides count elements.
 """
@@ -23,7 +24,6 @@ __all__ = [
     "CHECK_FAILED",
     "CHECK_WORD",
     "COUNTER_WORD",
-    "EXCLUSIVE",
     "EXTENT_WORD",
     "FIRST_WORD",
     "MAX_POSITIONS",
@@ -50,9 +50,6 @@ FIRST_WORD = 32
 
 CHECK_FAILED = 1
 OUT_OF_RANGE = 2
-
-EXCLUSIVE = 1 << 20
-"""Beside the flags of an array that a call brings: no other array may share its memory."""
 
 
 @dataclass(frozen=True, slots=True)

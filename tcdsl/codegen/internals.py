@@ -1,8 +1,9 @@
 """The only file that relies on what Numba and NumPy do not document; each function has a documented way out.
 
 * How Numba's machine code is taken out of a compiled function, kept, and put into one again.
-* The fields of NumPy's array structure, which compiled code reads without going through Python. They are NumPy's binary
-  interface, unchanged since its first version; `array_header` tests them on live arrays first.
+* The fields of NumPy's array structure, and the items of a tuple, which compiled code reads without going through
+  Python. The fields are NumPy's binary interface, unchanged since its first version; `array_header` and `tuple_header`
+  test them on live objects first.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MachineCode", "array_header", "compiled_callback", "compiled_function", "own_settings"]
+__all__ = [
+    "MachineCode",
+    "array_header",
+    "compiled_callback",
+    "compiled_function",
+    "own_settings",
+    "tuple_header",
+]
 
 
 @contextmanager
@@ -132,6 +140,18 @@ def array_header() -> int | None:
     samples = (base, base[::2, ::-3], base.T, np.zeros(()), frozen, np.zeros((3, 0, 2), np.bool_))
     try:
         return header if all(_fields(array, header) == _expected(array) for array in samples) else None
+    except Exception:
+        return None
+
+
+@cache
+def tuple_header() -> int | None:
+    """How many bytes of a tuple come before the addresses of its items; ``None`` if that cannot be told."""
+    header = tuple.__basicsize__
+    samples: tuple[tuple[Any, ...], ...] = (("a",), (1.5, None, "b"), (np.zeros(2), header))
+    try:
+        found = [(ctypes.c_ssize_t * len(each)).from_address(id(each) + header) for each in samples]
+        return header if all(list(f) == list(map(id, s)) for f, s in zip(found, samples, strict=True)) else None
     except Exception:
         return None
 

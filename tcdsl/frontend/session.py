@@ -28,7 +28,16 @@ from tcdsl.ir.program import AxisExtent
 from tcdsl.ir.sizes import evaluate_size
 from tcdsl.ir.span import Span
 
-__all__ = ["BroadcastGuard", "CapturedArray", "Poison", "Session", "Specialize", "StagingStopped", "current_session"]
+__all__ = [
+    "BroadcastGuard",
+    "CapturedArray",
+    "Poison",
+    "Session",
+    "Specialize",
+    "StagingStopped",
+    "broadcast_relation",
+    "current_session",
+]
 
 
 class Specialize(BaseException):
@@ -71,12 +80,9 @@ class BroadcastGuard:
     right: Expr
     relation: str
 
-    def holds(self, sizes: Mapping[str, int]) -> bool:
-        """Whether the relation is the same for these sizes."""
-        return _relation(evaluate_size(self.left, sizes), evaluate_size(self.right, sizes)) == self.relation
 
-
-def _relation(left: int, right: int) -> str:
+def broadcast_relation(left: int, right: int) -> str:
+    """The ``relation`` of two extents, as in a `BroadcastGuard`."""
     if left == right:
         return "equal"
     if left == 1:
@@ -157,7 +163,7 @@ class Session:
     def broadcast_relation(self, left: Expr, right: Expr) -> str:
         """How two extents meet in whole-array arithmetic, decided by this call's sizes and kept as a guard."""
         try:
-            relation = _relation(self.evaluate(left), self.evaluate(right))
+            relation = broadcast_relation(self.evaluate(left), self.evaluate(right))
         except KeyError:
             relation = "equal"
         guard = BroadcastGuard(left, right, relation)

@@ -4,7 +4,7 @@
 
     bind_sizes(program, [(3, 4), (4, 5)])      # {"N": 3, "K": 4, "B_0": 4, "M": 5}
 
-`SizePlan` is the same for many calls: expressions become Python functions once, and a call that is in order costs a few
+`SizePlan` is the same for many calls: expressions become one Python function, and a call that is in order costs a few
 microseconds. Only where something fails are messages made.
 """
 
@@ -24,6 +24,7 @@ from tcdsl.ir.exact import EXACT
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, size_names
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Tensor
+from tcdsl.ir.size_code import SizeCode
 
 __all__ = ["SizePlan", "bind_sizes", "evaluate_size", "size_function"]
 
@@ -93,44 +94,25 @@ class SizePlan:
         self.program = program
         positions = {tensor.name: k for k, tensor in enumerate(program.inputs)}
         self._ranks = [len(tensor.shape) for tensor in program.inputs]
-        # (name, input and axis) or (name, function), in the order of definition.
-        self._steps: list[tuple[str, int, int, SizeFunction | None]] = []
-        for size in program.sizes:
-            if isinstance(size.source, AxisExtent):
-                self._steps.append((size.name, positions[size.source.tensor], size.source.axis, None))
-            else:
-                self._steps.append((size.name, 0, 0, size_function(size.source)))
+        self._names = [size.name for size in program.sizes]
         from_axes = {size.name: size.source for size in program.sizes if isinstance(size.source, AxisExtent)}
-        self._assertions = [size_function(assertion.condition) for assertion in program.assertions]
-        extents = {extent for tensor in (*program.inputs, *program.tensors) for extent in tensor.shape}
+        self._axes = [(positions[source.tensor], source.axis) for source in from_axes.values()]
+        self._values = _compiled(program, from_axes)
         self._rank = max((len(tensor.shape) for tensor in program.tensors), default=0)
         constants = (extent for tensor in program.tensors for extent in tensor.shape if isinstance(extent, Constant))
         self._largest_constant = max((int(extent.value) for extent in constants), default=0)
-        self._extents = [size_function(extent) for extent in extents if not _never_negative(extent, from_axes)]
-        self._declared = [
-            (position, axis, size_function(extent))
-            for position, tensor in enumerate(program.inputs)
-            for axis, extent in enumerate(tensor.shape)
-            if not (isinstance(extent, SizeValue) and from_axes.get(extent.name) == AxisExtent(tensor.name, axis))
-        ]
 
     def bind(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
         """The value of every size, for inputs of these shapes. Raises `ShapeError` for all faults of one kind."""
         if [len(shape) for shape in shapes] != self._ranks:
             raise_diagnostics(self._rank_faults(shapes))
-        sizes: dict[str, int] = {}
         try:
-            for name, position, axis, function in self._steps:
-                sizes[name] = shapes[position][axis] if function is None else int(function(sizes))
-            fine = (
-                all(assertion(sizes) for assertion in self._assertions)
-                and all(extent(sizes) >= 0 for extent in self._extents)
-                and all(shapes[position][axis] == extent(sizes) for position, axis, extent in self._declared)
-            )
+            values, fine = self._values(*[shapes[position][axis] for position, axis in self._axes], shapes)
         except ZeroDivisionError:
             fine = False
         if not fine:
             self._explain(shapes)
+        sizes = dict(zip(self._names, values, strict=True))
         # Words of 64 bits hold whatever is made of sizes like these.
         largest = max(map(abs, sizes.values()), default=0)
         if max(largest, self._largest_constant) ** max(self._rank, 1) >= 2**56:
@@ -156,8 +138,8 @@ class SizePlan:
     def _explain(self, shapes: Sequence[tuple[int, ...]]) -> None:
         # Something does not hold: find out what, and raise.
         sizes, faults = self._bound_with_faults(shapes)
-        for assertion, holds in zip(self.program.assertions, self._assertions, strict=True):
-            if size_names(assertion.condition) <= sizes.keys() and not _holds(holds, sizes):
+        for assertion in self.program.assertions:
+            if size_names(assertion.condition) <= sizes.keys() and not _holds(assertion.condition, sizes):
                 faults.append(_unmet(assertion, sizes))
         raise_diagnostics(faults)
         for tensor in (*self.program.inputs, *self.program.tensors):
@@ -202,17 +184,37 @@ class SizePlan:
 
         sizes: dict[str, int] = {}
         faults: list[Diagnostic] = []
-        for size, (name, position, axis, function) in zip(self.program.sizes, self._steps, strict=True):
-            if function is None:
-                sizes[name] = shapes[position][axis]
-            elif not isinstance(size.source, AxisExtent) and size_names(size.source) <= sizes.keys():
+        positions = {tensor.name: k for k, tensor in enumerate(self.program.inputs)}
+        for size in self.program.sizes:
+            if isinstance(size.source, AxisExtent):
+                sizes[size.name] = shapes[positions[size.source.tensor]][size.source.axis]
+            elif size_names(size.source) <= sizes.keys():
                 try:
-                    sizes[name] = int(function(sizes))
+                    sizes[size.name] = evaluate_size(size.source, sizes)
                 except ZeroDivisionError:
                     text = format_expr(size.source)
                     known = ", ".join(f"{used} = {sizes[used]}" for used in sorted(size_names(size.source)))
                     faults.append(Diagnostic(ShapeError, f"the size {text} divides by zero", notes=(known,)))
         return sizes, faults
+
+
+def _compiled(program: Program, from_axes: Mapping[str, AxisExtent]) -> Callable[..., tuple[list[int], bool]]:
+    # From the sizes that are extents, and the shapes, to all sizes, and whether all that must hold does.
+    code = SizeCode(list(from_axes))
+    for size in program.sizes:
+        if not isinstance(size.source, AxisExtent):
+            code.define(size.name, f"int({code.value(size.source)})")
+    values = [code.size(size.name) for size in program.sizes]
+    checks = [code.value(assertion.condition) for assertion in program.assertions]
+    extents = dict.fromkeys(extent for tensor in (*program.inputs, *program.tensors) for extent in tensor.shape)
+    checks += [f"{code.value(extent)} >= 0" for extent in extents if not _never_negative(extent, from_axes)]
+    checks += [
+        f"shapes[{position}][{axis}] == {code.value(extent)}"
+        for position, tensor in enumerate(program.inputs)
+        for axis, extent in enumerate(tensor.shape)
+        if not (isinstance(extent, SizeValue) and from_axes.get(extent.name) == AxisExtent(tensor.name, axis))
+    ]
+    return code.function(f"[{', '.join(values)}], {' and '.join(checks) or True}", "shapes")
 
 
 def _never_negative(extent: Expr, from_axes: Mapping[str, AxisExtent]) -> bool:
@@ -221,9 +223,9 @@ def _never_negative(extent: Expr, from_axes: Mapping[str, AxisExtent]) -> bool:
     return isinstance(extent, SizeValue) and extent.name in from_axes
 
 
-def _holds(condition: SizeFunction, sizes: Sizes) -> bool:
+def _holds(condition: Expr, sizes: Sizes) -> bool:
     try:
-        return bool(condition(sizes))
+        return bool(size_function(condition)(sizes))
     except ZeroDivisionError:
         return False
 

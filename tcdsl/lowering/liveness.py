@@ -11,7 +11,8 @@ memory. All of them lie in one block, at offsets that depend on the sizes::
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import insort
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -21,7 +22,7 @@ from tcdsl.ir.sizes import evaluate_size
 from tcdsl.lowering.loops import Buffer, Kernel, Nest, Store, Update
 from tcdsl.lowering.traversal import expressions, walk_nodes
 
-__all__ = ["ALIGNMENT", "MemoryUse", "Placement", "lifetimes", "peak_bytes", "place_temporaries"]
+__all__ = ["ALIGNMENT", "MemoryUse", "Placement", "Temporaries", "lifetimes", "peak_bytes", "place_temporaries"]
 
 ALIGNMENT = 64
 """Temporaries begin on a cache line."""
@@ -91,33 +92,46 @@ def lifetimes(kernel: Kernel) -> dict[str, tuple[int, int]]:
     return found
 
 
-def place_temporaries(kernel: Kernel, sizes: Mapping[str, int]) -> Placement:
-    """Offsets for the temporaries of ``kernel``: the largest ones first, each at the lowest place that is free.
+class Temporaries:
+    """The temporaries of a kernel, in order, and when they are needed: `placed` says where they lie."""
 
-    A place is free if no temporary that lives at the same time as this one lies there. Placing by size keeps the block
-    close to the largest number of bytes that live at once, which no order can go below.
-    """
-    lives = lifetimes(kernel)
-    wanted = [(buffer.name, _bytes(buffer, sizes)) for buffer in kernel.buffers if buffer.kind == "temporary"]
-    offsets: dict[str, int] = {}
-    placed: list[tuple[int, int, tuple[int, int]]] = []
-    size = 0
-    for name, count in sorted(wanted, key=lambda each: -each[1]):
-        life = lives.get(name, (0, -1))
-        offset = 0
-        for begin, end, other in placed:
-            # In the order of their places, so the first gap that is long enough is the lowest.
-            if other[0] <= life[1] and life[0] <= other[1]:
-                if begin >= offset + count:
-                    break
-                offset = max(offset, end)
-        offsets[name] = offset
-        end = offset + _aligned(count)
-        if count and life[0] <= life[1]:
-            placed.append((offset, end, life))
-            placed.sort()
-            size = max(size, end)
-    return Placement(offsets, size)
+    def __init__(self, kernel: Kernel) -> None:
+        self.buffers = tuple(buffer for buffer in kernel.buffers if buffer.kind == "temporary")
+        lives = lifetimes(kernel)
+        self._lives = [lives.get(buffer.name, (0, -1)) for buffer in self.buffers]
+
+    def placed(self, counts: Sequence[int]) -> tuple[list[int], int]:
+        """The offset of each, and the size of the block, for temporaries of so many bytes.
+
+        The largest ones come first, each at the lowest place that is free: where no temporary that lives at the same
+        time as this one lies. Placing by size keeps the block close to the largest number of bytes that live at once,
+        which no order can go below.
+        """
+        offsets = [0] * len(counts)
+        placed: list[tuple[int, int, tuple[int, int]]] = []
+        size = 0
+        for k in sorted(range(len(counts)), key=lambda k: -counts[k]):
+            count, life = counts[k], self._lives[k]
+            offset = 0
+            for begin, end, other in placed:
+                # In the order of their places, so the first gap that is long enough is the lowest.
+                if other[0] <= life[1] and life[0] <= other[1]:
+                    if begin >= offset + count:
+                        break
+                    offset = max(offset, end)
+            offsets[k] = offset
+            end = offset + _aligned(count)
+            if count and life[0] <= life[1]:
+                insort(placed, (offset, end, life))
+                size = max(size, end)
+        return offsets, size
+
+
+def place_temporaries(kernel: Kernel, sizes: Mapping[str, int]) -> Placement:
+    """Offsets for the temporaries of ``kernel``: see `Temporaries.placed`."""
+    temporaries = Temporaries(kernel)
+    offsets, size = temporaries.placed([_bytes(buffer, sizes) for buffer in temporaries.buffers])
+    return Placement(dict(zip((buffer.name for buffer in temporaries.buffers), offsets, strict=True)), size)
 
 
 def _touched(nest: Nest) -> set[str]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.session import CapturedArray
+from tcdsl.frontend.session import BroadcastGuard, CapturedArray, broadcast_relation
 from tcdsl.ir.program import AxisExtent, Program, tensors_read
-from tcdsl.ir.sizes import evaluate_size
+from tcdsl.ir.size_code import SizeCode
 from tcdsl.runtime.arguments import Call, tensor_argument
 from tcdsl.runtime.execution import Executable
 from tcdsl.runtime.memory import check_written
@@ -19,8 +19,6 @@ from tcdsl.runtime.narrowing import NarrowedInteger, check_narrowed
 from tcdsl.runtime.structure import Structure
 
 __all__ = ["Entry", "LinearPart", "Traced"]
-
-_REMEMBERED_SHAPES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class Entry:
     executable: Executable
     structure: Structure
     inputs: tuple[int | CapturedArray, ...]
-    guards: tuple[Any, ...]
+    guards: tuple[BroadcastGuard, ...]
     readings: tuple[Any, ...]
     constants: Mapping[int | str, Any]
     narrowed: tuple[NarrowedInteger, ...] = ()
@@ -69,7 +67,7 @@ class Entry:
     labels: tuple[str, ...] = ()
     differentiable: tuple[str, ...] = ()
     hits: int = 0
-    guarded: set[tuple[tuple[int, ...], ...]] = field(default_factory=set)
+    _guarded: Callable[[Sequence[tuple[int, ...]]], bool] | None = None
 
     def arrays(self, call: Call, seeds: Sequence[np.ndarray] = ()) -> list[np.ndarray] | None:
         """The program's inputs for ``call``, or ``None`` if this entry does not serve it.
@@ -92,7 +90,7 @@ class Entry:
                 if array.dtype != tensor.dtype or array.ndim != len(tensor.shape):
                     return None
                 arrays.append(array)
-        if not self.serves(arrays):
+        if not self.serves(tuple([array.shape for array in arrays])):
             return None
         arrays.extend(seeds)
         if self.narrowed:
@@ -108,30 +106,25 @@ class Entry:
         results = self.executable.run(arrays, check=check)
         return self.structure.build([array if array.ndim else array[()] for array in results])
 
-    def serves(self, arrays: Sequence[np.ndarray]) -> bool:
-        """Whether the guards hold for the shapes of these arrays."""
+    def serves(self, shapes: tuple[tuple[int, ...], ...]) -> bool:
+        """Whether the guards hold for inputs of these shapes."""
         if not self.guards:
             return True
-        shapes = tuple([array.shape for array in arrays])
-        if shapes in self.guarded:
-            return True
-        sizes = _raw_sizes(self.executable.program, arrays)
-        if not all(guard.holds(sizes) for guard in self.guards):
-            return False
-        if len(self.guarded) >= _REMEMBERED_SHAPES:
-            self.guarded.clear()
-        self.guarded.add(shapes)
-        return True
+        if self._guarded is None:
+            self._guarded = _guards(self.executable.program, self.guards)
+        return self._guarded(shapes)
 
 
-def _raw_sizes(program: Program, arrays: Sequence[np.ndarray]) -> dict[str, int]:
+def _guards(program: Program, guards: Sequence[BroadcastGuard]) -> Callable[[Sequence[tuple[int, ...]]], bool]:
     # Sizes without the assertions: a guard decides which program's assertions are the ones that count.
     positions = {tensor.name: k for k, tensor in enumerate(program.inputs)}
-    sizes: dict[str, int] = {}
+    from_axes = {size.name: size.source for size in program.sizes if isinstance(size.source, AxisExtent)}
+    code = SizeCode(list(from_axes))
     for size in program.sizes:
-        source = size.source
-        if isinstance(source, AxisExtent):
-            sizes[size.name] = arrays[positions[source.tensor]].shape[source.axis]
-        else:
-            sizes[size.name] = evaluate_size(source, sizes)
-    return sizes
+        if not isinstance(size.source, AxisExtent):
+            code.define(size.name, f"int({code.value(size.source)})")
+    relation = code.constant(broadcast_relation)
+    held = [f"{relation}({code.value(each.left)}, {code.value(each.right)}) == {each.relation!r}" for each in guards]
+    function = code.function(" and ".join(held))
+    axes = [(positions[source.tensor], source.axis) for source in from_axes.values()]
+    return lambda shapes: bool(function(*[shapes[position][axis] for position, axis in axes]))

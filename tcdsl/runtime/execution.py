@@ -15,6 +15,7 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes import SizePlan, evaluate_size
 from tcdsl.locks import COMPILING
+from tcdsl.recent import Recent
 from tcdsl.runtime.bound import Bound
 from tcdsl.runtime.debugging import Stopwatch, show_compilation, show_run
 from tcdsl.runtime.memory import check_written
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Executable"]
 
-_REMEMBERED_SHAPES = 256
+_REMEMBERED_SHAPES = 2048
 
 
 class Executable:
@@ -41,7 +42,7 @@ class Executable:
         self._plan = SizePlan(program)
         self._kernel: dict[bool, Kernel] = {}
         self._compiled: dict[tuple[Any, ...], CompiledKernel] = {}
-        self._sizes: dict[tuple[tuple[int, ...], ...], dict[str, int]] = {}
+        self._sizes: Recent[tuple[tuple[int, ...], ...], dict[str, int]] = Recent(_REMEMBERED_SHAPES)
         self._specialized: dict[tuple[int, ...], Executable] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -108,13 +109,13 @@ class Executable:
 
     def sizes(self, arrays: Sequence[np.ndarray]) -> dict[str, int]:
         """The sizes for these inputs; a `ShapeError` if they do not fit."""
-        shapes = tuple([array.shape for array in arrays])
+        return self.sizes_of(tuple([array.shape for array in arrays]))
+
+    def sizes_of(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
+        """The sizes for inputs of these shapes."""
         known = self._sizes.get(shapes)
         if known is None:
-            known = self._plan.bind(shapes)
-            if len(self._sizes) >= _REMEMBERED_SHAPES:
-                self._sizes.clear()
-            self._sizes[shapes] = known
+            known = self._sizes[shapes] = self._plan.bind(shapes)
         return known
 
     def run(

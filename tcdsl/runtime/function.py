@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 from tcdsl.errors import ConfigurationError, DifferentiationError, DslSyntaxError
 from tcdsl.frontend.declared_parameters import DeclarationMet
 from tcdsl.frontend.graphs import GraphTensor, calls_with_tensors
+from tcdsl.frontend.session import current_session
 from tcdsl.frontend.source import Source, check_decorators, read_source
 from tcdsl.ir.span import Span
 from tcdsl.runtime.arguments import Signature
@@ -111,6 +112,10 @@ class TensorFunction:
     def __call__(self, *arguments: Any, out: Any = None, **keywords: Any) -> Any:
         """Run on arrays. ``out`` gives the output buffers: an array, or a tuple of them."""
         try:
+            if out is None and current_session() is None:
+                done = self.staging.repeat(arguments, keywords)
+                if done is not None:
+                    return done[0]
             function, given = self._with_receiver(arguments)
             return function._called(out, given, keywords)
         except Exception as error:
@@ -118,14 +123,10 @@ class TensorFunction:
             raise
 
     def _called(self, out: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        from tcdsl.frontend.session import current_session
-
         if current_session() is not None:
             if not arguments and keywords and self._is_configured_by(keywords):
                 return calls_with_tensors().configured(self, keywords)
             return self.inline(*arguments, **keywords)
-        if out is None and (done := self.staging.repeat(arguments, keywords)) is not None:
-            return done[0]
         if any(isinstance(argument, GraphTensor) for argument in arguments):
             if out is not None:
                 raise ConfigurationError(f"{self.__name__}(): out is for arrays; tensors have memory of their own")

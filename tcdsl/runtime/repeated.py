@@ -1,117 +1,211 @@
-"""The short way for a repeated call: same types, ranks, layouts and configuration as the call before, other arrays.
+"""The short way of a repeated call: a call that is like an earlier one is known by little, and costs little.
 
-A call of a small kernel takes microseconds, so finding its program must not take more. What `StagedFunction.entry`
-looks up is checked here against one remembered call, by identity where that decides; anything else takes the long way.
+What `StagedFunction.entry` looks up is checked here against a remembered call, by identity where that decides. Compiled
+code checks the arrays (`tcdsl.codegen.driver`): type, shape, layout, alignment, and of those that are written that
+they are writable and share no cells. Whatever is otherwise takes the long way, which says what is wrong, or copies.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
-from types import CellType
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcdsl.frontend.readings import Reading
+from tcdsl.config import Settings, settings
+from tcdsl.errors import TcdslError
+from tcdsl.frontend.readings import Staleness
+from tcdsl.frontend.session import CapturedArray
+from tcdsl.recent import Recent
 from tcdsl.runtime.arguments import Call
 from tcdsl.runtime.entries import Entry
+from tcdsl.runtime.memory import check_written
+
+if TYPE_CHECKING:
+    from tcdsl.codegen import CompiledKernel
+    from tcdsl.codegen.plans import Plan
 
 __all__ = ["RepeatedCall"]
 
-_MISSING = object()
+_SHAPES = 2048  # How many combinations of shapes are remembered, for each setting.
+_SETTINGS = 8
+_LAYOUTS = 8
+_SHAPE = attrgetter("shape")
+_NUMBERS = {"float64": "d", "int64": "q", "bool": "?7x"}
+_TAKEN = (np.ndarray, float, int, bool)
+
+Shapes = tuple[tuple[int, ...], ...]
+Launches = Recent[Shapes, tuple[tuple["CompiledKernel", "Plan"], ...]]
 
 
 class RepeatedCall:
-    """What a call must look like to be served by ``entry`` without further questions."""
+    """What a call must look like to be served by ``entry`` without further questions.
 
-    def __init__(self, entry: Entry, call: Call, keywords: Mapping[str, Any]) -> None:
+    ``is_usable`` says whether there are such calls. A call's arguments must have the types of ``arguments``.
+    """
+
+    def __init__(self, entry: Entry, call: Call, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> None:
         self.entry = entry
-        self._kinds: list[tuple[Any, Any]] = []
-        self._keyword_kinds: dict[str, tuple[Any, Any]] = {}
-        positional: dict[int, tuple[Any, Any]] = {}
-        for argument in call.arguments:
-            kind = type(argument.given)
-            detail = (argument.array.dtype, argument.array.ndim) if kind is np.ndarray else argument.array.dtype
-            if isinstance(argument.place, int):
-                positional[argument.place] = (kind, detail)
-            else:
-                self._keyword_kinds[argument.place] = (kind, detail)
-        self._kinds = [positional[k] for k in range(call.positions)]
-        self._configuration = {name: call.configuration[name] for name in keywords if name in call.configuration}
+        self._count = len(arguments)
         self._keywords = frozenset(keywords)
-        places = {argument.place: k for k, argument in enumerate(call.arguments)}
-        names = [a.place for a in call.arguments]
-        self._sources = [names[source] for source in entry.inputs if isinstance(source, int)]
-        self._globals, self._cells, self._others = _sorted_readings(entry.readings)
-        self.usable = (
-            all(isinstance(source, int) for source in entry.inputs)
-            and not entry.constants
-            and not entry.narrowed
-            and len(places) == len(call.arguments)
-            and all(kind in (np.ndarray, float, int) for kind, _ in (*self._kinds, *self._keyword_kinds.values()))
-            # Defaults of keywords would have to be filled in: the long way does that.
-            and self._keywords == frozenset((*self._keyword_kinds, *call.configuration))
+        self._configuration = [(name, call.configuration[name]) for name in keywords if name in call.configuration]
+        self._constants = [(place, value) for place, value in entry.constants.items() if self._is_given(place)]
+        self._staleness = Staleness(entry.readings)
+        used = [call.arguments[source] for source in entry.inputs if isinstance(source, int)]
+        self._captured = [source for source in entry.inputs if isinstance(source, CapturedArray)]
+        # Of the program's inputs: the number of those that are arrays, and where the call has each one.
+        self._places = [None if argument.weak else argument.place for argument in used]
+        self._arrays = [k for k, place in enumerate(self._places) if place is not None]
+        self._arrays += range(len(used), len(entry.inputs))
+        self._scalars = any(isinstance(argument, np.generic) for argument in arguments)
+        self._direct = not self._captured and not self._scalars and all(self._places[k] == k for k in self._arrays)
+        self._bare = self._direct and len(self._arrays) == len(arguments)
+        # Those that are numbers: where the call has them, or what their defaults are.
+        numbers = [argument for argument in used if argument.weak]
+        self._number_positions = tuple(k for k, argument in enumerate(used) if argument.weak)
+        self._numbers = [(a.place, None) if self._is_given(a.place) else (None, a.given) for a in numbers]
+        self._number_types = tuple(type(argument.given) for argument in numbers)
+        self._pack = struct.Struct("".join(_NUMBERS[argument.dtype] for argument in numbers)).pack_into
+        self._by_settings: dict[Settings, Launches] = {}
+        self._launches: tuple[Settings | None, Launches] = (None, Recent(1))
+        updated = {name for name, _ in entry.executable.program.updates}
+        inputs = entry.executable.program.inputs
+        self._updated = frozenset(k for k, tensor in enumerate(inputs) if tensor.name in updated)
+        self._structure = entry.structure
+        self.is_usable = (
+            not entry.narrowed
+            and all(place is None or self._is_given(place) for place in self._places)
+            # Other objects may be other arrays the next time.
+            and all(type(each) in _TAKEN or isinstance(each, np.generic) for each in arguments)
         )
 
-    def arrays(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[np.ndarray] | None:
-        """The program's inputs for these arguments, or ``None`` if the long way has to be taken."""
-        if len(arguments) != len(self._kinds) or keywords.keys() != self._keywords:
+    def _is_given(self, place: int | str) -> bool:
+        return place in self._keywords if isinstance(place, str) else place < self._count
+
+    def is_like(self, other: RepeatedCall) -> bool:
+        """Whether both serve the same calls."""
+        same = self.entry is other.entry and self._keywords == other._keywords and self._count == other._count
+        return same and self._number_types == other._number_types
+
+    def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any] | None:
+        """The result in a tuple, or ``None`` if the long way has to be taken."""
+        if keywords.keys() != self._keywords or not self._staleness.unchanged():
             return None
-        given: list[np.ndarray] = []
-        for value, (kind, detail) in zip(arguments, self._kinds, strict=True):
-            if type(value) is not kind:
+        if (self._configuration or self._constants) and not self._same_constants(arguments, keywords):
+            return None
+        numbers: tuple[Any, ...] = ()
+        if self._numbers:
+            numbers = self._given_numbers(arguments, keywords)
+            if tuple(map(type, numbers)) != self._number_types:
                 return None
-            if kind is np.ndarray:
-                if value.dtype != detail[0] or value.ndim != detail[1]:
+        inputs = arguments
+        if self._bare:
+            shapes = tuple(map(_SHAPE, arguments))
+        else:
+            if not self._direct:
+                gathered = self._gathered(arguments)
+                if gathered is None:
                     return None
-                given.append(value)
-            else:
-                given.append(np.array(value, detail))
-        for name, value in self._configuration.items():
+                inputs = gathered
+            shapes = tuple([inputs[k].shape for k in self._arrays])
+        current = settings()
+        whose, launches = self._launches
+        if whose is not current:
+            launches = self._launches_for(current)
+        for kernel, plan in launches.young.get(shapes) or launches.get(shapes) or ():
+            results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check)
+            if results is not None:
+                break
+        else:
+            results = self._launched(launches, shapes, inputs, numbers, current)
+            if results is None:
+                return None
+        self.entry.hits += 1
+        structure = self._structure
+        if structure.kind == "leaf":
+            (array,) = results
+            return (array if array.ndim else array[()],)
+        if structure.kind == "constant":
+            return (structure.value,)
+        return (structure.build([array if array.ndim else array[()] for array in results]),)
+
+    def _same_constants(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:
+        for name, value in self._configuration:
             other = keywords[name]
             if other is not value and (type(other) is not type(value) or other != value):
+                return False
+        for place, value in self._constants:
+            other = keywords[place] if isinstance(place, str) else arguments[place]
+            if type(other) is not type(value) or other != value:
+                return False
+        return True
+
+    def _given_numbers(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(
+            [
+                keywords[place] if isinstance(place, str) else default if place is None else arguments[place]
+                for place, default in self._numbers
+            ]
+        )
+
+    def _gathered(self, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        # The program's inputs, without those that are numbers.
+        inputs: list[Any] = [None if place is None else arguments[place] for place in self._places]  # type: ignore[index]
+        if self._scalars:
+            inputs = [np.asarray(each) if isinstance(each, np.generic) else each for each in inputs]
+        for captured in self._captured:
+            array = captured.current()
+            if type(array) is not np.ndarray:
                 return None
-        found: list[np.ndarray] = []
-        for source in self._sources:
-            if isinstance(source, int):
-                found.append(given[source])
-            else:
-                kind, detail = self._keyword_kinds[source]
-                if type(keywords[source]) is not kind:
-                    return None
-                found.append(np.array(keywords[source], detail))
-        return found if self._surroundings_unchanged() else None
+            inputs.append(array)
+        return tuple(inputs)
 
-    def _surroundings_unchanged(self) -> bool:
-        for namespace, name, seen in self._globals:
-            if namespace.get(name, _MISSING) is not seen:
-                return False
-        for cell, seen in self._cells:
-            if cell.cell_contents is not seen:
-                return False
-        return all(reading.unchanged() for reading in self._others)
+    def _launches_for(self, current: Settings) -> Launches:
+        if len(self._by_settings) > _SETTINGS:
+            self._by_settings = {}
+        launches = self._by_settings.setdefault(current, Recent(_SHAPES))
+        self._launches = current, launches
+        return launches
 
+    def _check(self, inputs: tuple[Any, ...]) -> None:
+        program = self.entry.executable.program
+        count = len(program.inputs)
+        check_written(program, [inputs[k] if k in self._arrays else np.empty(()) for k in range(count)])
 
-def _sorted_readings(
-    readings: Sequence[Reading],
-) -> tuple[list[tuple[dict[str, Any], str, Any]], list[tuple[CellType, Any]], list[Reading]]:
-    # Names whose object decides, by where they stand; containers and attributes are compared as always.
-    names: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
-    cells: dict[int, tuple[CellType, Any]] = {}
-    others: list[Reading] = []
-    for reading in readings:
-        if len(reading.names) > 1 or isinstance(reading.seen, list | dict | set | np.ndarray):
-            others.append(reading)
-        elif isinstance(reading.root, CellType):
-            try:
-                now = reading.root.cell_contents
-            except ValueError:
-                others.append(reading)
-                continue
-            cells[id(reading.root)] = (reading.root, now)
-        elif isinstance(reading.root, dict):
-            name = reading.names[0]
-            names[id(reading.root), name] = (reading.root, name, reading.root.get(name, _MISSING))
-        else:
-            others.append(reading)
-    return list(names.values()), list(cells.values()), others
+    def _launched(
+        self,
+        launches: Launches,
+        shapes: Shapes,
+        inputs: tuple[Any, ...],
+        numbers: tuple[Any, ...],
+        current: Settings,
+    ) -> Sequence[np.ndarray] | None:
+        # The first call with these shapes, or with such a layout.
+        executable = self.entry.executable
+        program = executable.program
+        if current.debug or "nan" in current.check:
+            return None
+        for k in self._arrays:
+            tensor = program.inputs[k]
+            if inputs[k].dtype != tensor.dtype or inputs[k].ndim != len(tensor.shape):
+                return None
+        given = iter(shapes)
+        every = tuple([next(given) if k in self._arrays else () for k in range(len(program.inputs))])
+        try:
+            if not self.entry.serves(every):
+                return None
+            sizes = executable.sizes_of(every)
+        except TcdslError:
+            return None
+        contiguous = tuple([k not in self._arrays or inputs[k].flags.c_contiguous for k in range(len(program.inputs))])
+        kernel = executable.compiled(contiguous, current)
+        plan = kernel.plan(sizes, self._number_positions)
+        known = launches.get(shapes) or ()
+        if (kernel, plan) in known or not kernel.changes(self._updated):
+            return None
+        results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check)
+        if results is not None:
+            launches[shapes] = ((kernel, plan), *known[:_LAYOUTS])
+        return results

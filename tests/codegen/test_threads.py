@@ -11,9 +11,13 @@ import numpy as np
 import pytest
 
 from tcdsl.codegen import CodegenOptions, CompiledKernel, compile_kernel
-from tcdsl.codegen.plans import Launch
+from tcdsl.codegen.call_arrays import CallArrays
+from tcdsl.codegen.frame import frame_layout
+from tcdsl.codegen.plan_code import Launch, PlanCode
+from tcdsl.codegen.plans import Plan
 from tcdsl.ir.build import apply, constant
-from tcdsl.lowering.loops import Store, Update
+from tcdsl.lowering.liveness import Temporaries
+from tcdsl.lowering.loops import Kernel, Store, Update
 from tests.codegen.kernels import I, J, N, elementwise, loop, make, matmul, read
 
 RNG = np.random.default_rng(11)
@@ -94,19 +98,31 @@ def test_a_forked_process_runs_without_the_threads_it_lacks(compiled: CompiledKe
     assert child.exitcode == 0
 
 
+def blocks_of(kernel: Kernel, sizes: list[int], threads: int) -> int:
+    """Into how many blocks the only nest of ``kernel`` is cut."""
+    layout = frame_layout(
+        [size.name for size in kernel.program.sizes], [(b.name, len(b.shape)) for b in kernel.buffers]
+    )
+    arrays = CallArrays(kernel, (True,) * len(kernel.program.inputs))
+    code = PlanCode(kernel, layout, arrays, [Launch(kernel.nests[0], 1)])
+    plan = Plan(code, kernel, Temporaries(kernel), arrays.made_positions, sizes, threads)
+    assert plan.parallel == (plan.blocks(0) > 1)
+    return plan.blocks(0)
+
+
 def test_small_work_stays_on_one_thread() -> None:
     kernel = matmul()
-    exponential = elementwise(apply("exp", read("X", I)), "float32", {"X": "float32"})
-    costly = replace(exponential.nests[0], work=N, body=(replace(exponential.nests[0].body[0], parallel=True),))
-    rows = {
-        ("matmul", 8): Launch(kernel.nests[0], 1).row({"N": 8, "M": 8, "P": 8}, 2),
-        ("matmul", 200): Launch(kernel.nests[0], 1).row({"N": 200, "M": 200, "P": 200}, 2),
-        ("matmul", 3): Launch(kernel.nests[0], 1).row({"N": 3, "M": 1000, "P": 1000}, 2),
-        ("exp", 1000): Launch(costly, 1).row({"N": 1000}, 2),
-        ("exp", 100000): Launch(costly, 1).row({"N": 100000}, 2),
-        ("one", 200): Launch(kernel.nests[0], 1).row({"N": 200, "M": 200, "P": 200}, 1),
+    made = elementwise(apply("exp", read("X", I)), "float32", {"X": "float32"})
+    costly = replace(made.nests[0], work=N, body=(replace(made.nests[0].body[0], parallel=True),))
+    exponential = replace(made, nests=(costly,))
+    blocks = {
+        ("matmul", 8): blocks_of(kernel, [8, 8, 8], 2),
+        ("matmul", 200): blocks_of(kernel, [200, 200, 200], 2),
+        ("matmul", 3): blocks_of(kernel, [3, 1000, 1000], 2),
+        ("exp", 1000): blocks_of(exponential, [1000], 2),
+        ("exp", 100000): blocks_of(exponential, [100000], 2),
+        ("one", 200): blocks_of(kernel, [200, 200, 200], 1),
     }
-    blocks = {case: row[3] for case, row in rows.items()}
     assert blocks == {
         ("matmul", 8): 1,
         ("matmul", 200): 8,

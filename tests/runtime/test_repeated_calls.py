@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tcdsl as tc
-from tcdsl import op
+from tcdsl import cd, op
 
 x = np.arange(6.0)
 scale = 2.0
 weights = [1.0, 2.0]
+table = np.arange(6.0)
 settings = SimpleNamespace(factor=2.0)
 
 
@@ -66,6 +70,16 @@ def added(a, b):
     return a + b
 
 
+@cd
+def shifted(p, g, *, rate):
+    p -= rate * g
+
+
+@op
+def weighing(x):
+    return x * table
+
+
 @op
 def times(x, factor):
     return x * factor
@@ -85,10 +99,46 @@ def calls(f: Any, *given: tuple[tuple[Any, ...], dict[str, Any], Any]) -> None:
             np.testing.assert_array_equal(found, expected)
 
 
-def test_a_repeated_call_takes_the_short_way() -> None:
-    added(x, x)
-    assert added.staging.repeated is not None
-    assert added.staging.repeated.arrays((x, x), {}) is not None
+def python_calls(call: Any) -> int:
+    """How many Python functions ``call()`` passes."""
+    passed: list[str] = []
+
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        if event == "call":
+            passed.append(frame.f_code.co_qualname)
+
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return len(passed)
+
+
+def test_a_repeated_call_passes_few_python_functions() -> None:
+    table = np.ones((6, 6))
+    for call, most in (
+        (lambda: added(x, x), 9),
+        (lambda: added(table[0], table[:, 1]), 9),
+        (lambda: shifted(table[:, 0], table[:, 1], rate=0.5), 11),
+        (lambda: times(x, 3), 13),
+        (lambda: weighing(x), 14),
+    ):
+        call()
+        call()
+        assert python_calls(call) <= most
+
+
+def test_many_shapes_and_kinds_of_calls_are_remembered() -> None:
+    vectors = [np.arange(float(n)) for n in range(1, 600)]
+    kinds = [np.arange(4.0), np.arange(4.0)[::2], np.arange(4, dtype=np.int8), np.ones((2, 2)), np.arange(4.0)[::-1]]
+    for _ in range(2):
+        for vector in (*vectors, *kinds):
+            np.testing.assert_array_equal(added(vector, vector), 2 * vector)
+    passed = [python_calls(lambda each=each: added(each, each)) for each in (*vectors, *kinds)]
+    assert sorted(passed)[-10] <= 10
+    # With the same shapes and other types the first kind of call that is tried may be another one.
+    assert max(passed) <= 35
 
 
 def test_integers_that_are_constants_of_the_program() -> None:
@@ -147,3 +197,109 @@ def test_wrong_calls_after_right_ones() -> None:
     with pytest.raises(tc.DtypeError):
         added(x, x.astype(complex))
     calls(added, ((x, x), {}, 2 * x))
+
+
+def refused(p: np.ndarray, g: np.ndarray, message: str) -> None:
+    """The call fails, says why, and changes nothing."""
+    before = p.copy(), g.copy()
+    with pytest.raises(tc.TcdslError, match=message):
+        shifted(p, g, rate=1.0)
+    np.testing.assert_array_equal(p, before[0])
+    np.testing.assert_array_equal(g, before[1])
+
+
+def test_a_remembered_call_refuses_what_a_first_one_does() -> None:
+    memory = np.arange(24.0)
+    for p, g in ((np.zeros(4), np.ones(4)), (np.zeros(8)[::2], np.ones(8)[::2]), (np.zeros((2, 3)), np.ones((2, 3)))):
+        for _ in range(3):
+            shifted(p, g, rate=1.0)
+        np.testing.assert_array_equal(p, -3.0)
+    frozen, many = np.zeros(4), np.broadcast_to(np.zeros(1), (4,))
+    frozen.flags.writeable = False
+    lapped = np.lib.stride_tricks.as_strided(memory, (4,), (0,))
+    rows = np.lib.stride_tricks.as_strided(memory, (2, 3), (8, 8))
+    refused(frozen, memory[:4], "writes to `p`, but the array is read-only")
+    refused(many, memory[:4], "read-only")
+    refused(lapped, np.ones(4), "some of its cells share memory")
+    refused(rows, np.ones((2, 3)), "some of its cells share memory")
+    refused(memory[:4], memory[3:7], "writes to `p`, which shares memory with `g`")
+    refused(memory[0:8:2], memory[2:10:2], "writes to `p`, which shares memory with `g`")
+    refused(memory[:4], memory[3::-1], "writes to `p`, which shares memory with `g`")
+    refused(memory[:6].reshape(2, 3), memory[5:11].reshape(2, 3), "shares memory")
+    refused(memory[:4], np.ones(5), "`p` has 4|has 4|4 .* 5")
+    refused(memory[:4], np.ones(4, complex), "element type complex128")
+    refused(memory[:4], np.ones(4, ">f8"), "byte order")
+    refused(memory[:4].astype(np.int64), np.ones(4), "float64")
+
+
+def test_unusual_arrays_in_repeated_calls() -> None:
+    crooked = np.zeros(33, np.uint8)[1:].view(np.float64)
+    odd = np.zeros(4, [("a", np.int8), ("b", np.float64)])["b"]
+    view = np.zeros(4).view(np.memmap)
+    for p in (np.zeros(4), crooked, odd, view, np.zeros(0), np.zeros((0, 3))):
+        for k in range(1, 4):
+            shifted(p, np.ones(p.shape), rate=1.0)
+            np.testing.assert_array_equal(p, -float(k))
+        # Empty arrays share nothing.
+        shifted(p[:0], p[:0], rate=1.0)
+
+
+@given(st.data())
+def test_strided_arrays_are_refused_exactly_if_they_share_cells(data: st.DataObject) -> None:
+    memory = np.arange(60.0)
+    rank = data.draw(st.integers(1, 2))
+    base = memory.reshape((60,) if rank == 1 else data.draw(st.sampled_from([(6, 10), (10, 6), (3, 20)])))
+
+    def part(extents: tuple[int, ...]) -> np.ndarray:
+        slices = []
+        for extent, whole in zip(extents, base.shape, strict=True):
+            step = data.draw(st.integers(1, max(1, (whole - 1) // max(1, extent - 1))))
+            begin = data.draw(st.integers(0, whole - 1 - step * (extent - 1)))
+            turned = slice(begin, begin + step * (extent - 1) + 1, step)
+            slices.append(turned)
+        chosen = base[tuple(slices)]
+        return chosen[::-1] if data.draw(st.booleans()) else chosen
+
+    extents = tuple(data.draw(st.integers(1, whole // 3)) for whole in base.shape)
+    p, g = part(extents), part(extents)
+    if np.shares_memory(p, g):
+        with pytest.raises(tc.ShapeError, match="shares memory"):
+            shifted(p, g, rate=1.0)
+        np.testing.assert_array_equal(memory, np.arange(60.0))
+    else:
+        expected = p - g
+        kept = g.copy()
+        shifted(p, g, rate=1.0)
+        np.testing.assert_array_equal(p, expected)
+        np.testing.assert_array_equal(g, kept)
+
+
+def test_numbers_that_do_not_fit_in_repeated_calls() -> None:
+    whole = np.arange(3)
+    calls(times, ((whole, 2), {}, 2 * whole), ((whole, -(2**62)), {}, np.array([0, -(2**62), -(2**63)])))
+    with pytest.raises(tc.DtypeError, match="does not fit into 64 bits"):
+        times(whole, 2**63)
+    calls(times, ((x, np.float32(2)), {}, 2 * x), ((x, np.int64(3)), {}, 3 * x))
+
+
+def test_settings_that_change_between_repeated_calls() -> None:
+    calls(added, ((x, x), {}, 2 * x))
+    with tc.config(check="nan"), pytest.raises(tc.ShapeError, match="holds NaN"):
+        added(x, x * np.nan)
+    with tc.config(threads=1):
+        calls(added, ((x, x), {}, 2 * x))
+    assert np.isnan(added(x, x * np.nan)).all()
+
+
+def test_arrays_of_the_module_in_repeated_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls(weighing, ((x,), {}, x * x))
+    table[2] = 9.0
+    calls(weighing, ((x,), {}, x * [0, 1, 9, 3, 4, 5]))
+    table[2] = 2.0
+    monkeypatch.setitem(globals(), "table", np.arange(6.0)[::-1])
+    calls(weighing, ((x,), {}, x * x[::-1]))
+    monkeypatch.setitem(globals(), "table", 3.0)
+    calls(weighing, ((x,), {}, 3 * x))
+    monkeypatch.setitem(globals(), "table", np.arange(5.0))
+    with pytest.raises(tc.ShapeError):
+        weighing(x)

@@ -54,17 +54,18 @@ def test_optimize_decides_whether_statements_are_fused() -> None:
 
 def test_threads_is_the_most_that_a_call_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    run = CompiledKernel.run
+    launch = CompiledKernel.launch
+    shifted(x)
 
-    def watched(self: CompiledKernel, arrays: Any, sizes: Any, outputs: Any, threads: int | None, check: Any) -> Any:
+    def watched(self: CompiledKernel, plan: Any, inputs: Any, numbers: Any, pack: Any, threads: int, check: Any) -> Any:
         seen.append(threads)
-        return run(self, arrays, sizes, outputs, threads, check)
+        return launch(self, plan, inputs, numbers, pack, threads, check)
 
-    monkeypatch.setattr(CompiledKernel, "run", watched)
+    monkeypatch.setattr(CompiledKernel, "launch", watched)
     for threads in (1, 3, 0):
         with tc.config(threads=threads):
             shifted(x)
-    assert seen == [1, 3, None]
+    assert seen == [1, 3, 0]
 
 
 def test_check_bounds_tests_every_access() -> None:

@@ -1,7 +1,8 @@
 """Index letters to import, for code that static checkers read: ``from tcdsl.indices import i, j, k``.
 
-In a decorated function a one-letter lower-case name that the function has not bound is an index variable anyway; the
-import tells checkers that it exists. The letters do nothing by themselves.
+In a subscript a one-letter lower-case name that the function has not bound is an index variable anyway; the import
+tells checkers that it exists, and makes it one in local definitions such as ``height = (y + 0.5) / H``. The letters do
+nothing by themselves.
 """
 
 from __future__ import annotations

@@ -43,6 +43,8 @@ def subscript(evaluation: Evaluator, node: ast.Subscript, position: Position) ->
     if isinstance(base, PendingState):
         return base
     if isinstance(base, Value | PointValue):
+        if not axis_nodes(node.slice):
+            return base
         return evaluation.fault(
             ShapeError, "a scalar at a point has no axes to index", node, "give all indices in one pair of brackets"
         )

@@ -7,6 +7,7 @@ the right, as broadcasting does. Binding it to a name, returning it or indexing 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,8 +117,8 @@ def broadcast(
                 stretched[position][IndexValue(axis_variable(k))] = integer(0)
         result.append(integer(1) if extent is None else extent)
     values = [
-        value.with_expr(substitute(value.expr, replacement))
-        for (value, _), replacement in zip(parts, stretched, strict=True)
+        value.mapped(partial(substitute, replacements=replacements))
+        for (value, _), replacements in zip(parts, stretched, strict=True)
     ]
     return values, tuple(reversed(result))
 

@@ -79,6 +79,7 @@ class Binding:
         self._placed: set[int] = set()
         self._reduced: set[str] = set()
         self._bound: dict[tuple[Reduction, tuple[str, ...]], Reduction] = {}
+        self._mentioned: dict[str, tuple[str, ...]] = {}
 
     def bind(self, statement: Open) -> Bound:
         """The parts of the sketch of ``statement``."""
@@ -90,12 +91,12 @@ class Binding:
         value = statement.value
         filters: tuple[Expr, ...] = ()
         if statement.accumulate in _SUMS:
-            filters, value = without_brackets(value)
+            filters, value = without_brackets(value, self._definitions.get)
         conditions = (*statement.loop_conditions, *own)
         bound = Bound(
             tuple(self._finished(index, names) for index in statement.indices),
             *self._guarded(
-                self._finished(value, names),
+                self._finished(value, names, filters),
                 tuple(names.values()),
                 tuple(_renamed_range(stated, names) for stated in statement.loop_ranges),
                 tuple(self._finished(condition, names) for condition in conditions),
@@ -141,7 +142,7 @@ class Binding:
                 if name not in hidden:
                     yield name
             case Local(name=name) if name in self._definitions:
-                yield from self._occurrences(self._definitions[name].expr, hidden)
+                yield from (found for found in self._defined(name) if found not in hidden)
             case Reduction(variables=variables):
                 if variables:
                     inner = hidden | frozenset(variables)
@@ -152,11 +153,20 @@ class Binding:
                 for part in children(expr):
                     yield from self._occurrences(part, hidden)
 
+    def _defined(self, name: str) -> tuple[str, ...]:
+        # What a local definition mentions, asked once: they may mention each other many times.
+        if name not in self._mentioned:
+            self._mentioned[name] = tuple(self.occurrences((self._definitions[name].expr,)))
+        return self._mentioned[name]
+
     # -- levels ----------------------------------------------------------------------------------------------
 
-    def _finished(self, expr: Expr, names: Mapping[str, str]) -> Expr:
-        """``expr`` in the names of its level, with the local definitions that it mentions computed in it."""
-        return share(self._rewritten(expr, names), lambda local: self._rewritten(self._definitions[local].expr, names))
+    def _finished(self, expr: Expr, names: Mapping[str, str], known: Sequence[Expr] = ()) -> Expr:
+        """``expr`` in the names of its level, with the local definitions that it mentions computed in it.
+
+        ``known`` are conditions under which it is evaluated.
+        """
+        return self._rewritten(share(expr, self._definitions.get, known), names)
 
     def _rewritten(self, expr: Expr, names: Mapping[str, str]) -> Expr:
         match expr:
@@ -170,7 +180,10 @@ class Binding:
                 return rebuild(expr, tuple(self._rewritten(part, names) for part in parts)) if parts else expr
 
     def _reduction(self, expr: Reduction, outer: Mapping[str, str]) -> Reduction:
-        own = expr.variables or tuple(name for name in self.occurrences((expr.value,)) if name not in outer)
+        inside = tuple(self.occurrences((expr.value,)))
+        own = expr.variables or tuple(name for name in inside if name not in outer)
+        if expr.alone and not own:
+            own = inside
         if not own:
             self._fault_nothing_bound(expr)
             return expr
@@ -199,9 +212,9 @@ class Binding:
         value = expr.value
         filters: tuple[Expr, ...] = ()
         if expr.accumulate == "add":
-            filters, value = without_brackets(value)
+            filters, value = without_brackets(value, self._definitions.get)
         value, variables, ranges, tests, filters = self._guarded(
-            self._finished(value, names),
+            self._finished(value, names, filters),
             tuple(names[name] for name in own),
             tuple(_renamed_range(stated, names) for stated in expr.ranges),
             tuple(self._finished(condition, names) for condition in conditions),

@@ -6,36 +6,47 @@ only, the bracket may decide which points are visited at all, and affine ones be
 
 from __future__ import annotations
 
-from tcdsl.frontend.points import open_walk
+from collections.abc import Callable
+
+from tcdsl.frontend.points import is_affine_test
+from tcdsl.frontend.values import Value
 from tcdsl.ir.build import apply, cast, constant
 from tcdsl.ir.dtypes import is_boolean
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Local
 
-__all__ = ["without_brackets"]
+__all__ = ["conjuncts", "without_brackets"]
 
 
-def without_brackets(value: Expr) -> tuple[tuple[Expr, ...], Expr]:
-    """The brackets of a term of a sum and the rest: ``where(k <= i, I[k], 0)`` gives ``((k <= i,), I[k])``."""
+def without_brackets(value: Expr, definition: Callable[[str], Value | None]) -> tuple[tuple[Expr, ...], Expr]:
+    """The brackets of a term of a sum and the rest: ``where(k <= i, I[k], 0)`` gives ``((k <= i,), I[k])``.
+
+    ``definition(name)`` is the local definition of that name, if it is one: what they are is what the term is.
+    """
     match value:
         case Apply(primitive="where", arguments=(condition, taken, Constant(value=0))):
-            inner, rest = without_brackets(taken)
-            return (*_conjuncts(condition), *inner), rest
+            inner, rest = without_brackets(taken, definition)
+            return (*conjuncts(condition, definition), *inner), rest
+        case Local(name=name) if (local := definition(name)) is not None:
+            inner, rest = without_brackets(local.expr, definition)
+            return (inner, rest) if inner else ((), value)
         case Apply(primitive="neg", arguments=(operand,)):
-            inner, rest = without_brackets(operand)
+            inner, rest = without_brackets(operand, definition)
             return inner, apply("neg", rest, span=value.span) if inner else value
         case Cast(operand=operand, dtype=dtype) if is_boolean(operand.dtype):
-            return _counted(value, operand, dtype)
+            return _counted(value, operand, dtype, definition)
         case Cast(operand=operand, dtype=dtype):
-            inner, rest = without_brackets(operand)
+            inner, rest = without_brackets(operand, definition)
             return inner, cast(rest, dtype, value.span) if inner else value
         case _:
             return (), value
 
 
-def _counted(value: Expr, condition: Expr, dtype: str) -> tuple[tuple[Expr, ...], Expr]:
+def _counted(
+    value: Expr, condition: Expr, dtype: str, definition: Callable[[str], Value | None]
+) -> tuple[tuple[Expr, ...], Expr]:
     # A count: conjuncts without reads bound the loops, the others are what is added.
-    parts = _conjuncts(condition)
-    bounds = tuple(part for part in parts if _is_affine(part))
+    parts = conjuncts(condition, definition)
+    bounds = tuple(part for part in parts if is_affine_test(part))
     if not bounds:
         return (), value
     tests = [part for part in parts if part not in bounds]
@@ -47,12 +58,13 @@ def _counted(value: Expr, condition: Expr, dtype: str) -> tuple[tuple[Expr, ...]
     return bounds, cast(rest, dtype, value.span)
 
 
-def _conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    if isinstance(condition, Apply) and condition.primitive == "and_":
-        left, right = condition.arguments
-        return (*_conjuncts(left), *_conjuncts(right))
-    return (condition,)
-
-
-def _is_affine(condition: Expr) -> bool:
-    return all(isinstance(node, Apply | Constant | IndexValue | SizeValue) for node in open_walk(condition))
+def conjuncts(condition: Expr, definition: Callable[[str], Value | None]) -> tuple[Expr, ...]:
+    """The conditions that ``condition`` joins by ``and``, those that local definitions join included."""
+    match condition:
+        case Apply(primitive="and_", arguments=(left, right)):
+            return (*conjuncts(left, definition), *conjuncts(right, definition))
+        case Local(name=name) if (local := definition(name)) is not None:
+            parts = conjuncts(local.expr, definition)
+            return parts if len(parts) > 1 else (condition,)
+        case _:
+            return (condition,)

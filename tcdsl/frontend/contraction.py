@@ -27,10 +27,10 @@ _SUMMED = "summed"
 def _placed(part: tuple[Value, tuple[Expr, ...]], summed_axis: int) -> tuple[Value, tuple[Expr, ...]]:
     # Put the summed axis aside: its variable gets a name, and it counts as extent 1 in broadcasting.
     value, extents = part
-    renamed = substitute(value.expr, {IndexValue(axis_variable(summed_axis)): IndexValue(_SUMMED)})
+    names: dict[Expr, Expr] = {IndexValue(axis_variable(summed_axis)): IndexValue(_SUMMED)}
     shape = list(extents)
     shape[len(extents) - 1 - summed_axis] = integer(1)
-    return value.with_expr(renamed), tuple(shape)
+    return value.mapped(lambda expr: substitute(expr, names)), tuple(shape)
 
 
 def matrix_product(left: object, right: object) -> Any:
@@ -69,8 +69,8 @@ def matrix_product(left: object, right: object) -> Any:
 
 
 def _with_last_axis(value: Value, extents: tuple[Expr, ...]) -> tuple[Value, tuple[Expr, ...]]:
-    moved = substitute(value.expr, {IndexValue(axis_variable(0)): IndexValue(axis_variable(1))})
-    return value.with_expr(moved), (*extents, integer(1))
+    moved: dict[Expr, Expr] = {IndexValue(axis_variable(0)): IndexValue(axis_variable(1))}
+    return value.mapped(lambda expr: substitute(expr, moved)), (*extents, integer(1))
 
 
 def _record(

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from tcdsl.frontend.operators import Owner
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.span import Span
-from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.shapes.sketch import Scope, Sketch
 
 __all__ = ["UNBOUND", "Builder", "Declared", "Environment", "Existing", "Fresh", "TargetState", "Unbound"]
@@ -36,6 +36,10 @@ class Environment(Protocol):
     @property
     def oob(self) -> str:
         """What data indices out of range do: ``check``, ``skip`` or ``clamp``."""
+
+    @property
+    def letters(self) -> frozenset[str]:
+        """The letters that are index variables outside of subscripts too."""
 
     def own(self, name: str) -> object:
         """The value that the function itself has bound to ``name`` so far, or ``UNBOUND``."""
@@ -59,7 +63,7 @@ class Environment(Protocol):
         """The place of ``node`` in the user's source."""
 
 
-class Builder(Scope, Protocol):
+class Builder(Scope, Owner, Protocol):
     """The program under construction."""
 
     def record(self, sketch: Sketch, label: str) -> SymbolicTensor:
@@ -67,9 +71,6 @@ class Builder(Scope, Protocol):
 
     def new_version(self, label: str) -> str:
         """A name for the next version of what the user calls ``label``."""
-
-    def rows(self, name: str) -> RowRanks | None:
-        """The rows of a tensor, if it has others than output axes."""
 
     def size_names(self) -> Sequence[str]:
         """The names of all sizes so far; index variables must differ from them."""

@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError, raise_diagnostics
-from tcdsl.frontend import accesses, applications, operations, products
+from tcdsl.frontend import accesses, applications, operations
+from tcdsl.frontend.bare_reductions import point_of
 from tcdsl.frontend.environment import UNBOUND, Environment
 from tcdsl.frontend.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.names import GlobalNumber, IndexName, Position, index_meaning, value_meaning
@@ -169,8 +170,8 @@ class Evaluation:
                 return self._attribute(node)
             case ast.Subscript():
                 return accesses.subscript(self, node, position)
-            case ast.BinOp() | ast.UnaryOp(op=ast.USub()):
-                return products.product(self, node, position)
+            case ast.BinOp():
+                return operations.arithmetic(self, node, position)
             case ast.UnaryOp():
                 return operations.unary(self, node, position)
             case ast.BoolOp():
@@ -202,11 +203,12 @@ class Evaluation:
         return self.fault(DslSyntaxError, f"Python's {what} has no meaning in a tensor statement", node)
 
     def _unwrapped(self, given: object) -> object:
-        if isinstance(given, PointValue):
-            given = given.within(self._visible())
-            self.definitions.update(given.definitions)
-            return given.value
-        return given
+        point = point_of(given)
+        if point is None:
+            return given
+        point = point.within(self._visible())
+        self.definitions.update(point.definitions)
+        return point.value
 
     def _visible(self) -> dict[str, Expr]:
         # What the names of the generators around stand for: a local definition that mentions them means those.

@@ -119,7 +119,7 @@ class _Operand:
                 value, _ = element_of(self.given.materialize(), self.session)
         rank = len(self.extents)
         cells: dict[Expr, Expr] = {IndexValue(axis_variable(rank - 1 - k)): cell for k, cell in enumerate(indices)}
-        return value.with_expr(substitute(value.expr, cells))
+        return value.mapped(lambda expr: substitute(expr, cells))
 
 
 def _is_pointwise(array: PendingArray, session: Session) -> bool:

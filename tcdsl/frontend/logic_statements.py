@@ -15,6 +15,7 @@ from tcdsl.frontend.environment import UNBOUND, TargetState
 from tcdsl.frontend.forms import AUGMENTED, assign_operator
 from tcdsl.frontend.logic import extents_of, stage_logic, stage_projected
 from tcdsl.frontend.mixed_slots import mixed_indices
+from tcdsl.frontend.names import index_names, is_letter
 from tcdsl.frontend.projections import Projections
 from tcdsl.frontend.scope import FunctionScope
 from tcdsl.frontend.session import Session
@@ -26,7 +27,7 @@ from tcdsl.ir.expressions import Expr, index_variables
 from tcdsl.ir.span import Span
 from tcdsl.shapes.rows.logic import POINTWISE
 
-__all__ = ["LogicForm", "logic_form", "record_logic"]
+__all__ = ["LogicForm", "indexes_tensors", "logic_form", "record_logic"]
 
 _RESET = {"sum": "add", "prod": "multiply", "max": "max", "min": "min", "any": "or", "all": "and"}
 
@@ -129,6 +130,18 @@ def _written(target: ast.expr, scope: FunctionScope) -> str | None:
                 value = scope.python_value(key)
                 return value if isinstance(value, str) else None
     return None
+
+
+def indexes_tensors(target: ast.Subscript, scope: FunctionScope) -> bool:
+    """Whether a subscript is one of a tensor's target: ``()``, a logic, or a list with a free index variable."""
+    text = _written(target, scope)
+    if text is not None:
+        return text in (".", "@", "T") or "=>" in text
+    key = target.slice
+    if isinstance(key, ast.Tuple) and not key.elts:
+        return True
+    names = index_names((key,), ast.Constant(None), (), scope)
+    return any(is_letter(name) or scope.value_of(name) is UNBOUND for name in names)
 
 
 def _default(name: str, scope: FunctionScope) -> Projections | None:

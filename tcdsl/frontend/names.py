@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from enum import Enum
 from numbers import Number
 
+from tcdsl.frontend.bare_reductions import point_of
 from tcdsl.frontend.environment import UNBOUND, Environment
 from tcdsl.frontend.functions import LANGUAGE_FUNCTIONS
-from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import CONSTANTS, language_name
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Position",
     "index_meaning",
     "index_names",
+    "is_letter",
     "is_range",
     "value_meaning",
 ]
@@ -74,12 +75,17 @@ class LanguageFunction:
         return LANGUAGE_FUNCTIONS[self.name](*arguments)
 
 
+def is_letter(name: str) -> bool:
+    """Whether ``name`` is an index variable wherever the function has not bound it."""
+    return len(name) == 1 and name.islower()
+
+
 def index_meaning(name: str, environment: Environment) -> object:
     """What a name in a subscript, a condition or a range is: `IndexName`, `GlobalNumber`, a value, ``UNBOUND``."""
     own = environment.own(name)
     if own is not UNBOUND:
         return own
-    if len(name) == 1 and name.islower():
+    if is_letter(name):
         return IndexName(name)
     if name.lstrip("_")[:1].isupper():
         return value_meaning(name, environment)
@@ -151,11 +157,13 @@ def _names(node: ast.AST, indexing: bool, hidden: frozenset[str], environment: E
 
 
 def _name(name: str, indexing: bool, environment: Environment) -> Iterator[str]:
-    own = environment.own(name)
-    if isinstance(own, PointValue):
+    point = point_of(environment.own(name))
+    if point is not None:
         # A local definition: its index variables become those of the statement that uses it.
-        yield from own.index_names()
-    elif indexing and isinstance(index_meaning(name, environment), IndexName | GlobalNumber):
+        yield from point.index_names()
+    elif name in environment.letters or (
+        indexing and isinstance(index_meaning(name, environment), IndexName | GlobalNumber)
+    ):
         yield name
 
 

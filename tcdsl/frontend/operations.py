@@ -18,7 +18,7 @@ from tcdsl.frontend.names import Position
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.values import Value, as_truth
 
-__all__ = ["binary", "compare", "conditional", "logical", "negated", "unary"]
+__all__ = ["arithmetic", "binary", "compare", "conditional", "logical", "unary"]
 
 _BINARY: Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add),
@@ -37,6 +37,7 @@ _BINARY: Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
 }
 _UNARY: Mapping[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
     ast.UAdd: ("id", operator.pos),
+    ast.USub: ("neg", operator.neg),
     ast.Not: ("not_", operator.not_),
     ast.Invert: ("bit_not", operator.invert),
 }
@@ -54,6 +55,17 @@ _PYTHON_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
+
+
+def arithmetic(evaluation: Evaluator, node: ast.BinOp, position: Position) -> object:
+    """A binary operation. A chain such as ``a + b + c``, which Python nests to the left, takes no stack."""
+    chain = [node]
+    while isinstance(chain[-1].left, ast.BinOp):
+        chain.append(chain[-1].left)
+    given = evaluation.evaluate(chain[-1].left, position)
+    for one in reversed(chain):
+        given = binary(evaluation, type(one.op), given, evaluation.evaluate(one.right, position), one)
+    return given
 
 
 def binary(evaluation: Evaluator, kind: type[ast.operator], left: object, right: object, node: ast.expr) -> object:
@@ -75,8 +87,17 @@ def binary(evaluation: Evaluator, kind: type[ast.operator], left: object, right:
 
 
 def unary(evaluation: Evaluator, node: ast.UnaryOp, position: Position) -> object:
-    """``+x``, ``not x``, ``~x``; negation is part of products."""
-    operand = evaluation.evaluate(node.operand, position)
+    """``+x``, ``-x``, ``not x``, ``~x``, any number of them."""
+    chain = [node]
+    while isinstance(chain[-1].operand, ast.UnaryOp):
+        chain.append(chain[-1].operand)
+    given = evaluation.evaluate(chain[-1].operand, position)
+    for one in reversed(chain):
+        given = _applied(evaluation, one, given)
+    return given
+
+
+def _applied(evaluation: Evaluator, node: ast.UnaryOp, operand: object) -> object:
     if isinstance(operand, Faulty):
         return FAULTY
     primitive, native = _UNARY[type(node.op)]
@@ -84,15 +105,6 @@ def unary(evaluation: Evaluator, node: ast.UnaryOp, position: Position) -> objec
         return evaluation.native(lambda: native(operand), node)
     value = evaluation.scalar(operand, node.operand)
     return value if primitive == "id" and value is not None else evaluation.apply(primitive, [value], node)
-
-
-def negated(evaluation: Evaluator, operand: object, node: ast.expr) -> object:
-    """``-operand``."""
-    if isinstance(operand, Faulty):
-        return FAULTY
-    if not evaluation.is_symbolic(operand) or (evaluation.is_array(operand) and operand.shape):  # type: ignore[attr-defined]
-        return evaluation.native(lambda: operator.neg(operand), node)  # type: ignore[arg-type]
-    return evaluation.apply("neg", [evaluation.scalar(operand, node)], node)
 
 
 def logical(evaluation: Evaluator, node: ast.BoolOp, position: Position) -> object:

@@ -15,22 +15,38 @@ from typing import Any, cast
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.recognition import recognize
+from tcdsl.frontend.session import current_session
 from tcdsl.frontend.symbols import PendingArray, SymbolicNumber, SymbolicSize, SymbolicTensor
-from tcdsl.frontend.values import Value, call_function
+from tcdsl.frontend.values import Product, Value, call_function
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, children, rebuild
+from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Local, Read, SizeValue, children, rebuild
 from tcdsl.ir.span import Span
 from tcdsl.shapes.sketch import Reduction
 
-__all__ = ["GENERATED", "PointValue", "combine_points", "open_transform", "open_walk", "scalar_of"]
+__all__ = [
+    "FACTOR",
+    "GENERATED",
+    "PointValue",
+    "combine_points",
+    "is_affine_test",
+    "open_transform",
+    "open_walk",
+    "scalar_of",
+]
 
 # Marks names that the user did not write: variables of generators (`j#0`) and local definitions (`z#7`). Both get
 # readable names when the statement is complete.
 GENERATED = "#"
 
+# Marks the name of a local definition that stands behind its own brackets, as a factor of a product.
+FACTOR = "!"
+
 _serial = itertools.count()
+
+# So many nodes of index arithmetic are written out wherever they are used.
+_FEW = 32
 
 
 def open_walk(expr: Expr) -> Iterator[Expr]:
@@ -58,7 +74,8 @@ def open_transform(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
         conditions = tuple(open_transform(condition, rule) for condition in expr.conditions)
         filters = tuple(open_transform(condition, rule) for condition in expr.filters)
         value = open_transform(expr.value, rule)
-        return cast(Expr, replace(expr, ranges=ranges, conditions=conditions, filters=filters, value=value))
+        whole = replace(expr, ranges=ranges, conditions=conditions, filters=filters, value=value)
+        return rule(cast(Expr, whole))
     parts = children(expr)
     if parts:
         expr = rebuild(expr, tuple(open_transform(part, rule) for part in parts))
@@ -104,10 +121,26 @@ class PointValue:
 
     @staticmethod
     def define(name: str, value: Value, definitions: Mapping[str, Value], span: Span | None = None) -> PointValue:
-        """The local definition ``name = value``: computed once per point however often it is used."""
-        key = f"{name}{GENERATED}{next(_serial)}"
-        local = Local(key, value.expr.dtype, span)
-        return PointValue(value.with_expr(local), {**definitions, key: value}, span)
+        """The local definition ``name = value``: computed once per point however often it is used.
+
+        Its brackets stay those of every product that it becomes a factor of. What is made of indices and numbers
+        alone gets no name, so that it can be an index or bound a loop.
+        """
+        if _is_plain(value.expr):
+            return PointValue(value, definitions, span)
+        known = dict(definitions)
+        product = value.product
+        if product is not None:
+            tests = (Value(bracket, None, "bool") for bracket in product.brackets)
+            brackets = tuple(
+                test.expr if _is_plain(test.expr) else _defined(f"{name}_if", test, known, span) for test in tests
+            )
+            value = replace(value, product=replace(product, brackets=brackets))
+        local = value.with_expr(_defined(name, value, known, span))
+        if product is not None:
+            rest = product.rest if _is_plain(product.rest.expr) else local.with_expr(_as_factor(local.expr, known))
+            local = replace(local, product=Product(brackets, rest))
+        return PointValue(local, known, span)
 
     def named(self, name: str) -> PointValue:
         """The same value under a name, so that it is computed once per point."""
@@ -140,9 +173,9 @@ class PointValue:
             )
 
         definitions = {
-            keys[key]: value.with_expr(open_transform(value.expr, rule)) for key, value in self.definitions.items()
+            keys[key]: value.mapped(lambda expr: open_transform(expr, rule)) for key, value in self.definitions.items()
         }
-        return PointValue(self.value.with_expr(open_transform(self.value.expr, rule)), definitions, self.span)
+        return PointValue(self.value.mapped(lambda expr: open_transform(expr, rule)), definitions, self.span)
 
     def __repr__(self) -> str:
         return f"<{self.value.logical} scalar at a point>"
@@ -170,6 +203,9 @@ class PointValue:
     def __getitem__(self, key: object) -> Any:
         raise Diagnostic(DtypeError, "a scalar at a point has no axes to index", self.span).error()
 
+    def __pos__(self) -> PointValue:
+        return self
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: object, **kwargs: object) -> Any:
         name = recognize(ufunc)
         if name is None or method != "__call__" or kwargs:
@@ -186,11 +222,49 @@ def combine_points(name: str, operands: Sequence[object]) -> Any:
     for operand in operands:
         value = scalar_of(operand, span)
         if value is None:
+            _refuse_array(operand, span)
             return NotImplemented
         values.append(value)
         if isinstance(operand, PointValue):
             definitions.update(operand.definitions)
     return PointValue(call_function(name, values, span), definitions, span)
+
+
+def _defined(name: str, value: Value, definitions: dict[str, Value], span: Span | None) -> Local:
+    key = f"{name}{GENERATED}{next(_serial)}"
+    definitions[key] = value
+    return Local(key, value.expr.dtype, span)
+
+
+def _as_factor(local: Expr, definitions: dict[str, Value]) -> Local:
+    assert isinstance(local, Local)
+    name, serial = local.name.split(GENERATED)
+    key = f"{name}{FACTOR}{GENERATED}{serial}"
+    definitions[key] = definitions[local.name]
+    return replace(local, name=key)
+
+
+def _is_plain(expr: Expr) -> bool:
+    if isinstance(expr, Local):
+        return True  # it has a name
+    few = len(tuple(itertools.islice(open_walk(expr), _FEW + 1))) <= _FEW
+    return few and is_affine_test(expr)
+
+
+def is_affine_test(condition: Expr) -> bool:
+    """Whether a condition is made of index variables, sizes and numbers alone, so that it can bound a loop."""
+    return all(isinstance(node, Apply | Constant | IndexValue | SizeValue) for node in open_walk(condition))
+
+
+def _refuse_array(operand: object, span: Span | None) -> None:
+    if getattr(operand, "shape", ()):
+        session = current_session()
+        raise Diagnostic(
+            ShapeError,
+            "a value that is different at every point meets a whole array",
+            span if session is None else session.location() or span,
+            hint="write a statement that indexes the array too, as in `y[i] = A[i] * z`",
+        ).error()
 
 
 def _marked(key: str, mark: str) -> str:
@@ -214,7 +288,7 @@ _OPERATORS = {
     "rshift": "shift_right",
 }
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-_UNARY = {"neg": "neg", "pos": "id", "abs": "abs", "invert": "bit_not"}
+_UNARY = {"neg": "neg", "abs": "abs", "invert": "bit_not"}
 
 
 def _install() -> None:

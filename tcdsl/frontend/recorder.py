@@ -11,13 +11,15 @@ from typing import Any
 from tcdsl.errors import Diagnostic, DtypeError, TcdslError
 from tcdsl.frontend.annotations import annotation_names, parsed_annotation
 from tcdsl.frontend.arithmetic import combine, element_of, record_elementwise, store_elementwise
+from tcdsl.frontend.bare_reductions import BareReduction
 from tcdsl.frontend.calls import call_function
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, bind_dimensions, declared_dtype, extent_expression
 from tcdsl.frontend.declared_parameters import InlineDeclaration, current_parameters, declared_parameter, scaled_text
 from tcdsl.frontend.environment import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.forms import AUGMENTED
 from tcdsl.frontend.graphs import GraphTensor
-from tcdsl.frontend.logic_statements import logic_form, record_logic
+from tcdsl.frontend.index_letters import value_letters
+from tcdsl.frontend.logic_statements import indexes_tensors, logic_form, record_logic
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.python_stores import augmented, store_item
 from tcdsl.frontend.rewriting import Rewritten
@@ -89,9 +91,10 @@ class Recorder:
         known = None if states is None else states.known(name)
         if known is not None:
             return known
-        for outer in (scope.enclosing(name), scope.module(name)):
-            if isinstance(outer, _CONTAINERS):
-                return outer
+        if name in self._rewritten.targets:
+            for outer in (scope.enclosing(name), scope.module(name)):
+                if isinstance(outer, _CONTAINERS):
+                    return outer
         return Unwritten(name)
 
     def _guarded(self, session: Session, action: Callable[[], Any]) -> Any:
@@ -145,18 +148,13 @@ class Recorder:
         return self._guarded(session, action)
 
     def _shadows(self, scope: FunctionScope, node: ast.stmt, name: str, current: object) -> bool:
-        # A list left over around the function is no target where the subscript only has a meaning as an index list.
-        if name not in self._rewritten.fresh_names or (
+        # A container around the function is stored into only where the subscript cannot be that of a tensor.
+        if name not in self._rewritten.targets or (
             current is not scope.enclosing(name) and current is not scope.module(name)
         ):
             return False
         target = target_of(node)
-        if isinstance(target, ast.Subscript) and isinstance(current, MutableSequence):
-            key = target.slice
-            if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                return True
-        names = [part.id for part in ast.walk(target) if isinstance(part, ast.Name) and part.id != name]
-        return any(scope.value_of(part) is UNBOUND for part in names)
+        return not isinstance(target, ast.Subscript) or indexes_tensors(target, scope)
 
     def _is_ordinary(self, current: object) -> bool:
         tensor = isinstance(current, SymbolicArray | DeclaredTarget | Unwritten | _NUMBERS) or current is UNBOUND
@@ -258,12 +256,21 @@ class Recorder:
         session = session_of("a tensor statement")
         node = self._rewritten.statements[number]
         scope = self._scope(session, thunks)
+        scope.letters = value_letters(node, self._rewritten, self._rewritten.letters[number], scope)
         if isinstance(node, ast.Assign) and is_local_definition(node, scope):
             if refused(session, node, scope):
                 return Poison()
-            return self._guarded(session, lambda: evaluate_local(node, scope))
+            return self._guarded(session, lambda: self._local(session, scope, node, thunks))
         name = node.targets[0].id  # type: ignore[attr-defined]
         return self.bind(name, {name: thunks[name]}, ordinary())
+
+    def _local(self, session: Session, scope: FunctionScope, node: ast.Assign, thunks: Thunks) -> Any:
+        made = evaluate_local(node, scope, session.builder)
+        name = made.label if isinstance(made, BareReduction) else ""
+        current = scope.holds(name)
+        if self._in_place and isinstance(current, SymbolicTensor) and current.memory:
+            return self.bind(name, thunks, made)
+        return made
 
     # -- names and whole arrays
     # ------------------------------------------------------------------------

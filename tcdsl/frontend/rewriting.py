@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tcdsl.frontend.annotations import annotation_names, names_in_extents
 from tcdsl.frontend.bindings import bindings_of, parameters_of
 from tcdsl.frontend.functions import LANGUAGE_NAMES
+from tcdsl.frontend.index_letters import LetterUses, letters_outside_subscripts
 from tcdsl.frontend.slots import PROJECTIONS, SLOTS
 from tcdsl.frontend.source import Source
 from tcdsl.frontend.spacing import SpacedSign
@@ -38,7 +40,11 @@ _FRAME_CALLS = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "
 
 @dataclass(slots=True)
 class Rewritten:
-    """The rewritten definition and the statements that its recorder calls refer to by number."""
+    """The rewritten definition and the statements that its recorder calls refer to by number.
+
+    ``targets`` are the names that nothing else than tensor statements binds. ``letters`` are, by the number of a local
+    definition, the index letters of what runs after it and what they index.
+    """
 
     definition: ast.FunctionDef
     statements: list[ast.stmt] = field(default_factory=list)
@@ -46,6 +52,8 @@ class Rewritten:
     fresh_names: tuple[str, ...] = ()
     annotations: dict[str, ast.expr] = field(default_factory=dict)
     declared_names: frozenset[str] = frozenset()
+    targets: frozenset[str] = frozenset()
+    letters: dict[int, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     projected: bool = False
 
 
@@ -59,8 +67,11 @@ def _recorder(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self, own: frozenset[str], tensors: frozenset[str], result: Rewritten) -> None:
+    def __init__(self, own: frozenset[str], tensors: frozenset[str], uses: LetterUses, result: Rewritten) -> None:
         self.own = own
+        self._uses = uses
+        #: Names that may hold local definitions.
+        self._locals: set[str] = set()
         self.tensors = tensors
         self.result = result
 
@@ -69,7 +80,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def _thunks(self, node: ast.AST, extra: tuple[str, ...] = ()) -> ast.Dict:
         # Own names only: everything else is looked up by the recorder, in the order that the language says.
-        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} | set(extra)
+        names = _names(node) | set(extra)
         keys = sorted(names & self.own)
         empty = ast.arguments([], [], None, [], [], None, [])
         values: list[ast.expr] = [ast.Lambda(empty, ast.Name(name, ast.Load())) for name in keys]
@@ -183,13 +194,16 @@ class _Rewriter(ast.NodeTransformer):
         return ast.Lambda(empty, ast.Tuple(parts, ast.Load()))
 
     def _binding(self, node: ast.Assign, name: str) -> ast.stmt:
-        known = self._thunks(node, (name,))
         original = copy.deepcopy(node.value)
+        letters = {letter: bases for letter, bases in self._uses.after(node).items() if letter not in self.own}
+        known = self._thunks(node, (name, *(base for bases in letters.values() for base in bases)))
         value = self.visit(node.value)
-        if _indexes_by_letters(original):
+        if _may_hold_letters(original, self.own) or not self._locals.isdisjoint(_names(original)):
+            self._locals.add(name)
             empty = ast.arguments([], [], None, [], [], None, [])
             ordinary = ast.copy_location(ast.Lambda(empty, value), original)
             number = self._number(ast.copy_location(ast.Assign(node.targets, original), node))
+            self.result.letters[len(self.result.statements) - 1] = letters
             call = _recorder("local", number, known, ordinary, at=node)
         else:
             call = _recorder("bind", ast.Constant(name), self._thunks(ast.Pass(), (name,)), value, at=node)
@@ -293,6 +307,10 @@ class _Rewriter(ast.NodeTransformer):
 _MEMORY = frozenset(("value", "grad", "merge"))
 
 
+def _names(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
 def _is_memory(node: ast.AST) -> bool:
     # `p.value`, `p.grad`, `p.grad.merge`: the memory of a tensor, if `p` is one.
     return isinstance(node, ast.Attribute) and node.attr in _MEMORY
@@ -351,9 +369,10 @@ def _slices_as_calls(key: ast.expr) -> ast.expr:
     return key
 
 
-def _indexes_by_letters(value: ast.expr) -> bool:
-    # Whether there is a subscript whose index could hold an index variable: only then is it worth asking at staging.
-    return any(
+def _may_hold_letters(value: ast.expr, own: frozenset[str]) -> bool:
+    # Whether a subscript's index, or a letter beside subscripts, could be an index variable: only then is it worth
+    # asking at staging.
+    return not own.issuperset(letters_outside_subscripts(value)) or any(
         isinstance(name, ast.Name) and name.id[:1].islower()
         for node in ast.walk(value)
         if isinstance(node, ast.Subscript)
@@ -381,11 +400,12 @@ def rewrite(source: Source, in_place: bool = False) -> Rewritten:
         used = {part.id for each in definition.body for part in ast.walk(each) if isinstance(part, ast.Name)}
         fresh = (*fresh, *sorted((used & SLOTS.keys()) - set(parameters)))
     result = Rewritten(definition, own_names=frozenset(bound | set(fresh)), fresh_names=tuple(dict.fromkeys(fresh)))
+    result.targets = frozenset(bindings.targets) - bound - bindings.assigned - bindings.augmented
     result.projected = projected
     result.declared_names = frozenset() if in_place else _declared_names(definition) - result.own_names
     result.annotations = {a.arg: a.annotation for a in parameters_of(definition) if a.annotation is not None}
     tensors = frozenset((*parameters, *bindings.assigned, *bindings.targets))
-    rewriter = _Rewriter(result.own_names, tensors, result)
+    rewriter = _Rewriter(result.own_names, tensors, LetterUses(definition), result)
     body: list[ast.stmt] = []
     for statement in definition.body:
         new = rewriter.visit(statement)

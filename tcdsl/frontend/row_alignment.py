@@ -59,4 +59,4 @@ def with_rows(part: Part, own: RowRanks, common: RowRanks) -> Part:
         missing = [integer(1)] * (common.of(row) - count)
         result[:0] = [*missing, *extents[place - count : place]]
         place -= count
-    return value.with_expr(substitute(value.expr, cells)), tuple(result)
+    return value.mapped(lambda expr: substitute(expr, cells)), tuple(result)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -46,11 +46,17 @@ class FunctionScope:
     """The `tcdsl.frontend.environment.Environment` of one statement of a decorated function.
 
     ``thunks`` read the function's own names as they are now; closures and globals are those of the original function.
+    ``letters`` are index variables outside of subscripts too.
     """
 
     def __init__(
-        self, session: Session, function: FunctionType, thunks: Mapping[str, Callable[[], object]], filename: str
+        self,
+        session: Session,
+        function: FunctionType,
+        thunks: Mapping[str, Callable[[], object]],
+        filename: str,
     ) -> None:
+        self.letters: frozenset[str] = frozenset()
         self._session = session
         self._function = function
         self._thunks = thunks
@@ -80,20 +86,34 @@ class FunctionScope:
             raise StagingStopped
         return UNBOUND if isinstance(value, Unwritten | DeclaredTarget | IndexLetter) else value
 
+    def may_be_tensor(self, name: str) -> bool:
+        """Whether what ``name`` holds now, or will hold, could be a tensor: it is no container of Python's."""
+        return not isinstance(self.value_of(name), Sequence | Mapping)
+
     def is_unwritten(self, name: str) -> bool:
         """Whether ``name`` is one that the function binds, but has not bound yet."""
         return isinstance(self.holds(name), Unwritten | DeclaredTarget)
 
     def enclosing(self, name: str) -> object:
         """The value of ``name`` in the enclosing functions."""
+        value = self._closed_over(name)
+        return UNBOUND if isinstance(value, IndexLetter) else value
+
+    def is_index_letter(self, name: str) -> bool:
+        """Whether ``name`` is imported from `tcdsl.indices`."""
+        held = self._closed_over(name)
+        if held is UNBOUND:
+            held = self._function.__globals__.get(name)
+        return isinstance(held, IndexLetter)
+
+    def _closed_over(self, name: str) -> object:
         code, closure = self._function.__code__, self._function.__closure__ or ()
         if name not in code.co_freevars:
             return UNBOUND
         try:
-            value = closure[code.co_freevars.index(name)].cell_contents
+            return closure[code.co_freevars.index(name)].cell_contents
         except ValueError:
             return UNBOUND
-        return UNBOUND if isinstance(value, IndexLetter) else value
 
     def module(self, name: str) -> object:
         """The module's global ``name``."""

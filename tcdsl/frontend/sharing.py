@@ -1,31 +1,21 @@
 """Where local definitions are computed: once per point, and not where no one asks for them.
 
-``O[i] = z + z * w[i]`` with ``z = exp(x[i])`` becomes ``let z = exp(x[i]) in z + z * w[i]``. The `Let` stands around
-the smallest part that holds all uses; uses in different branches of a ``where`` get one each, so that a branch that
-is not taken computes nothing.
+``O[i] = z + z * w[i]`` with ``z = exp(x[i])`` becomes ``let z = exp(x[i]) in z + z * w[i]``. One that is used once
+stands where it is used. Otherwise the `Let` stands around the smallest part that holds all uses; uses in different
+branches of a ``where`` get one each, so that a branch that is not taken mentions nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import cast
 
-from tcdsl.frontend.points import GENERATED
-from tcdsl.ir.expressions import (
-    Apply,
-    Constant,
-    Expr,
-    IndexValue,
-    Let,
-    Local,
-    Read,
-    SizeValue,
-    children,
-    rebuild,
-    substitute,
-    walk,
-)
+from tcdsl.frontend.brackets import conjuncts
+from tcdsl.frontend.points import FACTOR, GENERATED
+from tcdsl.frontend.values import Value, applied
+from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Let, Local, Read, SizeValue, children, rebuild, walk
 from tcdsl.shapes.sketch import Reduction
 
 __all__ = ["fresh_name", "named_lets", "share"]
@@ -33,38 +23,152 @@ __all__ = ["fresh_name", "named_lets", "share"]
 _LAZY = ("where", "and_", "or_")
 
 
-def share(expr: Expr, definition: Callable[[str], Expr]) -> Expr:
+def share(expr: Expr, definition: Callable[[str], Value | None], known: Sequence[Expr] = ()) -> Expr:
     """``expr`` with the local definitions that it mentions (`Local`s with generated names) computed in it.
 
-    ``definition(name)`` gives their values, which may mention earlier ones.
+    ``definition(name)`` gives their values, which may mention earlier ones. ``known`` are conditions that hold where
+    ``expr`` is evaluated: brackets among them need not be tested again.
     """
-    while True:
-        names = {node.name for node in walk(expr) if isinstance(node, Local) and GENERATED in node.name}
-        free = names - {node.name for node in walk(expr) if isinstance(node, Let)}
-        if not free:
-            return expr
-        # The latest first: a definition mentions earlier ones only.
-        name = max(free, key=lambda name: int(name.rsplit(GENERATED, 1)[1]))
-        value = definition(name)
-        expr = _placed(expr, name, value)
-
-
-def _placed(expr: Expr, name: str, value: Expr) -> Expr:
-    uses = sum(isinstance(node, Local) and node.name == name for node in walk(expr))
-    if uses == 0:
+    if not any(map(_is_definition, walk(expr))):
         return expr
-    if uses == 1 or _is_cheap(value):
-        return substitute(expr, {Local(name, value.dtype): value})
-    parts = children(expr)
-    using = [k for k, part in enumerate(parts) if _uses(part, name)]
-    lazy = isinstance(expr, Apply) and expr.primitive in _LAZY and using[0] > 0
-    if len(using) == 1 or lazy:
-        return rebuild(expr, tuple(_placed(part, name, value) for part in parts))
-    return Let(name, value, expr, expr.span)
+    placement = _Placement(expr, definition, known)
+    while placement.uses:
+        # The latest first: a definition mentions earlier ones only.
+        placement.place(max(placement.uses, key=_serial))
+    return placement.built()
 
 
-def _uses(expr: Expr, name: str) -> bool:
-    return any(isinstance(node, Local) and node.name == name for node in walk(expr))
+def _is_definition(node: Expr) -> bool:
+    return isinstance(node, Local) and GENERATED in node.name
+
+
+def _definition_name(local: Local) -> str:
+    name, rest = local.name.split(GENERATED, maxsplit=1)
+    return f"{name.removesuffix(FACTOR)}{GENERATED}{rest}"
+
+
+def _serial(name: str) -> int:
+    return int(name.rsplit(GENERATED, 1)[1])
+
+
+class _Placement:
+    """An expression under construction, as a list of positions, each after the one around it.
+
+    What stands at a position is an expression whose parts have positions of their own, a use of a definition that is
+    not placed yet, or a use whose definition stands there. ``uses`` has the positions of each definition to be placed.
+    """
+
+    def __init__(self, expr: Expr, definition: Callable[[str], Value | None], known: Sequence[Expr]) -> None:
+        self.uses: dict[str, list[int]] = {}
+        self._definition = definition
+        self._known = known
+        self._exprs: list[Expr] = []
+        self._around: list[int] = []
+        self._depths: list[int] = []
+        self._parts: list[list[int]] = []
+        #: Positions at which definitions stand instead of their only use.
+        self._inlined: dict[int, int] = {}
+        #: The `Let`s around positions, outermost first: names, and the positions of their values.
+        self._lets: dict[int, list[tuple[str, int]]] = {}
+        self._add(expr, -1)
+
+    def _add(self, expr: Expr, around: int) -> int:
+        # Numbers the positions of `expr` within the position `around`.
+        first = len(self._exprs)
+        stack = [(expr, around)]
+        while stack:
+            node, outer = stack.pop()
+            here = len(self._exprs)
+            self._exprs.append(node)
+            self._around.append(outer)
+            self._depths.append(0 if outer < 0 else self._depths[outer] + 1)
+            self._parts.append([])
+            if here > first:
+                self._parts[outer].append(here)
+            if isinstance(node, Local) and _is_definition(node):
+                self.uses.setdefault(_definition_name(node), []).append(here)
+            stack.extend((part, here) for part in reversed(children(node)))
+        return first
+
+    def place(self, name: str) -> None:
+        """Decide where the definition ``name`` is computed, after all that mention it."""
+        value = self._definition(name)
+        assert value is not None
+        self._place(name, value, self.uses.pop(name))
+
+    def _place(self, name: str, value: Value, uses: list[int]) -> None:
+        if len(uses) == 1 or _is_cheap(value.expr):
+            for use in uses:
+                self._inlined[use] = self._add(self._chosen(value, [use], use), use)
+            return
+        home = reduce(self._common, uses)
+        arrivals = [self._below(use, home) for use in uses]
+        expr = self._exprs[home]
+        if isinstance(expr, Apply) and expr.primitive in _LAZY and not any(map(_is_definition, walk(value.expr))):
+            parts = self._parts[home]
+            if set(arrivals) <= set(parts[1:]):
+                for part in parts[1:]:
+                    inside = [use for use, arrival in zip(uses, arrivals, strict=True) if arrival == part]
+                    if inside:
+                        self._place(name, value, inside)
+                return
+        position = self._add(self._chosen(value, uses, home), home)
+        lets = self._lets.setdefault(home, [])
+        # Outside of the definitions around the same part that mention it.
+        outside = next((k for k, (_, inner) in enumerate(lets) if inner in arrivals), len(lets))
+        lets.insert(outside, (name, position))
+
+    def _common(self, left: int, right: int) -> int:
+        # The smallest position that holds both.
+        while left != right:
+            if self._depths[left] >= self._depths[right]:
+                left = self._around[left]
+            else:
+                right = self._around[right]
+        return left
+
+    def _below(self, position: int, home: int) -> int:
+        # The part of `home` that holds `position`.
+        while self._around[position] != home and position != home:
+            position = self._around[position]
+        return position
+
+    def _chosen(self, value: Value, uses: Sequence[int], position: int) -> Expr:
+        # A factor behind its own brackets, as in `z * w[k]` with `z = x[k] * (k <= i)`, need not test them again.
+        if value.product is None or not all(map(self._is_factor, uses)):
+            return value.expr
+        missing = {part for bracket in value.product.brackets for part in conjuncts(bracket, self._definition)}
+        missing.difference_update(self._known)
+        while missing and self._around[position] >= 0:
+            position, inner = self._around[position], position
+            expr = self._exprs[position]
+            if isinstance(expr, Apply) and expr.primitive == "where" and self._parts[position][1] == inner:
+                missing.difference_update(conjuncts(expr.arguments[0], self._definition))
+        return value.expr if missing else value.product.rest.expr
+
+    def _is_factor(self, use: int) -> bool:
+        local = self._exprs[use]
+        return isinstance(local, Local) and _definition_name(local) != local.name
+
+    def built(self) -> Expr:
+        """The expression with all definitions in their places."""
+        made: list[Expr] = list(self._exprs)
+        for position in reversed(range(len(made))):
+            expr = self._exprs[position]
+            if position in self._inlined:
+                expr = made[self._inlined[position]]
+            elif parts := self._parts[position]:
+                arguments = tuple(made[part] for part in parts)
+                if isinstance(expr, Apply) and not self._inlined.keys().isdisjoint(parts):
+                    expr = applied(expr.primitive, arguments, expr.span)
+                else:
+                    expr = rebuild(expr, arguments)
+            elif isinstance(expr, Local) and _is_definition(expr):
+                expr = replace(expr, name=_definition_name(expr))
+            for name, value in reversed(self._lets.get(position, ())):
+                expr = Let(name, made[value], expr, expr.span)
+            made[position] = expr
+        return made[0]
 
 
 def _is_cheap(value: Expr) -> bool:

@@ -34,7 +34,7 @@ def stack(session: Session, parts: Sequence[Any], row: str) -> PendingArray:
         IndexValue(axis_variable(k)): IndexValue(axis_variable(k + 1)) for k in range(position, ranks.total)
     }
     chosen = IndexValue(axis_variable(position))
-    cells = [value.with_expr(substitute(value.expr, moved)) for value in values]
+    cells = [value.mapped(lambda expr: substitute(expr, moved)) for value in values]
     stacked = cells[-1]
     for k in range(len(cells) - 2, -1, -1):
         here = Value(apply("eq", chosen, integer(k)), None, "bool")

@@ -12,10 +12,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
+from functools import partial
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.accesses import axis_index, is_data
-from tcdsl.frontend.binding import Binding, Open
+from tcdsl.frontend.bare_reductions import BareReduction, point_of, standing_alone
+from tcdsl.frontend.binding import Binding, Bound, Open
 from tcdsl.frontend.environment import Builder, Declared, Environment, Existing, Fresh, TargetState
 from tcdsl.frontend.evaluation import Evaluation
 from tcdsl.frontend.faults import Faulty, shape_note
@@ -25,12 +28,13 @@ from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import recognize
 from tcdsl.frontend.reductions import Loops, leading_loops, reduce_given
 from tcdsl.frontend.statement_rows import statement_rows
-from tcdsl.frontend.stores import store
-from tcdsl.frontend.symbols import SymbolicTensor
+from tcdsl.frontend.stores import Store, store
+from tcdsl.frontend.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.frontend.truth_targets import record_truth
 from tcdsl.frontend.values import Value
 from tcdsl.ir.expressions import Boundary, Expr
 from tcdsl.ir.program import Access
+from tcdsl.ir.span import Span
 from tcdsl.shapes.sketch import Sketch
 
 __all__ = ["evaluate_local", "evaluate_statement", "is_local_definition", "sketch_statement"]
@@ -74,11 +78,7 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: Environmen
         )
     evaluation.finish()
     assert stored is not None
-    binding = Binding(
-        evaluation.definitions,
-        builder.size_names(),
-        (lambda tensor: builder.tensor(tensor).shape) if environment.oob == "skip" else None,
-    )
+    binding = _binding(evaluation.definitions, environment, builder)
     opened = Open(
         stored.accumulate,
         tuple(index for index in indices if index is not None),
@@ -92,12 +92,32 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: Environmen
     if reset and form.plain:
         _check_reset(binding, opened, form, environment)
     raise_diagnostics(binding.faults)
-    name = builder.new_version(state.label)
+    target = Access(builder.new_version(state.label), bound.indices, environment.span(form.target))
+    extents, span = _extents(state, len(form.indices)), environment.span(node)
+    return _sketch(target, stored, bound, extents, state.mode, unique, oob, state.label, span)
+
+
+def _binding(definitions: Mapping[str, Value], environment: Environment, builder: Builder) -> Binding:
+    extents = (lambda tensor: builder.tensor(tensor).shape) if environment.oob == "skip" else None
+    return Binding(definitions, builder.size_names(), extents)
+
+
+def _sketch(
+    target: Access,
+    stored: Store,
+    bound: Bound,
+    extents: tuple[Expr | None, ...],
+    mode: str,
+    unique: bool,
+    oob: str,
+    label: str,
+    span: Span | None,
+) -> Sketch:
     return Sketch(
-        Access(name, bound.indices, environment.span(form.target)),
+        target,
         stored.dtype,
-        _extents(state, len(form.indices)),
-        state.mode,
+        extents,
+        mode,
         stored.accumulate,
         stored.start,
         bound.value,
@@ -107,8 +127,8 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: Environmen
         bound.filters,
         unique,
         oob,
-        state.label,
-        environment.span(node),
+        label,
+        span,
     )
 
 
@@ -227,13 +247,43 @@ def is_local_definition(node: ast.stmt, environment: Environment) -> bool:
             pass
         case _:
             return False
-    if not index_names((), value, (), environment):
-        return False
+    if _reduces_ranges(value, environment) or _computes_with_reductions(value, environment):
+        return True
+    variables = index_names((), value, (), environment)
+    if not environment.letters.isdisjoint(variables):
+        return True
     names = [part.id for part in ast.walk(value) if isinstance(part, ast.Name)]
-    if any(isinstance(environment.own(name), PointValue) for name in names):
+    if not variables:
+        return False
+    if any(point_of(environment.own(name)) is not None for name in names):
         return True
     subscripts = [part for part in ast.walk(value) if isinstance(part, ast.Subscript)]
     return any(_reads_points(part, environment) for part in subscripts)
+
+
+def _reduces_ranges(node: ast.expr, environment: Environment) -> bool:
+    # `sum(x[i] for i in range(N))`, which Python cannot run over a size; over numbers it can, and what is summed may be
+    # whole arrays.
+    generators = [part for part in ast.walk(node) if isinstance(part, ast.GeneratorExp)]
+    ranges = [clause.iter for part in generators for clause in part.generators if is_range(clause.iter, environment)]
+    if not ranges:
+        return False
+    evaluation = Evaluation(environment, index_names((), node, (), environment))
+    ends = [end for call in ranges if isinstance(call, ast.Call) for end in call.args]
+    if any(isinstance(evaluation.quietly(end), SymbolicSize) for end in ends):
+        return True
+    return isinstance(evaluation.quietly(node), Value)
+
+
+def _computes_with_reductions(node: ast.expr, environment: Environment) -> bool:
+    # `1 / n` of a bare reduction `n` is one too; functions of the user's are asked for nothing.
+    parts = list(ast.walk(node))
+    if not any(isinstance(part, ast.Name) and isinstance(environment.own(part.id), BareReduction) for part in parts):
+        return False
+    evaluation = Evaluation(environment, index_names((), node, (), environment))
+    calls = [part for part in parts if isinstance(part, ast.Call)]
+    known = all(recognize(evaluation.quietly(call.func)) is not None for call in calls)
+    return known and isinstance(evaluation.quietly(node), Value)
 
 
 def _reads_points(node: ast.Subscript, environment: Environment) -> bool:
@@ -247,12 +297,25 @@ def _reads_points(node: ast.Subscript, environment: Environment) -> bool:
         return True
 
 
-def evaluate_local(node: ast.Assign, environment: Environment) -> PointValue:
-    """The scalar that ``z = value`` defines, for the function to bind to ``z``. Raises its faults, all together."""
+def evaluate_local(node: ast.Assign, environment: Environment, builder: Builder) -> PointValue | BareReduction:
+    """What ``z = value`` defines, for the function to bind to ``z``. Raises its faults, all together."""
     (target,) = node.targets
     assert isinstance(target, ast.Name)
     evaluation = Evaluation(environment, index_names((), node.value, (), environment))
     value = evaluation.value(node.value)
     evaluation.finish()
     assert value is not None
-    return PointValue.define(target.id, value, evaluation.definitions, environment.span(node.value))
+    span = environment.span(node.value)
+    if _binding(evaluation.definitions, environment, builder).occurrences((value.expr,)):
+        return PointValue.define(target.id, value, evaluation.definitions, span)
+    point = PointValue.define(target.id, standing_alone(value), evaluation.definitions, span)
+    return BareReduction(builder, target.id, point, partial(_record_bare, environment=environment, builder=builder))
+
+
+def _record_bare(point: PointValue, label: str, environment: Environment, builder: Builder) -> SymbolicTensor:
+    stored = store(Fresh(label), "assign", False, point.value, point.span)
+    binding = _binding(point.definitions, environment, builder)
+    bound = binding.bind(Open(stored.accumulate, (), stored.value, ()))
+    raise_diagnostics(binding.faults)
+    target = Access(builder.new_version(label), (), point.span)
+    return builder.record(_sketch(target, stored, bound, (), "fresh", False, environment.oob, label, point.span), label)

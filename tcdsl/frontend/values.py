@@ -13,8 +13,9 @@ syntax trees; index notation and whole-array arithmetic share it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,9 @@ from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.span import Span
 
 __all__ = [
+    "Product",
     "Value",
+    "applied",
     "apply_primitive",
     "as_truth",
     "call_function",
@@ -54,11 +57,13 @@ class Value:
 
     ``weak`` is ``bool``, ``int`` or ``float`` for Python scalars, sizes, index variables and what is computed from them
     alone: they take the type of what they meet. ``logical`` is the NumPy type; ``expr.dtype`` is its compute type.
+    ``product`` is there for a product with brackets: what it is multiplied by is guarded by them too.
     """
 
     expr: Expr
     weak: str | None
     logical: str
+    product: Product | None = None
 
     @staticmethod
     def of(number: bool | int | float | np.generic, span: Span | None = None) -> Value:
@@ -81,7 +86,27 @@ class Value:
 
     def with_expr(self, expr: Expr) -> Value:
         """The same type, another expression of that type."""
-        return replace(self, expr=expr)
+        return replace(self, expr=expr, product=None)
+
+    def mapped(self, rule: Callable[[Expr], Expr]) -> Value:
+        """The same value after ``rule``, which renames or substitutes leaves, its brackets included."""
+        product = self.product
+        if product is not None:
+            product = Product(tuple(map(rule, product.brackets)), product.rest.mapped(rule))
+        return replace(self, expr=rule(self.expr), product=product)
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product with Iverson's brackets: truth values as factors.
+
+    Where one of ``brackets`` is false the product is 0, and ``rest``, what all other factors make, is not evaluated: no
+    NaN, no read out of range. It does not matter how the product is parenthesized or negated, or which of its factors
+    stand in helper functions and local definitions.
+    """
+
+    brackets: tuple[Expr, ...]
+    rest: Value
 
 
 def _fault(fact: str, span: Span | None, hint: str = "", kind: type[TcdslError] = DtypeError) -> TcdslError:
@@ -155,7 +180,7 @@ def as_truth(value: Value, span: Span | None = None) -> Value:
     if is_boolean(value.logical):
         return value
     zero = constant(0, value.expr.dtype)
-    return Value(_make("ne", (value.expr, zero), span), None, "bool")
+    return Value(applied("ne", (value.expr, zero), span), None, "bool")
 
 
 # -- primitives ----------------------------------------------------------------------------------------------
@@ -171,15 +196,15 @@ def apply_primitive(name: str, values: Sequence[Value], span: Span | None = None
     folded = fold(name, [value.number for value in values])
     if folded is not None:
         return Value.of(folded, span)
-    if name == "mul" and any(is_boolean(value.logical) for value in values):
-        return _bracket(values[0], values[1], span)
+    if name in ("mul", "neg") and any(value.product or is_boolean(value.logical) for value in values):
+        return _bracketed(name, values, span)
     if name == "pow":
         return _power(values[0], values[1], span)
     return _KINDS[row.kind](name, values, span)
 
 
-def _make(primitive: str, arguments: tuple[Expr, ...], span: Span | None) -> Expr:
-    # Simplified where that keeps every access: the range of `x[i] * 0` still comes from x.
+def applied(primitive: str, arguments: tuple[Expr, ...], span: Span | None) -> Expr:
+    """A primitive on arguments of its types, simplified where every access stays: the range of `x[i] * 0` is x's."""
     result = apply(primitive, *arguments, span=span)
     if isinstance(result, Apply) and result.primitive == primitive:
         return result
@@ -207,7 +232,7 @@ def _numeric(name: str, values: Sequence[Value], span: Span | None) -> Value:
         # bool counts as an integer in arithmetic.
         dtype = "int64"
         weak = None
-    expr = _make(name, tuple(convert(value, dtype, span) for value in values), span)
+    expr = applied(name, tuple(convert(value, dtype, span) for value in values), span)
     return Value(expr, weak, dtype)
 
 
@@ -217,14 +242,14 @@ def _real(name: str, values: Sequence[Value], span: Span | None) -> Value:
         if name in ("floor", "ceil", "round") and is_integer(dtype):
             return values[0]
         dtype, weak = "float64", "float" if weak else None
-    expr = _make(name, tuple(convert(value, dtype, span) for value in values), span)
+    expr = applied(name, tuple(convert(value, dtype, span) for value in values), span)
     return Value(expr, weak, dtype)
 
 
 def _any(name: str, values: Sequence[Value], span: Span | None) -> Value:
     # id, fst, snd: the type is that of the argument that they give; the others are converted to it.
     kept = values[1] if name == "snd" else values[0]
-    expr = _make(name, tuple(cast(value.expr, kept.expr.dtype) for value in values), span)
+    expr = applied(name, tuple(cast(value.expr, kept.expr.dtype) for value in values), span)
     return Value(expr, kept.weak, kept.logical)
 
 
@@ -233,7 +258,7 @@ def _compare(name: str, values: Sequence[Value], span: Span | None) -> Value:
     dtype, _ = common_dtype((left, right))
     if is_floating(dtype) and is_integer(left.logical) and is_integer(right.logical):
         return Value(_compare_mixed_signs(name, left, right, span), None, "bool")
-    expr = _make(name, (convert(left, dtype, span), convert(right, dtype, span)), span)
+    expr = applied(name, (convert(left, dtype, span), convert(right, dtype, span)), span)
     return Value(expr, None, "bool")
 
 
@@ -265,17 +290,17 @@ def _compare_mixed_signs(name: str, left: Value, right: Value, span: Span | None
     # int64 against uint64: float64 would lose digits, so the sign decides first.
     swapped = left.logical == "uint64"
     signed, unsigned = (right, left) if swapped else (left, right)
-    negative = _make("lt", (signed.expr, constant(0, signed.expr.dtype)), span)
+    negative = applied("lt", (signed.expr, constant(0, signed.expr.dtype)), span)
     positive_part = convert(replace(signed, weak=None), "uint64")
     pair = (unsigned.expr, positive_part) if swapped else (positive_part, unsigned.expr)
-    compared = _make(name, pair, span)
+    compared = applied(name, pair, span)
     if name in ({"gt", "ge"} if swapped else {"lt", "le"}) or name == "ne":
-        return _make("or_", (negative, compared), span)
-    return _make("and_", (_make("not_", (negative,), span), compared), span)
+        return applied("or_", (negative, compared), span)
+    return applied("and_", (applied("not_", (negative,), span), compared), span)
 
 
 def _logical(name: str, values: Sequence[Value], span: Span | None) -> Value:
-    return Value(_make(name, tuple(as_truth(value, span).expr for value in values), span), None, "bool")
+    return Value(applied(name, tuple(as_truth(value, span).expr for value in values), span), None, "bool")
 
 
 _ON_TRUTH = {"bit_and": "and_", "bit_or": "or_", "bit_not": "not_", "bit_xor": "ne"}
@@ -285,7 +310,7 @@ def _bits(name: str, values: Sequence[Value], span: Span | None) -> Value:
     dtype, weak = common_dtype(values)
     if is_boolean(dtype):
         if name in _ON_TRUTH:
-            return Value(_make(_ON_TRUTH[name], tuple(value.expr for value in values), span), None, "bool")
+            return Value(applied(_ON_TRUTH[name], tuple(value.expr for value in values), span), None, "bool")
         dtype, weak = "int64", None
     if is_floating(dtype):
         raise _fault(
@@ -293,14 +318,14 @@ def _bits(name: str, values: Sequence[Value], span: Span | None) -> Value:
             span,
             "compare first, or write `and`, `or`, `not`",
         )
-    return Value(_make(name, tuple(convert(value, dtype, span) for value in values), span), weak, dtype)
+    return Value(applied(name, tuple(convert(value, dtype, span) for value in values), span), weak, dtype)
 
 
 def _select(name: str, values: Sequence[Value], span: Span | None) -> Value:
     condition, *branches = values
     dtype, weak = common_dtype(branches)
     arguments = (as_truth(condition, span).expr, *(convert(value, dtype, span) for value in branches))
-    return Value(_make(name, arguments, span), weak, dtype)
+    return Value(applied(name, arguments, span), weak, dtype)
 
 
 _KINDS = {
@@ -315,13 +340,28 @@ _KINDS = {
 }
 
 
-def _bracket(left: Value, right: Value, span: Span | None) -> Value:
-    # Iverson's bracket: where the factor is false the product is 0 and nothing behind it is evaluated.
-    if is_boolean(left.logical) and is_boolean(right.logical):
-        return _logical("and_", (left, right), span)
-    condition, other = (left, right) if is_boolean(left.logical) else (right, left)
-    zero = constant(0, other.expr.dtype)
-    return other.with_expr(_make("where", (condition.expr, other.expr, zero), span))
+def _bracketed(name: str, values: Sequence[Value], span: Span | None) -> Value:
+    # A product, or a negation, with brackets: they guard all of its other factors.
+    brackets: list[Expr] = []
+    rests: list[Value] = []
+    for value in values:
+        if value.product is not None:
+            brackets.extend(value.product.brackets)
+            rests.append(value.product.rest)
+        elif is_boolean(value.logical):
+            brackets.append(value.expr)
+        else:
+            rests.append(value)
+    if not rests:
+        if name == "mul":
+            return _logical("and_", values, span)
+        # A negated truth value is an integer.
+        rest = Value(constant(-1, "int64", span), None, "int64")
+    else:
+        rest = rests[0] if len(rests) < len(values) else _numeric(name, rests, span)
+    condition = reduce(lambda left, right: applied("and_", (left, right), span), brackets)
+    expr = applied("where", (condition, rest.expr, constant(0, rest.expr.dtype)), span)
+    return replace(rest, expr=expr, product=Product(tuple(brackets), rest))
 
 
 def _power(base: Value, exponent: Value, span: Span | None) -> Value:
@@ -341,7 +381,7 @@ def _power(base: Value, exponent: Value, span: Span | None) -> Value:
 def _repeated(base: Expr, exponent: int, span: Span | None) -> Expr:
     # Binary powering; the base is shared by a Let where it is needed more than once.
     if exponent == 0:
-        return _make("snd", (base, constant(1, base.dtype)), span)
+        return applied("snd", (base, constant(1, base.dtype)), span)
     if exponent & (exponent - 1) == 0:
         return _squared(base, exponent, base, span)
     if isinstance(base, Constant | Local):
@@ -355,8 +395,8 @@ def _repeated(base: Expr, exponent: int, span: Span | None) -> Expr:
 def _squared(base: Expr, exponent: int, factor: Expr, span: Span | None) -> Expr:
     if exponent == 1:
         return base
-    half = _make("square", (_squared(base, exponent // 2, factor, span),), span)
-    return _make("mul", (half, factor), span) if exponent % 2 else half
+    half = applied("square", (_squared(base, exponent // 2, factor, span),), span)
+    return applied("mul", (half, factor), span) if exponent % 2 else half
 
 
 # -- functions -----------------------------------------------------------------------------------------------

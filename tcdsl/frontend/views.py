@@ -79,7 +79,7 @@ def view(array: object, key: object) -> Any:
         replacement[variable] = _source_index(session, source, rank)
         if isinstance(source, tuple) and isinstance(source[0], SymbolicArray):
             data.add(replacement[variable])
-    value = element.with_expr(_checked(substitute(element.expr, replacement), data))
+    value = element.mapped(lambda expr: _checked(substitute(expr, replacement), data))
     return PendingArray(session.builder, value, result, _rows(tags))
 
 
@@ -259,5 +259,5 @@ def transposed(array: SymbolicArray, by_rows: bool = False) -> PendingArray:
         for new, old in enumerate(order)
     }
     transposed_rows = rows.transposed if by_rows else rows
-    value = element.with_expr(substitute(element.expr, swap))
+    value = element.mapped(lambda expr: substitute(expr, swap))
     return PendingArray(session.builder, value, [extents[old] for old in order], transposed_rows)

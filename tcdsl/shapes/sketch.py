@@ -32,7 +32,8 @@ class Reduction:
     ``conditions`` are a generator's ``if``s, and the statement's trailing conditions that speak of ``variables``. A
     point whose reads are out of range drops out of this reduction only. ``filters`` are conditions that came from
     brackets (``sum(x[k] * (k < 3))``): tested like ``conditions``, after them, but never an explicit range. ``dtype``
-    is the result's, in which ``value`` is computed (for ``argmax`` and ``argmin`` ``value`` keeps its own).
+    is the result's, in which ``value`` is computed (for ``argmax`` and ``argmin`` ``value`` keeps its own). ``alone``
+    says of one whose ``variables`` are still open that it binds all of its own rather than none.
     """
 
     accumulate: str
@@ -43,6 +44,7 @@ class Reduction:
     dtype: str
     filters: tuple[Expr, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+    alone: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,10 @@ class SmallFunction:
         self.globals = dict(module or {})
         self.declared: dict[str, Declared] = {}
 
+    @property
+    def letters(self) -> frozenset[str]:
+        return frozenset()
+
     def own(self, name: str) -> object:
         return self.names.get(name, UNBOUND)
 
@@ -115,7 +119,7 @@ class SmallFunction:
                 extents = tuple(self._python(extent) for extent in nodes)
                 self.declare(name, extents, None if kind == "any" else kind)
             case ast.Assign(targets=[ast.Name(id=name)]) if is_local_definition(node, self):
-                self.names[name] = evaluate_local(node, self)
+                self.names[name] = evaluate_local(node, self, self.builder)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 self.names[name] = self._python(value)
             case _:

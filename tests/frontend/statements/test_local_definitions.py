@@ -86,7 +86,7 @@ def test_what_is_a_local_definition() -> None:
         "z = x.shape[0]": False,
         "z = x * 2": False,
         "z = [x[k] for k in range(3)]": False,
-        "z = sum(x[k] for k in range(3))": False,
+        "z = sum(x[k] for k in range(3))": True,
         "z = x[i], 2": False,
         "z[i] = x[i]": False,
         "z = rows[n][i]": True,

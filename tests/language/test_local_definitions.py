@@ -1,0 +1,290 @@
+"""Local definitions: of index variables alone, of brackets, and of bare reductions, which are tensors of rank 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import cd, op
+from tests.language.outcomes import refusal
+
+x = np.array([1.0, 2.0, 3.0])
+A = np.arange(6.0).reshape(2, 3) + 1
+y = 7  # left over in a notebook
+t: dict[Any, Any] = {}
+words: list[Any] = ["kept"]
+
+
+def masked(a, w, test):
+    part = a * test
+    return w * part
+
+
+def test_a_bracket_guards_the_factors_of_a_product_wherever_they_stand() -> None:
+    @op
+    def inline(x, w):
+        (n,) = x.shape
+        out[i] += x[k] * (k <= i) * w[k], i < n
+        return out
+
+    @op
+    def named(x, w):
+        (n,) = x.shape
+        below = k <= i
+        part = x[k] * below
+        out[i] += part * w[k], i < n
+        return out
+
+    @op
+    def helped(x, w):
+        (n,) = x.shape
+        out[i] += masked(x[k], w[k], k <= i), i < n
+        return out
+
+    w = np.array([1.0, 1.0, np.inf])
+    for f in (inline, named, helped):
+        np.testing.assert_array_equal(f.interpret(x, w), [1, 3, np.inf])
+        assert "0 <= k <= i" in f.explain("ir", x, w)  # half of the square
+    assert inline.explain("ir", x, w).splitlines()[1:] == named.explain("ir", x, w).splitlines()[1:]
+
+
+def test_a_bracket_in_a_definition_that_is_used_twice_is_still_one() -> None:
+    @op
+    def f(x, w):
+        part = exp(x[i]) * (x[i] > 1.5)
+        out[i] = part * w[i] + w[i] * -part * 2.0 + part
+        return out
+
+    w = np.array([np.nan, 1.0, 2.0])
+    np.testing.assert_allclose(f.interpret(x, w), [0, 0, -np.exp(3)])
+
+
+def test_brackets_guard_whole_arrays_too() -> None:
+    @op
+    def f(x, w):
+        return x * (x > 1.5) * w, w * ((x > 1.5) * x), -(x * (x > 1.5)) * w
+
+    found = f.interpret(x, np.array([np.inf, 1.0, 2.0]))
+    for value, wanted in zip(found, ([0, 2, 6], [0, 2, 6], [0, -2, -6]), strict=True):
+        np.testing.assert_array_equal(value, wanted)
+
+
+# -- of index variables alone --------------------------------------------------------------------------------
+
+
+def test_letters_that_index_later_are_index_variables_in_local_definitions() -> None:
+    k = 5
+
+    @op
+    def f(A):
+        H, W = A.shape
+        fy = (y + 0.5) / H  # y is 7 outside
+        both = fy * (k + 0.5) / W
+        B[y, k] = A[y, k] * both
+        return B
+
+    wanted = A * (np.arange(2)[:, None] + 0.5) / 2 * (np.arange(3) + 0.5) / 3
+    np.testing.assert_allclose(f.interpret(A), wanted)
+
+    @op
+    def reversed_cells(x):
+        (N,) = x.shape
+        here = N - 1 - n
+        out[n] = x[here] * here + x[n] * 0
+        return out
+
+    np.testing.assert_array_equal(reversed_cells.interpret(x), [6, 2, 0])
+
+
+def test_letters_that_nothing_indexes_with_mean_what_they_mean_outside() -> None:
+    @op
+    def f(x):
+        scale = y * 2
+        return x * scale
+
+    np.testing.assert_array_equal(f.interpret(x), 14 * x)
+
+    @op
+    def earlier(A):
+        B[y, j] = A[y, j]
+        scale = y * 2.0
+        return B * scale
+
+    np.testing.assert_array_equal(earlier.interpret(A), 14 * A)
+
+    @op
+    def containers(x):
+        found = {}
+        scale = y * 2
+        found[y] = x * scale
+        return found[7]
+
+    np.testing.assert_array_equal(containers.interpret(x), 14 * x)
+
+
+def test_letters_that_the_function_binds_are_its_own() -> None:
+    @op
+    def f(x, *, j: int):
+        scale = j + 1
+        out[i] = x[i] * x[j] * scale
+        return out
+
+    np.testing.assert_array_equal(f.interpret(x, j=1), 4 * x)
+
+    @op
+    def loop(x):
+        total = 0.0 * x
+        for j in range(3):
+            scale = j + 1
+            total[i] += x[j] * scale + 0.0 * x[i]
+        return total
+
+    np.testing.assert_array_equal(loop.interpret(x), [14, 14, 14])
+
+
+def test_imported_letters_are_index_variables_in_local_definitions() -> None:
+    from tcdsl.indices import b, c
+
+    @op
+    def f(A):
+        row = b * 10
+        cell = row + c
+        B = tc.output()
+        B[b, c] = A[b, c] * cell
+        return B
+
+    np.testing.assert_array_equal(f.interpret(A), A * [[0, 1, 2], [10, 11, 12]])
+
+
+def test_a_definition_in_a_loop_sees_what_the_loop_indexes_with() -> None:
+    @op
+    def f(x):
+        total = 0.0 * x
+        for power in range(3):
+            total[i] += x[i] * i**power
+            shifted = i + power
+            total[i] += shifted * x[i] * 0
+        return total
+
+    np.testing.assert_array_equal(f.interpret(x), x * [1, 3, 7])
+
+
+# -- bare reductions -----------------------------------------------------------------------------------------
+
+
+def test_bare_reductions_are_tensors_of_rank_0() -> None:
+    @op
+    def f(g):
+        n = sqrt(sum(g[i] * g[i]))
+        inverse = 1 / n
+        unit[i] = g[i] / n
+        other[j] = g[j] * inverse
+        return g * (1 / n), g * inverse, unit, other, n, n + 1
+
+    g = np.array([3.0, 4.0])
+    *units, norm, more = f.interpret(g)
+    for unit in units:
+        np.testing.assert_allclose(unit, g / 5)
+    assert norm == 5
+    assert more == 6
+    # The sum is computed once for each of its uses in a statement, and once for all whole arrays.
+    assert f.explain("ir", g).count("n_sum[()] +=") == 1
+    np.testing.assert_allclose(tc.grad(lambda g: (f(g)[0] * np.array([1.0, 0.0])).sum())(g), [0.128, -0.096])
+
+
+@pytest.mark.parametrize("made", [np.asarray, tc.tensor])
+def test_bare_reductions_of_generators(made: Any) -> None:
+    @op
+    def f(g):
+        (N,) = g.shape
+        total = sum(g[i] for i in range(N))
+        top = max(g[i] for i in range(2))
+        where_top = argmax(g[i])
+        return g * total + top - where_top
+
+    np.testing.assert_array_equal(np.asarray(f(made(x))), 6 * x + 2 - 2)
+
+
+def test_in_statements_bare_reductions_are_their_text() -> None:
+    @op
+    def f(E):
+        z = sum(E[i, l])
+        half = z / 2
+        O[i, j] = E[i, j] / half
+        return O
+
+    np.testing.assert_allclose(f.interpret(A), 2 * A / A.sum(1, keepdims=True))
+
+
+def test_bare_reductions_in_code() -> None:
+    @cd
+    def clipped(p, g):
+        n = sqrt(sum(g[i] * g[i]))
+        p -= g * (0.5 / n)
+        n = 2.0 * n
+        p += n
+
+    p = np.zeros(2)
+    clipped(p, np.array([3.0, 4.0]))
+    np.testing.assert_allclose(p, 10 - 0.5 * np.array([0.6, 0.8]))
+
+
+def test_other_local_definitions_in_whole_array_arithmetic_are_an_error_at_their_place() -> None:
+    @op
+    def f(x):
+        double = 2 * x[i]
+        return x * double
+
+    message = refusal(tc.ShapeError, f, x)
+    assert "a value that is different at every point meets a whole array" in message
+    assert "return x * double" in message
+
+
+# -- targets -------------------------------------------------------------------------------------------------
+
+
+def test_targets_are_the_functions_own_whatever_containers_surround_it() -> None:
+    @op
+    def trace(A):
+        t[()] += A[k, k]
+        return t
+
+    @op
+    def logic(A):
+        t["ij=>i"] += A
+        words["."] += A * 2.0
+        return t, words
+
+    @op
+    def indexed(A):
+        t[y, k] = A[y, k]
+        words[y] += A[y, k]
+        return t, words
+
+    assert trace.interpret(np.eye(3)) == 3
+    for found, wanted in zip(logic.interpret(A), (A.sum(1), 2 * A), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    for found, wanted in zip(indexed.interpret(A), (A, A.sum(1)), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert t == {}
+    assert words == ["kept"]
+
+
+def test_a_container_around_the_function_is_stored_into_where_the_subscript_is_no_tensors() -> None:
+    found: dict[Any, Any] = {}
+    items = [0, 0]
+
+    @op
+    def f(x, *, name: str):
+        found["rank"] = x.ndim
+        found[name] = 2
+        items[1] = 5
+        items[1] += 1
+        return x * 2
+
+    f.interpret(x, name="given")
+    assert found == {"rank": 1, "given": 2}
+    assert items == [0, 6]

@@ -9,6 +9,7 @@ from tcdsl.autodiff.accumulators import transpose
 from tcdsl.autodiff.derivative import check_inputs, chosen_outputs
 from tcdsl.autodiff.reverse import Reverse
 from tcdsl.autodiff.rules import floating, pulled_back
+from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
@@ -16,6 +17,7 @@ from tcdsl.ir.expressions import Expr, SizeValue
 from tcdsl.ir.printer import format_expr
 from tcdsl.ir.program import Access, Assertion, DerivativeRule, Neutral, Program, Statement, Tensor
 from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
+from tcdsl.shapes.limits import refused_beyond_limits
 from tcdsl.shapes.places import box
 from tcdsl.shapes.renaming import with_tensors_renamed
 from tcdsl.shapes.writes import read_cell
@@ -25,6 +27,7 @@ from tcdsl.simplification.simplify import simplify
 __all__ = ["adjoint", "gradient"]
 
 
+@refused_beyond_limits(DifferentiationError, "this derivative")
 def adjoint(
     program: Program, wrt: Sequence[str], outputs: Sequence[str] | None = None, keep_outputs: bool = True
 ) -> Program:
@@ -55,6 +58,7 @@ def adjoint(
     return with_own_sizes(result, original)
 
 
+@refused_beyond_limits(DifferentiationError, "this derivative")
 def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool = True) -> Program:
     """The program that computes a loss of one element and its gradient.
 

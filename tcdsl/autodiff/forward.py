@@ -22,6 +22,7 @@ from tcdsl.autodiff.reverse import with_read_replaced
 from tcdsl.autodiff.rules import floating, pushed_forward
 from tcdsl.autodiff.scalar import conjunction, tangent_step
 from tcdsl.autodiff.transposition import VALUE, Flow
+from tcdsl.errors import DifferentiationError
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, constant, index
 from tcdsl.ir.domain import Domain
@@ -29,6 +30,7 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, reads
 from tcdsl.ir.program import Access, DerivativeRule, Fill, Keep, Neutral, Program, Start, Statement, Tensor
 from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
+from tcdsl.shapes.limits import refused_beyond_limits
 from tcdsl.shapes.places import box
 from tcdsl.shapes.spaces import dimension_names
 from tcdsl.shapes.writes import affine_target, reached, read_at, read_cell, writes_each_cell_once
@@ -41,6 +43,7 @@ __all__ = ["tangent"]
 _TANGENT = "tangent of the flow"
 
 
+@refused_beyond_limits(DifferentiationError, "this derivative")
 def tangent(
     program: Program, wrt: Sequence[str], outputs: Sequence[str] | None = None, keep_outputs: bool = True
 ) -> Program:

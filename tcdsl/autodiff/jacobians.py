@@ -17,12 +17,14 @@ from tcdsl.autodiff.derivative import Derivative, check_inputs, chosen_outputs
 from tcdsl.autodiff.forward import tangent
 from tcdsl.autodiff.linearization import dependents
 from tcdsl.autodiff.sparse_linear import with_sparse_seed
+from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import cast, constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
 from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
 from tcdsl.shapes.inlining import append_program
+from tcdsl.shapes.limits import refused_beyond_limits
 from tcdsl.shapes.names import names_of
 from tcdsl.shapes.places import box
 from tcdsl.shapes.renaming import with_tensors_renamed
@@ -32,6 +34,7 @@ from tcdsl.simplification.simplify import simplify
 __all__ = ["jacobian"]
 
 
+@refused_beyond_limits(DifferentiationError, "this derivative")
 def jacobian(
     program: Program,
     wrt: Sequence[str],

@@ -15,6 +15,7 @@ from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, children, is_affine_index, rebuild
 from tcdsl.ir.program import Tensor
 from tcdsl.shapes.affine import NotAffine, condition_set
+from tcdsl.shapes.disjunctions import within
 from tcdsl.shapes.linear import normalized
 from tcdsl.shapes.spaces import arranged, dimension_names
 
@@ -88,15 +89,17 @@ def interior(
                 answer = condition_set(question, points)
             except NotAffine:
                 continue
-            yes = points.intersect(answer)
-            if not yes.is_empty() and not points.is_subset(answer):
-                holds.append(answer)
-    for chosen in (holds, holds[:1]):
+            yes = within(points, answer)
+            if yes is not None and not yes.is_empty() and not points.is_subset(answer):
+                holds.append(yes)
+    whole = [yes for yes in holds if yes.n_basic_set() <= points.n_basic_set()]
+    for chosen in (holds, whole, holds[:1]):
         if not chosen and missing is None:
-            return None
+            continue
         outside = points
-        for answer in chosen:
-            outside = outside.intersect(answer)
+        for yes in chosen:
+            both = within(outside, yes)
+            outside = outside if both is None else both
         outside = points.subtract(outside)
         touched = _cylinder(outside if missing is None else outside.union(missing), cells, points)
         inside = points.subtract(touched).coalesce()
@@ -138,11 +141,12 @@ def specialized(expr: Expr, points: isl.Set, tensors: Declarations) -> Expr:
                 holds = condition_set(condition, points)
             except NotAffine:
                 return apply("where", condition, *(specialized(part, points, tensors) for part in (chosen, other)))
-            yes, no = points.intersect(holds), points.subtract(holds)
+            yes, no = points.intersect(holds).coalesce(), points.subtract(holds).coalesce()
             if no.is_empty():
                 return specialized(chosen, points, tensors)
             if yes.is_empty():
                 return specialized(other, points, tensors)
+            yes, no = (points if part.n_basic_set() > _MOST_PIECES else part for part in (yes, no))
             return apply("where", condition, specialized(chosen, yes, tensors), specialized(other, no, tensors))
         case Read():
             return _specialized_read(expr, points, tensors)

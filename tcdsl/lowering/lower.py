@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tcdsl.errors import ShapeError
 from tcdsl.ir.expressions import Let, walk
 from tcdsl.ir.program import Program, Statement
 from tcdsl.lowering.bodies import Setting
@@ -24,6 +25,7 @@ from tcdsl.lowering.summing import summed
 from tcdsl.lowering.transposing import transposed
 from tcdsl.lowering.unit_axes import plain_unit_axes
 from tcdsl.shapes.equal_sizes import with_equal_sizes
+from tcdsl.shapes.limits import TooMuchWork, limited, refused_beyond_limits
 
 __all__ = ["lower"]
 
@@ -31,8 +33,19 @@ __all__ = ["lower"]
 def lower(program: Program, *, optimize: bool = True) -> Kernel:
     """``lower(matmul)``: the memory and the loop nests that compute ``program``.
 
-    Without ``optimize`` every statement has a nest of its own, for comparison.
+    Without ``optimize`` every statement has a nest of its own, for comparison, and where isl would take too long.
     """
+    if optimize:
+        try:
+            with limited():
+                return _lowered(program, optimize)
+        except TooMuchWork:
+            pass
+    with refused_beyond_limits(ShapeError, f"what {program.name} computes"):
+        return _lowered(program, False)
+
+
+def _lowered(program: Program, optimize: bool) -> Kernel:
     program = replace(program, rules=())  # they say how to differentiate
     names = Names(_names(program))
     context = size_context(program)

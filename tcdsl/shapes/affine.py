@@ -14,6 +14,8 @@ import islpy as isl
 
 from tcdsl.ir.build import apply, index, integer, size, truth
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, size_names
+from tcdsl.shapes.disjunctions import convex_pieces
+from tcdsl.shapes.limits import new_question
 from tcdsl.shapes.spaces import dimension_names
 
 __all__ = [
@@ -27,8 +29,12 @@ __all__ = [
 ]
 
 
+# Convex pieces of an expression beyond which isl takes longer than a test at every point.
+_MOST_PIECES = 64
+
+
 class NotAffine(Exception):  # noqa: N818  # a question's answer, never an error that users see
-    """The expression is not quasi-affine; ``args[0]`` is the part that is not."""
+    """The expression is not quasi-affine, or has too many cases; ``args[0]`` is the part that is not."""
 
 
 def universe(variables: Sequence[str], sizes: Sequence[str]) -> isl.Set:
@@ -42,7 +48,14 @@ def function_of(expr: Expr, points: isl.Set) -> isl.PwAff:
 
     The sizes of ``expr`` are added as parameters. Raises `NotAffine`.
     """
+    _ask(expr)
     return _function(expr, _space_with_sizes(expr, points))
+
+
+def _ask(expr: Expr) -> None:
+    new_question()
+    if convex_pieces(expr) > _MOST_PIECES:
+        raise NotAffine(expr)
 
 
 def _space_with_sizes(expr: Expr, points: isl.Set) -> isl.LocalSpace:
@@ -124,6 +137,7 @@ _COMPARISONS: Mapping[str, Callable[[isl.PwAff, isl.PwAff], isl.Set]] = {
 
 def condition_set(expr: Expr, points: isl.Set) -> isl.Set:
     """The points of the space of ``points`` (not of the set) where the bool expression ``expr`` holds. `NotAffine`."""
+    _ask(expr)
     return _condition(expr, _space_with_sizes(expr, points))
 
 

@@ -26,6 +26,7 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Size
 from tcdsl.shapes.affine import NotAffine, condition_set, function_of, universe
+from tcdsl.shapes.disjunctions import narrowed, within
 from tcdsl.shapes.linear import normalized
 
 __all__ = [
@@ -71,9 +72,10 @@ def _size_context(sizes: tuple[Size, ...], assertions: tuple[Assertion, ...]) ->
 
 def _knowing(known: isl.Set, fact: Expr) -> isl.Set:
     try:
-        return known.intersect(condition_set(fact, known))
+        said = within(known, condition_set(fact, known))
     except NotAffine:
         return known
+    return known if said is None else said
 
 
 def box(variables: Sequence[str], extents: Sequence[Expr]) -> isl.Set:
@@ -93,15 +95,19 @@ def in_range(function: isl.PwAff, extent: Expr, points: isl.Set) -> isl.Set:
 def restrict(
     points: isl.Set, conditions: Sequence[Expr], expand: Callable[[Expr], Expr]
 ) -> tuple[isl.Set, tuple[Expr, ...]]:
-    """``points`` where the affine ones of ``conditions`` hold, and the others. ``expand`` writes a condition out."""
+    """``points`` where the affine ones of ``conditions`` hold, as far as these are few pieces, and the others.
+
+    ``expand`` writes a condition out.
+    """
+    parts = [conjuncts(expand(condition)) for condition in conditions]
+    affine = [part for each in parts for part in each if is_affine_condition(part)]
+    points, tests = narrowed(points, affine, lambda part: condition_set(part, points))
+    said = set(affine) - set(tests)
     left: list[Expr] = []
-    for condition in conditions:
-        parts = conjuncts(expand(condition))
-        affine = [part for part in parts if is_affine_condition(part)]
-        for part in affine:
-            points = points.intersect(condition_set(part, points))
-        left.extend([part for part in parts if part not in affine] if affine else [condition])
-    return points, tuple(left)
+    for condition, each in zip(conditions, parts, strict=True):
+        left.extend([part for part in each if part not in said] if not said.isdisjoint(each) else [condition])
+    # Tests that read nothing come first.
+    return points, tuple(sorted(left, key=lambda test: test not in tests))
 
 
 def conjuncts(condition: Expr) -> list[Expr]:

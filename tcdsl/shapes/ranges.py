@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tcdsl.errors import DslSyntaxError
+from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.ir.build import integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr
@@ -26,6 +26,7 @@ from tcdsl.shapes.fresh_extents import inferred_extent
 from tcdsl.shapes.index_forms import normalized_sketch
 from tcdsl.shapes.inference import Inference
 from tcdsl.shapes.injectivity import check_variables_on_target, is_injective
+from tcdsl.shapes.limits import refused_beyond_limits
 from tcdsl.shapes.nesting import free_variables
 from tcdsl.shapes.regions import Ranges, Region, conjunction, region_of
 from tcdsl.shapes.rounds import RoundSolver
@@ -41,6 +42,11 @@ def resolve(sketch: Sketch, scope: Scope) -> Resolved:
 
     Raises `ShapeError` or `DslSyntaxError` for faults that need no sizes, all those of the sketch together.
     """
+    with refused_beyond_limits(ShapeError, "this statement", sketch.span):
+        return _resolved(sketch, scope)
+
+
+def _resolved(sketch: Sketch, scope: Scope) -> Resolved:
     inference = Inference(sketch, scope)
     sketch = inference.sketch = normalized_sketch(inference)
     root = root_level(inference)

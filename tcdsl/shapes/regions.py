@@ -17,12 +17,14 @@ from tcdsl.shapes.accesses import AxisAccess, Level, conjuncts
 from tcdsl.shapes.affine import NotAffine, condition_set
 from tcdsl.shapes.branches import GuardedPoints, possible_points
 from tcdsl.shapes.constraints import Constraints, in_range, named_sizes
+from tcdsl.shapes.disjunctions import convex_pieces, narrowed, within
 from tcdsl.shapes.explicit_ranges import Ends
 from tcdsl.shapes.for_all import range_constraints
 from tcdsl.shapes.forms import Form
 from tcdsl.shapes.inference import Inference
 from tcdsl.shapes.mixed_radix import in_range_by_digits
 from tcdsl.shapes.nesting import free_variables
+from tcdsl.shapes.places import is_affine_condition
 from tcdsl.shapes.size_algebra import Interval
 from tcdsl.shapes.spaces import arranged, dimension_names, has_end
 
@@ -79,9 +81,16 @@ def region_of(
     constraints = Constraints(inference.algebra)
     _add_ranges(constraints, level, ranges)
     data: list[Expr] = []
+    disjunctions: dict[Expr, Expr] = {}
     for condition in conjuncts((*level.conditions, *level.filters)):
+        named = named_sizes(condition, inference.algebra)
         try:
-            constraints.condition(condition)
+            if convex_pieces(named) == 1:
+                constraints.condition(condition)
+            elif is_affine_condition(named):
+                disjunctions[named] = condition
+            else:
+                data.append(condition)
         except NotAffine:
             data.append(condition)
     later: list[AxisAccess] = []
@@ -94,7 +103,9 @@ def region_of(
             later.append(access)
         else:
             constraints.in_range(access.form, access.extent)
-    region = Region(variables, constraints.set(variables, base))
+    points = constraints.set(variables, base)
+    points, tests = narrowed(points, list(disjunctions), lambda condition: condition_set(condition, points))
+    region = Region(variables, points, [disjunctions[test] for test in tests])
     _add_guarded(inference, region, later, data)
     _check_bounded(inference, level, region)
     region.tests.extend(data)
@@ -134,7 +145,11 @@ def _add_guarded(inference: Inference, region: Region, accesses: Sequence[AxisAc
             held, others = affine_guard(guard, region.points)
             if not others:
                 allowed = said.union(region.points.subtract(held)) if guard else said
-                region.points = region.points.intersect(allowed)
+                few = within(region.points, allowed.coalesce())
+                if few is None:
+                    unsaid[access] = _test(inference, access)
+                else:
+                    region.points = few
                 continue
             undecided.append(GuardedPoints(tuple(guard), said))
             if not held.intersect_params(inference.algebra.context).is_subset(said):

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import islpy as isl
 
+from tcdsl.shapes.limits import new_question
+
 __all__ = ["arranged", "dimension_names", "has_end", "parameter_names", "twice"]
 
 
@@ -33,6 +35,7 @@ def arranged(points: isl.Set, variables: Sequence[str], given: Iterable[str] = (
     Names of dimensions and parameters must differ. A variable that ``points`` lacks is an unbounded dimension, unless
     it is a parameter, which becomes a dimension.
     """
+    new_question()
     keep = {*variables, *given}
     for k in reversed(range(points.dim(isl.dim_type.set))):
         if points.get_dim_name(isl.dim_type.set, k) not in keep:

@@ -17,6 +17,7 @@ from tcdsl.ir.build import truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply
 from tcdsl.ir.program import Fill, Program, Statement, tensors_read
+from tcdsl.shapes.limits import TooMuchWork, limited
 from tcdsl.shapes.places import size_context
 from tcdsl.simplification.brackets import with_brackets_in_domain
 from tcdsl.simplification.compaction import with_sparse_tensors_compacted
@@ -43,7 +44,11 @@ def simplify(program: Program) -> Program:
 
     Idempotent: ``simplify(simplify(p)) == simplify(p)``. What a derivative rule stands for stays (`sealing`).
     """
-    return simplified_around_rules(program, _simplified)
+    try:
+        with limited():
+            return simplified_around_rules(program, _simplified)
+    except TooMuchWork:
+        return program
 
 
 def without_sparse_tensors(program: Program) -> Program:
@@ -52,8 +57,12 @@ def without_sparse_tensors(program: Program) -> Program:
     ``A[i, j] = x[i] * (i == j)`` that is read on its diagonal, in rows or in columns costs N and not N squared, in time
     and in memory. Programs without such a tensor come back as they are.
     """
-    prepared = replace(program, statements=tuple(map(_tightened, program.statements)))
-    composed = with_thin_reads_composed(with_sparse_tensors_compacted(prepared))
+    try:
+        with limited():
+            prepared = replace(program, statements=tuple(map(_tightened, program.statements)))
+            composed = with_thin_reads_composed(with_sparse_tensors_compacted(prepared))
+    except TooMuchWork:
+        return program
     return program if composed == prepared else simplify(program)
 
 

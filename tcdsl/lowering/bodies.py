@@ -24,7 +24,7 @@ from tcdsl.lowering.names import Names
 from tcdsl.lowering.points import Action, Place, first, point, start_value, sum_up, update
 from tcdsl.lowering.scalars import Scalars
 from tcdsl.lowering.scan import scan
-from tcdsl.lowering.schedule import Plan
+from tcdsl.lowering.schedule import FixedOrder, Plan
 from tcdsl.lowering.statements import box
 from tcdsl.lowering.traversal import renamed
 from tcdsl.shapes.affine import NotAffine
@@ -146,6 +146,18 @@ class Body:
             return renamed(out, values)
 
         return scan(self.points, plan.outer, leaf, context=context, parallel=parallel)
+
+    def in_fixed_order(self, order: FixedOrder) -> tuple[Node, ...]:
+        """The loops of a statement that reads cells before it writes them; its start is in memory or needs none."""
+        statement = self._specialized(self.points)
+        act = first(statement, self.place)
+
+        def leaf(values: Mapping[Expr, Expr]) -> list[Node]:
+            return point(statement, self.place, self.scalars(self.points, values), act)
+
+        parallel = order.variables[:1] if order.parallel else ()
+        context = self.setting.context
+        return scan(self.points, order.variables, leaf, context=context, parallel=parallel, descending=order.descending)
 
     # Shared.
 

@@ -1,17 +1,21 @@
 """Which memory holds a tensor: versions share it where nothing can tell.
 
-A tensor that starts from an earlier version takes over its memory if nobody reads that version afterwards and the
-statement itself reads it at the written cell only, before the write. Otherwise the cells are copied first. An input's
-memory is written only where the program says that the input changes, and only if nothing that comes later, in the same
-statement included, can fail: a failed call changes no argument.
+A tensor that starts from an earlier version takes over its memory if nobody reads that version afterwards; what the
+statement itself reads of it is read before it is written, or saved (`in_place`). Otherwise the cells are copied first.
+An input's memory is written only where the program says that the input changes, and only if nothing that comes later,
+in the same statement included, can fail: a failed call changes no argument.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import islpy as isl
 
 from tcdsl.ir.program import Keep, Program
+from tcdsl.lowering.boundaries import Declarations
+from tcdsl.lowering.in_place import InPlace
 from tcdsl.lowering.loops import Buffer
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.schedule import Plan
@@ -35,15 +39,31 @@ class Memory:
     updates: tuple[tuple[str, str], ...]
 
 
-def assign_memory(program: Program, plans: Sequence[Plan], names: Names) -> Memory:
-    """Give every tensor of ``program`` a buffer; ``plans`` are those of its statements, in order."""
+def assign_memory(
+    program: Program, plans: Sequence[Plan], tensors: Declarations, context: isl.Set, names: Names
+) -> tuple[Memory, Program, list[Plan]]:
+    """Give every tensor of ``program`` a buffer; ``plans`` are those of its statements, in order.
+
+    Comes back with the program and the plans that use this memory: statements that save cells of it may be among them.
+    """
     sharing = _Sharing(program, plans)
+    inside = InPlace(tensors, context, names)
     of: dict[str, str] = {tensor.name: tensor.name for tensor in program.inputs}
     members: dict[str, list[str]] = {tensor.name: [tensor.name] for tensor in program.inputs}
     in_place: set[str] = set()
+    made: list[Plan] = []
+    saved: list[str] = []
     for position, plan in enumerate(plans):
         name = plan.statement.target.tensor
         earlier = sharing.taken_over(position, of)
+        suited = [plan] if earlier is None else inside.plans(plan, earlier)
+        if suited is None:
+            earlier, suited = None, [plan]
+        for saving in suited[:-1]:
+            copy = saving.statement.target.tensor
+            of[copy], members[copy] = copy, [copy]
+            saved.append(copy)
+        made.extend(suited)
         if earlier is None:
             of[name] = name
             members[name] = [name]
@@ -52,6 +72,11 @@ def assign_memory(program: Program, plans: Sequence[Plan], names: Names) -> Memo
             members[of[earlier]].append(name)
             if isinstance(plan.statement.start, Keep):
                 in_place.add(name)
+    program = replace(
+        program,
+        tensors=(*program.tensors, *(tensors[name] for name in saved)),
+        statements=tuple(plan.statement for plan in made),
+    )
     marks = {
         plan.statement.target.tensor: names.fresh(f"written_{plan.statement.target.tensor}")
         for plan in plans
@@ -60,16 +85,16 @@ def assign_memory(program: Program, plans: Sequence[Plan], names: Names) -> Memo
     inputs = {tensor.name for tensor in program.inputs}
     outputs = {of[name] for name in program.outputs}
     buffers = []
-    for buffer, tensors in members.items():
-        tensor = program.tensor(tensors[0])
+    for buffer, holders in members.items():
+        tensor = program.tensor(holders[0])
         kind = "output" if buffer in outputs else "temporary"
         if buffer in inputs:
-            kind = "input" if len(tensors) == 1 else "update"
-        buffers.append(Buffer(buffer, tensor.dtype, tensor.shape, kind, tuple(tensors)))
+            kind = "input" if len(holders) == 1 else "update"
+        buffers.append(Buffer(buffer, tensor.dtype, tensor.shape, kind, tuple(holders)))
     for name, buffer in marks.items():
         buffers.append(Buffer(buffer, "bool", program.tensor(name).shape, "temporary", ()))
     updates = tuple((into, of[name]) for into, name in program.updates if of[name] != into)
-    return Memory(tuple(buffers), of, frozenset(in_place), marks, updates)
+    return Memory(tuple(buffers), of, frozenset(in_place), marks, updates), program, made
 
 
 class _Sharing:
@@ -127,7 +152,7 @@ class _Sharing:
             return None
         if not isinstance(statement.start, Keep) and not self._untouched(of[earlier], of):
             return None
-        return earlier if self._reads_own_cell(plan, earlier) else None
+        return earlier
 
     def _spent(self, position: int, of: Mapping[str, str]) -> str | None:
         # A temporary that an elementwise statement is the last one to read, cell by cell: its memory takes the result.
@@ -151,9 +176,5 @@ class _Sharing:
     def _reads_own_cell(self, plan: Plan, earlier: str) -> bool:
         statement = plan.statement
         found = [read for read in statement_reads(statement) if read.tensor == earlier]
-        if not found:
-            return True
-        if not plan.single or (not plan.full and not isinstance(statement.start, Keep)):
-            return False
         cell = tuple(normalized(axis) for axis in statement.target.indices)
         return all(tuple(normalized(axis) for axis in read.indices) == cell for read in found)

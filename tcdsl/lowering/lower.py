@@ -61,7 +61,7 @@ def _lowered(program: Program, optimize: bool) -> Kernel:
     plans = [plan(statement, tensors, context) for statement in program.statements]
     if optimize:
         plans = [row_of_phases(each, tensors, context, names) for each in plans]
-    memory = assign_memory(program, plans, names)
+    memory, program, plans = assign_memory(program, plans, tensors, context, names)
     if optimize:
         merged = merge(plans, memory, context, names)
         groups = [part for group in merged for part in in_phases(group, tensors, context, names)]

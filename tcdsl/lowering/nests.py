@@ -84,6 +84,9 @@ def _count(nest: Nest) -> int:
 
 def _bodies(group: Group, setting: Setting, small: bool) -> Iterator[tuple[str, tuple[Plan, ...], tuple[Node, ...]]]:
     first = group.plans[0]
+    if first.fixed is not None:
+        yield "nest_", group.plans, Body(first, setting).in_fixed_order(first.fixed)
+        return
     if len(group.plans) == 1 and first.statement.target.tensor in setting.thin:
         body = Body(first, setting)
         yield "nest_", group.plans, serial(cell_loops(body) if first.plain else body.scattered())

@@ -177,7 +177,9 @@ def in_phases(group: Group, tensors: Declarations, context: isl.Set, names: Name
 
 def _strides(made: Plan) -> tuple[Stride, ...]:
     # Scalars that add up contiguous cells need no phases.
-    return () if made.full or (made.plain and made.row is None) else strides_of(made.statement)
+    if made.fixed is not None or made.full or (made.plain and made.row is None):
+        return ()
+    return strides_of(made.statement)
 
 
 def _phases(

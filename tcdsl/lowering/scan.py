@@ -33,8 +33,11 @@ def scan(
     context: isl.Set,
     given: Sequence[str] = (),
     parallel: Iterable[str] = (),
+    descending: Iterable[str] = (),
 ) -> tuple[Node, ...]:
     """Loops over ``points``, outermost variable first, with ``leaf`` inside.
+
+    A loop over a variable of ``descending`` counts its negative up.
 
     ``given`` are variables of ``points`` that loops outside have set; ``context`` is what holds of them and of the
     sizes. The outermost loops over ``parallel`` variables are marked so. Nothing runs where there is no point.
@@ -49,9 +52,21 @@ def scan(
     for name in order:
         names = names.add(isl.Id(name))
     build = build.set_iterators(names)
-    schedule = isl.UnionMap.from_map(points.set_tuple_name("S").identity().set_tuple_name(isl.dim_type.out, ""))
+    schedule = isl.UnionMap.from_map(_schedule(points.set_tuple_name("S"), order, frozenset(descending)))
     scanner = _Scanner(tuple(order), frozenset(order) | frozenset(given), frozenset(parallel), leaf)
     return tuple(scanner.nodes(build.node_from_schedule_map(schedule), {}, True))
+
+
+def _schedule(points: isl.Set, order: Sequence[str], descending: frozenset[str]) -> isl.Map:
+    times = points.identity().set_tuple_name(isl.dim_type.out, "")
+    if not descending:
+        return times
+    space = isl.LocalSpace.from_space(points.get_space())
+    columns = [isl.Aff.var_on_domain(space, isl.dim_type.set, k) for k in range(len(order))]
+    times = isl.Map.from_domain(points)
+    for name, column in zip(order, columns, strict=True):
+        times = times.flat_range_product(isl.Map.from_aff(column.neg() if name in descending else column))
+    return times.intersect_domain(points)
 
 
 def _relevant(context: isl.Set, points: isl.Set) -> isl.Set:

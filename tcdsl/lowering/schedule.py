@@ -28,12 +28,24 @@ from tcdsl.shapes.linear import linear_form
 from tcdsl.shapes.solve import target_variables
 from tcdsl.shapes.spaces import arranged, has_end
 
-__all__ = ["Plan", "constant_length", "covers", "is_short", "plan"]
+__all__ = ["FixedOrder", "Plan", "constant_length", "covers", "is_short", "plan"]
 
 # Loops shorter than this are not worth to be innermost; nor shorter than a vector, where all are short.
 _SHORT, _VECTOR = 16, 8
 # Points of a reduction that is written out.
 _WINDOW = 32
+
+
+@dataclass(frozen=True, slots=True)
+class FixedOrder:
+    """Loops, outermost first, in which a statement reads every cell before it writes it (`tcdsl.lowering.in_place`).
+
+    Those of ``descending`` variables count down. With ``parallel`` the outermost one may run in any order.
+    """
+
+    variables: tuple[str, ...]
+    descending: frozenset[str]
+    parallel: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +60,7 @@ class Plan:
 
     In one phase of a stepping target (`tcdsl.lowering.phases`) an index may be ``2*q + 1``, and ``extents`` says how
     many cells q counts; ``whole``, with the first phase of a row, is the plan of the row in all its phases, for cells
-    near its ends.
+    near its ends. With a ``fixed`` order the loops are those, whatever ``outer`` and ``inner`` say.
     """
 
     statement: Statement
@@ -63,6 +75,7 @@ class Plan:
     window: bool = False
     extents: Mapping[str, Expr] = field(default_factory=dict)
     whole: Plan | None = None
+    fixed: FixedOrder | None = None
 
     @property
     def row(self) -> str | None:

@@ -11,7 +11,7 @@ from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index, reads, substitute
-from tcdsl.ir.program import Access, Fill, Neutral, Statement, Tensor, map_statement
+from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Tensor, map_statement
 from tcdsl.lowering.names import Names
 from tcdsl.shapes.affine import condition_set, universe
 
@@ -45,10 +45,17 @@ def can_fail(statement: Statement) -> bool:
     """Whether the statement may stop the program: data indices that are checked, cells that must be unique."""
     if statement.unique:
         return True
-    if statement.oob != "skip" and not all(is_affine_index(axis) for axis in statement.target.indices):
+    affine = all(is_affine_index(axis) for axis in statement.target.indices)
+    if statement.oob != "skip" and not affine:
         return True
+    # Boundaries such as `wrap` fail on axes without cells only, and where there is a point its target has some.
+    filled = statement.start.tensor if affine and isinstance(statement.start, Keep) else None
     harmless = (Boundary.SKIP, Boundary.FILL)
-    return any(boundary not in harmless for read in statement_reads(statement) for boundary in read.boundaries)
+    return any(
+        boundary not in harmless and (boundary is Boundary.CHECK or read.tensor != filled)
+        for read in statement_reads(statement)
+        for boundary in read.boundaries
+    )
 
 
 def renamed_statement(statement: Statement, wanted: Mapping[str, str]) -> Statement:

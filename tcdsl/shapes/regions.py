@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 import islpy as isl
 
@@ -132,6 +133,7 @@ def _add_guarded(inference: Inference, region: Region, accesses: Sequence[AxisAc
     waiting = list(accesses)
     unsaid: dict[AxisAccess, Expr] = {}
     undecided: list[GuardedPoints] = []
+    many: list[isl.Set] = []
     progress = True
     while progress:
         progress = False
@@ -148,12 +150,16 @@ def _add_guarded(inference: Inference, region: Region, accesses: Sequence[AxisAc
                 few = within(region.points, allowed.coalesce())
                 if few is None:
                     unsaid[access] = _test(inference, access)
-                else:
-                    region.points = few
+                    many.append(allowed)
+                region.points = region.points if few is None else few
                 continue
             undecided.append(GuardedPoints(tuple(guard), said))
             if not held.intersect_params(inference.algebra.context).is_subset(said):
                 unsaid[access] = _test(inference, access)
+        if many and not region.points.is_bounded():
+            # Tests do not bound a variable.
+            region.points = reduce(isl.Set.intersect, many, region.points).coalesce()
+            many.clear()
         if not region.points.is_bounded():
             # Only there, since a union of ranges makes several pieces of what is one nest with a test.
             possible = region.points.intersect(possible_points(undecided, region.points))

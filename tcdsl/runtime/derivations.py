@@ -7,11 +7,11 @@ their place (`tcdsl.runtime.parts`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, Protocol
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from weakref import WeakMethod, ref
 
 import numpy as np
 
@@ -24,11 +24,13 @@ from tcdsl.frontend.session import Session, StagingStopped
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read
-from tcdsl.runtime.arguments import Signature
-from tcdsl.runtime.entries import Traced
+from tcdsl.runtime.arguments import Call, Signature
+from tcdsl.runtime.entries import Entry, Traced
 from tcdsl.runtime.function import TensorFunction
+from tcdsl.runtime.kept_derivatives import kept
 from tcdsl.runtime.parts import Part
 from tcdsl.runtime.results import returned
+from tcdsl.runtime.same_code import entries_for, keep_entry
 from tcdsl.runtime.staged import StagedFunction
 from tcdsl.runtime.structure import Structure
 
@@ -182,6 +184,16 @@ class DerivativeStaging(StagedFunction):
         staging = getattr(self.function, "staging", None)
         return staging.size_names(label) if isinstance(staging, StagedFunction) else ()
 
+    def staged_elsewhere(self, call: Call) -> Iterable[Entry]:
+        """What was staged for functions of the same code."""
+        function, derivations = _peeled(self)
+        return entries_for(function, (derivations, call.key))
+
+    def keep_elsewhere(self, call: Call, entry: Entry) -> None:
+        """Keep an entry for functions of the same code."""
+        function, derivations = _peeled(self)
+        keep_entry(function, (derivations, call.key), entry)
+
     def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
         """Run the function symbolically, and derive."""
         positions = self.derivation.positions(self._name, len(positional))
@@ -247,26 +259,25 @@ class DerivativeStaging(StagedFunction):
         ).error()
 
 
-# The staged programs of derivatives whose object is made anew at each call (`vjp`, `jvp`), while the function lives.
-_KEPT: WeakKeyDictionary[Any, tuple[ReferenceType[Any], dict[Derivation, DerivativeStaging]]] = WeakKeyDictionary()
-
-
 def kept_staging(function: Callable[..., Any], derivation: Derivation) -> DerivativeStaging:
     """The staged programs of a derivative of ``function``: the same ones as long as the function lives."""
-    try:
-        found = _KEPT.get(function)
-        # Equal objects may compute different things; only the same one is the same function.
-        if found is None or found[0]() is not function:
-            found = _KEPT[function] = ref(function), {}
-    except TypeError:  # neither hashable nor weakly referenced
-        return DerivativeStaging(function, derivation)
-    if derivation not in found[1]:
-        found[1][derivation] = DerivativeStaging(function, derivation)
-    return found[1][derivation]
+    return kept(function, derivation, lambda: DerivativeStaging(function, derivation))
+
+
+def _peeled(staging: DerivativeStaging) -> tuple[Any, tuple[Derivation, ...]]:
+    # The function under derivatives of derivatives, and all that is derived.
+    derivations = [staging.derivation]
+    function: Any = staging.function
+    while isinstance(inner := getattr(function, "staging", None), DerivativeStaging):
+        derivations.append(inner.derivation)
+        function = function.function
+    return function, tuple(derivations)
 
 
 def _reference(function: Callable[..., Any]) -> Callable[[], Any]:
     # Weak, so that keeping the programs does not keep the function and what it closes over.
+    if isinstance(function, MethodType):
+        return WeakMethod(function)
     try:
         return ref(function)
     except TypeError:

@@ -18,19 +18,29 @@ from tcdsl.frontend.session import current_session
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.runtime.derivations import (
     Derivation,
-    DerivativeStaging,
     chosen_positions,
+    kept_staging,
     name_of,
     require_values,
     value_and_aux,
 )
 from tcdsl.runtime.entries import Traced
+from tcdsl.runtime.kept_derivatives import kept
 from tcdsl.runtime.parts import symbolic
 from tcdsl.runtime.structure import LEAF, Structure
 from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.tracebacks import hide_library_frames, user_facing
 
-__all__ = ["Argnums", "DerivedFunction", "Gradient", "checked_argnums", "grad", "of_arguments", "value_and_grad"]
+__all__ = [
+    "Argnums",
+    "DerivedFunction",
+    "Gradient",
+    "checked_argnums",
+    "derived",
+    "grad",
+    "of_arguments",
+    "value_and_grad",
+]
 
 Argnums = int | tuple[int, ...]
 
@@ -39,11 +49,10 @@ class DerivedFunction:
     """A derivative that is a function: called like the function itself, on arrays or inside a decorated function."""
 
     def __init__(self, function: Callable[..., Any], derivation: Derivation, kind: str) -> None:
-        require_values(derivation.title, function)
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self._kind = kind
-        self.staging = DerivativeStaging(function, derivation)
+        self.staging = kept_staging(function, derivation)
         self.signature = self.staging.signature
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
@@ -110,10 +119,16 @@ class DerivedFunction:
         return self.staging.cache_info()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return DerivedFunction, (self.function, self.staging.derivation, self._kind)
+        return derived, (self.function, self.staging.derivation, self._kind)
 
     def __repr__(self) -> str:
         return f"<{self._kind} of {name_of(self.function)}>"
+
+
+def derived(function: Callable[..., Any], derivation: Derivation, kind: str) -> DerivedFunction:
+    """The derivative of ``function``: one object, as long as the function lives."""
+    require_values(derivation.title, function)
+    return kept(function, (DerivedFunction, derivation), lambda: DerivedFunction(function, derivation, kind))
 
 
 def checked_argnums(argnums: Any) -> Argnums:
@@ -188,11 +203,11 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
     elements.
     """
     derivation = Gradient(checked_argnums(argnums), has_aux, with_value=False)
-    return DerivedFunction(fun, derivation, f"gradient by {argnums}")
+    return derived(fun, derivation, f"gradient by {derivation.argnums}")
 
 
 @user_facing
 def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> DerivedFunction:
     """``loss, dw = value_and_grad(loss)(w, x)``: the value and the gradient, computed by one program."""
     derivation = Gradient(checked_argnums(argnums), has_aux, with_value=True)
-    return DerivedFunction(fun, derivation, f"value and gradient by {argnums}")
+    return derived(fun, derivation, f"value and gradient by {derivation.argnums}")

@@ -10,7 +10,7 @@ from tcdsl.autodiff.jacobians import jacobian as jacobian_program
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
 from tcdsl.runtime.derivations import chosen_positions, floating_outputs, value_and_aux
 from tcdsl.runtime.entries import Traced
-from tcdsl.runtime.gradients import Argnums, DerivedFunction, Gradient, checked_argnums, of_arguments
+from tcdsl.runtime.gradients import Argnums, DerivedFunction, Gradient, checked_argnums, derived, of_arguments
 from tcdsl.runtime.structure import NOTHING, Structure
 from tcdsl.tracebacks import user_facing
 
@@ -100,7 +100,8 @@ def jacobian(
         raise Diagnostic(
             ConfigurationError, f"mode={mode!r}", hint="choose 'forward', 'reverse', or None, which chooses by ranks"
         ).error()
-    return DerivedFunction(fun, Jacobian(checked_argnums(argnums), has_aux, mode), f"Jacobian by {argnums}")
+    by = checked_argnums(argnums)
+    return derived(fun, Jacobian(by, has_aux, mode), f"Jacobian by {by}")
 
 
 @user_facing
@@ -111,4 +112,5 @@ def hessian(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: 
     the shape of argument a, then that of argument b. Forward mode over reverse mode: the Hessian of ``x @ A @ x`` costs
     one addition per cell. With ``has_aux``, ``fun`` returns ``(value, aux)`` and the result is ``(hessian, aux)``.
     """
-    return DerivedFunction(fun, Hessian(checked_argnums(argnums), has_aux), f"Hessian by {argnums}")
+    by = checked_argnums(argnums)
+    return derived(fun, Hessian(by, has_aux), f"Hessian by {by}")

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,6 +102,7 @@ class StagedFunction(ABC):
             self._misses += 1
             made = self._stage(call)
             self._entries.setdefault(call.key, []).insert(0, made)
+            self.keep_elsewhere(call, made)
             self.latest = made
         arrays = made.arrays(call, seeds)
         if arrays is None:
@@ -114,7 +115,21 @@ class StagedFunction(ABC):
             if arrays is not None:
                 found.hits += 1
                 return found, arrays
+        for found in self.staged_elsewhere(call):
+            arrays = found.arrays(call, seeds)
+            if arrays is not None:
+                found.hits += 1
+                self._entries.setdefault(call.key, []).insert(0, found)
+                return found, arrays
         return None
+
+    def staged_elsewhere(self, call: Call) -> Iterable[Entry]:
+        """Entries of other functions that may serve ``call``."""
+        return ()
+
+    def keep_elsewhere(self, call: Call, entry: Entry) -> None:
+        """Keep an entry that was just staged for other functions."""
+        return
 
     def _stage(self, call: Call) -> Entry:
         constants: dict[int | str, Any] = {}

@@ -1,24 +1,27 @@
-"""Settings: an argument wins over ``with tc.config(...)``, that over a ``TCDSL_*`` environment variable, that over the
-default. Environment variables are read when settings are first needed.
+"""Settings: an argument wins over ``with tc.config(...)``, that over a plain ``tc.config(...)``, that over a variable
+``TCDSL_*`` of the environment, that over the default. Environment variables are read when settings are first needed.
 
 ::
 
-    with tc.config(threads=1, check="bounds,nan"):
+    tc.config(threads=1)                        # from here on, in all threads
+    with tc.config(check="bounds,nan"):         # in this block
         f(x)
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any
+from weakref import ref
 
 from tcdsl.errors import ConfigurationError
+from tcdsl.locks import lock_of_this_process
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["CHECKS", "Settings", "config", "settings"]
@@ -102,26 +105,92 @@ def _from_environment() -> Settings:
 
 def settings() -> Settings:
     """The settings in force here."""
-    return _current.get() or _from_environment()
+    return _current.get() or _process.settings or _from_environment()
+
+
+class _ProcessSettings:
+    """What plain calls of `config` have changed for the whole process."""
+
+    def __init__(self) -> None:
+        #: What `settings` are, if anything was changed.
+        self.settings: Settings | None = None
+        # In order; those that no ``with`` block can enter any more are one.
+        self._changes: list[tuple[Callable[[], object], Mapping[str, Any]]] = []
+        self._lock = lock_of_this_process()
+
+    def add(self, change: _Change) -> None:
+        """Let ``change`` be the last one."""
+        with self._lock:
+            final: dict[str, Any] = {}
+            while self._changes and self._changes[0][0]() is None:
+                final |= self._changes.pop(0)[1]
+            self._changes[:0] = [(_nothing, final)]
+            self._changes.append((ref(change), change.values))
+            self._merge()
+
+    def remove(self, change: _Change) -> None:
+        """Let all be as without ``change``."""
+        with self._lock:
+            self._changes = [each for each in self._changes if each[0]() is not change]
+            self._merge()
+
+    def _merge(self) -> None:
+        values: dict[str, Any] = {}
+        for _, changed in self._changes:
+            values |= changed
+        self.settings = replace(_from_environment(), **values) if values else None
+
+
+def _nothing() -> None:
+    return None
+
+
+_process = _ProcessSettings()
 
 
 @user_facing
 def config(**options: object) -> AbstractContextManager[Settings]:
-    """``with tc.config(threads=1): ...`` changes settings inside the block.
+    """``tc.config(threads=1)`` changes settings from here on, ``with tc.config(threads=1): ...`` inside the block.
 
-    Options are the fields of `Settings`; an unknown one or an impossible value is a `ConfigurationError`.
+    A plain call is for the whole process, all of its threads included; inside a ``with`` block it is for the rest of
+    the block. A block is for the thread or task that runs it, and however it ends, what held before holds again.
+    Options are the fields of `Settings`; an unknown one or an impossible value is a `ConfigurationError`, and changes
+    nothing.
     """
     known = [field.name for field in fields(Settings)]
     for name in options:
         if name not in known:
             raise ConfigurationError(f"there is no setting {name!r}; the settings are {', '.join(known)}")
-    return _changed({name: _READERS[name](value) for name, value in options.items()})
+    return _Change({name: _READERS[name](value) for name, value in options.items()})
 
 
-@contextmanager
-def _changed(values: Mapping[str, Any]) -> Iterator[Settings]:
-    token = _current.set(replace(settings(), **values))
-    try:
-        yield settings()
-    finally:
-        _current.reset(token)
+class _Change(AbstractContextManager[Settings]):
+    """A change of settings: it holds once it is made; if a ``with`` block enters it, in that block only."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
+        self._tokens: list[Token[Settings | None]] = []
+        # Inside of a block, the settings before and after.
+        self._block: tuple[Settings, Settings] | None = None
+        block = _current.get()
+        if block is None:
+            _process.add(self)
+        else:
+            self._block = block, replace(block, **values)
+            _current.set(self._block[1])
+
+    def __enter__(self) -> Settings:
+        # It was made for this block.
+        if self._block is None:
+            _process.remove(self)
+        elif _current.get() is self._block[1]:
+            _current.set(self._block[0])
+        made = replace(settings(), **self.values)
+        self._tokens.append(_current.set(made))
+        return made
+
+    def __exit__(self, *fault: object) -> None:
+        _current.reset(self._tokens.pop())
+
+    def __repr__(self) -> str:
+        return f"<config: {', '.join(f'{name}={value!r}' for name, value in self.values.items())}>"

@@ -18,7 +18,7 @@ BASE = {"errors", "config", "indices", "recent", "tracebacks", "locks", "ir", "s
 COMPILER = BASE | {"frontend", "simplification", "autodiff", "lowering", "codegen"}
 ALLOWED = {
     "errors": {"ir.span"},
-    "config": {"errors", "tracebacks"},
+    "config": {"errors", "locks", "tracebacks"},
     "indices": set(),
     "tracebacks": {"errors"},
     "locks": set(),

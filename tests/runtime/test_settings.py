@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +17,8 @@ import pytest
 import tcdsl as tc
 from tcdsl import cd, op
 from tcdsl.codegen import CompiledKernel
+from tcdsl.config import settings
+from tcdsl.errors import ShapeError
 from tcdsl.ir.build import integer
 from tcdsl.runtime.execution import Executable
 
@@ -128,3 +135,78 @@ def test_explain_shows_the_file_that_runs_for_the_layout_of_its_arguments() -> N
     shifted(x)
     assert "'float64[::1]'" in shifted.explain("python", x)
     assert "'float64[:]'" in shifted.explain("python", x[::-1])
+
+
+@pytest.fixture
+def process_settings() -> Iterator[None]:
+    """What the test sets for the process ends with it."""
+    yield
+    module = sys.modules["tcdsl.config"]  # the package's attribute of that name is the function
+    module._process.__init__()
+
+
+@pytest.mark.usefixtures("process_settings")
+def test_a_plain_call_sets_for_the_process() -> None:
+    tc.config(threads=1)
+    tc.config(check="bounds")
+    assert (settings().threads, settings().check) == (1, {"bounds"})
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(settings).result() == settings()
+    for _ in range(100):
+        change = tc.config(threads=3)
+    assert repr(change) == "<config: threads=3>"
+    assert (settings().threads, settings().check) == (3, {"bounds"})
+    assert len(sys.modules["tcdsl.config"]._process._changes) <= 3
+    for options in ({"threads": 5, "check": "speed"}, {"optimise": False, "threads": 5}):
+        with pytest.raises(tc.ConfigurationError):
+            tc.config(**options)
+    assert settings().threads == 3
+
+
+@pytest.mark.usefixtures("process_settings")
+def test_a_block_restores_what_held_before_it() -> None:
+    tc.config(threads=1)
+    with suppress(ZeroDivisionError), tc.config(threads=2, debug=True) as inside:
+        assert inside == settings()
+        tc.config(threads=3)
+        assert (settings().threads, settings().debug) == (3, True)
+        with tc.config(optimize=False):
+            assert (settings().threads, settings().optimize) == (3, False)
+            with ThreadPoolExecutor(1) as pool:
+                # A block is of one thread.
+                assert pool.submit(settings).result().threads == 1
+        assert (settings().threads, settings().optimize) == (3, True)
+        raise ZeroDivisionError
+    assert (settings().threads, settings().debug) == (1, False)
+    change = tc.config(threads=4)
+    with change, change:
+        assert settings().threads == 4
+    assert settings().threads == 1
+
+
+@pytest.mark.usefixtures("process_settings")
+def test_blocks_of_several_threads_do_not_meet() -> None:
+    barrier = threading.Barrier(4)
+
+    def work(threads: int) -> None:
+        for _ in range(200):
+            with tc.config(threads=threads):
+                assert settings().threads == threads
+        barrier.wait()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, (1, 2, 3, 4)))
+    assert settings().threads == 0
+
+
+@pytest.mark.usefixtures("process_settings")
+def test_calls_take_the_settings_of_the_process() -> None:
+    np.testing.assert_array_equal(shifted(x), 2 * x - 1)
+    tc.config(check="nan")
+    for _ in range(2):
+        with pytest.raises(ShapeError, match="holds NaN"):
+            shifted(np.full(3, np.nan))
+    with tc.config(check=""):
+        assert np.isnan(shifted(np.full(3, np.nan))).all()
+    tc.config(check="")
+    assert np.isnan(shifted(np.full(3, np.nan))).all()

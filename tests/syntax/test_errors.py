@@ -36,7 +36,11 @@ FAULTS = [
     ("y = a < b ⟨<>⟩ c", "`<>` in a chain of comparisons", "write parentheses"),
     ('y = x ⟨++ "spec"⟩ * 2', "`++` takes the spec string alone", 'write parentheses, as in `(x ++ "...") * y`'),
     ('y = x ⟨*+ "spec"⟩', "`*+` takes two operands, and the second one is missing", 'write `a *+ "..." b`'),
-    ('y = x ++ "spec" ⟨"b"⟩', "`++` takes one operand, and another one stands behind its spec", '`a *+ "..." b` for two operands'),
+    (
+        'y = x ++ "spec" ⟨"b"⟩',
+        "`++` takes one operand, and another one stands behind its spec",
+        '`a *+ "..." b` for two operands',
+    ),
     ('y = x ++ "spec" ⟨a⟩', "`++` takes one operand, and another one stands behind its spec", "the spec as one string"),
     ('y = x *+ "i;" ⟨"i=>i"⟩ a', "a string behind a spec declares a parameter, and", "write the spec as one string"),
     ('y = (x ⟨+* "spec"⟩)', "`+*` takes two operands, and the second one is missing", 'or `a ++ "..."`'),

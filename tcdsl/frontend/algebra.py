@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend import arithmetic, concrete, contraction, views
+from tcdsl.frontend import arithmetic, array_stores, concrete, contraction, views
 from tcdsl.frontend.einsum import record_einsum
 from tcdsl.frontend.numpy_functions import numpy_function
 from tcdsl.frontend.points import PointValue
@@ -43,6 +43,10 @@ class WholeArrays:
     def view(self, array: Any, key: object) -> Any:
         """``array[key]``."""
         return views.view(array, key)
+
+    def store(self, array: SymbolicArray, key: object, value: object) -> None:
+        """``array[key] = value``, where Python itself stores."""
+        array_stores.store_item(array, key, value)
 
     def transposed(self, array: SymbolicArray) -> PendingArray:
         """``array.T``."""

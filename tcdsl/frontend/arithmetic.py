@@ -12,23 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DtypeError, ShapeError
+from tcdsl.errors import DtypeError
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.declared_parameters import InlineDeclaration, declared_parameter
-from tcdsl.frontend.environment import Existing
 from tcdsl.frontend.faults import valued
 from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.row_alignment import axis_variable, common_rows, rows_of
 from tcdsl.frontend.session import Poison, Session, StagingStopped, session_of
-from tcdsl.frontend.stores import Store, store
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.values import Value, apply_primitive, cast_value, recognize, store_value, stored_dtype
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_boolean
-from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, index_variables, substitute
+from tcdsl.ir.dtypes import DTYPES, compute_dtype
+from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, substitute
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
-from tcdsl.ir.span import Span
 from tcdsl.shapes.affine import NotAffine, condition_set, universe
 
 __all__ = [
@@ -39,10 +36,10 @@ __all__ = [
     "combine",
     "combine_ufunc",
     "element_of",
+    "in_letters",
     "meet",
     "record_elementwise",
     "staged_operand",
-    "store_elementwise",
 ]
 
 
@@ -243,7 +240,8 @@ def box(session: Session, variables: Sequence[str], extents: Sequence[Expr]) -> 
     return Domain.from_set(points)
 
 
-def _in_letters(expr: Expr, variables: Sequence[str]) -> Expr:
+def in_letters(expr: Expr, variables: Sequence[str]) -> Expr:
+    """The cell of a whole array at index variables, one for each axis."""
     rank = len(variables)
     return substitute(
         expr, {IndexValue(axis_variable(rank - 1 - a)): IndexValue(name) for a, name in enumerate(variables)}
@@ -256,7 +254,7 @@ def record_elementwise(builder: Any, element: Value, extents: tuple[Expr, ...], 
     variables = axes(session, len(extents))
     dtype = stored_dtype(element)
     name = builder.new_version(label)
-    value = _in_letters(store_value(element, dtype, session.location()), variables)
+    value = in_letters(store_value(element, dtype, session.location()), variables)
     span = session.location()
     statement = Statement(
         Access(name, tuple(IndexValue(v) for v in variables), span),
@@ -268,68 +266,6 @@ def record_elementwise(builder: Any, element: Value, extents: tuple[Expr, ...], 
     )
     builder.append((statement,), (Tensor(name, dtype, extents, "" if label == name else label, span),))
     return SymbolicTensor(builder, name, dtype, extents, label)
-
-
-def store_elementwise(target: SymbolicTensor, accumulate: str, operand: object) -> SymbolicTensor:
-    """Record ``target <accumulate>= operand`` on every cell, the operand broadcast to the target's shape.
-
-    Returns the new version. `ShapeError` if the operand does not broadcast to the target, `DtypeError` if it cannot be
-    stored in the target's type (NumPy's same-kind rule).
-    """
-    session = session_of("a store")
-    builder = session.builder
-    element, extents = element_of(operand, session)
-    if len(extents) > target.rank:
-        raise session.fault(
-            ShapeError,
-            f"a value of rank {len(extents)} cannot be stored in `{target.label}`, which has rank {target.rank}",
-            "index it, or reduce the axes that are too many",
-        )
-    own = Value(Constant(0, "int64"), "int", "int64")
-    parts, rows = common_rows((target, operand), [(own, target.extents), (element, extents)])
-    if rows != target.rows:
-        raise session.fault(
-            ShapeError,
-            f"a value with {rows_of(operand, extents)} cannot be stored in `{target.label}`, which has {target.rows}",
-            "reduce the axes that are too many, or say by a logic how the rows meet: "
-            f'`{target.label}["...|...->... => ..."] = value`',
-        )
-    (_, value), result = broadcast(session, parts)
-    if result != target.extents:
-        raise session.fault(
-            ShapeError,
-            f"the value does not broadcast to `{target.label}`",
-            "a target keeps its shape; only the value's axes of extent 1 stretch",
-        )
-    variables = axes(session, target.rank)
-    span = session.location()
-    name = builder.new_version(target.label)
-    if index_variables(value.expr) - {axis_variable(k) for k in range(target.rank)}:
-        raise AssertionError("an axis variable beyond the target's rank")
-    kept = _whole_store(session, target, accumulate, value, span)
-    statement = Statement(
-        Access(name, tuple(IndexValue(v) for v in variables), span),
-        kept.accumulate,
-        Neutral() if kept.accumulate == "assign" else kept.start,
-        _in_letters(kept.value, variables),
-        box(session, variables, target.extents),
-        span=span,
-    )
-    builder.append(
-        (statement,), (Tensor(name, target.dtype, target.extents, "" if target.label == name else target.label, span),)
-    )
-    made = SymbolicTensor(builder, name, target.dtype, target.extents, target.label)
-    made.rows = rows
-    return made
-
-
-def _whole_store(session: Session, target: SymbolicTensor, accumulate: str, value: Value, span: Span | None) -> Store:
-    if accumulate in ("or", "and") and not is_boolean(target.dtype):
-        # Every cell is written once, so a number becomes 0 or 1 in one assignment.
-        held, _ = element_of(target, session)
-        combined = apply_primitive(f"{accumulate}_", [held, value], span)
-        return store(Existing(target), "assign", False, cast_value(combined, target.dtype, span), span)
-    return store(Existing(target), accumulate, False, value, span)
 
 
 def cast_any(operand: object, dtype: str) -> Any:

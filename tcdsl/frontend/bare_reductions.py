@@ -44,7 +44,7 @@ class BareReduction(PendingArray):
         self._made = None
 
     @property
-    def element(self) -> Value:  # type: ignore[override]
+    def element(self) -> Value:
         """The cell of the tensor."""
         tensor = self.materialize()
         return Value(Read(tensor.name, (), (), compute_dtype(tensor.dtype), span=self.point.span), None, tensor.dtype)

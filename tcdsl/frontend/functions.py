@@ -153,6 +153,7 @@ LANGUAGE_FUNCTIONS: dict[str, Any] = {
     **{name: ReductionFunction(name) for name in REDUCTIONS if not hasattr(builtins, name)},
     **{name: CastFunction(name) for name in DTYPES if name != "bool"},
     "comment": comment,
+    "copy": PrimitiveFunction("id"),
     "einsum": einsum,
     **{name: GraphFunction(name, module) for name, module in _GRAPH_FUNCTIONS.items()},
     **{name: _only_in_statements(name) for name in (*BOUNDARIES, "get", "assign")},

@@ -34,6 +34,8 @@ def numpy_function(function: Callable[..., Any], arguments: Sequence[Any], keywo
         return reduce_array(REDUCTIONS[name], **{"array": array, **_without(options, "a")})
     if function is np.where and len(options) == 3:
         return combine("where", *options.values())
+    if function is np.copy and array is not None:
+        return combine("id", array)
     if function is np.round and options.keys() == {"a"}:
         return combine("round", array)
     if function is np.dot and all(getattr(value, "ndim", 0) in (1, 2) for value in options.values()):

@@ -28,6 +28,9 @@ class Algebra(Protocol):
     def view(self, array: Any, key: object) -> Any:
         """``array[key]``."""
 
+    def store(self, array: Any, key: object, value: object) -> None:
+        """``array[key] = value``, where Python itself stores."""
+
     def transposed(self, array: Any) -> Any:
         """``array.T``."""
 

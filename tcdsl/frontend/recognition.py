@@ -8,6 +8,7 @@ the attribute ``__tcdsl_name__``, which is how tcdsl's own exports are told from
 from __future__ import annotations
 
 import builtins
+import copy
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -37,6 +38,7 @@ CASTS: Mapping[str, str] = MappingProxyType({**{name: name for name in DTYPES}, 
 CONSTANTS: Mapping[str, float] = MappingProxyType({"pi": math.pi, "inf": math.inf})
 
 _NUMPY_NAMES = {
+    "copy": "id",
     "negative": "neg",
     "absolute": "abs",
     "fabs": "abs",
@@ -107,6 +109,8 @@ def _table() -> dict[int, tuple[object, str]]:
     for dtype in DTYPES:
         enter(np, dtype, dtype)
     enter(np, "bool_", "bool")
+    enter(copy, "copy", "id")
+    enter(copy, "deepcopy", "id")
     enter(builtins, "float", "float64")
     enter(builtins, "int", "int64")
     return found

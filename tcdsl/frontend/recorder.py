@@ -8,9 +8,10 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
-from tcdsl.errors import Diagnostic, DtypeError, TcdslError
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.annotations import annotation_names, parsed_annotation
-from tcdsl.frontend.arithmetic import combine, element_of, record_elementwise, store_elementwise
+from tcdsl.frontend.arithmetic import combine, element_of, record_elementwise
+from tcdsl.frontend.array_stores import store_elementwise
 from tcdsl.frontend.bare_reductions import BareReduction
 from tcdsl.frontend.calls import call_function
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, bind_dimensions, declared_dtype, extent_expression
@@ -20,28 +21,25 @@ from tcdsl.frontend.forms import AUGMENTED
 from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.index_letters import value_letters
 from tcdsl.frontend.logic_statements import indexes_tensors, logic_form, record_logic
+from tcdsl.frontend.memory import held, is_tensor_memory, of_its_own
+from tcdsl.frontend.part_targets import extents_of, is_part, record_part
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.python_stores import augmented, store_item
 from tcdsl.frontend.rewriting import Rewritten
 from tcdsl.frontend.scope import FunctionScope
 from tcdsl.frontend.session import Poison, Session, StagingStopped, materialized, session_of
 from tcdsl.frontend.spacing import refused, signed
-from tcdsl.frontend.statement_targets import is_whole, target_name, target_of
+from tcdsl.frontend.statement_targets import target_name, target_of
 from tcdsl.frontend.statements import evaluate_local, evaluate_statement, is_local_definition
-from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor, View
 from tcdsl.frontend.terms import Term
-from tcdsl.frontend.values import Value, stored_dtype, sum_dtype
-from tcdsl.ir.accumulators import neutral_element
-from tcdsl.ir.build import constant
-from tcdsl.ir.dtypes import compute_dtype, is_floating
+from tcdsl.frontend.view_statements import record_in_view
 from tcdsl.ir.expressions import Expr
 
 __all__ = ["Recorder"]
 
 _CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 _NUMBERS = SymbolicNumber | int | float
-
-_SUMS = frozenset(("add", "subtract", "multiply"))
 
 Thunks = Mapping[str, Callable[[], object]]
 
@@ -130,12 +128,18 @@ class Recorder:
             return current
         if isinstance(current, _CONTAINERS) and self._shadows(scope, node, name, current):
             current = Unwritten(name)
-        if ordinary is not None and self._is_ordinary(current):
+        if ordinary is not None and not isinstance(node, ast.Expr) and self._is_ordinary(current):
             return store_item(node, *ordinary())
         if refused(session, node, scope):
             return Poison()
+        place = self._rewritten.places.get(name)
+        if place is not None and not (isinstance(current, SymbolicTensor | View) and current.memory):
+            fact = f"`{place}` is no memory that code can store into"
+            hint = "bind it to a name and store into that; an array is changed if it is a parameter of a @cd function"
+            session.faults.append(Diagnostic(DslSyntaxError, fact, scope.span(target_of(node)), hint=hint))
+            return Poison()
 
-        def action() -> SymbolicTensor:
+        def action() -> SymbolicTensor | View:
             form = None if term is None else logic_form(node, scope)
             if form is None or term is None:
                 return self._tensor_statement(session, scope, node, name, current, ordinary)
@@ -168,19 +172,11 @@ class Recorder:
         name: str,
         current: object,
         ordinary: Callable[[], tuple[Any, Any, Any]] | None,
-    ) -> SymbolicTensor:
+    ) -> SymbolicTensor | View:
         current = self._held(session, name, current)
-        if ordinary is not None and is_whole(node) and isinstance(current, SymbolicTensor):
-            value = ordinary()[2]
-            accumulate = AUGMENTED[type(node.op)] if isinstance(node, ast.AugAssign) else "assign"
-            return self._stored(current, store_elementwise(current.held(), accumulate, value))
-        if (
-            ordinary is not None
-            and is_whole(node)
-            and isinstance(current, DeclaredTarget)
-            and current.extents is not None
-        ):
-            return self._whole_declared(session, node, name, current, current.extents, ordinary()[2])
+        if ordinary is not None and is_part(node, extents_of(current), scope):
+            version = record_part(node, name, current, ordinary, scope)
+            return self._stored(current, version) if isinstance(current, SymbolicTensor | View) else self._made(version)
         return self._recorded(
             session, name, current, lambda state: evaluate_statement(node, state, scope, session.builder)
         )
@@ -190,45 +186,33 @@ class Recorder:
             current = session.capture(current, name)
         if isinstance(current, _NUMBERS):
             current = self._number(session, current, name)
+        return self._target(current, name)
+
+    def _target(self, current: Any, name: str) -> Any:
+        # What a name holds, as a target: memory and views of it as they are, other arrays as tensors.
+        if self._in_place and isinstance(current, View) and current.memory:
+            return current
         return materialized(current, name)
 
     def _recorded(
         self, session: Session, name: str, current: object, record: Callable[[TargetState], SymbolicTensor]
-    ) -> SymbolicTensor:
+    ) -> SymbolicTensor | View:
         # The new version of the target that `record` makes of what the name holds.
         current = self._held(session, name, current)
+        if isinstance(current, View):
+            return self._stored(current, record_in_view(current, name, record))
         if isinstance(current, SymbolicTensor):
             return self._stored(current, record(Existing(current.held(), current.declared)))
         state = current.state(name) if isinstance(current, DeclaredTarget) else Fresh(_label(session, name))
-        made = record(state)
-        made.memory = self._in_place
-        made.declared = isinstance(state, Declared)
+        made = self._made(record(state), isinstance(state, Declared))
         if session.states is not None:
             session.states.created(name, made)
         return made
 
-    def _whole_declared(
-        self,
-        session: Session,
-        node: ast.stmt,
-        name: str,
-        declared: DeclaredTarget,
-        extents: tuple[Expr, ...],
-        value: Any,
-    ) -> SymbolicTensor:
-        # `y = output(N); y[...] = e`: the declared shape, filled; accumulators start from their neutral element.
-        accumulate = AUGMENTED[type(node.op)] if isinstance(node, ast.AugAssign) else "assign"
-        element, _ = element_of(value, session)
-        dtype = sum_dtype(element) if accumulate in _SUMS else stored_dtype(element)
-        if declared.dtype == "real":
-            dtype = dtype if is_floating(dtype) else "float64"
-        elif declared.dtype is not None:
-            dtype = declared.dtype
-        start = Value(constant(neutral_element(accumulate, dtype), compute_dtype(dtype)), None, dtype)
-        made = store_elementwise(record_elementwise(session.builder, start, extents, name), accumulate, value)
-        made.memory = self._in_place
-        made.declared = True
-        return made
+    def _made(self, tensor: SymbolicTensor, declared: bool = True) -> SymbolicTensor:
+        # A tensor that its first statement has made.
+        tensor.memory, tensor.declared = self._in_place, declared
+        return tensor
 
     def _number(self, session: Session, number: Any, name: str) -> SymbolicTensor:
         # A number is a tensor of rank 0; in `@cd` there is no memory behind one that was passed.
@@ -242,7 +226,11 @@ class Recorder:
         element, extents = element_of(number, session)
         return record_elementwise(session.builder, element, extents, name)
 
-    def _stored(self, current: SymbolicTensor, version: SymbolicTensor) -> SymbolicTensor:
+    def _stored(self, current: SymbolicTensor | View, version: SymbolicTensor) -> SymbolicTensor | View:
+        # A store into what a name holds, of which `version` is the new version.
+        if isinstance(current, View):
+            current.tensor.become(version)
+            return current
         version.declared = current.declared
         return current.become(version) if self._in_place and current.memory else version
 
@@ -268,7 +256,7 @@ class Recorder:
         made = evaluate_local(node, scope, session.builder)
         name = made.label if isinstance(made, BareReduction) else ""
         current = scope.holds(name)
-        if self._in_place and isinstance(current, SymbolicTensor) and current.memory:
+        if self._in_place and (isinstance(current, View) or is_tensor_memory(current)):
             return self.bind(name, thunks, made)
         return made
 
@@ -293,11 +281,13 @@ class Recorder:
             return Unwritten(name) if known is None else known
         if self._in_place:
             current = self._scope(session, thunks).holds(name)
-            if isinstance(current, SymbolicTensor) and current.memory:
+            if isinstance(value, View) and value.memory and not is_tensor_memory(current):
+                return value
+            if isinstance(current, View) or is_tensor_memory(current):
                 if value is current:
                     return current
                 return self._guarded(
-                    session, lambda: current.become(store_elementwise(current.held(), "assign", value))
+                    session, lambda: self._stored(current, store_elementwise(current, "assign", value))
                 )
             self._require_memory(session, name, current, value)
             if session.states is not None:
@@ -309,13 +299,20 @@ class Recorder:
             return SymbolicTensor(value.builder, value.name, value.dtype, value.extents, label, memory=True)
         return value
 
-    def snapshot(self, value: Any) -> Any:
-        """The right side of ``a, b = b, a``: what memory holds before the first of several stores."""
-        if isinstance(value, SymbolicTensor) and value.memory:
-            return value.held()
-        if type(value) in (tuple, list):
-            return type(value)(map(self.snapshot, value))
-        return value
+    def named(self, value: Any) -> Any:
+        """The value of ``w = v`` for a name ``v``: of a view, the cells that it holds now, which `w` will have."""
+        return value.held() if isinstance(value, View) and value.memory else value
+
+    def snapshot(self, values: tuple[Any, ...], names: tuple[str, ...], thunks: Thunks) -> Any:
+        """The right side of ``a, b = b, a``: what memory holds before the first of several stores.
+
+        A name that will be bound to a view gets the view.
+        """
+        scope = self._scope(session_of("a tensor statement"), thunks)
+        return tuple(
+            value if isinstance(value, View) and not is_tensor_memory(scope.holds(name)) else held(value)
+            for name, value in zip(names, values, strict=True)
+        )
 
     def augment(self, number: int, name: str, current: Any, value: Any) -> Any:
         """``name op= value`` on a bare name: on an array a statement over all its cells, else ordinary Python."""
@@ -323,15 +320,13 @@ class Recorder:
         kind = type(node.op)  # type: ignore[attr-defined]
         if isinstance(current, Poison) or isinstance(value, Poison):
             return Poison()
-        current = materialized(current, name)
+        current = self._target(of_its_own(current, name), name)
         if isinstance(current, Unwritten) and self._in_place and session_of("a tensor statement").states is not None:
             return self._first_augmented(name, current, value)
-        if not isinstance(current, SymbolicTensor) or kind not in AUGMENTED:
+        if not isinstance(current, SymbolicTensor | View) or kind not in AUGMENTED:
             return self.bind(name, {name: lambda: current}, augmented(kind, current, value))
         session = session_of("a tensor statement")
-        return self._guarded(
-            session, lambda: self._stored(current, store_elementwise(current.held(), AUGMENTED[kind], value))
-        )
+        return self._guarded(session, lambda: self._stored(current, store_elementwise(current, AUGMENTED[kind], value)))
 
     def _first_augmented(self, name: str, current: Unwritten, value: Any) -> Any:
         # `m += g` on a name that nothing has written: state, of the shape of what is added.

@@ -28,6 +28,7 @@ from tcdsl.frontend.index_letters import LetterUses, letters_outside_subscripts
 from tcdsl.frontend.slots import PROJECTIONS, SLOTS
 from tcdsl.frontend.source import Source
 from tcdsl.frontend.spacing import SpacedSign
+from tcdsl.frontend.statement_targets import is_memory_attribute, is_of_names, may_be_logic, slices_as_calls
 from tcdsl.frontend.terms import term_thunk
 
 __all__ = ["RECORDER", "Rewritten", "rewrite"]
@@ -55,6 +56,8 @@ class Rewritten:
     targets: frozenset[str] = frozenset()
     letters: dict[int, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     projected: bool = False
+    #: What is stored into that is no name: what it is held by, and its text.
+    places: dict[str, str] = field(default_factory=dict)
 
 
 def _recorder(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
@@ -67,8 +70,11 @@ def _recorder(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self, own: frozenset[str], tensors: frozenset[str], uses: LetterUses, result: Rewritten) -> None:
+    def __init__(
+        self, own: frozenset[str], tensors: frozenset[str], uses: LetterUses, result: Rewritten, in_place: bool
+    ) -> None:
         self.own = own
+        self.in_place = in_place
         self._uses = uses
         #: Names that may hold local definitions.
         self._locals: set[str] = set()
@@ -104,11 +110,11 @@ class _Rewriter(ast.NodeTransformer):
         target = node.targets[0]
         if len(node.targets) == 1 and isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             return self._statement(node, target.value.id)
-        if len(node.targets) == 1 and isinstance(target, ast.Subscript) and _is_memory(target.value):
+        if len(node.targets) == 1 and isinstance(target, ast.Subscript) and self._is_memory(target.value):
             return self._memory_statement(node, target)  # type: ignore[return-value]
         if len(node.targets) == 1 and isinstance(target, ast.Name):
             return self._statement(node, target.id) if self._in_slot(target) else self._binding(node, target.id)
-        if all(_is_of_names(each) for each in node.targets):
+        if all(is_of_names(each) for each in node.targets):
             return self._unpacking(node)  # type: ignore[return-value]
         return self.generic_visit(node)
 
@@ -122,9 +128,11 @@ class _Rewriter(ast.NodeTransformer):
                 places[place], inner.id = inner.id, place
         if not places:
             return self.generic_visit(node)
-        node.value = self.visit(node.value)
+        node.value = self._named(self.visit(node.value), unpacked=True)
         values: list[ast.expr] = [ast.Name(place, ast.Load()) for place in places]
-        held = _recorder("snapshot", ast.Tuple(values, ast.Load()), at=node)
+        names: list[ast.expr] = [ast.Constant(name) for name in places.values()]
+        known = self._thunks(ast.Pass(), tuple(places.values()))
+        held = _recorder("snapshot", ast.Tuple(values, ast.Load()), ast.Tuple(names, ast.Load()), known, at=node)
         kept = ast.Assign([ast.Tuple([ast.Name(place, ast.Store()) for place in places], ast.Store())], held)
         stores: list[ast.stmt] = [node, ast.fix_missing_locations(ast.copy_location(kept, node))]
         for place, name in places.items():
@@ -149,25 +157,30 @@ class _Rewriter(ast.NodeTransformer):
             named = any(keyword.arg in ("logic", PROJECTIONS) for keyword in call.keywords)
         else:
             target, value, named = node.targets[0] if isinstance(node, ast.Assign) else node.target, node.value, False
-        if value is None or not (named or isinstance(target, ast.Name) or _may_be_logic(target)):
+        if value is None or not (named or isinstance(target, ast.Name) or may_be_logic(target)):
             return None
         return term_thunk(value, self.visit)
 
     def _in_slot(self, target: ast.Name) -> bool:
         return self.result.projected and target.id in SLOTS
 
+    def _is_memory(self, base: ast.expr) -> bool:
+        # What is stored into by `base[i] = e`: in code parts of memory are memory, `a[0][1:] = e`, `a.T[i, 0] = e`.
+        return is_memory_attribute(base) or (self.in_place and isinstance(base, ast.Subscript | ast.Attribute))
+
     def _memory_statement(self, node: ast.Assign | ast.AugAssign | ast.Expr, target: ast.expr) -> list[ast.stmt]:
         # `p.grad[i] += e`, `assign(p.grad, "=:-", e)`: a statement on a name of its own that holds the memory.
         place = f"{RECORDER}{len(self.result.statements)}"
         self.own |= {place}
         memory = target.value if isinstance(target, ast.Subscript) else target
-        held = ast.Assign([ast.Name(place, ast.Store())], memory)
+        self.result.places[place] = ast.unparse(memory)
         name = ast.copy_location(ast.Name(place, ast.Load()), memory)
         if isinstance(target, ast.Subscript):
             target.value = name
         else:
             assert isinstance(node, ast.Expr)
             node.value.args[0] = name  # type: ignore[attr-defined]
+        held = ast.Assign([ast.Name(place, ast.Store())], self.visit(memory))
         return [ast.fix_missing_locations(ast.copy_location(held, node)), self._statement(node, place)]
 
     def _augmented_memory(self, node: ast.AugAssign) -> ast.stmt:
@@ -183,12 +196,15 @@ class _Rewriter(ast.NodeTransformer):
     def _ordinary(self, node: ast.Assign | ast.AugAssign | ast.Expr) -> ast.expr:
         # What Python would do, for targets that hold a dict, a list or the like.
         if isinstance(node, ast.Expr):
-            return ast.Constant(None)
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            assert isinstance(node.value, ast.Call)
+            given = node.value.args
+            target, value = given[0], given[2] if len(given) > 2 else ast.Constant(None)
+        else:
+            target, value = node.targets[0] if isinstance(node, ast.Assign) else node.target, node.value
         if not isinstance(target, ast.Subscript):
             return ast.Constant(None)
-        key = _slices_as_calls(copy.deepcopy(target.slice))
-        parts: list[ast.expr] = [target.value, self.visit(key), self.visit(node.value)]
+        key = slices_as_calls(copy.deepcopy(target.slice))
+        parts: list[ast.expr] = [target.value, self.visit(key), self.visit(copy.deepcopy(value))]
         parts = [ast.Name(part.id, ast.Load()) if isinstance(part, ast.Name) else part for part in parts]
         empty = ast.arguments([], [], None, [], [], None, [])
         return ast.Lambda(empty, ast.Tuple(parts, ast.Load()))
@@ -197,7 +213,7 @@ class _Rewriter(ast.NodeTransformer):
         original = copy.deepcopy(node.value)
         letters = {letter: bases for letter, bases in self._uses.after(node).items() if letter not in self.own}
         known = self._thunks(node, (name, *(base for bases in letters.values() for base in bases)))
-        value = self.visit(node.value)
+        value = self._named(self.visit(node.value))
         if _may_hold_letters(original, self.own) or not self._locals.isdisjoint(_names(original)):
             self._locals.add(name)
             empty = ast.arguments([], [], None, [], [], None, [])
@@ -209,12 +225,23 @@ class _Rewriter(ast.NodeTransformer):
             call = _recorder("bind", ast.Constant(name), self._thunks(ast.Pass(), (name,)), value, at=node)
         return self._store((name,), call, node)
 
+    def _named(self, value: ast.expr, unpacked: bool = False) -> ast.expr:
+        # `w = v` in code: what a bare name holds is copied, what an index chooses is viewed.
+        match value:
+            case ast.Name() if self.in_place:
+                return _recorder("named", value, at=value)
+            case ast.IfExp():
+                value.body, value.orelse = self._named(value.body, unpacked), self._named(value.orelse, unpacked)
+            case ast.Tuple() | ast.List() if unpacked:
+                value.elts = [self._named(each, unpacked) for each in value.elts]
+        return value
+
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         if isinstance(node.target, ast.Subscript) and isinstance(node.target.value, ast.Name):
             return self._statement(node, node.target.value.id)
-        if isinstance(node.target, ast.Subscript) and _is_memory(node.target.value):
+        if isinstance(node.target, ast.Subscript) and self._is_memory(node.target.value):
             return self._memory_statement(node, node.target)  # type: ignore[return-value]
-        if _is_memory(node.target):
+        if is_memory_attribute(node.target):
             return self._augmented_memory(node)
         if isinstance(node.target, ast.Name) and self._in_slot(node.target):
             return self._statement(node, node.target.id)
@@ -249,7 +276,7 @@ class _Rewriter(ast.NodeTransformer):
                 base = target.value if isinstance(target, ast.Subscript) else target
                 if isinstance(base, ast.Name):
                     return self._statement(node, base.id)
-                if _is_memory(base):
+                if self._is_memory(base):
                     return self._memory_statement(node, target)  # type: ignore[return-value]
         return self.generic_visit(node)
 
@@ -304,16 +331,8 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
 
-_MEMORY = frozenset(("value", "grad", "merge"))
-
-
 def _names(node: ast.AST) -> set[str]:
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-
-
-def _is_memory(node: ast.AST) -> bool:
-    # `p.value`, `p.grad`, `p.grad.merge`: the memory of a tensor, if `p` is one.
-    return isinstance(node, ast.Attribute) and node.attr in _MEMORY
 
 
 def _is_name_text(node: ast.AST) -> bool:
@@ -338,35 +357,6 @@ def _declared_names(definition: ast.FunctionDef) -> frozenset[str]:
             if isinstance(inner, ast.Constant) and isinstance(inner.value, str) and inner.value.isidentifier():
                 found.add(inner.value)
     return frozenset(found)
-
-
-def _is_of_names(target: ast.expr) -> bool:
-    # Names alone, however they are nested; what a starred name takes is a list, whatever it is bound to.
-    if isinstance(target, ast.Tuple | ast.List):
-        return all(map(_is_of_names, target.elts))
-    return isinstance(target, ast.Name)
-
-
-def _may_be_logic(target: ast.expr) -> bool:
-    # Whether the subscript could be a string: one that is written there, or what a name holds.
-    if not isinstance(target, ast.Subscript):
-        return False
-    key = target.slice
-    if isinstance(key, ast.Constant):
-        return isinstance(key.value, str)
-    return isinstance(key, ast.Name | ast.Attribute | ast.JoinedStr)
-
-
-def _slices_as_calls(key: ast.expr) -> ast.expr:
-    # `a:b` stands in subscripts only; elsewhere it is `slice(a, b, None)`.
-    if isinstance(key, ast.Slice):
-        bounds: list[ast.expr] = [
-            ast.Constant(None) if part is None else part for part in (key.lower, key.upper, key.step)
-        ]
-        return ast.Call(ast.Name("slice", ast.Load()), bounds, [])
-    if isinstance(key, ast.Tuple):
-        return ast.Tuple([_slices_as_calls(part) for part in key.elts], ast.Load())
-    return key
 
 
 def _may_hold_letters(value: ast.expr, own: frozenset[str]) -> bool:
@@ -405,7 +395,7 @@ def rewrite(source: Source, in_place: bool = False) -> Rewritten:
     result.declared_names = frozenset() if in_place else _declared_names(definition) - result.own_names
     result.annotations = {a.arg: a.annotation for a in parameters_of(definition) if a.annotation is not None}
     tensors = frozenset((*parameters, *bindings.assigned, *bindings.targets))
-    rewriter = _Rewriter(result.own_names, tensors, LetterUses(definition), result)
+    rewriter = _Rewriter(result.own_names, tensors, LetterUses(definition), result, in_place)
     body: list[ast.stmt] = []
     for statement in definition.body:
         new = rewriter.visit(statement)

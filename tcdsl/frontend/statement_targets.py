@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-__all__ = ["is_whole", "target_name", "target_of"]
+__all__ = ["is_memory_attribute", "is_of_names", "may_be_logic", "slices_as_calls", "target_name", "target_of"]
 
 
 def target_of(node: ast.stmt) -> ast.expr:
@@ -24,12 +24,38 @@ def target_name(node: ast.stmt) -> str:
     return str(base.id)
 
 
-def is_whole(node: ast.stmt) -> bool:
-    """Whether a statement is ``T[...] = e`` or ``T[:] = e``, which store into every cell."""
-    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+_MEMORY = frozenset(("value", "grad", "merge"))
+
+
+def is_memory_attribute(node: ast.AST) -> bool:
+    """Whether a node is `p.value`, `p.grad`, `p.grad.merge`: the memory of a tensor, if ``p`` is one."""
+    return isinstance(node, ast.Attribute) and node.attr in _MEMORY
+
+
+def is_of_names(target: ast.expr) -> bool:
+    """Whether a target is names alone, however they are nested; what a starred name takes is a list."""
+    if isinstance(target, ast.Tuple | ast.List):
+        return all(map(is_of_names, target.elts))
+    return isinstance(target, ast.Name)
+
+
+def may_be_logic(target: ast.expr) -> bool:
+    """Whether the subscript could be a string: one that is written there, or what a name holds."""
     if not isinstance(target, ast.Subscript):
         return False
     key = target.slice
-    if isinstance(key, ast.Constant) and key.value is Ellipsis:
-        return True
-    return isinstance(key, ast.Slice) and key.lower is None and key.upper is None and key.step is None
+    if isinstance(key, ast.Constant):
+        return isinstance(key.value, str)
+    return isinstance(key, ast.Name | ast.Attribute | ast.JoinedStr)
+
+
+def slices_as_calls(key: ast.expr) -> ast.expr:
+    """``key`` where `a:b` may not stand: `slice(a, b, None)`."""
+    if isinstance(key, ast.Slice):
+        bounds: list[ast.expr] = [
+            ast.Constant(None) if part is None else part for part in (key.lower, key.upper, key.step)
+        ]
+        return ast.Call(ast.Name("slice", ast.Load()), bounds, [])
+    if isinstance(key, ast.Tuple):
+        return ast.Tuple([slices_as_calls(part) for part in key.elts], ast.Load())
+    return key

@@ -37,7 +37,7 @@ from tcdsl.ir.program import Access
 from tcdsl.ir.span import Span
 from tcdsl.shapes.sketch import Sketch
 
-__all__ = ["evaluate_local", "evaluate_statement", "is_local_definition", "sketch_statement"]
+__all__ = ["evaluate_local", "evaluate_statement", "is_local_definition", "reads_points", "sketch_statement"]
 
 _RESET = {"sum": "add", "prod": "multiply", "max": "max", "min": "min", "any": "or", "all": "and"}
 
@@ -258,7 +258,7 @@ def is_local_definition(node: ast.stmt, environment: Environment) -> bool:
     if any(point_of(environment.own(name)) is not None for name in names):
         return True
     subscripts = [part for part in ast.walk(value) if isinstance(part, ast.Subscript)]
-    return any(_reads_points(part, environment) for part in subscripts)
+    return any(reads_points(part, environment) for part in subscripts)
 
 
 def _reduces_ranges(node: ast.expr, environment: Environment) -> bool:
@@ -286,7 +286,8 @@ def _computes_with_reductions(node: ast.expr, environment: Environment) -> bool:
     return known and isinstance(evaluation.quietly(node), Value)
 
 
-def _reads_points(node: ast.Subscript, environment: Environment) -> bool:
+def reads_points(node: ast.Subscript, environment: Environment) -> bool:
+    """Whether a subscript is a cell of a tensor at free index variables."""
     if not index_names((node.slice,), ast.Constant(0), (), environment):
         return False
     evaluation = Evaluation(environment, ())

@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from tcdsl.frontend.memory_operators import MemoryOperators
 from tcdsl.frontend.operators import ArithmeticOperators, Owner
 from tcdsl.frontend.values import Value
-from tcdsl.ir.expressions import Constant, Expr
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Boundary, Constant, Expr, Read
+from tcdsl.ir.span import Span
 from tcdsl.shapes.rows.ranks import RowRanks
 
-__all__ = ["ElementType", "PendingArray", "SymbolicArray", "SymbolicNumber", "SymbolicSize", "SymbolicTensor"]
+__all__ = ["ElementType", "PendingArray", "SymbolicArray", "SymbolicNumber", "SymbolicSize", "SymbolicTensor", "View"]
 
 
 class SymbolicSize(ArithmeticOperators):
@@ -77,7 +80,7 @@ class ElementType(str):
         return getattr(np.dtype(str(self)), name)
 
 
-class SymbolicArray(ArithmeticOperators):
+class SymbolicArray(MemoryOperators):
     """An array of known rank and type and symbolic extents. Base of `SymbolicTensor` and `PendingArray`.
 
     ``rows`` says which axes are batch, output and input axes, in this order; a plain array has output axes only.
@@ -166,6 +169,10 @@ class SymbolicArray(ArithmeticOperators):
 
     __dlpack_device__ = __dlpack__
 
+    def copy(self) -> Any:
+        """The cells as they are now, in an array of their own."""
+        return self.builder.algebra.combine("id", self)
+
     def _reduced(self, accumulate: str, axis: Any, keepdims: bool) -> Any:
         return self.builder.algebra.reduced(accumulate, self, axis, keepdims)
 
@@ -237,15 +244,20 @@ class PendingArray(SymbolicArray):
     (k).
     """
 
-    __slots__ = ("_made", "builder", "dtype", "element", "extents", "rows")
+    __slots__ = ("_element", "_made", "builder", "dtype", "extents", "rows")
 
     def __init__(self, builder: Owner, element: Value, extents: Sequence[Expr], rows: RowRanks | None = None) -> None:
         self.builder = builder
-        self.element = element
+        self._element = element
         self.dtype = ElementType(element.logical)
         self.extents = tuple(extents)
         self.rows = RowRanks(output=len(self.extents)) if rows is None else rows
         self._made: SymbolicTensor | None = None
+
+    @property
+    def element(self) -> Value:
+        """The value of a cell."""
+        return self._element
 
     def materialize(self, label: str = "t") -> SymbolicTensor:
         """The tensor that holds these cells; the statement that computes it is recorded at the first call."""
@@ -260,3 +272,64 @@ class PendingArray(SymbolicArray):
         from tcdsl.ir.printer import format_expr
 
         return f"<array {self.dtype}[{', '.join(map(format_expr, self.extents))}]>"
+
+
+class View(PendingArray):
+    """A part of a tensor, as basic indexing gives it: its cell is the tensor's cell at ``indices``.
+
+    ``indices`` are affine in the `axis_variable`s of the view and reach no cell twice. A view of memory is memory too:
+    it holds what the tensor holds when it is read, and what is stored into it is stored into the tensor.
+    """
+
+    __slots__ = ("indices", "span", "tensor")
+
+    def __init__(
+        self,
+        tensor: SymbolicTensor,
+        indices: Sequence[Expr],
+        extents: Sequence[Expr],
+        rows: RowRanks | None = None,
+        span: Span | None = None,
+    ) -> None:
+        self.tensor = tensor
+        self.indices = tuple(indices)
+        self.span = span
+        super().__init__(tensor.builder, self.element, extents, rows)
+
+    @property
+    def element(self) -> Value:
+        """The value of a cell as it is now."""
+        dtype = self.tensor.dtype
+        boundaries = (Boundary.SKIP,) * len(self.indices)
+        return Value(
+            Read(self.tensor.name, self.indices, boundaries, compute_dtype(dtype), span=self.span), None, dtype
+        )
+
+    @property
+    def memory(self) -> bool:
+        """Whether a store into the view changes cells that others see."""
+        return self.tensor.memory
+
+    @property
+    def label(self) -> str:
+        """What the user calls the tensor."""
+        return self.tensor.label
+
+    def held(self) -> PendingArray:
+        """What the view holds now, as a value that later stores do not change."""
+        return PendingArray(self.builder, self.element, self.extents, self.rows)
+
+    def of(self, tensor: SymbolicTensor) -> View:
+        """The same part of another tensor of the same shape."""
+        return View(tensor, self.indices, self.extents, self.rows, self.span)
+
+    def stands_for(self, tensor: SymbolicTensor | None) -> None:
+        """Until the memory changes or this is called again, statements read ``tensor`` where they read the view."""
+        self._element, self._made = self.element, tensor
+
+    def materialize(self, label: str = "t") -> SymbolicTensor:
+        """A tensor that holds these cells as they are now."""
+        element = self.element
+        if element != self._element:
+            self._element, self._made = element, None
+        return super().materialize(label)

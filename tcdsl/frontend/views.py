@@ -1,6 +1,6 @@
 """Basic indexing of whole arrays outside statements: ``x[0]``, ``x[1:-1]``, ``x[:, None]``, ``x[..., ::-1]``, ``x.T``.
 
-As in NumPy, with symbolic extents. A view is a `PendingArray` whose cells read the original, so nothing is copied.
+As in NumPy, with symbolic extents. The cells of a `View` are those of the original, so nothing is copied.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from tcdsl.frontend.arithmetic import element_of
 from tcdsl.frontend.faults import valued
 from tcdsl.frontend.row_alignment import axis_variable
 from tcdsl.frontend.session import Session, session_of
-from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize
+from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor, View
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.dtypes import is_integer
 from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, SizeValue, substitute, transform
 from tcdsl.shapes.affine import NotAffine, condition_set
+from tcdsl.shapes.forms import Form
+from tcdsl.shapes.linear import normalized
 from tcdsl.shapes.rows.ranks import RowRanks
+from tcdsl.shapes.size_algebra import SizeAlgebra
 
-__all__ = ["transposed", "view"]
+__all__ = ["part_of", "transposed", "view", "whole"]
 
 _BEYOND = 2**62  # more than any extent
 
@@ -31,6 +34,7 @@ _BEYOND = 2**62  # more than any extent
 def view(array: object, key: object) -> Any:
     """``array[key]`` for integers, sizes, slices, ``None``, ``...`` and at most one integer array, which gathers.
 
+    A `View` where the array is a tensor or a view, unless integers alone choose one cell, whose value it is then.
     Raises `ShapeError` for too many indices; a position out of range is a `ShapeError` at the call.
     """
     session = session_of("indexing")
@@ -40,7 +44,7 @@ def view(array: object, key: object) -> Any:
     # Arrays of the surroundings are read at every call, like those in arithmetic.
     key = tuple(session.capture(entry) if isinstance(entry, np.ndarray) and entry.ndim else entry for entry in given)
     entries = _expanded(session, array, key)
-    element, extents = element_of(array, session)
+    extents = array.extents
     gathered = [entry for entry in entries if isinstance(entry, SymbolicArray)]
     if len(gathered) > 1:
         raise session.fault(
@@ -79,8 +83,42 @@ def view(array: object, key: object) -> Any:
         replacement[variable] = _source_index(session, source, rank)
         if isinstance(source, tuple) and isinstance(source[0], SymbolicArray):
             data.add(replacement[variable])
+    if not data:
+        made = _through(session, array, replacement, result, _rows(tags))
+        one_cell = not result and not any(entry is Ellipsis for entry in key)
+        return made.held() if one_cell and isinstance(made, View) else made
+    # What is gathered from is stored, so that its own axis is what each index is checked against.
+    label = f"{array.tensor.label}_view" if isinstance(array, View) else "t"
+    stored = array.materialize(label) if isinstance(array, PendingArray) else array
+    element, _ = element_of(stored, session)
     value = element.mapped(lambda expr: _checked(substitute(expr, replacement), data))
     return PendingArray(session.builder, value, result, _rows(tags))
+
+
+def part_of(array: SymbolicTensor | View, key: object) -> View:
+    """``array[key]`` as a target: a view even where integers choose one cell."""
+    entries = key if isinstance(key, tuple) else (key,)
+    made = view(array, entries if any(entry is Ellipsis for entry in entries) else (*entries, ...))
+    assert isinstance(made, View)
+    return made
+
+
+def _through(
+    session: Session, array: SymbolicArray, cells: dict[Expr, Expr], extents: Sequence[Expr], rows: RowRanks
+) -> PendingArray:
+    # The array whose cells are those of `array` with `cells` in the place of its axis variables.
+    part = whole(array) if isinstance(array, SymbolicTensor) else array
+    if isinstance(part, View):
+        indices = [normalized(substitute(index, cells)) for index in part.indices]
+        return View(part.tensor, indices, extents, rows, session.location())
+    element, _ = element_of(part, session)
+    return PendingArray(session.builder, element.mapped(lambda expr: substitute(expr, cells)), extents, rows)
+
+
+def whole(tensor: SymbolicTensor) -> View:
+    """All cells of a tensor, as a view."""
+    variables = [IndexValue(axis_variable(k)) for k in reversed(range(tensor.rank))]
+    return View(tensor, variables, tensor.extents, tensor.rows)
 
 
 def _gathered_tags(indices: SymbolicArray, replaced: str | None) -> list[str | None]:
@@ -217,28 +255,29 @@ def _slice(session: Session, value: slice, extent: Expr) -> tuple[Expr, Expr, in
     if step == 0:
         raise session.fault(ShapeError, "a slice with step 0", "use a step other than 0")
 
-    def bound(given: object, default: Expr, low: Expr, high: Expr) -> Expr:
+    def bound(given: object, default: Expr) -> Expr:
         if given is None:
             return default
         expr = _size_expr(session, given)
         if isinstance(expr, Constant):
             # As Python's slices: beyond all extents is beyond.
             expr = integer(max(-_BEYOND, min(int(expr.value), _BEYOND)))
-        return apply("max", low, apply("min", _from_end(session, expr, extent), high))
+        return _from_end(session, expr, extent)
 
+    # Python moves both bounds into the axis. An empty slice reads nothing, so a start beyond the far end may stay, and
+    # so may a stop beyond the near one.
+    algebra = SizeAlgebra(session.builder)
+    zero, last = Form.number(0), algebra.form(extent) - 1
     if step > 0:
-        start = bound(value.start, integer(0), integer(0), extent)
-        stop = bound(value.stop, extent, integer(0), extent)
-        span = apply("sub", stop, start)
+        start = algebra.extreme([algebra.form(bound(value.start, integer(0))), zero], largest=True)
+        span = algebra.extreme([algebra.form(bound(value.stop, extent)), last + 1], largest=False) - start
     else:
-        last = apply("sub", extent, integer(1))
-        start = bound(value.start, last, integer(-1), last)
-        stop = bound(value.stop, integer(-1), integer(-1), last)
-        span = apply("sub", start, stop)
-    steps = abs(step)
-    count = span if steps == 1 else apply("floor_div", apply("add", span, integer(steps - 1)), integer(steps))
-    plain = value.start is None and value.stop is None and steps == 1
-    return start, count if plain else apply("max", integer(0), count), step
+        start = algebra.extreme(
+            [algebra.form(bound(value.start, apply("sub", extent, integer(1)))), last], largest=False
+        )
+        span = start - algebra.extreme([algebra.form(bound(value.stop, integer(-1))), zero - 1], largest=True)
+    count = algebra.quotient(span + (abs(step) - 1), Form.number(abs(step)))
+    return algebra.expr(start), algebra.expr(algebra.extreme([count, zero], largest=True)), step
 
 
 def transposed(array: SymbolicArray, by_rows: bool = False) -> PendingArray:
@@ -247,8 +286,7 @@ def transposed(array: SymbolicArray, by_rows: bool = False) -> PendingArray:
     ``by_rows`` says that it is the latter in any case: the array may have had input axes.
     """
     session = session_of("a transpose")
-    element, extents = element_of(array, session)
-    rank, rows = len(extents), array.rows
+    extents, rank, rows = array.extents, array.rank, array.rows
     order = list(reversed(range(rank)))
     by_rows = by_rows or not rows.plain
     if by_rows:
@@ -258,6 +296,4 @@ def transposed(array: SymbolicArray, by_rows: bool = False) -> PendingArray:
         IndexValue(axis_variable(rank - 1 - old)): IndexValue(axis_variable(rank - 1 - new))
         for new, old in enumerate(order)
     }
-    transposed_rows = rows.transposed if by_rows else rows
-    value = element.mapped(lambda expr: substitute(expr, swap))
-    return PendingArray(session.builder, value, [extents[old] for old in order], transposed_rows)
+    return _through(session, array, swap, [extents[old] for old in order], rows.transposed if by_rows else rows)

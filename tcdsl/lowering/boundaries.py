@@ -81,6 +81,8 @@ def interior(
     A cell is a value of the variables ``cells``. Of a ``window``, variables with constant bounds, the cells of the
     first part have all points. None if there is nothing to ask or to gain.
     """
+    if points.is_empty():
+        return None
     missing = _missing(points, cells, window) if window else None
     holds: list[isl.Set] = []
     for expr in expressions:

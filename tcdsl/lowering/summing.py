@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
-from tcdsl.ir.build import apply, constant, index, truth
+from tcdsl.ir.build import apply, constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, IndexValue, index_variables, is_affine_index, reads, substitute, walk
@@ -260,11 +260,5 @@ def _guarded(term: _Term, cells: isl.Set, neutral: Expr, context: isl.Set, names
     value = fresh_locals(term.value, {}, names)
     inside = term.cells.gist(cells.intersect_params(context)).coalesce()
     if is_thin(term.cells):
-        return apply("where", apply("not_", _condition(inside)), neutral, value)
-    return apply("where", _condition(inside), value, neutral)
-
-
-def _condition(points: isl.Set) -> Expr:
-    if points.plain_is_universe():
-        return truth(True)
-    return expression_of_condition(points)
+        return apply("where", apply("not_", expression_of_condition(inside)), neutral, value)
+    return apply("where", expression_of_condition(inside), value, neutral)

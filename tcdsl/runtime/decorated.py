@@ -14,7 +14,7 @@ from tcdsl.frontend.called_functions import called_readings
 from tcdsl.frontend.graphs import calls_with_tensors
 from tcdsl.frontend.readings import MISSING, Reading
 from tcdsl.frontend.session import Session, session_of
-from tcdsl.frontend.symbols import PendingArray, SymbolicTensor
+from tcdsl.frontend.symbols import PendingArray, SymbolicTensor, View
 from tcdsl.frontend.template import Template
 from tcdsl.runtime.arguments import Signature
 from tcdsl.runtime.entries import Traced
@@ -109,7 +109,7 @@ def run_inline(
     positional, configuration = function.signature.split(arguments, keywords)
     values: list[Any] = []
     for name, value in positional:
-        if isinstance(value, PendingArray):
+        if isinstance(value, PendingArray) and not (function.in_place and isinstance(value, View) and value.memory):
             value = value.materialize(name)
         elif isinstance(value, np.ndarray):
             value = session.capture(value, name)

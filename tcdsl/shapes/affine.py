@@ -198,7 +198,7 @@ def expression_of_condition(points: isl.Set) -> Expr:
             points = points.set_dim_id(isl.dim_type.param, params + k, isl.Id(name))
     points = points.params()
     build = isl.AstBuild.from_context(isl.Set.universe(points.get_space()))
-    return _from_ast(build.expr_from_set(points), frozenset(names))
+    return _as_condition(_from_ast(build.expr_from_set(points), frozenset(names)))
 
 
 def expression_of_ast(node: isl.AstExpr, variables: frozenset[str]) -> Expr:

@@ -207,6 +207,10 @@ class GraphAlgebra:
             Operation("view", partial(_staged_view, places)), [array, *indices], (*array.labels, "view")
         )
 
+    def store(self, array: Any, key: object, value: object) -> None:
+        """Nodes of a graph are values."""
+        raise _fault("a tensor is not stored into outside of decorated functions", "write a @cd function")
+
     def transposed(self, array: Any) -> Any:
         """``array.T``: input and output axes swapped; without batch and input axes NumPy's transpose."""
         rule = _rule("T", [array.rows])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
-from tcdsl.frontend.arithmetic import store_elementwise
+from tcdsl.frontend.array_stores import store_elementwise
 from tcdsl.frontend.session import current_session
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.tensors.buffers import Buffer

@@ -8,15 +8,15 @@ from typing import Any
 
 __all__ = ["loaded"]
 
-_HEAD = "from tcdsl import op\n\n\n@op\n"
+_HEAD = "import numpy as np\n\nfrom tcdsl import cd, op\n\n\n"
 
 
-def loaded(source: str, before: str = "") -> Any:
+def loaded(source: str, before: str = "", decorator: str = "op") -> Any:
     """The function ``f`` of ``source``, decorated; its lines are known to `inspect` although there is no file.
 
     ``before`` is what its module has before it.
     """
-    text = before + _HEAD + source
+    text = f"{before}{_HEAD}@{decorator}\n{source}"
     name = f"<random program {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
     # Entries without a modification time survive linecache.checkcache.
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)

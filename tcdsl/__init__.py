@@ -27,6 +27,7 @@ from tcdsl.errors import (
     DifferentiationError,
     DslSyntaxError,
     DtypeError,
+    NanError,
     ShapeError,
     TcdslError,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "DslSyntaxError",
     "DtypeError",
     "Layer",
+    "NanError",
     "Routine",
     "ShapeError",
     "StaticIndex",

@@ -30,6 +30,7 @@ __all__ = [
     "DifferentiationError",
     "DslSyntaxError",
     "DtypeError",
+    "NanError",
     "ShapeError",
     "TcdslError",
     "raise_diagnostics",
@@ -69,6 +70,10 @@ class ConfigurationError(TcdslError, TypeError):
 
 class DifferentiationError(TcdslError, TypeError):
     """A derivative was asked for that does not exist."""
+
+
+class NanError(TcdslError, FloatingPointError):
+    """A result holds NaN, and ``check="nan"`` is set."""
 
 
 class DataIndexError(TcdslError, IndexError):

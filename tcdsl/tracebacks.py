@@ -23,9 +23,9 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from tcdsl.errors import TcdslError
+from tcdsl.errors import DslSyntaxError, TcdslError
 
 __all__ = ["hide_library_frames", "user_facing", "warn_user"]
 
@@ -58,6 +58,8 @@ def hide_library_frames(error: BaseException) -> None:
 
     To be followed by a bare ``raise``, which, unlike ``raise error``, does not add the handler's frame again.
     """
+    if isinstance(error, SyntaxError):
+        _let_ipython_show_frames()
     if os.environ.get("TCDSL_FULL_TRACEBACK", "") not in ("", "0") or not _is_for_the_user(error):
         return
     seen: set[int] = set()
@@ -69,6 +71,22 @@ def hide_library_frames(error: BaseException) -> None:
             shown.__context__ = shown.__context__.__context__
         shown.__traceback__ = _without_library(shown.__traceback__)
         shown = shown.__cause__ or shown.__context__
+
+
+# IPython takes every SyntaxError for one of the text that was entered: it leaves the frames of the call out, and shows
+# its own and a file without a name. What it is told is the class of an error like any other.
+_SHOWN = type("DslSyntaxError", (TcdslError,), {"__module__": TcdslError.__module__})
+
+
+def _let_ipython_show_frames() -> None:
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
+    if shell is not None and not getattr(shell, "custom_exceptions", True):
+        shell.set_custom_exc((DslSyntaxError,), _show_in_ipython)
+
+
+def _show_in_ipython(shell: Any, kind: object, error: BaseException, traceback: Any, tb_offset: Any = None) -> None:
+    shell.showtraceback((_SHOWN, error, traceback), tb_offset=tb_offset)
 
 
 def _frames(traceback: TracebackType | None) -> list[TracebackType]:

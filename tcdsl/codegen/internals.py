@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import pickle
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -33,19 +34,26 @@ def own_settings() -> Iterator[None]:
     """Within it Numba compiles, even if ``NUMBA_DISABLE_JIT`` is set for the sake of the user's own functions.
 
     And it vectorizes what is written out, such as short loops of constant length, which LLVM unrolls before it
-    vectorizes loops. Where Numba lacks these settings, its own apply.
+    vectorizes loops. Where Numba lacks these settings, its own apply. Numba's log, thousands of lines for a
+    compilation, is for applications that have configured its logger.
     """
     from numba import config
 
     wanted = {"DISABLE_JIT": 0, "SLP_VECTORIZE": 1}
     before = {name: getattr(config, name) for name in wanted if hasattr(config, name)}
+    logger = logging.getLogger("numba")
+    silent = logger.level == logging.NOTSET and not logger.handlers
     try:
+        if silent:
+            logger.setLevel(logging.WARNING)
         for name in before:
             setattr(config, name, wanted[name])
         yield
     finally:
         for name, value in before.items():
             setattr(config, name, value)
+        if silent:
+            logger.setLevel(logging.NOTSET)
 
 
 class MachineCode:

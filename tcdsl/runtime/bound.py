@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from tcdsl.codegen.bound import BoundKernel
 
 __all__ = ["Bound"]
+
+
+class Watch(Protocol):
+    """Who looks at each run."""
+
+    def watched(self, run: Callable[[], None], arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        """Do ``run()``, which reads ``arrays`` and changes them and ``outputs``."""
 
 
 class Bound:
@@ -33,7 +40,7 @@ class Bound:
         self,
         bind: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], BoundKernel],
         kernel: BoundKernel,
-        watch: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self._bind = bind
         self._kernel = kernel
@@ -61,6 +68,7 @@ class Bound:
     def __call__(self) -> None:
         """Run. Raises `DataIndexError` if an index read from data is out of range, and has then changed no input."""
         kernel = self._kernel
-        kernel()
-        if self._watch is not None:
-            self._watch(kernel.inputs, kernel.outputs)
+        if self._watch is None:
+            kernel()
+        else:
+            self._watch.watched(kernel, kernel.inputs, kernel.outputs)

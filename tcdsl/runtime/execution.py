@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcdsl.config import Settings, settings
-from tcdsl.errors import Diagnostic, ShapeError, TcdslError
-from tcdsl.ir.dtypes import is_floating
+from tcdsl.config import Settings, config, settings
+from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes import SizePlan, evaluate_size
 from tcdsl.locks import COMPILING
@@ -19,6 +18,7 @@ from tcdsl.recent import Recent
 from tcdsl.runtime.bound import Bound
 from tcdsl.runtime.debugging import Stopwatch, show_compilation, show_run
 from tcdsl.runtime.memory import check_written
+from tcdsl.runtime.nan_search import NanSearch
 
 if TYPE_CHECKING:
     from tcdsl.codegen import CompiledKernel
@@ -139,12 +139,13 @@ class Executable:
             # Copied at the end, or with strides of their own, which compiled code takes as they come.
             check()
             check = None
+        search = NanSearch(self.program, arrays) if "nan" in current.check else None
         watch = Stopwatch() if current.debug else None
         results = compiled.run(arrays, sizes, outputs, current.threads or None, check)
         if watch is not None:
             show_run(self.program.name, arrays, watch)
-        if "nan" in current.check:
-            _search_nan(self.program, arrays, results)
+        if search is not None:
+            search.after(results, sizes, _run_unwatched)
         return results
 
     def bind(self, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Bound:
@@ -155,8 +156,14 @@ class Executable:
         are written in place, so no other array may share their memory. Raises `ShapeError` for arrays that do not fit.
         """
         current = settings()
-        watch = partial(_search_nan, self.program) if "nan" in current.check else None
-        return Bound(partial(self._bound, current), self._bound(current, arrays, outputs), watch)
+        watched = self if "nan" in current.check else None
+        return Bound(partial(self._bound, current), self._bound(current, arrays, outputs), watched)
+
+    def watched(self, run: Callable[[], None], arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        """``run()``, which runs the program on these arrays; `NanError` if it leaves NaN in any of them."""
+        search = NanSearch(self.program, arrays)
+        run()
+        search.after(outputs, self.sizes(arrays), _run_unwatched)
 
     def _bound(
         self, current: Settings, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None
@@ -179,16 +186,6 @@ class Executable:
             ).error() from None
 
 
-def _search_nan(program: Program, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
-    given = {tensor.name: array for tensor, array in zip(program.inputs, arrays, strict=True)}
-    changed = [(name, given[name]) for name, _ in program.updates]
-    for name, array in (*zip(program.outputs, results, strict=True), *changed):
-        if is_floating(str(array.dtype)) and np.isnan(array).any():
-            position = tuple(int(k) for k in np.argwhere(np.isnan(array))[0])
-            label = program.tensor(name).label or name
-            error: TcdslError = Diagnostic(
-                ShapeError,
-                f"`{label}` holds NaN at {position}",
-                hint="leave `nan` out of tc.config(check=...) to accept it",
-            ).error()
-            raise error
+def _run_unwatched(program: Program, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+    with config(check=settings().check - {"nan"}):
+        return Executable(program).run(arrays)

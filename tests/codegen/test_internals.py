@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -63,3 +64,16 @@ def test_without_numbas_protocol_functions_are_compiled_and_not_kept(monkeypatch
     made = internals.compiled_callback(lambda n: n + 1, types.int64(types.int64), {}, code)
     assert made.ctypes(2) == 3
     assert code.made == {}
+
+
+@pytest.mark.parametrize(("configured", "level"), [(False, logging.WARNING), (True, logging.DEBUG)])
+def test_numbas_log_is_for_those_who_have_configured_it(
+    monkeypatch: pytest.MonkeyPatch, configured: bool, level: int
+) -> None:
+    logger = logging.getLogger("numba")
+    monkeypatch.setattr(logger, "handlers", [logging.NullHandler()] if configured else [])
+    monkeypatch.setattr(logging.getLogger(), "level", logging.DEBUG)
+    logger.setLevel(logging.NOTSET)
+    with internals.own_settings():
+        assert logging.getLogger("numba.core.ssa").getEffectiveLevel() == level
+    assert logger.level == logging.NOTSET

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import inspect
 import os
+import re
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -200,3 +201,40 @@ def test_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     error = notebook.cells[3].outputs[0]
     assert error["ename"] == "ShapeError"
     assert "c[i, j] =+ a[i, k] *. b[k, j]" in error["evalue"]
+
+
+FAULTY = {
+    "syntax": "@tc.op\ndef faulty(a):\n    s[j] = a[i, j]\n    return s\n",
+    "shape": "@tc.op\ndef faulty(a):\n    s[j] += a[i, j] + a[j, i]\n    return s\n",
+}
+
+
+@pytest.mark.parametrize("mode", ["Context", "Plain"])
+@pytest.mark.parametrize("fault", FAULTY)
+def test_errors_are_shown_with_the_users_frames_alone(
+    shell: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fault: str, mode: str
+) -> None:
+    # IPython itself shows nothing of the call for what is a SyntaxError, but frames of its own and an empty file.
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    shell.run_line_magic("xmode", mode)
+    run(shell, "import numpy as np\nimport tcdsl as tc\n" + FAULTY[fault])
+    capsys.readouterr()
+    result = shell.run_cell("def call():\n    return faulty(np.ones((2, 3)))\ncall()", store_history=True)
+    shown = capsys.readouterr()
+    text = re.sub(r"\x1b\[[0-9;]*m", "", shown.out + shown.err)
+    assert isinstance(result.error_in_exec, tc.TcdslError)
+    assert f"{type(result.error_in_exec).__name__}: " in text
+    assert str(result.error_in_exec) in text
+    for line in ("call()", "return faulty(np.ones((2, 3)))"):
+        assert line in text
+    for name in ("interactiveshell", "<string>", "tcdsl/", "Custom TB"):
+        assert name not in text
+
+
+def test_handlers_of_others_stay(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    seen = []
+    shell.set_custom_exc((SyntaxError,), lambda shell, kind, error, traceback, tb_offset=None: seen.append(error))
+    run(shell, "import numpy as np\nimport tcdsl as tc\n" + FAULTY["syntax"])
+    shell.run_cell("faulty(np.ones((2, 3)))", store_history=True)
+    assert [type(error) for error in seen] == [tc.DslSyntaxError]

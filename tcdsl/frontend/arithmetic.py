@@ -70,6 +70,8 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             return Value.of(operand), ()
         case np.ndarray():
             return element_of(session.capture(operand), session)
+        case _ if not isinstance(operand, type | GraphTensor) and hasattr(type(operand), "__array__"):
+            return element_of(session.capture(operand), session)  # of another library
         case GraphTensor() | str() | InlineDeclaration():
             return element_of(staged_operand(operand, session), session)
         case Unwritten() if session.states is not None:

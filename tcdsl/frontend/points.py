@@ -17,7 +17,7 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.recognition import recognize
-from tcdsl.frontend.session import current_session
+from tcdsl.frontend.session import current_session, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.values import Product, Value, call_function
 from tcdsl.ir.dtypes import compute_dtype
@@ -97,10 +97,11 @@ def scalar_of(operand: object, span: Span | None = None) -> Value | None:
             return Value.of(operand, span)
         case PendingArray() if operand.rank == 0:
             return operand.element
+        case np.ndarray() if operand.ndim == 0:
+            # An array from around the function is read at every call, of whatever rank it is.
+            return scalar_of(session_of("a tensor statement").capture(operand), span)
         case SymbolicTensor() if operand.rank == 0:
             return Value(Read(operand.name, (), (), compute_dtype(operand.dtype), span=span), None, operand.dtype)
-        case np.ndarray() if operand.ndim == 0:
-            return Value.of(operand.dtype.type(operand.item()), span)
         case _:
             return None
 

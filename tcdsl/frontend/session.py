@@ -14,15 +14,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.builder import ProgramBuilder
+from tcdsl.frontend.given_arrays import element_type, given_array
 from tcdsl.frontend.graphs import GraphRecording, GraphTensor, States
 from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.readings import Reading
 from tcdsl.frontend.symbols import PendingArray, SymbolicTensor
-from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import AxisExtent
 from tcdsl.ir.sizes import evaluate_size
@@ -186,16 +184,11 @@ class Session:
             if captured.value is value:
                 known = self.builder.tensor(captured.tensor)
                 return SymbolicTensor(self.builder, known.name, known.dtype, known.shape, known.label)
-        array = np.asarray(value)
-        dtype = str(array.dtype)
-        if dtype not in DTYPES:
-            raise Diagnostic(
-                DtypeError,
-                f"`{label}` has the element type {dtype}, which tcdsl does not handle",
-                self.location(),
-                hint=f"convert it to one of {', '.join(DTYPES)}",
-            ).error()
-        tensor = self.builder.input(label, dtype, array.ndim)
+        array = given_array(value, label, span=self.location())
+        if array is None:
+            fact = f"`{label}` is a {type(value).__name__}, which cannot be read as an array"
+            raise self.fault(DtypeError, fact, "use arrays and numbers")
+        tensor = self.builder.input(label, element_type(array), array.ndim)
         for declared, extent in zip(tensor.extents, array.shape, strict=True):
             self.extents[declared.name] = extent  # type: ignore[union-attr]
         self.captured.append(CapturedArray(tensor.name, value, reading))

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DtypeError
+from tcdsl.frontend.given_arrays import element_type, given_array
 from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.operators import ArithmeticOperators
-from tcdsl.ir.dtypes import DTYPES
 
 __all__ = ["Argument", "Call", "Signature", "hashable"]
 
 _NUMBER_DTYPES = {bool: "bool", int: "int64", float: "float64"}
-# Native byte order only: a dtype that is not here is not handled. Finding a name here is quicker than asking the dtype.
-_DTYPE_NAMES: dict[np.dtype, str] = {np.dtype(name): name for name in DTYPES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,40 +173,17 @@ def tensor_argument(function: str, name: str, position: int, value: Any) -> Argu
     NumPy arrays and scalars are taken as they are, Python numbers are weak, and what has ``__dlpack__`` (on the CPU) or
     ``__array__`` is read without a copy where it allows that.
     """
-    if type(value) is np.ndarray:
-        array = value
-    elif isinstance(value, bool | int | float) and not isinstance(value, np.generic):
+    if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
         return _number(name, position, value)
-    elif isinstance(value, np.ndarray | np.generic | GraphTensor):
-        array = np.asarray(value)
-    elif isinstance(value, ArithmeticOperators):
-        raise Diagnostic(DtypeError, f"{function}(): `{name}` is a symbolic value outside of its function").error()
-    else:
-        array = _foreign(function, name, value)
-    dtype = _DTYPE_NAMES.get(array.dtype)
-    if dtype is None:
-        kind = str(array.dtype) if array.dtype.isnative else f"{array.dtype} (not in this machine's byte order)"
-        raise Diagnostic(
-            DtypeError,
-            f"{function}(): `{name}` has the element type {kind}, which tcdsl does not handle",
-            hint=f"convert it with .astype to one of {', '.join(DTYPES)}",
-        ).error()
-    return Argument(name, position, array, dtype, None, value)
-
-
-def _foreign(function: str, name: str, value: Any) -> np.ndarray:
-    for attribute, read in (("__dlpack__", np.from_dlpack), ("__array__", np.asarray)):
-        if hasattr(value, attribute) and not isinstance(value, type):
-            try:
-                return read(value)
-            except (BufferError, RuntimeError, TypeError, ValueError):
-                continue
-    kind = type(value).__name__
-    hint = (
-        "wrap it with np.asarray"
-        if isinstance(value, list | tuple)
-        else "configuration is passed by keyword, after a `*`"
-    )
-    raise Diagnostic(
-        DtypeError, f"{function}(): `{name}` is a {kind}, but positional arguments are arrays and numbers", hint=hint
-    ).error()
+    context = f"{function}(): "
+    if isinstance(value, ArithmeticOperators) and not isinstance(value, GraphTensor):
+        raise Diagnostic(DtypeError, f"{context}`{name}` is a symbolic value outside of its function").error()
+    array = given_array(np.asarray(value) if isinstance(value, GraphTensor) else value, name, context)
+    if array is None:
+        kind = type(value).__name__
+        hint = "configuration is passed by keyword, after a `*`"
+        if isinstance(value, list | tuple):
+            hint = "wrap it with np.asarray"
+        fact = f"{context}`{name}` is a {kind}, but positional arguments are arrays and numbers"
+        raise Diagnostic(DtypeError, fact, hint=hint).error()
+    return Argument(name, position, array, element_type(array), None, value)

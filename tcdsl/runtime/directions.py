@@ -82,8 +82,9 @@ class Direction:
         if value is None or isinstance(value, SymbolicArray | SymbolicNumber):
             zero = value is None
         else:
-            array = np.asarray(value)
-            zero = array.dtype.kind == "V" or not array.any()
+            if isinstance(value, np.ndarray) and value.dtype.kind == "V":
+                return
+            zero = not tensor_argument(self.function, f"{self.kind} of {self.owner}", 0, value).array.any()
         if not zero:
             raise Diagnostic(
                 DtypeError,

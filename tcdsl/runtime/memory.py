@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DtypeError, ShapeError
+from tcdsl.frontend.given_arrays import require_plain
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes import evaluate_size
 from tcdsl.runtime.arguments import Call
@@ -81,6 +82,8 @@ def output_buffers(
         tensor = program.tensor(output)
         label = tensor.label or tensor.name
         shape = tuple(evaluate_size(extent, sizes) for extent in tensor.shape)
+        if isinstance(buffer, np.ndarray):
+            require_plain(buffer, "out", f"{program.name}(): ")
         if not isinstance(buffer, np.ndarray) or buffer.dtype != tensor.dtype or buffer.shape != shape:
             got = f"{buffer.dtype}{list(buffer.shape)}" if isinstance(buffer, np.ndarray) else type(buffer).__name__
             raise Diagnostic(

@@ -16,6 +16,7 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.einsum import record_einsum
+from tcdsl.frontend.given_arrays import given_array
 from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import recognize
@@ -42,6 +43,8 @@ _SYMBOLIC = SymbolicArray | SymbolicNumber | SymbolicSize
 
 def as_operand(value: Any) -> Any:
     """``value`` as an argument of an operation: tensors and numbers as they are, arrays as leaves, strings declare."""
+    if isinstance(value, np.generic):
+        given_array(value, "x", span=user_location())
     if isinstance(value, Tensor | _NUMBERS):
         return value
     if isinstance(value, str | InlineDeclaration):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DtypeError, ShapeError
+from tcdsl.frontend.given_arrays import given_array, require_plain
 from tcdsl.tensors.location import user_location
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Buffer:
 
     def assign(self, given: Any) -> None:
         """Copy ``given`` into the memory; `ShapeError` and `DtypeError` unless it fits."""
-        array = np.asarray(given)
+        array = self._read(given)
         if type(given) is int and np.dtype(self.owner.element_type).kind in "iu":
             array = self._weak(given)
         shape = self.owner.sizes
@@ -121,6 +122,15 @@ class Buffer:
             ).error()
         self.allocated()[...] = array
         self.clock = tick()
+
+    def _read(self, given: Any) -> np.ndarray:
+        # Arrays of NumPy may be of any type that can be stored.
+        found = None
+        if isinstance(given, np.ndarray):
+            require_plain(given, "array", f"{KINDS[self.kind]} of `{self.owner.name}`: ", user_location())
+        elif not isinstance(given, np.generic):
+            found = given_array(given, "array", f"{KINDS[self.kind]} of `{self.owner.name}`: ", user_location())
+        return np.asarray(given) if found is None else found
 
     def _weak(self, number: int) -> np.ndarray:
         # An integer of Python's has the type of what it is stored in.

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DtypeError, ShapeError
+from tcdsl.frontend.given_arrays import given_array, require_plain
 from tcdsl.frontend.operators import ArithmeticOperators
 from tcdsl.frontend.session import current_session, session_of
 from tcdsl.frontend.stacking import regrouped
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicSize
-from tcdsl.ir.dtypes import DTYPES, is_floating
+from tcdsl.ir.dtypes import is_floating
 from tcdsl.shapes.rows.inference import known
 from tcdsl.shapes.rows.inference import number as number_shape
 from tcdsl.tensors.element_types import type_name
@@ -58,12 +59,16 @@ def _level(value: Any) -> str | None:
     return "input" if isinstance(value, tuple) else None
 
 
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "__array__") and not isinstance(value, Tensor | np.generic | type)
+
+
 def _axes(value: Any) -> list[tuple[str, int]]:
     """The rows and sizes of a literal's levels, from the outside in; they must be the same everywhere."""
     row = _level(value)
     if row is None:
         # Arrays in a literal have output axes, as lists of their cells have.
-        return [("output", size) for size in value.shape] if isinstance(value, np.ndarray) else []
+        return [("output", size) for size in value.shape] if _is_array(value) else []
     parts = value.parts if isinstance(value, Batch) else value
     inner = [_axes(part) for part in parts]
     if any(each != inner[0] for each in inner[1:]):
@@ -77,7 +82,8 @@ def _axes(value: Any) -> list[tuple[str, int]]:
 
 def _flat(value: Any) -> list[Any]:
     if _level(value) is None:
-        return list(value.ravel()) if isinstance(value, np.ndarray) else [value]
+        array = given_array(value, "x", span=user_location()) if _is_array(value) else None
+        return [value] if array is None else list(array.ravel())
     parts = value.parts if isinstance(value, Batch) else value
     return [cell for part in parts for cell in _flat(part)]
 
@@ -135,19 +141,29 @@ def tensor(
                 raise _fault(ShapeError, "the literal says itself which axes are which", "leave out batch and input")
             ranks = (batch, array.ndim - batch - input, input)
     else:
-        array = np.array(value, order="C")
+        array = _data(value, label or "x", dtype)
         ranks = (batch, array.ndim - batch - input, input)
     _check_ranks(batch, input, array.ndim)
     if dtype is not None:
         array = array.astype(type_name(dtype))
-    if str(array.dtype) not in DTYPES:
-        raise _fault(DtypeError, f"the element type {array.dtype}", f"convert to one of {', '.join(DTYPES)}")
     if grad and not is_floating(str(array.dtype)):
         raise _fault(DtypeError, f"a gradient of {array.dtype} data", "convert it: dtype='float64'")
     sizes = array.shape
     output, inputs = ranks[0], ranks[0] + ranks[1]
     rows = known(sizes[output:inputs], sizes[inputs:], sizes[:output], name=label or "tensor")
     return Tensor((label or "tensor",), rows, str(array.dtype), initial=Given(array), differentiable=grad)
+
+
+def _data(value: Any, label: str, dtype: Any) -> np.ndarray:
+    context, place = "tc.tensor(): ", user_location()
+    if dtype is not None and isinstance(value, np.ndarray) and value.dtype.kind in "fiubO":
+        # What is to be converted may be of any type that holds numbers, such as one of another byte order.
+        require_plain(value, label, context, place)
+        return np.array(value, type_name(dtype), order="C")
+    array = given_array(value, label, context, place)
+    if array is None:
+        array = given_array(np.asarray(value), label, context, place)
+    return np.array(array, order="C")
 
 
 def _check_ranks(batch: int, inputs: int, rank: int) -> None:

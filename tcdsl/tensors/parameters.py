@@ -21,6 +21,7 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.declared_parameters import DeclarationMet, current_parameters, declaring
+from tcdsl.frontend.given_arrays import given_array
 from tcdsl.frontend.session import current_session
 from tcdsl.frontend.source import Source
 from tcdsl.ir.dtypes import DTYPES, is_floating
@@ -71,7 +72,7 @@ def _made(labels: Sequence[str], o: Any, i: Any, init: Any, dtype: Any) -> Tenso
         raise Diagnostic(
             DtypeError, f"a parameter of type {element_type}", user_location(), hint="parameters are floating"
         ).error()
-    initial, given = _initial(init)
+    initial, given = _initial(name, init)
     output = None if o is None else sizes_of(o)
     inputs = None if i is None else sizes_of(i)
     if given is not None:
@@ -94,16 +95,21 @@ def _made(labels: Sequence[str], o: Any, i: Any, init: Any, dtype: Any) -> Tenso
     )
 
 
-def _initial(init: Any) -> tuple[InitialValue | None, tuple[tuple[int, ...], ...] | None]:
+def _initial(name: str, init: Any) -> tuple[InitialValue | None, tuple[tuple[int, ...], ...] | None]:
     """The initial value, and the sizes of its output, input and batch axes where it says them."""
     if init is None:
         return None, None
+    if isinstance(init, np.generic):
+        given_array(init, name, "tc.param(): ", user_location())
     if isinstance(init, bool | int | float | np.generic):
         return Filled(float(init)), None
     if callable(init):
         return Made(init), None
-    array, ranks = (np.array(init), None) if hasattr(init, "__array__") else literal_array(init)
-    ranks = (0, array.ndim, 0) if ranks is None else ranks
+    array = given_array(init, name, "tc.param(): ", user_location())
+    if array is None:
+        array, ranks = literal_array(init)
+    else:
+        array, ranks = np.array(array), (0, array.ndim, 0)
     sizes = array.shape
     batch, output = ranks[0], ranks[0] + ranks[1]
     return Given(array), (sizes[batch:output], sizes[output:], sizes[:batch])

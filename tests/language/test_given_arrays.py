@@ -1,0 +1,189 @@
+"""What users give as arrays: what would lose something is refused, wherever it comes in, with what to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import cd, op
+
+GIVEN: Any = None
+X = np.ones(3)
+
+
+@op
+def doubled(x):
+    y[i] = 2 * x[i]
+    return y
+
+
+@op
+def weighted(x):
+    y[i] = x[i] * GIVEN[i]
+    return y
+
+
+@op
+def whole(x):
+    return x * GIVEN
+
+
+@op
+def total(x):
+    t[()] += x[i]
+    return t
+
+
+@cd
+def increase(p, g):
+    p[i] += g[i]
+
+
+@op
+def indexed(x, at):
+    y[i] = x[at[i]]
+    return y
+
+
+def around(function: Any, given: Any) -> Any:
+    global GIVEN
+    GIVEN = given
+    return function(X)
+
+
+def assigned(given: Any) -> None:
+    tensor = tc.tensor(X)
+    tensor.value = given
+
+
+PLACES: dict[str, Callable[[Any], Any]] = {
+    "argument": doubled,
+    "written argument": lambda given: increase(given, X),
+    "global": lambda given: around(weighted, given),
+    "global in whole arrays": lambda given: around(whole, given),
+    "einsum": partial(tc.einsum, "i=>"),
+    "gradient": tc.grad(total),
+    "cotangent": tc.vjp(doubled, X)[1],
+    "tangent": lambda given: tc.jvp(doubled, (X,), (given,)),
+    "tangent of integers": lambda given: tc.jvp(indexed, (X, np.arange(3)), (X, given)),
+    "tensor": tc.tensor,
+    "part of a literal": lambda given: tc.tensor([given, given]),
+    "operand": lambda given: tc.tensor(X) * given,
+    "initial value": lambda given: tc.param("w", init=given),
+    "value": assigned,
+}
+
+
+class Metres(np.ndarray):
+    def __mul__(self, other: Any) -> Any:
+        raise AssertionError("this is what would be lost")
+
+
+REFUSED: dict[str, tuple[Any, str, str]] = {
+    "masked": (
+        np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0]),
+        "is a masked array, whose mask would be lost",
+        r"`\w+\.filled\(0\)`, and the mask as an array of its own, `np\.ma\.getmaskarray\(\w+\)`",
+    ),
+    "matrix": (
+        X.reshape(1, 3).view(np.matrix),
+        "is a numpy.matrix, an array which multiplies as matrices do",
+        r"`np\.asarray\(\w+\)`",
+    ),
+    "of units": (X.view(Metres), "an array with arithmetic of its own, which would be lost", r"`np\.asarray\(\w+\)`"),
+    "complex": (X * 1j, "the element type complex128", r"`\w+\.real` and `\w+\.imag`"),
+    "object": (np.array([1.0, 2.0, None]), "the element type object", r"`\w+\.astype\('float64'\)`"),
+    "structured": (np.zeros(3, [("a", float)]), r"the element type \[\('a', '<f8'\)\]", r"such as `\w+\['a'\]`"),
+    "times": (np.zeros(3, "M8[s]"), "the element type datetime64", r"/ np\.timedelta64\(1, 's'\)`"),
+    "words": (np.array(["a", "b", "c"]), "the element type <U1", r"`np\.unique\(\w+, return_inverse=True\)\[1\]`"),
+    "byte order": (X.astype(X.dtype.newbyteorder()), "not in this machine's byte order", r"\.astype\('float64'\)`"),
+}
+# A float0 array of JAX is structured; values and literals are converted as NumPy does.
+TAKEN = {
+    ("structured", "tangent of integers"),
+    ("byte order", "value"),
+    ("of units", "operand"),
+    ("words", "part of a literal"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_would_lose_something_is_refused(kind: str) -> None:
+    given, fact, hint = REFUSED[kind]
+    for name, place in PLACES.items():
+        if (kind, name) in TAKEN:
+            continue
+        with pytest.raises(tc.DtypeError) as caught:
+            place(given)
+        message = str(caught.value)
+        if name != "value" or kind in ("masked", "matrix", "of units"):
+            assert re.search(fact, message), (name, message)
+            assert re.search(hint, message), (name, message)
+
+
+def test_out_is_no_masked_array() -> None:
+    with pytest.raises(tc.DtypeError, match="`out` is a masked array, whose mask would be lost"):
+        doubled(X, out=np.ma.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("make", "fact", "hint"),
+    [
+        (lambda torch: torch.ones(3, requires_grad=True), "a tensor of PyTorch that requires gradients", ".detach()`"),
+        (lambda torch: torch.nn.Parameter(torch.ones(3)), "a tensor of PyTorch that requires gradients", ".detach()`"),
+        (lambda torch: torch.ones(3, device="meta"), "lies on the device meta", ".cpu()`"),
+        (lambda torch: torch.ones(3, dtype=torch.bfloat16), "a Tensor that cannot be read as an array", "NumPy"),
+    ],
+)
+def test_tensors_of_torch(make: Any, fact: str, hint: str) -> None:
+    given = make(pytest.importorskip("torch"))
+    for place in PLACES.values():
+        with pytest.raises(tc.DtypeError) as caught:
+            place(given)
+        assert fact in str(caught.value)
+        assert hint in str(caught.value)
+
+
+def test_tensors_of_torch_around_a_function() -> None:
+    torch = pytest.importorskip("torch")
+    given = torch.tensor([1.0, 2.0, 3.0])
+    for function in (weighted, whole):
+        np.testing.assert_array_equal(around(function, given), [1, 2, 3])
+        given[0] = 5.0
+        np.testing.assert_array_equal(function(X), [5, 2, 3])
+        given[0] = 1.0
+
+
+def test_tracers_of_jax() -> None:
+    jax = pytest.importorskip("jax")
+    for transform in (jax.jit, jax.grad, jax.vmap):
+        for place in (doubled, tc.tensor, lambda x: tc.einsum("...=>", x)):
+            with pytest.raises(tc.DtypeError, match="is traced by JAX, so its cells are not known") as caught:
+                transform(lambda x, place=place: place(x).sum())(jax.numpy.ones(3))
+            assert "outside of jax.jit, jax.grad and jax.vmap, or through jax.pure_callback" in str(caught.value)
+
+
+def test_an_array_of_rank_0_around_a_function_is_read_at_every_call() -> None:
+    factor = np.array(2.0)
+
+    @op
+    def scaled(x):
+        y[i] = x[i] * factor
+        return y
+
+    assert scaled(X).tolist() == [2, 2, 2]
+    factor[...] = 5
+    assert scaled(X).tolist() == [5, 5, 5]
+
+
+def test_numbers_of_other_types() -> None:
+    for number in (np.complex64(1j), np.longdouble(2), np.datetime64(3, "s"), np.timedelta64(3, "s")):
+        for place in (doubled, lambda given: tc.tensor(X) * given, lambda given: tc.param("w", o=2, init=given)):
+            with pytest.raises(tc.DtypeError, match="which tcdsl does not handle"):
+                place(number)

@@ -272,4 +272,4 @@ def _renamed_range(stated: ExplicitRange, names: Mapping[str, str]) -> ExplicitR
         parts = children(expr)
         return rebuild(expr, tuple(map(renamed, parts))) if parts else expr
 
-    return ExplicitRange(names[stated.variable], renamed(stated.low), renamed(stated.high), stated.span)
+    return replace(stated, variable=names[stated.variable], low=renamed(stated.low), high=renamed(stated.high))

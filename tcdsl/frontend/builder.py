@@ -12,12 +12,14 @@ from tcdsl.frontend.opaque_sizes import never_negative, opaque_facts, spoken_siz
 from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.build import apply, integer
+from tcdsl.ir.domain import Domain
 from tcdsl.ir.domain_text import domain_name
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
 from tcdsl.ir.program import (
     Assertion,
     AxisExtent,
     DerivativeRule,
+    Keep,
     Neutral,
     Program,
     Size,
@@ -69,6 +71,8 @@ class ProgramBuilder:
         #: The last versions given out, below which all names are taken.
         self._versions: dict[str, int] = {}
         self._rows: dict[str, RowRanks] = {}
+        #: The statements in index notation that may have left cells of their tensors unwritten.
+        self._writers: dict[str, Statement] = {}
         self._comment = ""
 
     # -- inputs and sizes
@@ -263,6 +267,16 @@ class ProgramBuilder:
         """Whether an input or a statement makes a tensor of that name."""
         return name in self._declared
 
+    def writer(self, name: str) -> Statement | None:
+        """The statement that has made a tensor, where it may have left cells unwritten; ``None`` for all others."""
+        return self._writers.get(name)
+
+    def only_declared(self, name: str) -> None:
+        """The statement that has made a tensor stands for its declaration: no cell counts as written."""
+        made = next(each for each in reversed(self._statements) if each.target.tensor == name)
+        nothing = made.domain.set.subtract(made.domain.set)
+        self._writers[name] = replace(made, domain=Domain.from_set(nothing))
+
     def rows(self, name: str) -> RowRanks | None:
         """The rows of a tensor, if it has others than output axes."""
         return self._rows.get(name)
@@ -296,6 +310,9 @@ class ProgramBuilder:
             self.require(assertion.condition, assertion.message, assertion.span)
         # Statements are known by what they write; labels are for comments in the user's source.
         self.append([replace(statement, label="") for statement in resolved.statements], resolved.tensors)
+        last = resolved.statements[-1]
+        if not sketch.resets and not isinstance(last.start, Keep):
+            self._writers[last.target.tensor] = last
         made = self._declared[sketch.target.tensor]
         return SymbolicTensor(self, made.name, made.dtype, made.shape, label)
 
@@ -308,6 +325,10 @@ class ProgramBuilder:
             self._comment = ""
         for tensor in tensors:
             self._declared[tensor.name] = tensor
+        for statement in statements:
+            # What continues a tensor all of whose cells are written leaves none unwritten.
+            if isinstance(statement.start, Keep) and statement.start.tensor in self._writers:
+                self._writers[statement.target.tensor] = statement
         self._tensors.extend(tensors)
         self._statements.extend(statements)
 
@@ -360,6 +381,7 @@ class ProgramBuilder:
         del self._statements[mark.statements :], self._rules[mark.rules :]
         for name in (*made, *placeholders):
             del self._declared[name]
+            self._writers.pop(name, None)
         self._versions.clear()
         return statements, tensors, rules
 

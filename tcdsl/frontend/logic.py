@@ -212,6 +212,8 @@ def _record(
         projections.variables,
         projections.ranges,
         label=state.label,
+        previous=state.tensor.name if isinstance(state, Existing) else "",
+        resets=reset,
         span=span,
     )
     if isinstance(state, Existing) and sketch.dtype != state.tensor.dtype:

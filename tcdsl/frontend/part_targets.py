@@ -149,7 +149,9 @@ def _started(
     elif declared.dtype is not None:
         dtype = declared.dtype
     start = Value(constant(neutral_element(accumulate, dtype), compute_dtype(dtype)), None, dtype)
-    return record_elementwise(session.builder, start, extents, name)
+    made = record_elementwise(session.builder, start, extents, name)
+    session.builder.only_declared(made.name)
+    return made
 
 
 def _check_letters(node: ast.stmt, name: str, extents: Sequence[Expr] | None, environment: Environment) -> None:

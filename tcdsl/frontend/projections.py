@@ -96,7 +96,8 @@ class _Projector:
             ),
             tuple(self._names.values()),
             tuple(
-                ExplicitRange(self._names[name], integer(0), extent, self._span) for name, extent in extents_of.items()
+                ExplicitRange(self._names[name], integer(0), extent, False, self._span)
+                for name, extent in extents_of.items()
             ),
             self._alignment.rows,
             self._alignment.text,

@@ -207,7 +207,7 @@ def _bound(
         remainder = apply("mod", distance, integer(step), span=span)
         loops.conditions.append(apply("eq", remainder, integer(0), span=span))
     if all(_is_size(node, loops) for end in (low, high) for node in open_walk(end)):
-        loops.ranges.append(ExplicitRange(variable, low, high, span))
+        loops.ranges.append(ExplicitRange(variable, low, high, span=span))
         return
     # `range(i + 1)` of an index variable, or of data, is no range of sizes: it filters, as a condition does.
     here = IndexValue(variable, span)

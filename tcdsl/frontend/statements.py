@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, TcdslError, raise_diagnostics
@@ -24,6 +25,7 @@ from tcdsl.frontend.evaluation import Evaluation
 from tcdsl.frontend.faults import Faulty, shape_note
 from tcdsl.frontend.forms import Form, read_form
 from tcdsl.frontend.names import index_names, is_range
+from tcdsl.frontend.partial_resets import record_partial_reset, restarted
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import recognize
 from tcdsl.frontend.reductions import Loops, leading_loops, reduce_given
@@ -51,8 +53,12 @@ def evaluate_statement(
     """
     sketch = sketch_statement(node, state, environment, builder)
     if isinstance(state, Existing):
-        truth = sketch.dtype != state.tensor.dtype
-        made = record_truth(sketch, state.tensor, builder) if truth else builder.record(sketch, state.label)
+        if sketch.dtype != state.tensor.dtype:
+            made = record_truth(sketch, state.tensor, builder)
+        elif sketch.restarts is not None:
+            made = record_partial_reset(sketch, state.tensor, builder)
+        else:
+            made = builder.record(sketch, state.label)
         made.rows = state.tensor.rows
     else:
         made = builder.record(sketch, state.label)
@@ -94,7 +100,13 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: Environmen
     raise_diagnostics(binding.faults)
     target = Access(builder.new_version(state.label), bound.indices, environment.span(form.target))
     extents, span = _extents(state, len(form.indices)), environment.span(node)
-    return _sketch(target, stored, bound, extents, state.mode, unique, oob, state.label, span)
+    sketch = _sketch(target, stored, bound, extents, state.mode, unique, oob, state.label, span)
+    previous = state.tensor.name if isinstance(state, Existing) else ""
+    restarts = None
+    if previous and reset and form.plain:
+        # Those of the generator belong to the reduction. `assign(..., "=:+", ...)` starts all cells anew.
+        restarts = restarted(bound.indices, bound.conditions[len(loops.conditions) :])
+    return replace(sketch, previous=previous, resets=reset and restarts is None, restarts=restarts)
 
 
 def _binding(definitions: Mapping[str, Value], environment: Environment, builder: Builder) -> Binding:
@@ -127,8 +139,8 @@ def _sketch(
         bound.filters,
         unique,
         oob,
-        label,
-        span,
+        label=label,
+        span=span,
     )
 
 

@@ -21,7 +21,7 @@ from tcdsl.shapes.inference import Inference
 from tcdsl.shapes.nesting import as_expr, as_reduction, free_locals, free_variables, parts, renamed, variables_of
 from tcdsl.shapes.sketch import ExplicitRange, Reduction
 
-__all__ = ["AxisAccess", "Level", "conjuncts", "levels_of", "root_level"]
+__all__ = ["AxisAccess", "Level", "OwnRead", "conjuncts", "levels_of", "root_level"]
 
 Guard = tuple[Expr, ...]
 
@@ -49,6 +49,16 @@ class AxisAccess:
         return inference.place(self.tensor, self.axis, self.index)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class OwnRead:
+    """A read of the cells that the target holds before the statement, made where ``guard`` holds."""
+
+    indices: tuple[Expr, ...]
+    boundaries: tuple[Boundary, ...]
+    guard: Guard
+    span: Span | None
+
+
 @dataclass(eq=False, slots=True)
 class Level:
     """The statement itself (``parent`` is None) or a reduction.
@@ -66,6 +76,7 @@ class Level:
     guard: Guard = ()
     reduction: Reduction | None = None
     accesses: list[AxisAccess] = field(default_factory=list)
+    own_reads: list[OwnRead] = field(default_factory=list)
     reductions: dict[Reduction, Level] = field(default_factory=dict)
 
     @property
@@ -206,6 +217,9 @@ class _Collector:
     def read(self, read: Read, level: Level, guard: Guard) -> None:
         extents = self.inference.scope.tensor(read.tensor).shape
         outside: Expr | None = None
+        if read.tensor == self.inference.sketch.previous:
+            indices = tuple(map(self.closed, read.indices))
+            level.own_reads.append(OwnRead(indices, read.boundaries, guard, read.span or self.inference.sketch.span))
         for axis, (index, boundary) in enumerate(zip(read.indices, read.boundaries, strict=True)):
             self.visit(index, level, guard)
             extent = extents[axis]

@@ -1,36 +1,56 @@
 """Rule 1: an index variable that stands bare on several axes must find equal extents.
 
 ``C[i, j] += A[i, k] * B[k, j]`` requires that A has as many columns as B has rows. Axes that are read count, and
-those of an existing target; a new target may be larger or smaller than what is read.
+those of an existing target; a new target may be larger or smaller than what is read. A variable that an explicit range
+bounds from above skips what is out of range instead, and so does an existing target along a variable that is shifted
+elsewhere: ``out[i] = a[i + 1] - a[i]`` takes an ``out`` of one cell less than ``a``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from tcdsl.ir.build import apply
 from tcdsl.ir.program import Keep
 from tcdsl.shapes.accesses import AxisAccess
+from tcdsl.shapes.explicit_ranges import Ends
+from tcdsl.shapes.forms import Form
 from tcdsl.shapes.inference import Inference
 
 __all__ = ["check_equal_extents"]
 
 
-def check_equal_extents(inference: Inference, accesses: Sequence[AxisAccess]) -> None:
+def check_equal_extents(inference: Inference, accesses: Sequence[AxisAccess], explicit: Mapping[str, Ends]) -> None:
     """Require equal extents where one variable stands alone; a fault where they are known to differ."""
     first: dict[str, AxisAccess] = {}
+    shifted = frozenset().union(*(_shifted(access.form) for access in accesses if access.form is not None))
     for access in accesses:
         if access.form is None or access.extent is None or (access.written and inference.sketch.mode != "existing"):
             continue
         name = access.form.bare
-        if name is None:
+        if name is None or _skips(name, access, explicit, shifted):
             continue
         other = first.setdefault(name, access)
         if other is not access:
-            _require_equal(inference, name, other, access)
+            _require_equal(inference, name, other, access, skippable=not (name in explicit and explicit[name].highs))
 
 
-def _require_equal(inference: Inference, name: str, left: AxisAccess, right: AxisAccess) -> None:
+def _skips(name: str, access: AxisAccess, explicit: Mapping[str, Ends], shifted: Set[str]) -> bool:
+    if name in explicit and explicit[name].highs:
+        return explicit[name].skips
+    return access.written and name in shifted
+
+
+def _shifted(form: Form) -> frozenset[str]:
+    # The variables that something is added to: i and k in `i + k`, i in `i - 1`, none in `i` and in `2*i`.
+    one = Form.number(1)
+    alone = form.bare is not None
+    return frozenset(
+        name for name in form.variables if not alone and form.linear_in(name) and form.coefficient(name) == one
+    )
+
+
+def _require_equal(inference: Inference, name: str, left: AxisAccess, right: AxisAccess, skippable: bool) -> None:
     assert left.extent is not None
     assert right.extent is not None
     algebra = inference.algebra
@@ -40,10 +60,12 @@ def _require_equal(inference: Inference, name: str, left: AxisAccess, right: Axi
     places = [f"axis {access.axis} of {inference.label(access.tensor)}" for access in (left, right)]
     fact = "the index `{}` runs over {}, which has the extent {}, and over {}, which has the extent {}"
     span = right.span or left.span
-    hint = "make the extents equal, or read one of the two with a boundary such as get(..., 0.0)"
-    if (left.written or right.written) and isinstance(inference.sketch.start, Keep):
+    skip = f" skip what is out of range by a condition, `{name} < n`," if skippable else ""
+    hint = f"make the extents equal,{skip} or read one of the two with a boundary such as get(..., 0.0)"
+    sketch = inference.sketch
+    if (left.written or right.written) and isinstance(sketch.start, Keep) and sketch.accumulate != "assign":
         # Mostly a loop that reuses a name.
-        label = inference.label(inference.sketch.target.tensor)
+        label = inference.label(sketch.target.tensor)
         hint = (
             f"`{label}` exists already, and the statement accumulates onto it: "
             f"use another name, or start anew with the reset form `{label}[...] = sum(...)`"

@@ -22,11 +22,12 @@ __all__ = ["Ends", "explicit_ranges"]
 @dataclass(slots=True)
 class Ends:
     """The ends that are stated for a variable, both inclusive; each is the largest low and the smallest high of
-    its list.
+    its list. ``skips`` says that the user has stated a high end, so that points out of range are skipped.
     """
 
     lows: list[Form] = field(default_factory=list)
     highs: list[Form] = field(default_factory=list)
+    skips: bool = False
 
 
 def explicit_ranges(root: Level, algebra: SizeAlgebra) -> dict[str, Ends]:
@@ -37,6 +38,7 @@ def explicit_ranges(root: Level, algebra: SizeAlgebra) -> dict[str, Ends]:
             ends = found.setdefault(given.variable, Ends())
             ends.lows.append(algebra.form(given.low))
             ends.highs.append(algebra.form(given.high) - 1)
+            ends.skips |= given.stated
         for condition in level.conditions:
             _take(condition, level, algebra, found)
     return found
@@ -56,6 +58,7 @@ def _take(condition: Expr, level: Level, algebra: SizeAlgebra, found: dict[str, 
         # In `for k in range(-2, 3) if k < 1` the generator states the low end.
         both.lows.extend(ends.lows or ([] if name in generated else [Form.number(0)]))
         both.highs.extend(ends.highs)
+        both.skips |= bool(ends.highs)
 
 
 def _ends(part: Expr, level: Level, algebra: SizeAlgebra) -> Iterator[tuple[str, list[Form], list[Form]]]:

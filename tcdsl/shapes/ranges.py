@@ -28,10 +28,12 @@ from tcdsl.shapes.inference import Inference
 from tcdsl.shapes.injectivity import check_variables_on_target, is_injective
 from tcdsl.shapes.limits import refused_beyond_limits
 from tcdsl.shapes.nesting import free_variables
+from tcdsl.shapes.recurrences import check_recurrence
 from tcdsl.shapes.regions import Ranges, Region, conjunction, region_of
 from tcdsl.shapes.rounds import RoundSolver
 from tcdsl.shapes.sketch import Resolved, Scope, Sketch
 from tcdsl.shapes.temporaries import Temporaries
+from tcdsl.shapes.writable import check_writable
 
 __all__ = ["resolve"]
 
@@ -55,9 +57,9 @@ def _resolved(sketch: Sketch, scope: Scope) -> Resolved:
     _check_occurrences(inference, root)
     plain = sketch.accumulate == "assign" and not sketch.unique
     complete = not plain or check_variables_on_target(inference, root.variables)
-    check_equal_extents(inference, accesses)
-    inference.raise_faults()
     explicit = explicit_ranges(root, inference.algebra)
+    check_equal_extents(inference, accesses, explicit)
+    inference.raise_faults()
     ranges = Ranges({}, explicit)
     if sketch.mode == "fresh":
         variables = [name for level in levels for name in level.variables]
@@ -73,6 +75,8 @@ def _resolved(sketch: Sketch, scope: Scope) -> Resolved:
     if sketch.accumulate == "assign" and complete:
         unique = _checked_unique(inference, region, written_accesses, ranges)
     statement = _statement(inference, root, region, temporaries, unique)
+    check_writable(inference, root, region, ranges)
+    check_recurrence(inference, root, temporaries.regions)
     inference.raise_faults()
     start = sketch.start
     label = scope.tensor(start.tensor).label or start.tensor if isinstance(start, Keep) else ""

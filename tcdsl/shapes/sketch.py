@@ -16,11 +16,15 @@ __all__ = ["ExplicitRange", "Reduction", "Resolved", "Scope", "Sketch"]
 
 @dataclass(frozen=True, slots=True)
 class ExplicitRange:
-    """A generator's range: ``low <= variable < high``, both expressions of sizes and of outer generator variables."""
+    """A generator's range: ``low <= variable < high``, both expressions of sizes and of outer generator variables.
+
+    A logic gives such ranges too, those of axes: these must fit (``stated`` is false), where a generator's skips.
+    """
 
     variable: str
     low: Expr
     high: Expr
+    stated: bool = True
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -58,6 +62,10 @@ class Sketch:
     an explicit range; their reads are accesses like those of ``value``. ``value`` is cast to the compute
     type of ``dtype`` and may hold `Reduction` nodes; ``Read`` boundaries are as the user wrote them, ``SKIP`` by
     default, with ``CHECK`` on data indices. ``variables`` lists the index variables in the order of first occurrence.
+
+    ``previous`` is the tensor that holds the target's cells before the statement, if it has any. ``resets`` says that
+    the statement starts all of them anew, by ``start``; ``restarts``, that it does so with those that the target's
+    index list names where these conditions hold (`tcdsl.frontend.partial_resets` records such a sketch).
     """
 
     target: Access
@@ -74,6 +82,9 @@ class Sketch:
     unique: bool = False
     oob: str = "check"
     label: str = ""
+    previous: str = ""
+    resets: bool = False
+    restarts: tuple[Expr, ...] | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -105,6 +116,9 @@ class Scope(Protocol):
 
     def size(self, name: str) -> Size:
         """The definition of a size."""
+
+    def writer(self, name: str) -> Statement | None:
+        """The statement that has made a tensor, where it may have left cells unwritten; ``None`` for all others."""
 
     def context(self) -> isl.Set:
         """What is known about sizes: a set of parameters. Extents are non-negative, assertions hold."""

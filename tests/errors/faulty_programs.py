@@ -149,6 +149,44 @@ def extent_mismatch() -> Any:
 
 
 @fault
+def recurrence() -> Any:
+    @op
+    def filtered(x):
+        (N,) = x.shape
+        s: real[N]
+        s[0] = x[0]
+        s[t] = s[t - 1] * 2 + x[t], t >= 1
+        return s
+
+    return filtered(ones(5))
+
+
+@fault
+def recurrence_for_some_sizes() -> Any:
+    @op
+    def delayed(x, delay):
+        (N,) = x.shape
+        (K,) = delay.shape
+        s: real[N]
+        s[i] = x[i], i < K
+        s[i] = s[i - K] + x[i], i >= K
+        return s
+
+    return delayed(ones(5), ones(2))
+
+
+@fault
+def target_that_is_too_small() -> Any:
+    @op
+    def sums(x):
+        s[0] = x[0]
+        s[i + 1] = s[i] + x[i + 1]
+        return s
+
+    return sums(ones(5))
+
+
+@fault
 def missing_reduction() -> Any:
     @op
     def matmul(A, B):

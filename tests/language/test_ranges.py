@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl import op
-from tests.language.outcomes import assert_gives, refusal
+from tcdsl import cd, op
+from tests.language.outcomes import assert_gives, changed, refusal
 
 x = np.arange(1.0, 7.0)
 A = np.arange(12.0).reshape(3, 4) + 1
@@ -107,6 +107,72 @@ def test_an_index_used_bare_on_several_axes_must_find_equal_extents() -> None:
     assert "extent 3" in message
     assert "the index `i` runs over axis 0 of y" in refusal(tc.ShapeError, target, A, x)
     assert "axis 0 of A, which has the extent 3, and over axis 1 of A" in refusal(tc.ShapeError, diagonal, A)
+
+
+def test_an_explicit_range_skips_instead_of_asking_for_equal_extents() -> None:
+    @op
+    def f(a, b, c):
+        y[i] = a[i] + b[i], i < 2
+        short[i] = a[i] + c[i], i < 4
+        middle[i] = a[i] * b[i], 1 <= i < 3
+        one[i] = a[i] + c[i], i == 1
+        total[()] += a[k] * b[k], k <= 2
+        whole[()] = sum(a[i] + c[i] for i in range(3))
+        inside[i] = b[i] * sum(a[k] + c[k] for k in range(4))
+        return y, short, middle, one, total, whole, inside
+
+    a, b, c = np.arange(1.0, 6), np.array([10.0, 20, 30]), np.array([100.0, 200])
+    wanted = ([11, 22], [101, 202, 0, 0], [0, 40, 90], [0, 202], 140, 303, b * 303)
+    assert_gives(f, a, b, c, wanted=wanted)
+
+
+def test_only_an_end_from_above_makes_a_range_explicit() -> None:
+    @op
+    def below(a, b):
+        y[i] = a[i] + b[i], i >= 1
+        return y
+
+    @op
+    def filtered(a, b):
+        y[i] = a[i] + b[i], 2 * i < 3
+        return y
+
+    for f in (below, filtered):
+        message = refusal(tc.ShapeError, f, np.ones(5), np.ones(3))
+        assert "which has the extent 5, and over axis 0 of b, which has the extent 3" in message
+        assert "skip what is out of range by a condition, `i < n`" in message
+    np.testing.assert_array_equal(below.interpret(np.ones(3), np.ones(3)), [0, 2, 2])
+
+
+def test_a_bare_index_of_an_existing_target_narrows_where_it_is_shifted_elsewhere() -> None:
+    @cd
+    def differences(out, a):
+        out[i] = a[i + 1] - a[i]
+
+    @cd
+    def sums(out, a, w):
+        out[i] += a[i + k] * w[k] + a[i]
+
+    a = np.array([1.0, 4, 9, 16, 25])
+    for extent, wanted in ((4, [3, 5, 7, 9]), (5, [3, 5, 7, 9, -1]), (2, [3, 5]), (7, [3, 5, 7, 9, -1, -1, -1])):
+        np.testing.assert_array_equal(changed(differences, np.full(extent, -1.0), a)[0], wanted)
+    np.testing.assert_array_equal(sums.interpret(np.zeros(3), a, np.ones(2))[0], [7, 21, 43])
+
+    @cd
+    def scaled(out, a):
+        out[i] = a[2 * i] - a[i]
+
+    @cd
+    def filled(out, a):
+        out[i] = get(a[i + 1], 0.0) - a[i]
+
+    @cd
+    def two_reads(out, a, b):
+        out[i] = a[i + 1] - a[i] + b[i]
+
+    assert "over axis 0 of out, which has the extent 4" in refusal(tc.ShapeError, scaled, np.ones(4), a)
+    assert "over axis 0 of out, which has the extent 4" in refusal(tc.ShapeError, filled, np.ones(4), a)
+    assert "over axis 0 of b, which has the extent 4" in refusal(tc.ShapeError, two_reads, np.ones(4), a, np.ones(4))
 
 
 def test_extents_of_1_do_not_stretch_in_statements() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, Variab
 from tests.oracle.outcome import DataIndexFaultError, DtypeFaultError, FaultError, ShapeFaultError, UnspecifiedError
 from tests.oracle.ranges import Ends, candidates, check_bare_extents, explicit_ranges, solve
 from tests.oracle.reader import Statement
+from tests.oracle.recurrences import Traffic, reads_itself, restarted_cells, traffic
 from tests.oracle.values import INTEGERS, OutOfRangeError, Values, at_an_end, combine, neutral
 
-__all__ = ["READINGS", "Result", "Target", "apply_statement"]
+__all__ = ["READINGS", "Result", "Target", "Written", "apply_statement"]
 
 # Whether reads that may not be evaluated (behind a bracket, in a branch) take part in rules 1 and 2: ``all`` do, they
 # do where nothing else bounds a variable (``needed``), or only where they are evaluated (``lazy``). The rules can be
@@ -25,17 +27,23 @@ __all__ = ["READINGS", "Result", "Target", "apply_statement"]
 READINGS = ("all", "needed", "lazy")
 
 
+# Which cells statements have written: asked for by few statements, so found out when it is.
+Written = Callable[[], np.ndarray]
+
+
 @dataclass(frozen=True)
 class Target:
     """What is known of a target before the statement.
 
     ``array`` if it exists; else ``shape`` if it was declared. ``declared`` stays true after the first write.
+    ``written`` says which cells statements have written; ``None`` means that the target is an input.
     """
 
     array: np.ndarray | None = None
     shape: tuple[int, ...] | None = None
     declared: bool = False
     dtype: np.dtype | None = None
+    written: Written | None = None
 
 
 @dataclass
@@ -48,6 +56,7 @@ class Result:
     array: np.ndarray
     terms: int = 1
     doubtful: str = ""
+    written: Written | None = None
     counts: dict[tuple[int, ...], int] = field(default_factory=dict)
 
 
@@ -112,6 +121,7 @@ def _points(names: list[str], box: Mapping[str, range], required: list[AxisAcces
 
 def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, np.ndarray], reading: str) -> Result:
     """The target after ``statement``, under one of the `READINGS` of conditional reads."""
+    arrays = dict(arrays)
     _check_types(statement, target, arrays)
     accesses = reading_accesses(statement, arrays)
     explicit = explicit_ranges(statement)
@@ -125,7 +135,7 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     else:
         bare_target = []
     counted = [access for access in accesses if reading == "all" or not access.conditional]
-    check_bare_extents(counted, bare_target)
+    check_bare_extents(counted, bare_target, explicit)
     if fresh:
         bounding = [a for a in accesses if reading != "needed" or not a.conditional or not a.variables <= sure]
         ranges: Mapping[str, Ends] = solve([*outer, *inner], explicit, bounding, guarded=reading == "lazy")
@@ -159,19 +169,65 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
         lambda fold, point: all(_check_in_range(a, plain, point) for a in sure_inside if a.fold is fold),
     )
     try:
+        written, recurrence = _written(statement, target, values, shape, (outer, box, required))
         result = _accumulated(statement, target, values, shape, (outer, box, required))
     except FaultError as error:
         error.doubtful = doubt
         raise
-    result.doubtful = doubt
+    result.doubtful = doubt or recurrence
+    result.written = written
+    if target.written is not None and not target.declared and not result.counts:
+        result.doubtful = "the target may be too small for any sizes"
     return result
 
 
-def _new_cells(statement: Statement, target: Target, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+Space = tuple[list[str], dict[str, range], list[AxisAccess]]
+
+
+def _written(
+    statement: Statement, target: Target, values: Values, shape: tuple[int, ...], space: Space
+) -> tuple[Written | None, str]:
+    """The cells that are written after the statement, and why it may recur; a fault if it does."""
+    if target.array is not None and target.written is None:
+        return None, ""
+    points = list(_points(*space))
+
+    @cache
+    def before() -> np.ndarray:
+        return np.zeros(shape, bool) if target.written is None else target.written()
+
+    @cache
+    def found() -> Traffic:
+        return traffic(statement, values, shape, points, Values({}, {}))
+
+    @cache
+    def after() -> np.ndarray:
+        if statement.reset and target.array is None:
+            return np.ones(shape, bool)
+        cells = found().after(before())
+        if statement.reset:
+            cells |= restarted_cells(statement, values, _target_accesses(statement, shape), shape)
+        return cells
+
+    if target.array is None or not reads_itself(statement):
+        return after, ""
+    if found().recurs(before()):
+        raise ShapeFaultError("the statement reads what other points of it write")
+    doubtful = not before().all() or min(shape, default=3) <= 2
+    return after, "a recurrence for other sizes" if doubtful else ""
+
+
+def _new_cells(
+    statement: Statement, target: Target, values: Values, shape: tuple[int, ...], dtype: np.dtype
+) -> np.ndarray:
     wide = np.dtype("float64") if dtype.kind == "f" else dtype
-    if target.array is not None and not statement.reset:
+    anew = np.full(shape, neutral(statement.accumulate, dtype), wide)
+    if target.array is None:
+        return anew
+    if not statement.reset:
         return target.array.astype(wide)
-    return np.full(shape, neutral(statement.accumulate, dtype), wide)
+    restarted = restarted_cells(statement, values, _target_accesses(statement, shape), shape)
+    return np.where(restarted, anew, target.array.astype(wide))
 
 
 def _accumulated(
@@ -179,13 +235,13 @@ def _accumulated(
     target: Target,
     values: Values,
     shape: tuple[int, ...],
-    space: tuple[list[str], dict[str, range], list[AxisAccess]],
+    space: Space,
 ) -> Result:
     names, box, required = space
     kind = values.kind(statement.value)
     chosen = target.dtype if target.array is None else target.array.dtype
     dtype = chosen or fresh_kind(statement.accumulate, kind)
-    result = Result(_new_cells(statement, target, shape, dtype))
+    result = Result(_new_cells(statement, target, values, shape, dtype))
     fault: DataIndexFaultError | None = None
     for point in _points(names, box, required):
         try:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tests.oracle.evaluation import READINGS, Result, Target, apply_statement
+from tests.oracle.evaluation import READINGS, Result, Target, Written, apply_statement
 from tests.oracle.kinds import is_float, kind_of
 from tests.oracle.outcome import FaultError, Outcome, ShapeFaultError, UnspecifiedError
 from tests.oracle.reader import Reader, free_names
@@ -50,6 +50,7 @@ class _Function:
         self.sizes: dict[str, int] = {}
         self.declared: dict[str, Target] = {}
         self.local: dict[str, ast.expr] = {}
+        self.written: dict[str, Written] = {}
         self.real: set[str] = set()
         self.reading = reading
         self.terms = 1
@@ -113,12 +114,14 @@ class _Function:
         statement = Reader(self.sizes, bound, self.local).statement(node)
         known = self.declared.get(statement.target, Target())
         array = self.tensors.get(statement.target)
-        target = Target(array, known.shape, known.declared, known.dtype)
+        target = Target(array, known.shape, known.declared, known.dtype, self.written.get(statement.target))
         result: Result = apply_statement(statement, target, self.tensors, self.reading)
         if array is None and statement.target in self.real:
             kind = kind_of(statement.value, {name: tensor.dtype for name, tensor in self.tensors.items()})
             result.array = result.array.astype(kind if isinstance(kind, np.dtype) and is_float(kind) else np.float64)
         self.tensors[statement.target] = result.array
+        if result.written is not None:
+            self.written[statement.target] = result.written
         self.terms = max(self.terms, result.terms)
         if result.doubtful:
             self.doubts.append(result.doubtful)

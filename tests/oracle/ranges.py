@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from tests.oracle.accesses import AxisAccess
 from tests.oracle.nodes import Cell, Fold, Node, Number, Operation, Variable, variables_of, walk
 from tests.oracle.outcome import FaultError, ShapeFaultError, UnspecifiedError
@@ -76,12 +78,47 @@ def explicit_ranges(statement: Statement) -> dict[str, Ends]:
     return found
 
 
-def check_bare_extents(accesses: Sequence[AxisAccess], target: Sequence[AxisAccess]) -> None:
-    """Rule 1: an index used bare on several axes must find equal extents."""
+def _coefficient(node: Node, name: str) -> int | None:
+    # The factor of a variable in an index; None if it is a size, or if the index is not linear in the variable.
+    if name not in variables_of(node):
+        return 0
+    if isinstance(node, Variable):
+        return 1
+    if not isinstance(node, Operation):
+        return None
+    factors = [_coefficient(part, name) for part in node.arguments]
+    if None in factors:
+        return None
+    known = [factor for factor in factors if factor is not None]
+    match node.name:
+        case "+":
+            return sum(known)
+        case "-":
+            return known[0] - known[1]
+        case "neg":
+            return -known[0]
+        case "product":
+            others = [part for part in node.arguments if name not in variables_of(part)]
+            if all(isinstance(part, Number) and not part.symbolic for part in others) and len(others) + 1 == len(known):
+                return sum(known) * int(np.prod([part.value for part in others if isinstance(part, Number)]))
+    return None
+
+
+def check_bare_extents(
+    accesses: Sequence[AxisAccess], target: Sequence[AxisAccess], explicit: Mapping[str, Ends]
+) -> None:
+    """Rule 1: an index used bare on several axes must find equal extents.
+
+    Explicit ranges skip instead, and an existing target does where its index is shifted elsewhere.
+    """
     extents: dict[str, set[int]] = {}
     for access in (*accesses, *target):
-        if access.bare is not None:
-            extents.setdefault(access.bare, set()).add(access.extent)
+        name = access.bare
+        if name is None or explicit.get(name, (None, None))[1] is not None:
+            continue
+        others = [other for other in (*accesses, *target) if other.bare is None]
+        if access not in target or all(_coefficient(other.index, name) != 1 for other in others):
+            extents.setdefault(name, set()).add(access.extent)
     for name, found in extents.items():
         if len(found) > 1:
             raise ShapeFaultError(f"{name} meets the extents {sorted(found)}")

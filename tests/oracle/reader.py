@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, Variable
 from tests.oracle.outcome import FaultError
@@ -36,7 +36,10 @@ _AUGMENTED = {
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """A tensor statement: ``accumulate`` is ``=`` or the accumulator's sign; ``reset`` for ``C[i] = sum(...)``."""
+    """A tensor statement: ``accumulate`` is ``=`` or the accumulator's sign; ``reset`` for ``C[i] = sum(...)``.
+
+    ``trailing`` are the conditions after the value, without those of a generator.
+    """
 
     target: str
     indices: tuple[Node, ...]
@@ -45,6 +48,11 @@ class Statement:
     value: Node
     conditions: tuple[Node, ...]
     ranges: tuple[tuple[str, int, int], ...]
+    trailing: tuple[Node, ...]
+
+    def only(self, conditions: tuple[Node, ...]) -> Statement:
+        """The same target under ``conditions`` alone."""
+        return replace(self, conditions=conditions, ranges=(), value=Number(0))
 
 
 def is_reduction(node: ast.AST) -> bool:
@@ -102,6 +110,7 @@ class Reader:
         value, *conditions = parts.elts if isinstance(parts, ast.Tuple) else [parts]
         indices = _elements(target.slice)
         self._check_names(value, [*indices, *conditions])
+        trailing = list(conditions)
         accumulate = _AUGMENTED[type(node.op)] if isinstance(node, ast.AugAssign) else "="
         ranges: tuple[tuple[str, int, int], ...] = ()
         reset = accumulate == "=" and is_reduction(value) and value.func.id in _WHOLE
@@ -119,7 +128,8 @@ class Reader:
             raise FaultError("a reduction that binds nothing")
         names = {name: name for name in outer}
         filters_inside = [condition for condition in conditions if not free_names(condition, self.bound) <= outer]
-        filters = [self.node(condition, names) for condition in conditions if condition not in filters_inside]
+        kept = [condition for condition in conditions if condition not in filters_inside]
+        filters = [self.node(condition, names) for condition in kept]
         value_read = self.node(value, names, filters_inside)
         if any(id(condition) not in self.consumed for condition in filters_inside):
             raise FaultError("an index variable occurs only in conditions")
@@ -131,6 +141,7 @@ class Reader:
             value_read,
             tuple(filters),
             ranges,
+            tuple(node for condition, node in zip(kept, filters, strict=True) if condition in trailing),
         )
 
     def _check_names(self, value: ast.expr, indexing: list[ast.expr]) -> None:

@@ -13,6 +13,8 @@ _FOLDS = ("sum", "sum", "max", "min", "prod", "mean", "argmax")
 
 def write_statement(draft: Draft) -> str:
     """Append one statement (and what it needs before it) to ``draft``; returns the target's name."""
+    if draft.chance(8):
+        return _on_itself(draft)
     kept = list(LETTERS[: draft.number(0, 2)]) if draft.chance(90) else list(LETTERS[:3])
     reduced = [letter for letter in LETTERS if letter not in kept][: draft.number(0, 2 if len(kept) < 2 else 1)]
     form = draft.choose("plain", "plain", "plain", "reset", "fold")
@@ -33,6 +35,43 @@ def write_statement(draft: Draft) -> str:
     draft.lines += before
     subscript = ", ".join(indices) if indices else "()"
     draft.lines.append(", ".join([f"{target}[{subscript}] {accumulate} {value}", *conditions]))
+    return target
+
+
+def _on_itself(draft: Draft) -> str:
+    """A statement that reads other cells of its own target, which was written in part, in full, or before."""
+    rows, matrix = draft.number(2, 5), draft.chance(25)
+    draft.extents["i"] = rows
+    known = [name for name, array in draft.made.items() if array.shape == (rows,) and array.dtype.kind == "f"]
+    data = draft.array(draft.dtypes[0], (rows,))
+    if known and draft.chance(40):
+        target = draft.choose(*known)
+    else:
+        draft.targets += 1
+        target = f"T{draft.targets}"
+        size = draft.size(rows) if draft.chance(80) else str(rows)
+        draft.lines.append(f"{target} = output({size}{', 2' if matrix else ''})")
+        first = draft.choose("0", "0", "0", "i", "2*i", "-1")
+        until = draft.choose("", f", i < {draft.number(1, 2)}", ", i % 2 == 0") if "i" in first else ""
+        column = f", {draft.choose('0', 'j')}" if matrix else ""
+        until += ", j < 2" if "j" in column else ""
+        draft.lines.append(f"{target}[{first}{column}] = {data}[{first}]{until}")
+    matrix = matrix and target not in known
+    column = ", j" if matrix else ""
+    shift = draft.choose("i - 1", "i - 1", "i + 1", "i - 2", f"{rows - 1} - i", "clamp(i - 1)", "wrap(i - 1)", "i", "0")
+    read = f"{target}[{shift}{column}]"
+    form = draft.number(0, 6)
+    value = f"{read} + {data}[i]"
+    if form == 1:
+        value = f"({read} if i > 0 else {data}[i])"
+    if form == 2 and not matrix:
+        value = f"{data}[i] - sum({target}[k] * (k < i) for k in range({rows}))"
+    if form == 3:
+        value = f"{data}[i] + {read} * (i > {draft.number(0, 2)})"
+    if form == 4:
+        value = f"get({read}, 0) * {data}[i]" if "(" not in shift else value
+    tail = draft.choose("", "", ", i >= 1", f", 1 <= i < {rows}", f", {data}[i] > 0")
+    draft.lines.append(f"{target}[i{column}] {draft.choose('=', '=', '=', '+=')} {value}{tail}")
     return target
 
 
@@ -168,6 +207,8 @@ def _target(draft: Draft, kept: list[str], accumulate: str) -> tuple[str, list[s
     if draft.chance(6):
         indices.append("0")
         shape.append(2)
+    if form == "existing" and shape and draft.chance(12):
+        shape[0] = max(0, shape[0] - draft.choose(1, 1, 2, -1))
     known = [name for name, array in draft.made.items() if array.shape == tuple(shape)]
     if form == "existing" and known and draft.chance(70):
         return draft.choose(*known), indices, []

@@ -82,7 +82,35 @@ def test_rule_3_skips_and_pads() -> None:
     check("Y[i] += x[i + 1]\nreturn Y", X + np.array([2.0, 4, 8, 16, 0]), Y=X, x=X)
     check("Y[i] = Y[i + 1]\nreturn Y", [2.0, 4, 8, 16, 16], Y=X)
     check("Y[i] = sum(A[i, k])\nreturn Y", [*A.sum(1)], Y=np.ones(3), A=A)
+    check("Y[i] = X[i + 1] - X[i]\nreturn Y", np.diff(X), Y=np.ones(4), X=X)
+    check("Y[i] = sum(A[i, k]), i > 1\nreturn Y", [1, 1, A[2].sum()], Y=np.ones(3), A=A)
+    check("Y[i] = sum(A[i, k]), i > 1, k > 5\nreturn Y", [1.0, 1, 0], Y=np.ones(3), A=A)
+    check("Y[0] = sum(A[i, k])\nreturn Y", [A.sum(), 1, 1], Y=np.ones(3), A=A)
+    check("Y[2*i] = sum(A[i, k])\nreturn Y", [A[0].sum(), 0, A[1].sum()], Y=np.ones(3), A=A)
     check("O = output(4)\nO[i] = x[i - 1] if i > 0 else 7.0\nreturn O", [7.0, 1, 2, 4], x=X)
+
+
+def test_explicit_ranges_skip() -> None:
+    check("O[i] = x[i] + y[i], i < 4\nreturn O", [2.0, 4, 8, 0], x=X, y=X[:3].copy())
+    check("O[()] += x[k] * y[k], k <= 3\nreturn O", 21.0, x=X, y=X[:3].copy())
+    assert isinstance(fault("O[i] = x[i] + y[i], i >= 1\nreturn O", x=X, y=X[:3].copy()), ShapeFaultError)
+
+
+def test_recurrences() -> None:
+    head = "N = x.shape[0]\ns = output(N)\ns[0] = x[0]\n"
+    for body in (
+        "s[t] = s[t - 1] + x[t]",
+        "s[t] = x[t] - sum(s[k] for k in range(5) if k < t)",
+        "s[t] = x[t] + s[t - 1] * (t > 1)",
+        "s[t] = s[clamp(t - 1)] + x[t], x[t] > 50",
+        "s[t] += get(s[t + 1], 0)",
+    ):
+        assert isinstance(fault(f"{head}{body}\nreturn s", x=X), ShapeFaultError), body
+    check(f"{head}s[t] = s[t - 1] + x[t], t <= 1\nreturn s", [1.0, 3, 0, 0, 0], x=X)
+    check(f"{head}s[i] = x[i]\ns[t] = s[t - 1] + x[t]\nreturn s", [1.0, 3, 6, 12, 24], x=X)
+    check(f"{head}s[t] += s[t] + 1\nreturn s", [3.0, 1, 1, 1, 1], x=X)
+    check(f"{head}s[t] = s[4 - t] + x[t], t >= 4\nreturn s", [1.0, 0, 0, 0, 17], x=X)
+    check("x[t] = x[t - 1]\nreturn x", [1.0, 1, 2, 4, 8], x=X)
 
 
 def test_boundaries() -> None:

@@ -102,6 +102,9 @@ class Shapes:
     def size(self, name: str) -> Size:
         return self.sizes[name]
 
+    def writer(self, name: str) -> None:
+        """Here the cells of all tensors count as written."""
+
     def context(self) -> isl.Set:
         points = universe((), sorted(self.sizes))
         # A size that is an expression may be negative.

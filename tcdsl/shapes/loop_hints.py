@@ -1,0 +1,68 @@
+"""The loop to write instead of a statement that reads what it writes itself."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import textwrap
+from collections.abc import Sequence
+
+import islpy as isl
+
+from tcdsl.ir.build import index
+from tcdsl.ir.domain_text import domain_name
+from tcdsl.ir.expressions import size_names
+from tcdsl.ir.program import AxisExtent
+from tcdsl.ir.span import Span
+from tcdsl.shapes.affine import function_of
+from tcdsl.shapes.forms import Form
+from tcdsl.shapes.inference import Inference
+from tcdsl.shapes.regions import ends_of
+from tcdsl.shapes.spaces import arranged
+
+__all__ = ["loop_hint"]
+
+
+def loop_hint(inference: Inference, points: isl.Set, pairs: isl.Set, own: Sequence[str], other: Sequence[str]) -> str:
+    """What to write where the points ``own`` read what the points ``other`` of the same statement write."""
+    label = inference.label(inference.sketch.target.tensor)
+    rule = "a statement reads everything as it was before the statement"
+    first = f"write its cells first, as in `{label}[...] = 0`, if it is them that are to be read"
+    for one, another in zip(own, other, strict=True):
+        here, there = (function_of(index(name), pairs) for name in (one, another))
+        # Each point reads what one of an earlier round writes: the rounds go up, or down.
+        for step, later in ((1, there.ge_set(here)), (-1, there.le_set(here))):
+            if pairs.intersect(later).is_empty():
+                return f"{rule}; write a loop:\n{_loop(inference, points, one, step)}\nor {first}"
+    return f"{rule}; write a loop whose rounds follow each other, or {first}"
+
+
+def _loop(inference: Inference, points: isl.Set, variable: str, step: int) -> str:
+    line = arranged(points.intersect_params(inference.algebra.context), (variable,))
+    ends = ends_of(inference, line, 0)
+    low, high = ends or (Form.number(0), Form.number(0))
+    if step > 0:
+        stated = [] if low.value == 0 else [_text(inference, low)]
+        stated.append(_text(inference, high + 1))
+    else:
+        stated = [_text(inference, high), _text(inference, low - 1), "-1"]
+    return f"    for {variable} in range({', '.join(stated)}):\n{_source(inference.sketch.span)}"
+
+
+def _text(inference: Inference, form: Form) -> str:
+    # Sizes without a name of their own are written as the user can write them.
+    def spoken(found: re.Match[str]) -> str:
+        name = found[0]
+        source = inference.scope.size(name).source
+        if isinstance(source, AxisExtent) and name == domain_name(f"{source.tensor}_{source.axis}"):
+            return f"{inference.label(source.tensor)}.shape[{source.axis}]"
+        return name
+
+    names = size_names(inference.algebra.expr(form))
+    return re.sub(rf"\b({'|'.join(names)})\b", spoken, inference.text(form)) if names else inference.text(form)
+
+
+def _source(span: Span | None) -> str:
+    lines = [] if span is None else [linecache.getline(span.filename, k) for k in range(span.line, span.end_line + 1)]
+    text = textwrap.dedent("".join(lines)).strip("\n")
+    return textwrap.indent(text or "...", " " * 8)

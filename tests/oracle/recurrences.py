@@ -1,0 +1,233 @@
+"""Which cells a statement writes and which cells of its own target it reads, point by point: no recurrence is silent.
+
+Conditions on data count as true here, and of branches that data decides both count as taken: what may be written counts
+as written, and what may be read as read.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.oracle.accesses import AxisAccess
+from tests.oracle.kinds import is_bool
+from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, variables_of, walk
+from tests.oracle.ranges import candidates, explicit_ranges
+from tests.oracle.reader import Statement
+from tests.oracle.values import OutOfRangeError, Values
+
+__all__ = ["Traffic", "has_data", "reads_itself", "restarted_cells", "traffic"]
+
+Place = tuple[int, ...]
+Point = Mapping[str, int]
+
+
+def has_data(node: Node) -> bool:
+    """Whether ``node`` reads an array."""
+    return any(isinstance(part, Cell) for part in walk(node))
+
+
+def reads_itself(statement: Statement) -> bool:
+    """Whether a statement reads cells of its own target."""
+    nodes = (node for part in (*statement.conditions, statement.value) for node in walk(part))
+    return any(isinstance(node, Cell) and node.tensor == statement.target for node in nodes)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """``written`` and ``read`` by the points that touch each cell; ``anywhere`` if data decides what is written."""
+
+    written: Mapping[Place, set[int]]
+    read: Mapping[Place, set[int]]
+    anywhere: bool
+
+    def recurs(self, before: np.ndarray) -> bool:
+        """Whether a point reads a cell that another one writes and that is not among those written ``before``."""
+        if self.anywhere:
+            return False
+        return any(
+            not before[place] and self.written.get(place, set()) - {point}
+            for place, points in self.read.items()
+            for point in points
+        )
+
+    def after(self, before: np.ndarray) -> np.ndarray:
+        """The cells that are written once the statement has run."""
+        found = np.array(before)
+        for place in self.written:
+            found[place] = True
+        return np.full_like(found, True) if self.anywhere else found
+
+
+def traffic(
+    statement: Statement, values: Values, shape: tuple[int, ...], points: Sequence[Point], before: Values
+) -> Traffic:
+    """What the ``points`` of ``statement`` write and read; ``before`` evaluates what has no data in it."""
+    written: dict[Place, set[int]] = {}
+    read: dict[Place, set[int]] = {}
+    walker = _Walker(statement, values, shape, before)
+    own = reads_itself(statement)
+    for number, point in enumerate(points):
+        try:
+            if not all(walker.holds(condition, point) for condition in (*statement.conditions, *walker.brackets())):
+                continue
+            parts = (*statement.conditions, statement.value) if own else ()
+            cells = [cell for part in parts for cell in walker.reads(part, point)]
+        except OutOfRangeError:
+            continue
+        for cell in cells:
+            read.setdefault(cell, set()).add(number)
+        if not walker.anywhere:
+            written.setdefault(walker.target(point), set()).add(number)
+    return Traffic(written, read, walker.anywhere)
+
+
+@dataclass(frozen=True)
+class _Walker:
+    statement: Statement
+    values: Values
+    shape: tuple[int, ...]
+    plain: Values
+
+    @property
+    def anywhere(self) -> bool:
+        return any(map(has_data, self.statement.indices))
+
+    def target(self, point: Point) -> Place:
+        return tuple(
+            self._moved(Axis("direct", index), extent, point)
+            for index, extent in zip(self.statement.indices, self.shape, strict=True)
+        )
+
+    def brackets(self) -> list[Node]:
+        # In a sum a bracket equals a condition.
+        value = self.statement.value
+        if self.statement.accumulate not in ("+", "-") or not isinstance(value, Operation) or value.name != "product":
+            return []
+        return [factor for factor in value.arguments if is_bool(self.values.kind(factor))]
+
+    def holds(self, node: Node, point: Point) -> bool:
+        """Whether a condition may hold."""
+        if isinstance(node, Operation) and node.name == "and":
+            return all(self.holds(part, point) for part in node.arguments)
+        return has_data(node) or bool(self.plain.at(node, point))
+
+    def fails(self, node: Node, point: Point) -> bool:
+        return has_data(node) or not self.plain.at(node, point)
+
+    def reads(self, node: Node, point: Point) -> Iterator[Place]:
+        """The cells of the target that the value of ``node`` at ``point`` may be made of."""
+        match node:
+            case Cell():
+                yield from self._cell(node, point)
+            case Fold():
+                yield from self._fold(node, point)
+            case Operation(name="if" | "where", arguments=(test, body, other)):
+                yield from self.reads(test, point)
+                if self.holds(test, point):
+                    yield from self._branch(body, point, test)
+                if self.fails(test, point):
+                    yield from self._branch(other, point, test)
+            case Operation(name="and" | "or" as name, arguments=arguments):
+                for argument in arguments:
+                    yield from self.reads(argument, point)
+                    if not (self.holds if name == "and" else self.fails)(argument, point):
+                        return
+            case Operation(name="product", arguments=factors):
+                brackets = [factor for factor in factors if is_bool(self.values.kind(factor))]
+                for bracket in brackets:
+                    yield from self.reads(bracket, point)
+                    if not self.holds(bracket, point):
+                        return
+                for factor in factors:
+                    if factor not in brackets:
+                        yield from self.reads(factor, point)
+            case Operation(arguments=arguments):
+                for argument in arguments:
+                    yield from self.reads(argument, point)
+
+    def _branch(self, node: Node, point: Point, test: Node) -> Iterator[Place]:
+        try:
+            yield from list(self.reads(node, point))
+        except OutOfRangeError:
+            if not has_data(test):
+                raise
+
+    def _cell(self, node: Cell, point: Point) -> Iterator[Place]:
+        extents = self.values.arrays[node.tensor].shape
+        for axis in node.axes:
+            yield from self.reads(axis.index, point)
+        if any(axis.mode == "data" or has_data(axis.index) for axis in node.axes):
+            return
+        try:
+            place = tuple(self._moved(axis, extent, point) for axis, extent in zip(node.axes, extents, strict=True))
+        except OutOfRangeError:
+            if node.fill is None:
+                raise
+            yield from self.reads(node.fill, point)
+            return
+        if node.tensor == self.statement.target:
+            yield place
+
+    def _moved(self, axis: Axis, extent: int, point: Point) -> int:
+        probe = Cell("probe", (axis,))
+        found = Values({"probe": np.arange(extent)}, {}).at(probe, point)
+        return int(found)
+
+    def _fold(self, node: Fold, point: Point) -> Iterator[Place]:
+        limits = {name: (low, high) for name, low, high in node.ranges}
+        for place in itertools.product(*(self.values.candidates[name] for name in node.variables)):
+            inner = {**point, **dict(zip(node.variables, place, strict=True))}
+            if any(not low <= inner[name] < high for name, (low, high) in limits.items()):
+                continue
+            if not self.values.required(node, inner):
+                continue
+            try:
+                if all(self.holds(condition, inner) for condition in node.conditions):
+                    yield from [cell for part in (*node.conditions, node.body) for cell in self.reads(part, inner)]
+            except OutOfRangeError:
+                continue
+
+
+def conjuncts(conditions: Sequence[Node]) -> Iterator[Node]:
+    """The parts of conjunctions."""
+    for condition in conditions:
+        if isinstance(condition, Operation) and condition.name == "and":
+            yield from conjuncts(condition.arguments)
+        else:
+            yield condition
+
+
+def _from_end(index: Node, value: int, extent: int) -> int:
+    return value + extent if isinstance(index, Number) and value < 0 else value
+
+
+def restarted_cells(statement: Statement, values: Values, writing: Sequence[AxisAccess], shape: Place) -> np.ndarray:
+    """Which cells of an existing target a reset starts anew: those that its indices and own conditions name."""
+    names = sorted(frozenset[str]().union(*map(variables_of, statement.indices)))
+    conditions = tuple(each for each in conjuncts(statement.trailing) if variables_of(each) <= set(names))
+    if not conditions:
+        fixed = tuple(
+            slice(None) if variables_of(index) or has_data(index) else int(values.at(index, {}))
+            for index in statement.indices
+        )
+        found = np.zeros(shape, bool)
+        if all(isinstance(axis, slice) or -extent <= axis < extent for axis, extent in zip(fixed, shape, strict=True)):
+            found[fixed] = True
+        return found
+    box = candidates(names, explicit_ranges(statement.only(conditions)), writing)
+    found = np.zeros(shape, bool)
+    for place in itertools.product(*(box[name] for name in names)):
+        point = dict(zip(names, place, strict=True))
+        try:
+            if all(values.at(condition, point) for condition in conditions):
+                pairs = zip(statement.indices, shape, strict=True)
+                cell = tuple(_from_end(index, int(values.at(index, point)), extent) for index, extent in pairs)
+                if all(0 <= axis < extent for axis, extent in zip(cell, shape, strict=True)):
+                    found[cell] = True
+        except OutOfRangeError:
+            continue
+    return found

@@ -209,14 +209,14 @@ class CompiledKernel:
             np.copyto(array, computed)
         return list(outputs)
 
-    def changes(self, inputs: Set[int]) -> bool:
-        """Whether the driver sees to it that the arrays of these inputs, and no others, may be changed by a call.
+    def changes(self, changed: Set[int], arrays: Set[int]) -> bool:
+        """Whether the driver sees to it that calls may change the inputs at the positions ``changed``, and no others.
 
-        It knows nothing of inputs that the kernel does not read.
+        It knows nothing of ``arrays`` that the kernel does not read.
         """
         given = self._arrays.given
-        changed = {binding.position for binding in given if binding.written}
-        return changed == inputs and (not changed or len(given) == len(self.kernel.program.inputs))
+        written = {binding.position for binding in given if binding.written}
+        return written == changed and (not changed or arrays <= {binding.position for binding in given})
 
     def launch(
         self,

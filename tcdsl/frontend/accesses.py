@@ -19,6 +19,7 @@ from tcdsl.frontend.graphs import PendingState
 from tcdsl.frontend.names import Position
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import BOUNDARIES, recognize
+from tcdsl.frontend.session import current_session
 from tcdsl.frontend.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.frontend.values import Value, store_value
 from tcdsl.ir.build import apply, cast, integer
@@ -150,6 +151,7 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
             " of tensor statements",
         )
         return None
+    evaluation.terms.update(id(term) for term in _terms(node))
     given = evaluation.evaluate(node, Position.INDEX)
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         return _fixed(evaluation, int(given), node, extent)
@@ -161,6 +163,13 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
         evaluation.fault(DtypeError, f"an index of type {value.logical}", node, hint)
         return None
     expr = cast(value.expr, "int64", evaluation.span(node))
+    session = current_session()
+    if session is not None and session.is_offset(expr):
+        # Alone on an axis, a negative integer counts from the end.
+        below = session.is_signed(expr)
+        if below is None:
+            session.specialize(expr)
+        return _from_end(evaluation, expr, node, extent) if below else expr
     if _kind(expr) == "data" and is_affine_index(expr):
         # Made of index variables, but not affine (`i * j`, `i // N`): `id` keeps it from being taken for affine.
         return Apply("id", (expr,), "int64", evaluation.span(node))
@@ -168,17 +177,31 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
 
 
 def _fixed(evaluation: Evaluator, number: int, node: ast.expr, extent: Expr | None) -> Expr | None:
-    if number >= 0:
-        return integer(number)
+    return integer(number) if number >= 0 else _from_end(evaluation, integer(number), node, extent)
+
+
+def _from_end(evaluation: Evaluator, number: Expr, node: ast.expr, extent: Expr | None) -> Expr | None:
     if extent is None:
+        shown = number.value if isinstance(number, Constant) else ast.unparse(node)
         evaluation.fault(
             ShapeError,
-            f"the index {number} counts from the end of an axis whose extent is not known",
+            f"the index {shown} counts from the end of an axis whose extent is not known",
             node,
             "declare the target with its extents, or write the position itself",
         )
         return None
-    return apply("add", extent, integer(number), span=evaluation.span(node))
+    return apply("add", extent, number, span=evaluation.span(node))
+
+
+def _terms(node: ast.expr) -> list[ast.expr]:
+    # What an index adds up.
+    match node:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            return [node, *_terms(left), *_terms(right)]
+        case ast.UnaryOp(op=ast.UAdd() | ast.USub(), operand=operand):
+            return [node, *_terms(operand)]
+        case _:
+            return [node]
 
 
 # -- affine or data ------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ class Evaluator(Protocol):
     variables: tuple[str, ...]
     definitions: dict[str, Value]
     faults: list[Diagnostic]
+    terms: set[int]
 
     def span(self, node: ast.AST) -> Span | None:
         """The place of ``node``."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.session import BroadcastGuard, CapturedArray, broadcast_relation
+from tcdsl.frontend.session import BroadcastGuard, CapturedArray, CarriedInteger, broadcast_relation
 from tcdsl.ir.program import AxisExtent, Program, tensors_read
 from tcdsl.ir.size_code import SizeCode
 from tcdsl.runtime.arguments import Call, tensor_argument
@@ -58,7 +58,7 @@ class Entry:
 
     executable: Executable
     structure: Structure
-    inputs: tuple[int | CapturedArray, ...]
+    inputs: tuple[int | CapturedArray | CarriedInteger, ...]
     guards: tuple[BroadcastGuard, ...]
     readings: tuple[Any, ...]
     constants: Mapping[int | str, Any]
@@ -84,6 +84,11 @@ class Entry:
         for source in self.inputs:
             if isinstance(source, int):
                 arrays.append(call.arguments[source].array)
+            elif isinstance(source, CarriedInteger):
+                carrier = source.array(next(a.given for a in call.arguments if a.place == source.place))
+                if carrier is None:
+                    return None
+                arrays.append(carrier)
             else:
                 tensor = self.executable.program.tensor(source.tensor)
                 array = tensor_argument("surroundings", tensor.label, 0, source.current()).array

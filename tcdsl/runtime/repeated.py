@@ -17,7 +17,7 @@ import numpy as np
 from tcdsl.config import Settings, settings
 from tcdsl.errors import TcdslError
 from tcdsl.frontend.readings import Staleness
-from tcdsl.frontend.session import CapturedArray
+from tcdsl.frontend.session import CapturedArray, CarriedInteger
 from tcdsl.recent import Recent
 from tcdsl.runtime.arguments import Call
 from tcdsl.runtime.entries import Entry
@@ -54,13 +54,15 @@ class RepeatedCall:
         self._constants = [(place, value) for place, value in entry.constants.items() if self._is_given(place)]
         self._staleness = Staleness(entry.readings)
         used = [call.arguments[source] for source in entry.inputs if isinstance(source, int)]
-        self._captured = [source for source in entry.inputs if isinstance(source, CapturedArray)]
+        self._others = [source for source in entry.inputs if not isinstance(source, int)]
+        given = {argument.place: argument.given for argument in call.arguments}
+        self._defaults = {place: value for place, value in given.items() if not self._is_given(place)}
         # Of the program's inputs: the number of those that are arrays, and where the call has each one.
         self._places = [None if argument.weak else argument.place for argument in used]
         self._arrays = [k for k, place in enumerate(self._places) if place is not None]
         self._arrays += range(len(used), len(entry.inputs))
         self._scalars = any(isinstance(argument, np.generic) for argument in arguments)
-        self._direct = not self._captured and not self._scalars and all(self._places[k] == k for k in self._arrays)
+        self._direct = not self._others and not self._scalars and all(self._places[k] == k for k in self._arrays)
         self._bare = self._direct and len(self._arrays) == len(arguments)
         # Those that are numbers: where the call has them, or what their defaults are.
         numbers = [argument for argument in used if argument.weak]
@@ -73,6 +75,7 @@ class RepeatedCall:
         updated = {name for name, _ in entry.executable.program.updates}
         inputs = entry.executable.program.inputs
         self._updated = frozenset(k for k, tensor in enumerate(inputs) if tensor.name in updated)
+        self._seen = frozenset(k for k in self._arrays if not isinstance(entry.inputs[k], CarriedInteger))
         self._structure = entry.structure
         self.is_usable = (
             not entry.narrowed
@@ -105,7 +108,7 @@ class RepeatedCall:
             shapes = tuple(map(_SHAPE, arguments))
         else:
             if not self._direct:
-                gathered = self._gathered(arguments)
+                gathered = self._gathered(arguments, keywords)
                 if gathered is None:
                     return None
                 inputs = gathered
@@ -150,13 +153,18 @@ class RepeatedCall:
             ]
         )
 
-    def _gathered(self, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def _gathered(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...] | None:
         # The program's inputs, without those that are numbers.
         inputs: list[Any] = [None if place is None else arguments[place] for place in self._places]  # type: ignore[index]
         if self._scalars:
             inputs = [np.asarray(each) if isinstance(each, np.generic) else each for each in inputs]
-        for captured in self._captured:
-            array = captured.current()
+        for other in self._others:
+            if isinstance(other, CapturedArray):
+                array = other.current()
+            elif other.place in self._defaults:
+                array = other.array(self._defaults[other.place])
+            else:
+                array = other.array(keywords[other.place] if isinstance(other.place, str) else arguments[other.place])
             if type(array) is not np.ndarray:
                 return None
             inputs.append(array)
@@ -203,7 +211,7 @@ class RepeatedCall:
         kernel = executable.compiled(contiguous, current)
         plan = kernel.plan(sizes, self._number_positions)
         known = launches.get(shapes) or ()
-        if (kernel, plan) in known or not kernel.changes(self._updated):
+        if (kernel, plan) in known or not kernel.changes(self._updated, self._seen):
             return None
         results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check)
         if results is not None:

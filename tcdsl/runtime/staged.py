@@ -144,6 +144,8 @@ class StagedFunction(ABC):
                     value = argument.given
                 else:
                     value = symbolic_argument(session, argument, self.size_names(argument.label))
+                    if argument.weak == "int":
+                        session.integers[session.builder.inputs[-1].name] = argument.place, argument.given
                     sources.append(k)
                 if isinstance(argument.place, int):
                     positional[argument.place] = value

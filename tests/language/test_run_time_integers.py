@@ -1,0 +1,228 @@
+"""Run-time integers as offsets of indices: one program for many of them, which does what constants do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import cd, op
+
+x, table, ids, w = np.arange(1.0, 6.0), np.arange(15.0).reshape(3, 5), np.array([3, 0, 2]), np.array([2.0, -1.0, 0.5])
+
+
+# Each takes the integer, and gives the function with this integer as a constant.
+def shifted(shift):
+    @op
+    def function(x):
+        y[i] = x[i + shift]
+        return y
+
+    return function
+
+
+def declared(shift):
+    @op
+    def function(x):
+        (N,) = x.shape
+        y = tc.output(N)
+        y[i] = x[i + shift] * shift
+        return y
+
+    return function
+
+
+def stored(shift):
+    @op
+    def function(x):
+        (N,) = x.shape
+        y = tc.output(N)
+        y[2 * i - shift + 1] += x[i]
+        return y
+
+    return function
+
+
+def row(shift):
+    @op
+    def function(x):
+        y[i] = table[shift, i]
+        return y * x
+
+    return function
+
+
+def before(shift):
+    @op
+    def function(x):
+        y[i] = table[shift - 1, i]
+        return y * x
+
+    return function
+
+
+def backwards(shift):
+    @op
+    def function(x):
+        (N,) = x.shape
+        y[()] = x[-shift] + x[N - 1 - shift]
+        return y
+
+    return function
+
+
+def placed(shift):
+    @op
+    def function(x):
+        (N,) = x.shape
+        y = tc.output(3, N)
+        y[shift, i] = x[i]
+        return y
+
+    return function
+
+
+def bordered(shift):
+    @op
+    def function(x):
+        y[i] = get(x[i + shift], -1.0) + x[clamp(i - shift)] + x[wrap(i + shift)] * x[reflect(i + shift - 2)], i < 5
+        return y
+
+    return function
+
+
+def correlated(shift):
+    @op
+    def function(x):
+        (N,) = x.shape
+        y = tc.output(N)
+        y[i] = sum(x[i + k - shift] * w[k])
+        return y
+
+    return function
+
+
+def gathered(shift):
+    @op
+    def function(x):
+        y[i] = get(x[ids[i] + shift], 0.5)
+        return y
+
+    return function
+
+
+def divided(shift):
+    @op
+    def function(x):
+        (N,) = x.shape
+        y = tc.output(N)
+        y[i] = x[(i + shift) // 2] + get(x[shift * i], 0.0)
+        return y
+
+    return function
+
+
+def added(shift):
+    @cd
+    def function(x):
+        x[i + shift] += w[i]
+
+    return function
+
+
+PROGRAMS = [
+    shifted,
+    declared,
+    stored,
+    row,
+    before,
+    backwards,
+    placed,
+    bordered,
+    correlated,
+    gathered,
+    divided,
+    added,
+]
+# A coefficient, a dividend, and what counts from the end for some of the integers only.
+CONSTANTS = (before, backwards, divided)
+
+
+def at_run_time(program: Callable[[Any], Any], keyword: bool) -> Any:
+    """The function of ``program`` with the integer as a parameter."""
+
+    def positional(x, shift):
+        return program(shift)(x)
+
+    def by_keyword(x, *, shift):
+        return program(shift)(x)
+
+    return (cd if program is added else op)(by_keyword if keyword else positional)
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """What a call gives, or the kind of error that it raises."""
+    try:
+        return call()
+    except (tc.ShapeError, tc.DataIndexError) as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_a_run_time_integer_does_what_a_constant_does(program: Any) -> None:
+    keyword = program.__name__ < "d"
+    function = at_run_time(program, keyword)
+    for shift in (0, 1, -1, 2, -5, 7, -7, 3):
+        given: dict[str, Any] = {"shift": shift} if keyword else {}
+        found = outcome(lambda: function.interpret(x, *([] if keyword else [shift]), **given))  # noqa: B023
+        np.testing.assert_equal(found, outcome(lambda: program(shift).interpret(x)), err_msg=f"shift={shift}")  # noqa: B023
+    assert program in CONSTANTS or function.cache_info().programs <= 2
+
+
+def test_one_kernel_serves_all_integers_of_a_sign() -> None:
+    function, accumulated = at_run_time(declared, keyword=True), at_run_time(added, keyword=False)
+    for _ in range(2):
+        for shift in (3, 1, 0, 2, 9, 2**39, -1, -4, -(2**39)):
+            expected = np.zeros(5)
+            kept = slice(min(max(0, shift), 5), max(0, 5 + min(0, shift)))
+            expected[: max(0, 5 - shift)][max(0, -shift) :] = x[kept] * shift
+            np.testing.assert_array_equal(function(x, shift=shift), expected)
+            cells, steps = x.copy(), np.zeros(5)
+            for k in range(3):
+                if 0 <= k + shift < 5:
+                    steps[k + shift] = w[k]
+            accumulated(cells, shift)
+            np.testing.assert_array_equal(cells, x + steps)
+    assert function.cache_info().kernels == accumulated.cache_info().kernels == 2
+
+
+def test_integers_at_the_ends_of_their_range() -> None:
+    function = at_run_time(declared, keyword=False)
+    for shift in (2**40, -(2**40), 2**62, -(2**62), 2**63 - 1, -(2**63)):
+        np.testing.assert_array_equal(function.interpret(x, shift), np.zeros(5))
+
+
+def test_the_place_of_an_offset_is_shown_with_its_value() -> None:
+    function = at_run_time(shifted, keyword=False)
+    assert function.interpret(x, 0).tolist() == x.tolist()
+    with pytest.raises(tc.ShapeError, match=r"would begin at -offset_shift, below 0: offset_shift = 3"):
+        function(x, 3)
+    assert "y[i] = x[i + -minus_shift]" in str(function.explain("ir", x, -2))
+
+
+def test_gradients_take_run_time_integers() -> None:
+    @op
+    def loss(x, shift):
+        s[()] = sum(x[i + shift] * x[i])
+        return s
+
+    slope = tc.grad(loss)
+    for shift in (1, 2, 3):
+        expected = np.zeros(5)
+        expected[: 5 - shift] += x[shift:]
+        expected[shift:] += x[: 5 - shift]
+        np.testing.assert_array_equal(slope(x, shift), expected)
+    assert slope.cache_info().kernels == 1

@@ -11,7 +11,7 @@ import dis
 import functools
 import sysconfig
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -21,9 +21,10 @@ import numpy as np
 from tcdsl.frontend.readings import MISSING, Instance, Reading, snapshot
 from tcdsl.indices import IndexLetter
 
-__all__ = ["called_readings"]
+__all__ = ["Chain", "called_readings", "chains", "is_installed", "users_function"]
 
 _FIRST = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FAST", "LOAD_FAST_BORROW"))
+_CALL = frozenset(("PRECALL", "CALL"))
 _NEXT = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
 
 
@@ -41,10 +42,10 @@ def called_readings(values: Iterable[Any], given: Any = None) -> list[Reading]:
             items = value.values() if isinstance(value, dict) else value
             waiting.extend(item for item in items if callable(item))
             continue
-        function, receiver = _users_function(value)
+        function, receiver = users_function(value)
         if function is None or (id(function), id(receiver)) in known:
             continue
-        if value is not given and _is_installed(function.__code__.co_filename):
+        if value is not given and is_installed(function.__code__.co_filename):
             continue
         known.add((id(function), id(receiver)))
         # A module that is loaded anew may give the same function other code.
@@ -58,8 +59,8 @@ def called_readings(values: Iterable[Any], given: Any = None) -> list[Reading]:
     return readings
 
 
-def _users_function(value: Any) -> tuple[FunctionType | None, Any]:
-    # The function that a call of `value` runs, and its instance if it is a method.
+def users_function(value: Any) -> tuple[FunctionType | None, Any]:
+    """The function that a call of ``value`` runs, and its instance if it is a method."""
     while isinstance(value, functools.partial):
         value = value.func
     receiver = None
@@ -73,7 +74,8 @@ def _users_function(value: Any) -> tuple[FunctionType | None, Any]:
 
 
 @functools.cache
-def _is_installed(filename: str) -> bool:
+def is_installed(filename: str) -> bool:
+    """Whether a file belongs to Python, to an installed package, or to this one."""
     paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     folders = [Path(__file__).parents[1], *map(Path, filter(None, paths))]
     return filename.startswith("<frozen") or any(folder in Path(filename).parents for folder in folders)
@@ -83,7 +85,7 @@ def _readings(function: FunctionType, receiver: Any) -> Iterator[Reading]:
     code = function.__code__
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     own = code.co_varnames[0] if receiver is not None and code.co_argcount else None
-    for names in dict.fromkeys(_chains(code)):
+    for names in dict.fromkeys(chain.names for chain in chains(code)):
         first = names[0]
         if first == own:
             if len(names) > 1:
@@ -99,19 +101,41 @@ def _may_change(value: Any, names: tuple[str, ...]) -> bool:
     if value is MISSING or isinstance(value, IndexLetter):
         return False
     return not isinstance(value, ModuleType) or (
-        len(names) > 1 and not _is_installed(getattr(value, "__file__", None) or "<frozen>")
+        len(names) > 1 and not is_installed(getattr(value, "__file__", None) or "<frozen>")
     )
 
 
-def _chains(code: CodeType) -> Iterator[tuple[str, ...]]:
-    # The names that code and the code inside it load, with the attributes taken from them.
-    chain: tuple[str, ...] = ()
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A name that code loads, with the attributes taken from it, and where.
+
+    ``position`` is the first and last line, and the columns there. ``bare_call`` says that it is called with nothing.
+    """
+
+    names: tuple[str, ...]
+    position: tuple[int, int, int, int]
+    bare_call: bool
+
+
+@functools.lru_cache(maxsize=1024)
+def chains(code: CodeType) -> tuple[Chain, ...]:
+    """What ``code``, and the code inside it, loads by name."""
+    found: list[Chain] = []
+    names: tuple[str, ...] = ()
+    position = (1, 1, 0, 0)
     for instruction in dis.get_instructions(code):
-        if instruction.opname in _NEXT and chain:
-            chain = (*chain, str(instruction.argval))
-            continue
-        yield from (chain,) if chain else ()
-        chain = (str(instruction.argval),) if instruction.opname in _FIRST else ()
+        if instruction.opname in _NEXT and names:
+            names = (*names, str(instruction.argval))
+        else:
+            if names:
+                bare = instruction.opname in _CALL and instruction.arg == 0
+                found.append(Chain(names, position, bare))
+            names = (str(instruction.argval),) if instruction.opname in _FIRST else ()
+        if names and instruction.positions is not None:
+            line, end_line, column, end_column = instruction.positions
+            line = line or code.co_firstlineno
+            position = (line, end_line or line, column or 0, end_column or 0)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            yield from _chains(inner)
+            found.extend(chains(inner))
+    return tuple(found)

@@ -7,9 +7,13 @@ import copy
 from types import CellType, CodeType, FunctionType, TracebackType
 from typing import Any
 
+import numpy as np
+
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.annotations import keep_tensor_annotations
 from tcdsl.frontend.bindings import parameters_of
+from tcdsl.frontend.impure_calls import warning_of_impure_calls
+from tcdsl.frontend.operators import ArithmeticOperators
 from tcdsl.frontend.recorder import Recorder
 from tcdsl.frontend.rewriting import RECORDER, rewrite
 from tcdsl.frontend.size_names import parameter_size_names
@@ -34,12 +38,15 @@ class Template:
         rewritten = rewrite(source, in_place)
         recorder = Recorder(function, rewritten, source.filename, in_place)
         self.surroundings = Surroundings(function, text, rewritten.own_names)
+        self._function = function
         self._run = _with_closure(function, rewritten.definition, recorder, source.filename)
 
     def run(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the function on symbolic arguments; its statements go to the current session."""
+        receiver = arguments[0] if arguments and not _is_data(arguments[0]) else None
         try:
-            return self._run(*arguments, **keywords)
+            with warning_of_impure_calls(self._function, receiver, keywords, self._function.__name__):
+                return self._run(*arguments, **keywords)
         except NameError as error:
             fault = self._index_letter(error)
             if fault is None:
@@ -82,6 +89,11 @@ class Template:
             fact = f"`{name}` is not defined; `{code.co_name}` is an ordinary function without tensor statements"
             hint = f"decorate `{code.co_name}` with @op"
         return Diagnostic(DslSyntaxError, fact, span, hint=hint)
+
+
+def _is_data(value: object) -> bool:
+    # What is no instance whose method the function is.
+    return isinstance(value, ArithmeticOperators | np.ndarray | np.generic | int | float | None)
 
 
 def _span_of(trace: TracebackType) -> Span:

@@ -8,6 +8,7 @@ their place (`tcdsl.runtime.parts`).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, Protocol
@@ -18,8 +19,9 @@ import numpy as np
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
 from tcdsl.frontend.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.builder import Mark
-from tcdsl.frontend.called_functions import called_readings
+from tcdsl.frontend.called_functions import called_readings, users_function
 from tcdsl.frontend.declared_parameters import DeclarationMet
+from tcdsl.frontend.impure_calls import warning_of_impure_calls
 from tcdsl.frontend.session import Session, StagingStopped
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import is_floating
@@ -236,7 +238,8 @@ class DerivativeStaging(StagedFunction):
             session.filenames.add(function.__code__.co_filename)
         session.readings.extend(called_readings(configuration.values(), given=function))
         try:
-            result = function(*positional, **configuration)
+            with self._watch(function, configuration):
+                result = function(*positional, **configuration)
         except DeclarationMet:
             raise Diagnostic(
                 DifferentiationError,
@@ -246,6 +249,12 @@ class DerivativeStaging(StagedFunction):
         if session.faults:
             raise StagingStopped
         return returned(session, result, self._name, mark)
+
+    def _watch(self, function: Any, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
+        plain, receiver = users_function(function)
+        if plain is None or isinstance(function, TensorFunction | StagedFunction):
+            return nullcontext()
+        return warning_of_impure_calls(plain, receiver, configuration, self._name)
 
     def _input_name(self, value: Any, position: int) -> str:
         if isinstance(value, SymbolicTensor):

@@ -252,7 +252,7 @@ class Session:
         return self._offsets.get(tensor)
 
     def is_signed(self, expr: Expr) -> bool | None:
-        """Whether an `offset` is below 0; ``None`` if that is not so for all integers that it stands for, or for none."""
+        """Whether an `offset` is below 0; ``None`` if that differs among the integers that it stands for."""
         known = list(self._offsets.values())
         if expr not in known:
             return None

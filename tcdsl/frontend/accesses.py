@@ -19,7 +19,8 @@ from tcdsl.frontend.graphs import PendingState
 from tcdsl.frontend.names import Position
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import BOUNDARIES, recognize
-from tcdsl.frontend.session import current_session
+from tcdsl.frontend.run_time_integers import terms
+from tcdsl.frontend.session import Specialize, current_session
 from tcdsl.frontend.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.frontend.values import Value, store_value
 from tcdsl.ir.build import apply, cast, integer
@@ -151,7 +152,7 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
             " of tensor statements",
         )
         return None
-    evaluation.terms.update(id(term) for term in _terms(node))
+    evaluation.terms |= dict.fromkeys(map(id, terms(node)), False)
     given = evaluation.evaluate(node, Position.INDEX)
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         return _fixed(evaluation, int(given), node, extent)
@@ -164,12 +165,12 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
         return None
     expr = cast(value.expr, "int64", evaluation.span(node))
     session = current_session()
-    if session is not None and session.is_offset(expr):
-        # Alone on an axis, a negative integer counts from the end.
-        below = session.is_signed(expr)
-        if below is None:
-            session.specialize(expr)
-        return _from_end(evaluation, expr, node, extent) if below else expr
+    if session is not None and session.integers.is_alone(expr):
+        # A negative integer counts from the end.
+        negative = session.integers.is_negative(expr)
+        if negative is None:
+            raise Specialize(session.integers.places(expr))
+        return _from_end(evaluation, expr, node, extent) if negative else expr
     if _kind(expr) == "data" and is_affine_index(expr):
         # Made of index variables, but not affine (`i * j`, `i // N`): `id` keeps it from being taken for affine.
         return Apply("id", (expr,), "int64", evaluation.span(node))
@@ -191,17 +192,6 @@ def _from_end(evaluation: Evaluator, number: Expr, node: ast.expr, extent: Expr 
         )
         return None
     return apply("add", extent, number, span=evaluation.span(node))
-
-
-def _terms(node: ast.expr) -> list[ast.expr]:
-    # What an index adds up.
-    match node:
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
-            return [node, *_terms(left), *_terms(right)]
-        case ast.UnaryOp(op=ast.UAdd() | ast.USub(), operand=operand):
-            return [node, *_terms(operand)]
-        case _:
-            return [node]
 
 
 # -- affine or data ------------------------------------------------------------------------------------------

@@ -149,7 +149,8 @@ def _extent(value: object, span: Span | None) -> Expr:
                 DtypeError, "an extent that is a float", span, hint="`//` divides sizes to an integer: `N // 2`"
             ).error()
         case SymbolicNumber():
-            return integer(int(value))
+            size = session_of("output()").integers.size(value.expr, bound=True)
+            return integer(int(value)) if size is None else size
         case bool():
             pass
         case _ if hasattr(value, "__index__"):

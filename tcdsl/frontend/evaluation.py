@@ -47,8 +47,8 @@ class Evaluation:
         self.variables = variables
         self.definitions: dict[str, Value] = {}
         self.faults: list[Diagnostic] = []
-        #: The nodes that are terms of indices, by identity: run-time integers may stand there.
-        self.terms: set[int] = set()
+        #: Where run-time integers may stand, by the identity of the nodes; true for ends of ranges.
+        self.terms: dict[int, bool] = {}
         self.unwritten: str | None = None
         self._scopes: list[dict[str, object]] = []
         self._undefined: set[str] = set()
@@ -159,10 +159,10 @@ class Evaluation:
         given = self._evaluate(node, position)
         if position is not Position.VALUE and isinstance(given, SymbolicNumber) and given.weak_kind == "int":
             # Indices, ranges and conditions are solved when the function is staged: the number becomes a constant,
-            # unless it is a term of an index.
-            session = current_session()
-            offset = session.offset(given.expr) if session is not None and id(node) in self.terms else None
-            return self.native(lambda: operator.index(given), node) if offset is None else Value(offset, "int", "int64")
+            # unless it is a term of an index or of a bound.
+            session, bound = current_session(), self.terms.get(id(node))
+            size = None if session is None or bound is None else session.integers.size(given.expr, bound)
+            return self.native(lambda: operator.index(given), node) if size is None else Value(size, "int", "int64")
         return given
 
     def _evaluate(self, node: ast.expr, position: Position) -> object:

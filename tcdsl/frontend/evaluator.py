@@ -29,7 +29,7 @@ class Evaluator(Protocol):
     variables: tuple[str, ...]
     definitions: dict[str, Value]
     faults: list[Diagnostic]
-    terms: set[int]
+    terms: dict[int, bool]
 
     def span(self, node: ast.AST) -> Span | None:
         """The place of ``node``."""

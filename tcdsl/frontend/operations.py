@@ -16,6 +16,7 @@ from tcdsl.frontend.evaluator import Evaluator
 from tcdsl.frontend.faults import FAULTY, Faulty
 from tcdsl.frontend.names import Position
 from tcdsl.frontend.points import PointValue
+from tcdsl.frontend.run_time_integers import terms
 from tcdsl.frontend.values import Value, as_truth
 
 __all__ = ["arithmetic", "binary", "compare", "conditional", "logical", "unary"]
@@ -145,7 +146,10 @@ def _joined(evaluation: Evaluator, conjunction: bool, left: Value, right: object
 
 def compare(evaluation: Evaluator, node: ast.Compare, position: Position) -> object:
     """``a < b <= c``, ``a is None``: a truth value at a point, or Python's answer."""
-    given = [evaluation.evaluate(operand, position) for operand in (node.left, *node.comparators)]
+    operands = (node.left, *node.comparators)
+    if position is Position.CONDITION:
+        evaluation.terms |= {id(term): True for operand in operands for term in terms(operand)}
+    given = [evaluation.evaluate(operand, position) for operand in operands]
     found: object = None
     for kind, left, right in zip(node.ops, given, given[1:], strict=False):
         one = _comparison(evaluation, type(kind), left, right, node)

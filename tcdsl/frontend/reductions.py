@@ -18,6 +18,7 @@ from tcdsl.frontend.faults import FAULTY, Faulty
 from tcdsl.frontend.names import LanguageFunction, Position, is_range
 from tcdsl.frontend.points import GENERATED, open_walk
 from tcdsl.frontend.recognition import REDUCTIONS
+from tcdsl.frontend.run_time_integers import terms
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.frontend.values import Value, apply_primitive, as_truth, convert, stored_dtype, sum_dtype
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
@@ -240,6 +241,7 @@ def _ends(evaluation: Evaluator, clause: ast.comprehension) -> tuple[Expr, Expr,
         return None
     found: list[Expr] = []
     for argument in call.args[:2]:
+        evaluation.terms |= dict.fromkeys(map(id, terms(argument)), True)
         value = evaluation.value(argument, Position.INDEX)
         if value is None:
             return None

@@ -12,9 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, NoReturn
-
-import numpy as np
+from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.builder import ProgramBuilder
@@ -22,9 +20,9 @@ from tcdsl.frontend.given_arrays import element_type, given_array
 from tcdsl.frontend.graphs import GraphRecording, GraphTensor, States
 from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.readings import Reading
+from tcdsl.frontend.run_time_integers import RunTimeIntegers
 from tcdsl.frontend.symbols import PendingArray, SymbolicTensor
-from tcdsl.ir.build import apply
-from tcdsl.ir.expressions import Apply, Constant, Expr, Read, index_variables, size_names
+from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import AxisExtent
 from tcdsl.ir.sizes import evaluate_size
 from tcdsl.ir.span import Span
@@ -32,7 +30,6 @@ from tcdsl.ir.span import Span
 __all__ = [
     "BroadcastGuard",
     "CapturedArray",
-    "CarriedInteger",
     "Poison",
     "Session",
     "Specialize",
@@ -108,27 +105,6 @@ class CapturedArray:
         return self.value if self.reading is None else self.reading.current()
 
 
-@dataclass(frozen=True, slots=True)
-class CarriedInteger:
-    """A run-time integer that offsets indices: a size of the program, which an input without cells has for its extent.
-
-    ``place`` says which argument it is. Sizes are not negative: with ``negative`` the extent is that of ``-n``, and the
-    program serves no others. Integers that could leave 64 bits together with other sizes are constants instead.
-    """
-
-    tensor: str
-    place: int | str
-    negative: bool
-
-    def array(self, number: int) -> np.ndarray | None:
-        """The input for the integer ``number``; ``None`` if the program does not serve it."""
-        if (number < 0) != self.negative or abs(number) >= LARGEST_OFFSET:
-            return None
-        return np.empty((abs(number), 0), np.bool_)
-
-
-LARGEST_OFFSET = 1 << 40
-
 _current: ContextVar[Session | None] = ContextVar("tcdsl_session", default=None)
 
 
@@ -144,10 +120,8 @@ class Session:
         self.builder = ProgramBuilder(name, algebra)
         self.extents: dict[str, int] = {}
         self.guards: list[BroadcastGuard] = []
-        self.captured: list[CapturedArray | CarriedInteger] = []
-        #: The arguments that are Python's integers, with their places, by the input that holds them.
-        self.integers: dict[str, tuple[int | str, int]] = {}
-        self._offsets: dict[str, Expr] = {}
+        self.captured: list[CapturedArray] = []
+        self.integers = RunTimeIntegers(self)
         self.faults: list[Diagnostic] = []
         self.filenames: set[str] = set()
         self.readings: list[Reading] = []
@@ -209,7 +183,7 @@ class Session:
         reading = next((reading for reading in self.readings if reading.seen is value), None)
         label = reading.names[-1] if reading is not None else label or "constant"
         for captured in self.captured:
-            if isinstance(captured, CapturedArray) and captured.value is value:
+            if captured.value is value:
                 known = self.builder.tensor(captured.tensor)
                 return SymbolicTensor(self.builder, known.name, known.dtype, known.shape, known.label)
         array = given_array(value, label, span=self.location())
@@ -221,53 +195,6 @@ class Session:
             self.extents[declared.name] = extent  # type: ignore[union-attr]
         self.captured.append(CapturedArray(tensor.name, value, reading))
         return tensor
-
-    def offset(self, expr: Expr) -> Expr | None:
-        """A sum of run-time integers and constants as an expression of sizes; ``None`` if it cannot be one."""
-        match expr:
-            case Constant(value=int()):
-                return expr
-            case Read(tensor=tensor) if tensor in self.integers:
-                return self._carried(tensor)
-            case Apply(primitive="add" | "sub" | "neg" as primitive, arguments=arguments):
-                parts = [self.offset(argument) for argument in arguments]
-                known = [part for part in parts if part is not None]
-                return apply(primitive, *known) if len(known) == len(parts) else None
-        return None
-
-    def _carried(self, tensor: str) -> Expr | None:
-        place, number = self.integers[tensor]
-        if tensor not in self._offsets and abs(number) < LARGEST_OFFSET:
-            negative = number < 0
-            name = f"{'minus' if negative else 'offset'}_{self.builder.tensor(tensor).label or tensor}"
-            made = self.builder.input(name, "bool", 2, [name])
-            size = made.extents[0]
-            self.extents |= {
-                size_name: n
-                for extent, n in zip(made.extents, (abs(number), 0), strict=True)
-                for size_name in size_names(extent)
-            }
-            self.captured.append(CarriedInteger(made.name, place, negative))
-            self._offsets[tensor] = apply("neg", size) if negative else size
-        return self._offsets.get(tensor)
-
-    def is_signed(self, expr: Expr) -> bool | None:
-        """Whether an `offset` is below 0; ``None`` if that differs among the integers that it stands for."""
-        known = list(self._offsets.values())
-        if expr not in known:
-            return None
-        return isinstance(expr, Apply)
-
-    def is_offset(self, expr: Expr) -> bool:
-        """Whether an index is made of constants and of run-time integers alone."""
-        carried = frozenset().union(*map(size_names, self._offsets.values()))
-        return bool(size_names(expr)) and size_names(expr) <= carried and not index_variables(expr)
-
-    def specialize(self, expr: Expr) -> NoReturn:
-        """Stage again with the run-time integers in ``expr`` as constants."""
-        places = {tensor: str(place) for tensor, (place, _) in self.integers.items()}
-        used = {t for t, offset in self._offsets.items() if size_names(offset) & size_names(expr)}
-        raise Specialize(frozenset(places[tensor] for tensor in used))
 
     def location(self) -> Span | None:
         """The user's expression that is being executed."""

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.session import BroadcastGuard, CapturedArray, CarriedInteger, broadcast_relation
+from tcdsl.frontend.run_time_integers import CarriedInteger
+from tcdsl.frontend.session import BroadcastGuard, CapturedArray, broadcast_relation
 from tcdsl.ir.program import AxisExtent, Program, tensors_read
 from tcdsl.ir.size_code import SizeCode
 from tcdsl.runtime.arguments import Call, tensor_argument

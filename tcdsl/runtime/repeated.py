@@ -17,7 +17,8 @@ import numpy as np
 from tcdsl.config import Settings, settings
 from tcdsl.errors import TcdslError
 from tcdsl.frontend.readings import Staleness
-from tcdsl.frontend.session import CapturedArray, CarriedInteger
+from tcdsl.frontend.run_time_integers import CarriedInteger
+from tcdsl.frontend.session import CapturedArray
 from tcdsl.recent import Recent
 from tcdsl.runtime.arguments import Call
 from tcdsl.runtime.entries import Entry

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tcdsl.frontend.algebra import WholeArrays
-from tcdsl.frontend.session import Session, Specialize
+from tcdsl.frontend.run_time_integers import CarriedInteger
+from tcdsl.frontend.session import CapturedArray, Session, Specialize
 from tcdsl.frontend.symbols import SymbolicNumber
 from tcdsl.ir.build import cast
 from tcdsl.ir.dtypes import is_floating
@@ -145,7 +146,7 @@ class StagedFunction(ABC):
                 else:
                     value = symbolic_argument(session, argument, self.size_names(argument.label))
                     if argument.weak == "int":
-                        session.integers[session.builder.inputs[-1].name] = argument.place, argument.given
+                        session.integers.add(session.builder.inputs[-1].name, argument.place, argument.given)
                     sources.append(k)
                 if isinstance(argument.place, int):
                     positional[argument.place] = value
@@ -169,7 +170,7 @@ class StagedFunction(ABC):
             return Entry(
                 Executable(program),
                 traced.structure,
-                (*sources, *session.captured),
+                (*sources, *_more_inputs(session)),
                 tuple(session.guards),
                 # What the function itself changed while it was staged, such as a list that it appends to, is no reason
                 # to stage it again.
@@ -241,6 +242,13 @@ class StagedFunction(ABC):
         self._misses = 0
         self._repeated.clear()
         self.latest = None
+
+
+def _more_inputs(session: Session) -> list[CapturedArray | CarriedInteger]:
+    # In the order of the program's inputs.
+    more: dict[str, CapturedArray | CarriedInteger] = {each.tensor: each for each in session.captured}
+    more |= {each.tensor: each for each in session.integers.carried.values()}
+    return [more[tensor.name] for tensor in session.builder.inputs if tensor.name in more]
 
 
 def _printable(key: tuple[Any, ...], entry: Entry) -> str:

@@ -175,7 +175,8 @@ def outcome(call: Callable[[], Any]) -> Any:
 def test_a_run_time_integer_does_what_a_constant_does(program: Any) -> None:
     keyword = program.__name__ < "d"
     function = at_run_time(program, keyword)
-    for shift in (0, 1, -1, 2, -5, 7, -7, 3):
+    # A constant 0 leaves a bare index, whose extents have to agree.
+    for shift in (4 if program is added else 0, 1, -1, 2, -5, 7, -7, 3):
         given: dict[str, Any] = {"shift": shift} if keyword else {}
         found = outcome(lambda: function.interpret(x, *([] if keyword else [shift]), **given))  # noqa: B023
         np.testing.assert_equal(found, outcome(lambda: program(shift).interpret(x)), err_msg=f"shift={shift}")  # noqa: B023
@@ -226,3 +227,41 @@ def test_gradients_take_run_time_integers() -> None:
         expected[shift:] += x[: 5 - shift]
         np.testing.assert_array_equal(slope(x, shift), expected)
     assert slope.cache_info().kernels == 1
+
+
+@op
+def bounded(x, *, count, first):
+    y[i] = sum(x[k] * (i + 1) for k in range(first, count)), i < count
+    return y
+
+
+@op
+def extended(x, count):
+    y = tc.output(count)
+    y[i] = x[i] * count
+    return y
+
+
+@op
+def windowed(x, count):
+    y[i] = sum(x[i + k] for k in range(count))
+    return y
+
+
+def test_bounds_and_extents_are_run_time_numbers_unless_they_are_small() -> None:
+    long = np.arange(1.0, 101.0)
+    for count in (17, 40, 100, 99):
+        for first in (17, 20, 30):
+            expected = np.arange(1.0, count + 1) * long[first:count].sum()
+            np.testing.assert_allclose(bounded(long, count=count, first=first), expected)
+        np.testing.assert_array_equal(extended(long, count), long[:count] * count)
+        np.testing.assert_allclose(windowed(long, count), np.convolve(long, np.ones(count), "valid"))
+    infos = [function.cache_info() for function in (bounded, extended, windowed)]
+    assert [info.kernels for info in infos] == [1, 1, 1]
+    for count in (3, 16, 2):
+        np.testing.assert_allclose(windowed.interpret(long, count), np.convolve(long, np.ones(count), "valid"))
+        np.testing.assert_array_equal(extended.interpret(long, count), long[:count] * count)
+    assert windowed.cache_info().programs == extended.cache_info().programs == 4
+    with pytest.raises(tc.ShapeError, match="an extent of -3"):
+        extended(long, -3)
+    np.testing.assert_allclose(bounded.interpret(long, count=20, first=-2), np.arange(1.0, 21.0) * long[:20].sum())

@@ -23,11 +23,15 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from tcdsl.errors import DslSyntaxError, TcdslError
+from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.large_stack import on_large_stack
 
-__all__ = ["hide_library_frames", "user_facing", "warn_user"]
+if TYPE_CHECKING:
+    from tcdsl.ir.span import Span
+
+__all__ = ["hide_library_frames", "user_facing", "warn_user", "with_large_stack"]
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
 # Frames of context managers and cached properties stand between the library's own.
@@ -46,11 +50,64 @@ def user_facing(function: Callable[Parameters, Result]) -> Callable[Parameters, 
     def boundary(*arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
         try:
             return function(*arguments, **keywords)
+        except RecursionError as error:
+            return with_large_stack(functools.partial(function, *arguments, **keywords), error)
         except Exception as error:
             hide_library_frames(error)
             raise
 
     return boundary
+
+
+def with_large_stack(action: Callable[[], Result], error: RecursionError) -> Result:
+    """``action()`` once more, with a large stack: for functions of the public face in which ``error`` was raised.
+
+    `DslSyntaxError` where that does not suffice. Within another such function ``error`` is raised again: the outermost
+    one starts anew.
+    """
+    caller = sys._getframe(1)
+    frame = caller.f_back
+    while frame is not None:
+        if _is_library(frame):
+            raise error
+        frame = frame.f_back
+    place = _place(error, caller.f_back)
+    try:
+        return on_large_stack(action)
+    except RecursionError:
+        fault = Diagnostic(
+            DslSyntaxError,
+            "the program is nested too deeply",
+            place,
+            hint="write it as several tensor statements, whose values are stored: `t[i] = ...`",
+        ).error()
+    except Exception as raised:
+        hide_library_frames(raised)
+        raise
+    fault.__suppress_context__ = True
+    raise fault
+
+
+def _place(error: BaseException, caller: FrameType | None) -> Span | None:
+    # The user's innermost expression that was being executed.
+    from tcdsl.ir.span import Span
+
+    users = [(entry.tb_frame, entry.tb_lasti) for entry in _frames(error.__traceback__) if _is_users(entry.tb_frame)]
+    if not users and caller is not None:
+        users = [(caller, caller.f_lasti)]
+    if not users:
+        return None
+    frame, instruction = users[-1]
+    positions = list(frame.f_code.co_positions())
+    line, end_line, column, end_column = positions[instruction // 2]
+    line = line or frame.f_code.co_firstlineno
+    return Span(frame.f_code.co_filename, line, column or 0, end_line or line, end_column or 0)
+
+
+def _is_users(frame: FrameType) -> bool:
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    generated = frame.f_code.co_filename == "<string>"  # methods of dataclasses
+    return not _is_library(frame) and not generated and package not in _CALLED_BY_THE_LIBRARY
 
 
 def hide_library_frames(error: BaseException) -> None:

@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from numba import types
@@ -56,6 +56,14 @@ def compile_driver(function: Callable[..., Any], *, parameters: int, parallel: b
     return compiled_function(function, signature, options, _code_around(function))
 
 
+def _compiled(text: str, path: str) -> CodeType:
+    try:
+        return compile(text, path, "exec")
+    except (SyntaxError, MemoryError):
+        # Python's parser has limits of its own: blocks within blocks, for one.
+        raise RecursionError from None
+
+
 def load_module(store: Store, stem: str, text: str) -> ModuleType:
     """Run the generated module ``text``; its nests are compiled on the way, or taken from ``store``.
 
@@ -76,7 +84,7 @@ def load_module(store: Store, stem: str, text: str) -> ModuleType:
         sys.modules[stem] = module
         try:
             with own_settings():
-                exec(compile(text, path, "exec"), module.__dict__)  # noqa: S102 - the module just generated
+                exec(_compiled(text, path), module.__dict__)  # noqa: S102 - the module just generated
         except BaseException:
             del sys.modules[stem]
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -77,6 +78,27 @@ class _Binding:
     identifier: str = ""
 
 
+# So deeply expressions are nested in the generated code.
+_DEEPEST = 60
+
+
+def _nesting(written: ast.expr) -> int:
+    return getattr(written, "nesting", 0)
+
+
+def _nest(written: ast.expr, parts: Sequence[ast.expr]) -> ast.expr:
+    written.nesting = 1 + max(map(_nesting, parts), default=0)  # type: ignore[attr-defined]
+    return written
+
+
+def _height(expr: Expr) -> int:
+    level, height = [expr], 0
+    while level and height < _DEEPEST:
+        level = [part for node in level for part in children(node)]
+        height += 1
+    return height
+
+
 def _is_certain(name: str, expr: Expr) -> bool:
     # Whether evaluating expr always evaluates Local(name).
     match expr:
@@ -134,7 +156,8 @@ class ExpressionWriter:
             case Read(tensor=buffer, indices=indices):
                 return self.cell(buffer, indices)
             case Cast(operand=operand, dtype=dtype):
-                return self.convert(self.expression(operand), dtype)
+                written = self._shallow(self.expression(operand))
+                return _nest(self.convert(written, dtype), [written])
             case Let():
                 return self._let(expr)
             case Apply():
@@ -189,15 +212,17 @@ class ExpressionWriter:
         return bound.identifier
 
     def _needs_statements(self, expr: Expr) -> bool:
-        if any(isinstance(node, Let) for node in walk(expr)):
+        if any(isinstance(node, Let) for node in walk(expr)) or _height(expr) >= _DEEPEST:
             return True
         bindings = (self._scope.get(local) for local in locals_read(expr))
         return any(bound is not None and not bound.identifier for bound in bindings)
 
     def _apply(self, expr: Apply) -> ast.expr:
         arguments = expr.arguments
+        written_first: list[ast.expr] = []
         if expr.primitive in ("where", "and_", "or_"):
             first = self.expression(arguments[0])
+            written_first = [first]
             if any(self._needs_statements(argument) for argument in arguments[1:]):
                 return self._lazy(expr, first)
         special = self._special(expr)
@@ -206,15 +231,25 @@ class ExpressionWriter:
         row = PRIMITIVES[expr.primitive]
         text, functions = _template(row.code)
         self.functions |= functions
-        values = [self.expression(argument) for argument in arguments]
+        others = [self.expression(argument) for argument in arguments[len(written_first) :]]
+        values = [self._shallow(value) for value in (*written_first, *others)]
         if row.kind == "compare" and arguments[0].dtype == "bool":
             values = [self.convert(value, "uint8") for value in values]
         written: ast.expr = _Arguments(values).visit(ast.parse(text, mode="eval").body)
         # Numba computes in at least 64 bits: go back to the type, so that overflow wraps as in NumPy.
+        _nest(written, values)
         widened = isinstance(written, ast.BinOp | ast.UnaryOp) and expr.dtype in _NARROW
         if widened or (expr.primitive == "neg" and expr.dtype == "uint64"):
-            return self.convert(written, expr.dtype)
+            return _nest(self.convert(written, expr.dtype), [written])
         return written
+
+    def _shallow(self, written: ast.expr) -> ast.expr:
+        # Python reads a limited number of parentheses within each other: what would pass it is computed before.
+        if _nesting(written) < _DEEPEST:
+            return written
+        identifier = self.names.fresh("part")
+        self.block.append(assignment(identifier, written))
+        return name(identifier)
 
     def _special(self, expr: Apply) -> ast.expr | None:
         # Constant divisors and exponents.

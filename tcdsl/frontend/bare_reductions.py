@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
+from tcdsl.frontend.definitions import open_transform
 from tcdsl.frontend.operators import Owner
-from tcdsl.frontend.points import PointValue, open_transform
+from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.symbols import ElementType, PendingArray, SymbolicTensor
 from tcdsl.frontend.values import Value, stored_dtype
 from tcdsl.ir.dtypes import compute_dtype

@@ -12,18 +12,17 @@ further reduction; where it occurs only in several reductions side by side, each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.brackets import without_brackets
+from tcdsl.frontend.definitions import GENERATED, Definition, all_definitions, outside_names
 from tcdsl.frontend.guards import in_range
-from tcdsl.frontend.points import GENERATED
 from tcdsl.frontend.sharing import fresh_name, named_lets, share
-from tcdsl.frontend.values import Value
 from tcdsl.ir.build import apply
-from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, children, rebuild
+from tcdsl.ir.expressions import Constant, Expr, IndexValue, children, rebuild
 from tcdsl.ir.span import Span
 from tcdsl.shapes.sketch import ExplicitRange, Reduction
 
@@ -67,19 +66,19 @@ class Binding:
 
     def __init__(
         self,
-        definitions: Mapping[str, Value],
+        definitions: Mapping[str, Definition],
         sizes: Iterable[str],
         extents: Callable[[str], Sequence[Expr]] | None,
     ) -> None:
         self.faults: list[Diagnostic] = []
-        self._definitions = definitions
+        self._known = all_definitions(definitions)
+        self._definitions = {name: definition.value for name, definition in self._known.items()}
         self._taken = set(sizes)
         self._extents = extents
         self._trailing: list[Expr] = []
         self._placed: set[int] = set()
         self._reduced: set[str] = set()
         self._bound: dict[tuple[Reduction, tuple[str, ...]], Reduction] = {}
-        self._mentioned: dict[str, tuple[str, ...]] = {}
 
     def bind(self, statement: Open) -> Bound:
         """The parts of the sketch of ``statement``."""
@@ -130,34 +129,9 @@ class Binding:
                 filters = (*filters, guard)
         return value, variables, ranges, conditions, filters
 
-    # -- occurrences -----------------------------------------------------------------------------------------
-
     def occurrences(self, expressions: Iterable[Expr]) -> dict[str, None]:
         """The index variables that occur outside of reductions without a generator, in order."""
-        return dict.fromkeys(name for expr in expressions for name in self._occurrences(expr, frozenset()))
-
-    def _occurrences(self, expr: Expr, hidden: frozenset[str]) -> Iterator[str]:
-        match expr:
-            case IndexValue(name=name):
-                if name not in hidden:
-                    yield name
-            case Local(name=name) if name in self._definitions:
-                yield from (found for found in self._defined(name) if found not in hidden)
-            case Reduction(variables=variables):
-                if variables:
-                    inner = hidden | frozenset(variables)
-                    ends = [end for stated in expr.ranges for end in (stated.low, stated.high)]
-                    for part in (*ends, *expr.conditions, expr.value):
-                        yield from self._occurrences(part, inner)
-            case _:
-                for part in children(expr):
-                    yield from self._occurrences(part, hidden)
-
-    def _defined(self, name: str) -> tuple[str, ...]:
-        # What a local definition mentions, asked once: they may mention each other many times.
-        if name not in self._mentioned:
-            self._mentioned[name] = tuple(self.occurrences((self._definitions[name].expr,)))
-        return self._mentioned[name]
+        return dict.fromkeys(name for expr in expressions for name in outside_names(expr, self._known))
 
     # -- levels ----------------------------------------------------------------------------------------------
 

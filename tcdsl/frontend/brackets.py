@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tcdsl.frontend.points import is_affine_test
+from tcdsl.frontend.definitions import is_affine_test
 from tcdsl.frontend.values import Value
 from tcdsl.ir.build import apply, cast, constant
 from tcdsl.ir.dtypes import is_boolean

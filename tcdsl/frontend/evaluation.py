@@ -20,6 +20,7 @@ from typing import Any
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError, raise_diagnostics
 from tcdsl.frontend import accesses, applications, operations
 from tcdsl.frontend.bare_reductions import point_of
+from tcdsl.frontend.definitions import Definition, bounded
 from tcdsl.frontend.environment import UNBOUND, Environment
 from tcdsl.frontend.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.names import GlobalNumber, IndexName, Position, index_meaning, value_meaning
@@ -45,7 +46,7 @@ class Evaluation:
     def __init__(self, environment: Environment, variables: tuple[str, ...]) -> None:
         self.environment = environment
         self.variables = variables
-        self.definitions: dict[str, Value] = {}
+        self.definitions: dict[str, Definition] = {}
         self.faults: list[Diagnostic] = []
         #: Where run-time integers may stand, by the identity of the nodes; true for ends of ranges.
         self.terms: dict[int, bool] = {}
@@ -304,7 +305,14 @@ class Evaluation:
         known = [value for value in values if value is not None]
         if len(known) < len(values):
             return FAULTY
-        return self.attempt(lambda: apply_primitive(primitive, known, self.span(node)), node)
+        return self.bounded(self.attempt(lambda: apply_primitive(primitive, known, self.span(node)), node), node)
+
+    def bounded(self, given: Value | Faulty, node: ast.AST) -> Value | Faulty:
+        """What was computed, under a name if it is large."""
+        if isinstance(given, Value):
+            given, definitions = bounded(given, self.definitions, self.span(node))
+            self.definitions.update(definitions)
+        return given
 
     def condition(self, node: ast.expr) -> Value | None:
         """A condition that follows a value or stands in a generator: a truth value, or ``None`` after a fault."""

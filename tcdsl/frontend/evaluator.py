@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from tcdsl.errors import Diagnostic, TcdslError
+from tcdsl.frontend.definitions import Definition
 from tcdsl.frontend.environment import Environment
 from tcdsl.frontend.faults import Faulty
 from tcdsl.frontend.names import Position
@@ -27,7 +28,7 @@ class Evaluator(Protocol):
 
     environment: Environment
     variables: tuple[str, ...]
-    definitions: dict[str, Value]
+    definitions: dict[str, Definition]
     faults: list[Diagnostic]
     terms: dict[int, bool]
 

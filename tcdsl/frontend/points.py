@@ -8,78 +8,26 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.frontend.definitions import Definition, bounded, captured, define, index_names
 from tcdsl.frontend.recognition import recognize
 from tcdsl.frontend.session import current_session, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicNumber, SymbolicSize, SymbolicTensor
-from tcdsl.frontend.values import Product, Value, call_function
+from tcdsl.frontend.values import Value, call_function
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Local, Read, SizeValue, children, rebuild
+from tcdsl.ir.expressions import Expr, Read
 from tcdsl.ir.span import Span
-from tcdsl.shapes.sketch import Reduction
 
-__all__ = [
-    "FACTOR",
-    "GENERATED",
-    "PointValue",
-    "combine_points",
-    "is_affine_test",
-    "open_transform",
-    "open_walk",
-    "scalar_of",
-]
-
-# Marks names that the user did not write: variables of generators (`j#0`) and local definitions (`z#7`). Both get
-# readable names when the statement is complete.
-GENERATED = "#"
-
-# Marks the name of a local definition that stands behind its own brackets, as a factor of a product.
-FACTOR = "!"
-
-_serial = itertools.count()
-
-# So many nodes of index arithmetic are written out wherever they are used.
-_FEW = 32
+__all__ = ["PointValue", "combine_points", "scalar_of"]
 
 
-def open_walk(expr: Expr) -> Iterator[Expr]:
-    """Every node of ``expr``, outermost first, those inside its `Reduction`s included."""
-    yield expr
-    for part in open_children(expr):
-        yield from open_walk(part)
-
-
-def open_children(expr: Expr) -> tuple[Expr, ...]:
-    # Like `children`, which knows nothing of the reductions of sketches.
-    if isinstance(expr, Reduction):
-        ends = [end for stated in expr.ranges for end in (stated.low, stated.high)]
-        return (*ends, *expr.conditions, *expr.filters, expr.value)
-    return children(expr)
-
-
-def open_transform(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
-    """Apply ``rule`` to every node, innermost first, those inside of `Reduction`s included."""
-    if isinstance(expr, Reduction):
-        ranges = tuple(
-            replace(stated, low=open_transform(stated.low, rule), high=open_transform(stated.high, rule))
-            for stated in expr.ranges
-        )
-        conditions = tuple(open_transform(condition, rule) for condition in expr.conditions)
-        filters = tuple(open_transform(condition, rule) for condition in expr.filters)
-        value = open_transform(expr.value, rule)
-        whole = replace(expr, ranges=ranges, conditions=conditions, filters=filters, value=value)
-        return rule(cast(Expr, whole))
-    parts = children(expr)
-    if parts:
-        expr = rebuild(expr, tuple(open_transform(part, rule) for part in parts))
-    return rule(expr)
+# So many nodes are written out once more where a helper function uses a value again.
+_REUSED = 30
 
 
 def scalar_of(operand: object, span: Span | None = None) -> Value | None:
@@ -109,74 +57,40 @@ def scalar_of(operand: object, span: Span | None = None) -> Value | None:
 class PointValue:
     """A scalar at every point of the statement that will use it.
 
-    ``definitions`` gives the values of the local definitions that ``value`` mentions, by their generated names.
+    ``definitions`` are the local definitions that ``value`` mentions, by their generated names.
     """
 
-    __slots__ = ("definitions", "span", "value")
+    __slots__ = ("_uses", "definitions", "span", "value")
     __hash__ = object.__hash__
 
-    def __init__(self, value: Value, definitions: Mapping[str, Value], span: Span | None = None) -> None:
+    def __init__(self, value: Value, definitions: Mapping[str, Definition], span: Span | None = None) -> None:
         self.value = value
-        self.definitions = dict(definitions)
+        self.definitions: Mapping[str, Definition] = dict(definitions)
         self.span = span
+        self._uses = 0
 
     @staticmethod
-    def define(name: str, value: Value, definitions: Mapping[str, Value], span: Span | None = None) -> PointValue:
-        """The local definition ``name = value``: computed once per point however often it is used.
-
-        Its brackets stay those of every product that it becomes a factor of. What is made of indices and numbers
-        alone gets no name, so that it can be an index or bound a loop.
-        """
-        if _is_plain(value.expr):
-            return PointValue(value, definitions, span)
-        known = dict(definitions)
-        product = value.product
-        if product is not None:
-            tests = (Value(bracket, None, "bool") for bracket in product.brackets)
-            brackets = tuple(
-                test.expr if _is_plain(test.expr) else _defined(f"{name}_if", test, known, span) for test in tests
-            )
-            value = replace(value, product=replace(product, brackets=brackets))
-        local = value.with_expr(_defined(name, value, known, span))
-        if product is not None:
-            rest = product.rest if _is_plain(product.rest.expr) else local.with_expr(_as_factor(local.expr, known))
-            local = replace(local, product=Product(brackets, rest))
-        return PointValue(local, known, span)
+    def define(name: str, value: Value, definitions: Mapping[str, Definition], span: Span | None = None) -> PointValue:
+        """The local definition ``name = value``: computed once per point however often it is used."""
+        return PointValue(*define(name, value, definitions, span), span)
 
     def named(self, name: str) -> PointValue:
         """The same value under a name, so that it is computed once per point."""
         return PointValue.define(name, self.value, self.definitions, self.span)
 
-    def index_names(self) -> Iterator[str]:
-        """The index variables that the value mentions, in the order of their first occurrence."""
-        return iter(dict.fromkeys(self._index_names(self.value.expr)))
+    def use(self) -> None:
+        """Note that something is computed with it: a large value that is used again gets a name."""
+        self._uses += 1
+        if self._uses > 1:
+            self.value, self.definitions = bounded(self.value, self.definitions, self.span, nodes=_REUSED)
 
-    def _index_names(self, expr: Expr) -> Iterator[str]:
-        for node in open_walk(expr):
-            if isinstance(node, IndexValue) and GENERATED not in node.name:
-                yield node.name
-            elif isinstance(node, Local) and node.name in self.definitions:
-                yield from self._index_names(self.definitions[node.name].expr)
+    def index_names(self) -> tuple[str, ...]:
+        """The index variables that the value mentions, in the order of their first occurrence."""
+        return index_names(self.value.expr, self.definitions)
 
     def within(self, scope: Mapping[str, Expr]) -> PointValue:
         """The same value inside of a generator: its index variables that the generator binds are the generator's."""
-        captured = [name for name in self.index_names() if name in scope]
-        if not captured:
-            return self
-        mark = "_".join(repr(scope[name]) for name in captured)
-        keys = {key: _marked(key, mark) for key in self.definitions}
-
-        def rule(node: Expr) -> Expr:
-            if isinstance(node, IndexValue):
-                return scope.get(node.name, node)
-            return (
-                Local(keys[node.name], node.dtype, node.span) if isinstance(node, Local) and node.name in keys else node
-            )
-
-        definitions = {
-            keys[key]: value.mapped(lambda expr: open_transform(expr, rule)) for key, value in self.definitions.items()
-        }
-        return PointValue(self.value.mapped(lambda expr: open_transform(expr, rule)), definitions, self.span)
+        return PointValue(*captured(self.value, self.definitions, scope), self.span)
 
     def __repr__(self) -> str:
         return f"<{self.value.logical} scalar at a point>"
@@ -218,8 +132,11 @@ def combine_points(name: str, operands: Sequence[object]) -> Any:
     """A function of the language on operands one of which is a `PointValue`; ``NotImplemented`` if one is no scalar."""
     spans = [operand.span for operand in operands if isinstance(operand, PointValue) and operand.span is not None]
     span = spans[0] if spans else None
+    for operand in operands:
+        if isinstance(operand, PointValue):
+            operand.use()
     values: list[Value] = []
-    definitions: dict[str, Value] = {}
+    definitions: dict[str, Definition] = {}
     for operand in operands:
         value = scalar_of(operand, span)
         if value is None:
@@ -228,33 +145,7 @@ def combine_points(name: str, operands: Sequence[object]) -> Any:
         values.append(value)
         if isinstance(operand, PointValue):
             definitions.update(operand.definitions)
-    return PointValue(call_function(name, values, span), definitions, span)
-
-
-def _defined(name: str, value: Value, definitions: dict[str, Value], span: Span | None) -> Local:
-    key = f"{name}{GENERATED}{next(_serial)}"
-    definitions[key] = value
-    return Local(key, value.expr.dtype, span)
-
-
-def _as_factor(local: Expr, definitions: dict[str, Value]) -> Local:
-    assert isinstance(local, Local)
-    name, serial = local.name.split(GENERATED)
-    key = f"{name}{FACTOR}{GENERATED}{serial}"
-    definitions[key] = definitions[local.name]
-    return replace(local, name=key)
-
-
-def _is_plain(expr: Expr) -> bool:
-    if isinstance(expr, Local):
-        return True  # it has a name
-    few = len(tuple(itertools.islice(open_walk(expr), _FEW + 1))) <= _FEW
-    return few and is_affine_test(expr)
-
-
-def is_affine_test(condition: Expr) -> bool:
-    """Whether a condition is made of index variables, sizes and numbers alone, so that it can bound a loop."""
-    return all(isinstance(node, Apply | Constant | IndexValue | SizeValue) for node in open_walk(condition))
+    return PointValue(*bounded(call_function(name, values, span), definitions, span), span)
 
 
 def _refuse_array(operand: object, span: Span | None) -> None:
@@ -266,12 +157,6 @@ def _refuse_array(operand: object, span: Span | None) -> None:
             span if session is None else session.location() or span,
             hint="write a statement that indexes the array too, as in `y[i] = A[i] * z`",
         ).error()
-
-
-def _marked(key: str, mark: str) -> str:
-    # Another definition of the same readable name and serial number: `z#7` becomes `z#<mark>#7`.
-    name, serial = key.split(GENERATED, maxsplit=1)[0], key.rsplit(GENERATED, 1)[1]
-    return f"{name}{GENERATED}{mark}{GENERATED}{serial}"
 
 
 _OPERATORS = {

@@ -13,10 +13,10 @@ from functools import reduce
 from typing import cast
 
 from tcdsl.errors import DslSyntaxError, DtypeError
+from tcdsl.frontend.definitions import GENERATED, open_walk
 from tcdsl.frontend.evaluator import Evaluator
 from tcdsl.frontend.faults import FAULTY, Faulty
 from tcdsl.frontend.names import LanguageFunction, Position, is_range
-from tcdsl.frontend.points import GENERATED, open_walk
 from tcdsl.frontend.recognition import REDUCTIONS
 from tcdsl.frontend.run_time_integers import terms
 from tcdsl.frontend.symbols import SymbolicTensor

@@ -13,7 +13,7 @@ from functools import reduce
 from typing import cast
 
 from tcdsl.frontend.brackets import conjuncts
-from tcdsl.frontend.points import FACTOR, GENERATED
+from tcdsl.frontend.definitions import GENERATED, definition_name, is_definition, serial
 from tcdsl.frontend.values import Value, applied
 from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Let, Local, Read, SizeValue, children, rebuild, walk
 from tcdsl.shapes.sketch import Reduction
@@ -22,6 +22,9 @@ __all__ = ["fresh_name", "named_lets", "share"]
 
 _LAZY = ("where", "and_", "or_")
 
+# So deeply expressions are nested; what would be deeper gets a `Let` around the whole.
+_DEEPEST = 150
+
 
 def share(expr: Expr, definition: Callable[[str], Value | None], known: Sequence[Expr] = ()) -> Expr:
     """``expr`` with the local definitions that it mentions (`Local`s with generated names) computed in it.
@@ -29,26 +32,13 @@ def share(expr: Expr, definition: Callable[[str], Value | None], known: Sequence
     ``definition(name)`` gives their values, which may mention earlier ones. ``known`` are conditions that hold where
     ``expr`` is evaluated: brackets among them need not be tested again.
     """
-    if not any(map(_is_definition, walk(expr))):
+    if not any(map(is_definition, walk(expr))):
         return expr
     placement = _Placement(expr, definition, known)
     while placement.uses:
         # The latest first: a definition mentions earlier ones only.
-        placement.place(max(placement.uses, key=_serial))
+        placement.place(max(placement.uses, key=serial))
     return placement.built()
-
-
-def _is_definition(node: Expr) -> bool:
-    return isinstance(node, Local) and GENERATED in node.name
-
-
-def _definition_name(local: Local) -> str:
-    name, rest = local.name.split(GENERATED, maxsplit=1)
-    return f"{name.removesuffix(FACTOR)}{GENERATED}{rest}"
-
-
-def _serial(name: str) -> int:
-    return int(name.rsplit(GENERATED, 1)[1])
 
 
 class _Placement:
@@ -85,8 +75,8 @@ class _Placement:
             self._parts.append([])
             if here > first:
                 self._parts[outer].append(here)
-            if isinstance(node, Local) and _is_definition(node):
-                self.uses.setdefault(_definition_name(node), []).append(here)
+            if isinstance(node, Local) and is_definition(node):
+                self.uses.setdefault(definition_name(node), []).append(here)
             stack.extend((part, here) for part in reversed(children(node)))
         return first
 
@@ -97,14 +87,16 @@ class _Placement:
         self._place(name, value, self.uses.pop(name))
 
     def _place(self, name: str, value: Value, uses: list[int]) -> None:
-        if len(uses) == 1 or _is_cheap(value.expr):
+        deep = max(self._depths[use] for use in uses) + _height(value.expr) > _DEEPEST
+        if (len(uses) == 1 and not deep) or _is_cheap(value.expr):
             for use in uses:
                 self._inlined[use] = self._add(self._chosen(value, [use], use), use)
             return
-        home = reduce(self._common, uses)
+        # A `Let` is lazy: around everything it computes no more, and what it holds starts at no depth.
+        home = 0 if deep else reduce(self._common, uses)
         arrivals = [self._below(use, home) for use in uses]
         expr = self._exprs[home]
-        if isinstance(expr, Apply) and expr.primitive in _LAZY and not any(map(_is_definition, walk(value.expr))):
+        if isinstance(expr, Apply) and expr.primitive in _LAZY and not any(map(is_definition, walk(value.expr))):
             parts = self._parts[home]
             if set(arrivals) <= set(parts[1:]):
                 for part in parts[1:]:
@@ -148,7 +140,7 @@ class _Placement:
 
     def _is_factor(self, use: int) -> bool:
         local = self._exprs[use]
-        return isinstance(local, Local) and _definition_name(local) != local.name
+        return isinstance(local, Local) and definition_name(local) != local.name
 
     def built(self) -> Expr:
         """The expression with all definitions in their places."""
@@ -163,12 +155,20 @@ class _Placement:
                     expr = applied(expr.primitive, arguments, expr.span)
                 else:
                     expr = rebuild(expr, arguments)
-            elif isinstance(expr, Local) and _is_definition(expr):
-                expr = replace(expr, name=_definition_name(expr))
+            elif isinstance(expr, Local) and is_definition(expr):
+                expr = replace(expr, name=definition_name(expr))
             for name, value in reversed(self._lets.get(position, ())):
                 expr = Let(name, made[value], expr, expr.span)
             made[position] = expr
         return made[0]
+
+
+def _height(expr: Expr) -> int:
+    level, height = [expr], 0
+    while level:
+        level = [part for node in level for part in children(node)]
+        height += 1
+    return height
 
 
 def _is_cheap(value: Expr) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tcdsl.frontend.points import open_walk
+from tcdsl.frontend.definitions import open_walk
 from tcdsl.ir.expressions import IndexValue, Read
 from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.shapes.sketch import Sketch

@@ -20,6 +20,7 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, TcdslError, rai
 from tcdsl.frontend.accesses import axis_index, is_data
 from tcdsl.frontend.bare_reductions import BareReduction, point_of, standing_alone
 from tcdsl.frontend.binding import Binding, Bound, Open
+from tcdsl.frontend.definitions import Definition, outside_names
 from tcdsl.frontend.environment import Builder, Declared, Environment, Existing, Fresh, TargetState
 from tcdsl.frontend.evaluation import Evaluation
 from tcdsl.frontend.faults import Faulty, shape_note
@@ -109,7 +110,7 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: Environmen
     return replace(sketch, previous=previous, resets=reset and restarts is None, restarts=restarts)
 
 
-def _binding(definitions: Mapping[str, Value], environment: Environment, builder: Builder) -> Binding:
+def _binding(definitions: Mapping[str, Definition], environment: Environment, builder: Builder) -> Binding:
     extents = (lambda tensor: builder.tensor(tensor).shape) if environment.oob == "skip" else None
     return Binding(definitions, builder.size_names(), extents)
 
@@ -319,7 +320,7 @@ def evaluate_local(node: ast.Assign, environment: Environment, builder: Builder)
     evaluation.finish()
     assert value is not None
     span = environment.span(node.value)
-    if _binding(evaluation.definitions, environment, builder).occurrences((value.expr,)):
+    if outside_names(value.expr, evaluation.definitions):
         return PointValue.define(target.id, value, evaluation.definitions, span)
     point = PointValue.define(target.id, standing_alone(value), evaluation.definitions, span)
     return BareReduction(builder, target.id, point, partial(_record_bare, environment=environment, builder=builder))

@@ -17,7 +17,7 @@ from tcdsl.ir.span import Span
 from tcdsl.runtime.arguments import Signature
 from tcdsl.runtime.memory import check_written, output_buffers
 from tcdsl.runtime.pickling import BoundFunctions, reduced
-from tcdsl.tracebacks import hide_library_frames, user_facing
+from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
 
 if TYPE_CHECKING:
     from tcdsl.frontend.template import Template
@@ -118,6 +118,8 @@ class TensorFunction:
                     return done[0]
             function, given = self._with_receiver(arguments)
             return function._called(out, given, keywords)
+        except RecursionError as error:
+            return with_large_stack(functools.partial(self, *arguments, out=out, **keywords), error)
         except Exception as error:
             hide_library_frames(error)
             raise

@@ -29,7 +29,7 @@ from tcdsl.runtime.kept_derivatives import kept
 from tcdsl.runtime.parts import symbolic
 from tcdsl.runtime.structure import LEAF, Structure
 from tcdsl.shapes.rows.ranks import RowRanks
-from tcdsl.tracebacks import hide_library_frames, user_facing
+from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
 
 __all__ = [
     "Argnums",
@@ -64,6 +64,8 @@ class DerivedFunction:
             part, traced, given = self.staging.inline(session, arguments, keywords)
             rows = self._rows(given, part.output_rows)
             return traced.structure.build(symbolic(session.builder, part.put(traced.program), rows))
+        except RecursionError as error:
+            return with_large_stack(functools.partial(self, *arguments, **keywords), error)
         except Exception as error:
             hide_library_frames(error)
             raise

@@ -1,0 +1,137 @@
+"""Long and deeply nested programs: what Python itself runs works, what is used several times stays one."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op
+from tests.differential.loading import loaded
+
+x = np.array([0.25, -0.5, 0.75])
+
+
+def statement(value: str) -> Any:
+    return loaded(f"def f(x):\n    y[i] = {value}\n    return y\n")
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (" + ".join(["x[i] * 2.0"] * 300), 600 * x),
+        (" - ".join(["x[i]"] * 1000), -998 * x),
+        ("-" * 301 + "x[i]", -x),
+        ("not " * 301 + "(x[i] > 0)", x < 0),
+        ("".join(f"{k} if x[i] > {1 - k / 40} else " for k in range(40)) + "-1.0", [31, -1, 11]),
+    ],
+    ids=["sum", "difference", "minus", "not", "choice"],
+)
+def test_long_expressions(value: str, wanted: Any) -> None:
+    np.testing.assert_allclose(statement(value).interpret(x), wanted)
+
+
+def test_many_terms_of_whole_arrays() -> None:
+    f = loaded(f"def f(x):\n    return {' + '.join(['x'] * 1000)}, {'-' * 301}x\n")
+    for found, wanted in zip(f.interpret(x), (1000 * x, -x), strict=True):
+        np.testing.assert_allclose(found, wanted)
+
+
+def polynomial(value, argument, steps):
+    for _ in range(steps):
+        value = value * argument + 1
+    return value
+
+
+@op
+def steps_once(x, *, steps: int):
+    z = x[i]
+    for _ in range(steps):
+        z = z * x[i] + 1
+    y[i] = z + polynomial(x[i], x[i], steps)
+    return y
+
+
+def test_a_thousand_steps_in_local_definitions_and_helpers() -> None:
+    np.testing.assert_allclose(steps_once.interpret(x, steps=1000), 2 / (1 - x))
+
+
+def test_steps_are_compiled_and_differentiated() -> None:
+    # More than Python's stack has room for, and than its parser takes within each other.
+    np.testing.assert_allclose(steps_once(x, steps=150), 2 / (1 - x))
+    gradient = tc.grad(lambda x: steps_once(x, steps=150).sum()).interpret(x)
+    np.testing.assert_allclose(gradient, 2 / (1 - x) ** 2)
+
+
+@op
+def steps_twice(x, *, steps: int):
+    z = x[i]
+    for _ in range(steps):
+        z = z * z - 0.5 * z if z > 0.0 else z * x[i] + z
+    y[i] = z
+    return y
+
+
+def twice(x: np.ndarray, steps: int) -> np.ndarray:
+    z = x
+    for _ in range(steps):
+        z = np.where(z > 0, z * z - 0.5 * z, z * x + z)
+    return z
+
+
+def test_steps_whose_values_are_used_several_times_make_programs_of_linear_size() -> None:
+    np.testing.assert_allclose(steps_twice.interpret(x, steps=40), twice(x, 40))
+    sizes = [len(steps_twice.explain("ir", x, steps=steps)) for steps in (10, 20, 40)]
+    assert sizes[2] - sizes[1] < 2.5 * (sizes[1] - sizes[0])
+
+
+def test_helpers_that_use_their_arguments_several_times_make_programs_of_linear_size() -> None:
+    def squared(value, steps):
+        for _ in range(steps):
+            value = value * value - value
+        return value
+
+    @op
+    def f(x, *, steps: int):
+        y[i] = squared(x[i], steps)
+        return y
+
+    np.testing.assert_allclose(f.interpret(x, steps=30), squared(x, 30))
+    sizes = [len(f.explain("ir", x, steps=steps)) for steps in (20, 40)]
+    assert sizes[1] < 2.5 * sizes[0]
+
+
+def endless(value):
+    return endless(value * 2)
+
+
+@op
+def without_end(x):
+    y[i] = endless(x[i])
+    return y
+
+
+def test_what_is_nested_without_end_is_an_error_at_its_place() -> None:
+    # On a thread whose own stack is small.
+    limit = sys.getrecursionlimit()
+    found: list[str] = []
+
+    def act() -> None:
+        with pytest.raises(tc.DslSyntaxError) as caught:
+            without_end(x)
+        found.append(str(pickle.loads(pickle.dumps(caught.value))))
+
+    thread = threading.Thread(target=act)
+    before = threading.stack_size(256 * 1024)
+    thread.start()
+    threading.stack_size(before)
+    thread.join()
+    (message,) = found
+    assert "the program is nested too deeply" in message
+    assert "return endless(value * 2)" in message
+    assert sys.getrecursionlimit() == limit

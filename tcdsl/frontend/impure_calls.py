@@ -80,6 +80,8 @@ def _sites(function: FunctionType, receiver: Any, configuration: Mapping[str, An
             names[code.co_varnames[0]] = owner
         for chain in chains(code):
             value = _value_of(chain.names, names, cells, called.__globals__)
+            if value is MISSING:
+                continue
             site = _site(chain, value, code.co_filename)
             if site is not None:
                 yield site
@@ -99,7 +101,8 @@ def _value_of(
     elif first in names:
         value = names[first]
     else:
-        value = globals_.get(first, getattr(builtins, first, MISSING))
+        value = globals_.get(first, MISSING)
+        value = vars(builtins).get(first, MISSING) if value is MISSING else value
     for attribute in chain[1:]:
         if isinstance(value, ModuleType | type | _GENERATORS):
             value = getattr(value, attribute, MISSING)

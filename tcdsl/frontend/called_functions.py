@@ -54,6 +54,8 @@ def called_readings(values: Iterable[Any], given: Any = None) -> list[Reading]:
             value = reading.current()
             waiting.append(value)
             plain = isinstance(value, bool | int | float | str | tuple | np.ndarray)
+            if isinstance(getattr(value, "__self__", None), np.ndarray):
+                readings.append(Reading(reading.names[:-1], reading.root).with_cells())
             if len(reading.names) == 1 or plain:
                 readings.append(replace(reading, seen=snapshot(value)))
     return readings

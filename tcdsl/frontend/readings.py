@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MISSING", "Instance", "Reading", "Staleness", "snapshot"]
+__all__ = ["MISSING", "Cells", "Instance", "Reading", "Staleness", "snapshot"]
 
 #: What a name that does not exist holds.
 MISSING = object()
@@ -48,9 +48,34 @@ class Reading:
         """Whether staging would see the same value now; arrays are inputs, so only that it is still one."""
         return _same(self.seen, self.current())
 
+    def with_cells(self) -> Reading:
+        """The same name, of an array that Python reads while staging."""
+        value = self.current()
+        return replace(self, seen=Cells(value)) if isinstance(value, np.ndarray) else self
+
     def renewed(self) -> Reading:
         """The same name with the value that it holds now."""
         return replace(self, seen=snapshot(self.current()))
+
+
+class Cells:
+    """What an array held when Python read it while staging, which no input of the program brings up to date."""
+
+    __slots__ = ("_copy",)
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._copy = np.array(array, order="C")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, np.ndarray):
+            return isinstance(other, Cells) and self == other._copy
+        held = self._copy
+        if (held.dtype, held.shape) != (other.dtype, other.shape):
+            return False
+        # Bit by bit: not-a-number equals itself.
+        return bool(not held.dtype.hasobject and held.tobytes() == other.tobytes())
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +99,12 @@ class Staleness:
             root = reading.root.value if isinstance(reading.root, Instance) else None
             if isinstance(root, FunctionType) and reading.names[1:] == ("__code__",):
                 self._codes.append((root, reading.seen))
-            elif len(reading.names) > 1 or isinstance(now, list | dict | set) or not reading.unchanged():
+            elif (
+                len(reading.names) > 1
+                or isinstance(now, list | dict | set)
+                or isinstance(reading.seen, Cells)
+                or not reading.unchanged()
+            ):
                 self._others.append(reading)
             elif isinstance(reading.root, CellType) and now is not MISSING:
                 cells[id(reading.root)] = (reading.root, now)
@@ -104,6 +134,8 @@ def _same(seen: Any, now: Any) -> bool:
         return _same_container(seen, now)
     if seen is now:
         return True
+    if isinstance(seen, Cells):
+        return bool(seen == now)
     if type(seen) is not type(now) or isinstance(now, np.ndarray | ModuleType | FunctionType | type):
         # Arrays are inputs, read at every call; their type and rank are checked with the other arguments.
         return isinstance(seen, np.ndarray) and isinstance(now, np.ndarray)

@@ -97,6 +97,9 @@ class Surroundings:
             value = reading.current()
             values.append(value)
             plain = isinstance(value, bool | int | float | str | tuple | np.ndarray)
+            if isinstance(getattr(value, "__self__", None), np.ndarray):
+                # `table.sum()`: Python asks an array for what it holds.
+                readings.append(Reading(chain[:-1], root).with_cells())
             if isinstance(value, IndexLetter) or (len(chain) > 1 and not plain):
                 continue
             readings.append(replace(reading, seen=snapshot(value)))

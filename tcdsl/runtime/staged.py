@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.frontend.algebra import WholeArrays
+from tcdsl.frontend.readings import Reading
 from tcdsl.frontend.run_time_integers import CarriedInteger
 from tcdsl.frontend.session import CapturedArray, Session, Specialize
 from tcdsl.frontend.symbols import SymbolicNumber
@@ -174,7 +175,10 @@ class StagedFunction(ABC):
                 tuple(session.guards),
                 # What the function itself changed while it was staged, such as a list that it appends to, is no reason
                 # to stage it again.
-                tuple(reading if reading.unchanged() else reading.renewed() for reading in traced.readings),
+                tuple(
+                    _guard(reading if reading.unchanged() else reading.renewed(), session)
+                    for reading in traced.readings
+                ),
                 constants,
                 narrowed_integers(program, numbers),
                 None if traced.linear is None else LinearPart.of(traced.linear),
@@ -270,3 +274,10 @@ def _printable(key: tuple[Any, ...], entry: Entry) -> str:
             ]
         )
     return f"{entry.executable.program.name}({', '.join(parts)})"
+
+
+def _guard(reading: Reading, session: Session) -> Reading:
+    # An array that no input of the program reads was for Python: the program depends on what it held.
+    if not isinstance(reading.seen, np.ndarray) or any(each.value is reading.seen for each in session.captured):
+        return reading
+    return reading.with_cells()

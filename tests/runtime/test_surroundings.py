@@ -195,3 +195,70 @@ def test_arrays_that_plain_functions_read_are_inputs(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(globals(), "table", np.array([7.0, 8.0]))
     np.testing.assert_array_equal(f(np.ones(2)), [7.0, 8.0])
     assert f.cache_info().programs == 1
+
+
+HELD = np.ones(3)
+
+
+def largest() -> float:
+    return HELD.max()
+
+
+@op
+def by_a_method(x):
+    return x * HELD.sum()
+
+
+@op
+def by_a_branch(x):
+    return x * 10 if HELD[0] > 1 else x
+
+
+@op
+def by_a_view(x):
+    return x @ HELD.reshape(1, 3).T
+
+
+@op
+def by_a_helper(x):
+    return x * largest()
+
+
+@op
+def by_a_length(x):
+    return x * len(HELD)
+
+
+@op
+def by_a_method_and_a_statement(x):
+    y[i] = x[i] * HELD[i] / HELD.sum()
+    return y
+
+
+@op
+def by_a_statement(x):
+    y[i] = x[i] * HELD[i]
+    return y
+
+
+READERS = {
+    by_a_method: lambda x, held: x * held.sum(),
+    by_a_branch: lambda x, held: x * 10 if held[0] > 1 else x,
+    by_a_view: lambda x, held: x @ held.reshape(-1, 1),
+    by_a_helper: lambda x, held: x * held.max(),
+    by_a_length: lambda x, held: x * len(held),
+    by_a_method_and_a_statement: lambda x, held: x * held / held.sum(),
+    by_a_statement: lambda x, held: x * held,
+}
+
+
+@pytest.mark.parametrize("function", READERS, ids=lambda function: function.__name__)
+def test_what_python_reads_of_an_array_is_what_it_holds_now(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.arange(1.0, 4.0)
+    for held in (np.ones(3), np.array([3.0, np.nan, 5.0]), np.array([7.0, 8.0, 9.0])):
+        monkeypatch.setitem(globals(), "HELD", held)
+        for first in (held[0], 2.0):
+            held[0] = first
+            for _ in range(2):
+                np.testing.assert_array_equal(function.interpret(x), READERS[function](x, held))
+    assert function.cache_info().programs == (1 if function is by_a_statement else function.cache_info().misses)

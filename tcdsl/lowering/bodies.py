@@ -24,6 +24,7 @@ from tcdsl.lowering.names import Names
 from tcdsl.lowering.points import Action, Place, first, point, start_value, sum_up, update
 from tcdsl.lowering.scalars import Scalars
 from tcdsl.lowering.scan import scan
+from tcdsl.lowering.scattered_sums import in_scattered_blocks
 from tcdsl.lowering.schedule import FixedOrder, Plan
 from tcdsl.lowering.statements import box
 from tcdsl.lowering.traversal import renamed
@@ -126,11 +127,12 @@ class Body:
         if block is not None:
             context = block_context(context, block, integer(0), plan.extent(block.variable))
             points = in_block(self.points, block)
-            return with_locals(self.visits(points, plan.inner, act, context, (block.low, block.high)), block)
+            given = (block.low, block.high)
+            return with_locals(self.summed(self.visits(points, plan.inner, act, context, given), block), block)
         parallel = plan.cells if not statement.unique else ()
         if not (plan.scalar and plan.inner):
             order = (*plan.outer, *plan.inner)
-            return tuple(self.visits(self.points, order, act, context, (), parallel))
+            return self.summed(self.visits(self.points, order, act, context, (), parallel), None)
 
         def leaf(values: Mapping[Expr, Expr]) -> tuple[Node, ...]:
             scalars = self.scalars(self.points)
@@ -146,6 +148,13 @@ class Body:
             return renamed(out, values)
 
         return scan(self.points, plan.outer, leaf, context=context, parallel=parallel)
+
+    def summed(self, nodes: Sequence[Node], block: Block | None) -> tuple[Node, ...]:
+        """``nodes`` with scattered sums in blocks, where many terms may meet."""
+        setting = self.setting
+        made, extra = in_scattered_blocks(nodes, self.plan, self.place.buffer, setting.tensors, setting.names, block)
+        setting.extra.extend(extra)
+        return made
 
     def in_fixed_order(self, order: FixedOrder) -> tuple[Node, ...]:
         """The loops of a statement that reads cells before it writes them; its start is in memory or needs none."""

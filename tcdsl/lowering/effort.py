@@ -50,13 +50,13 @@ def points_of(plans: Sequence[Plan], tensors: Declarations) -> Expr:
             points = apply("mul", points, extent)
         for name in plan.statement.domain.variables:
             if not plan.plain or name not in plan.cells:
-                points = apply("mul", points, _length(plan.statement, name, tensors))
+                points = apply("mul", points, length_of(plan.statement, name, tensors))
         total = apply("add", total, points)
     return total
 
 
-def _length(statement: Statement, name: str, tensors: Declarations) -> Expr:
-    # The extent of an axis that the variable indexes, of the shortest index that has it.
+def length_of(statement: Statement, name: str, tensors: Declarations) -> Expr:
+    """The extent of an axis that the variable ``name`` indexes, of the shortest index that has it."""
     found: list[tuple[int, Expr]] = []
     places = [statement.target, *(Access(read.tensor, read.indices) for read in reads(statement.value))]
     for access in places:

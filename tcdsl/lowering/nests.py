@@ -16,6 +16,7 @@ from tcdsl.lowering.effort import is_small, points_of
 from tcdsl.lowering.forwarding import forwarded
 from tcdsl.lowering.hoisting import hoisted
 from tcdsl.lowering.interleaving import interleaved
+from tcdsl.lowering.long_sums import in_blocks
 from tcdsl.lowering.loops import Branch, Define, Loop, Nest, Node
 from tcdsl.lowering.merging import Group
 from tcdsl.lowering.partial import in_parts, partial_results
@@ -48,8 +49,7 @@ def nests_of(group: Group, program: Program, setting: Setting) -> Iterator[Nest]
     for hint, plans, body in _bodies(group, setting, small):
         nodes = forwarded(without_single_steps(_outermost(body)), setting.types, setting.names)
         nodes = hoisted(with_calls_shared(nodes, setting.names))
-        if small:
-            nodes = serial(nodes)
+        nodes = serial(nodes) if small else in_blocks(nodes, setting.names)
         if not nodes:
             continue
         name = setting.names.fresh(f"{hint}{plans[-1].statement.target.tensor}")

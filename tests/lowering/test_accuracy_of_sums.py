@@ -1,0 +1,140 @@
+"""Sums of many terms in single precision: the error grows with blocks and their number, for any number of threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op
+from tcdsl.lowering.loops import Accumulate, Loop
+from tcdsl.lowering.lower import lower
+from tcdsl.lowering.traversal import walk_nodes
+
+N = 3_000_000
+
+
+@op
+def columns(x):
+    y[j] += x[i, j]
+    return y
+
+
+@op
+def rows(x):
+    y[i] += exp(x[i, j])
+    return y
+
+
+@op
+def total(x):
+    t[()] += x[i, j]
+    return t
+
+
+@op
+def product(a, b):
+    t[()] += a[i] * b[i]
+    return t
+
+
+@op
+def average(x):
+    y[j] = mean(x[i, j])
+    return y
+
+
+@op
+def with_bias(x, b):
+    y[n, h, c] = x[n, h, c] + b[c]
+    return y
+
+
+@op
+def histogram(ids, w, cells):
+    N = cells.shape[0]
+    h: float32[N]
+    h[ids[i]] += w[i]
+    return h
+
+
+@op
+def histogram_of_rows(ids, w, cells):
+    N = cells.shape[0]
+    _, D = w.shape
+    h: float32[N, D]
+    h[ids[i], d] -= w[i, d]
+    return h
+
+
+@op
+def halves(ids, w):
+    h: float16[3]
+    h[ids[i]] += w[i]
+    return h
+
+
+def constant(*shape: int) -> np.ndarray:
+    # Sums of equal terms round in one direction.
+    return np.full(shape, 0.1, np.float32)
+
+
+def agrees(function: Any, arguments: tuple[np.ndarray, ...], want: Any, tolerance: float = 1e-5) -> None:
+    results = []
+    for threads in (1, 2):
+        with tc.config(threads=threads):
+            results.append(np.asarray(function(*arguments)))
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_allclose(results[0].astype(float), want, rtol=tolerance)
+
+
+def test_columns() -> None:
+    for shape in ((N, 1), (N // 4, 4), (1000, 7), (513, 2), (64 * 512 * 2 + 1, 2)):
+        x = constant(*shape)
+        agrees(columns, (x,), x.astype(float).sum(0))
+    x = constant(N // 2, 2)
+    agrees(average, (x,), x.astype(float).mean(0))
+
+
+def test_rows() -> None:
+    for shape in ((2, N // 2), (3, 8192), (3, 8193), (5, 3), (1, 16385)):
+        x = constant(*shape)
+        agrees(rows, (x,), np.exp(x.astype(float)).sum(1), 5e-5)
+
+
+def test_numbers() -> None:
+    for shape in ((N, 1), (1, N), (1700, 1700), (3, 5)):
+        x = constant(*shape)
+        agrees(total, (x,), x.astype(float).sum())
+    x = constant(N)
+    agrees(product, (x, x), (x.astype(float) ** 2).sum())
+
+
+def test_the_gradient_of_a_bias() -> None:
+    x, b = constant(40, 30_000, 3), constant(3)
+    _, pullback = tc.vjp(with_bias, x, b)
+    _, d_b = pullback(constant(40, 30_000, 3))
+    np.testing.assert_allclose(d_b.astype(float), 1_200_000 * float(np.float32(0.1)), rtol=1e-5)
+
+
+def test_scatters() -> None:
+    for terms, cells in ((20_000_000, 1), (400_000, 3), (10, 100_000), (65_537, 1)):
+        ids = np.arange(terms) % 3 if cells == 3 else np.zeros(terms, np.int64)
+        want = np.bincount(ids, minlength=cells).astype(float)
+        agrees(histogram, (ids, np.ones(terms, np.float32), np.zeros(cells)), want, 0)
+    ids = np.arange(300_000) % 2
+    w = constant(300_000, 2)
+    agrees(histogram_of_rows, (ids, w, np.zeros(3)), [[-150_000 * float(w[0, 0])] * 2] * 2 + [[0, 0]], 5e-5)
+    agrees(halves, (np.zeros(5000, np.int64), np.ones(5000, np.float32)), [5000, 0, 0], 1e-3)
+
+
+@pytest.mark.parametrize("function", [rows, total], ids=lambda function: function.__name__)
+def test_the_inner_loop_is_what_it_was(function: Any) -> None:
+    # One accumulation over contiguous cells, so that it is vectorized.
+    kernel = lower(function.program(constant(3, 4)))
+    loops = [node for nest in kernel.nests for node in walk_nodes(nest.body) if isinstance(node, Loop)]
+    inner = [loop for loop in loops if loop.variable == "j"]
+    assert len(inner) == 1
+    assert [type(node) for node in inner[0].body] == [Accumulate]

@@ -27,7 +27,7 @@ from tcdsl.frontend.faults import Faulty, shape_note
 from tcdsl.frontend.forms import Form, read_form
 from tcdsl.frontend.names import index_names, is_range
 from tcdsl.frontend.partial_resets import record_partial_reset, restarted
-from tcdsl.frontend.points import PointValue
+from tcdsl.frontend.points import PointValue, scalar_of
 from tcdsl.frontend.recognition import recognize
 from tcdsl.frontend.reductions import Loops, leading_loops, reduce_given
 from tcdsl.frontend.statement_rows import statement_rows
@@ -213,7 +213,10 @@ def _reduced(evaluation: Evaluation, argument: ast.expr, loops: Loops) -> object
     if isinstance(argument, ast.GeneratorExp | ast.ListComp):
         with evaluation.scope(loops.names):
             leading_loops(evaluation, argument.generators, loops)
-            return evaluation.evaluate(argument.elt)
+            given = evaluation.evaluate(argument.elt)
+            # What is summed may be a number: `sum(1 for k in range(N) if x[k] > x[i])`.
+            value = evaluation.attempt(lambda: scalar_of(given, evaluation.environment.span(argument.elt)), argument)
+            return given if value is None else value
     return evaluation.evaluate(argument)
 
 

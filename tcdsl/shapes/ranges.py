@@ -62,7 +62,8 @@ def _resolved(sketch: Sketch, scope: Scope) -> Resolved:
     inference.raise_faults()
     ranges = Ranges({}, explicit)
     if sketch.mode == "fresh":
-        variables = [name for level in levels for name in level.variables]
+        # A reduction that stands under two others, because it may fail, has its variables once.
+        variables = list(dict.fromkeys(name for level in levels for name in level.variables))
         ranges = Ranges(RoundSolver(inference, variables, explicit, accesses).solve(), explicit)
         inference.raise_faults()
     shape = _shape(inference, root, ranges)

@@ -269,3 +269,48 @@ def test_means_over_ranges_with_a_step_inside_a_sum() -> None:
             values = [min(l, A[(p + m) % 3, m % 4]) for p, l in points]
             wanted[i] += np.mean(values) if values else np.nan
     assert_gives(f, A, wanted=wanted)
+
+
+def test_one_inner_reduction_stands_under_two_outer_ones() -> None:
+    @op
+    def f(A, B, C, ids):
+        y[i] = sum(A[i, j] * sum(B[j, k]) for j in range(2)) + max(C[i, j] - sum(B[j, k]) for j in range(3))
+        z[i] = sum(A[i, j] * sum(B[ids[k], j])) - sum(C[i, j] * sum(B[ids[k], j]) for j in range(3) if j > 0)
+        w[i] = (sum(A[i, k]) if i > 1 else 0.0) + (sum(A[i, k]) * 2 if i < 1 else 0.0)
+        v[i] = sum(A[i, j] * sum(C[i, k])) / sum(C[i, j] + sum(C[i, k]))
+        u[i] = sum(A[i, j] * sum(B[ids[k], 0]) * (j > 0)) - sum(C[i, j] * sum(B[ids[k], 0]) * (j < 2))
+        u[i] *= 1.0 if B[0, 0] < 0 else 2.0
+        q[i] = sum(A[i, k]) * (i > 1) + (sum(A[i, k]) if i < 1 else 0.0) + sum(A[i, k]) / 2
+        return y, z, w, v, u, q
+
+    generator = np.random.default_rng(0)
+    a, b, c = (generator.integers(1, 9, shape).astype(float) for shape in ((3, 3), (3, 3), (3, 3)))
+    ids = np.array([2, 0, 2, 1])
+    rows, columns, sums = b.sum(axis=1), b[ids].sum(axis=0), c.sum(axis=1)
+    y = (a[:, :2] * rows[:2]).sum(axis=1) + (c - rows).max(axis=1)
+    z = a @ columns - c[:, 1:] @ columns[1:]
+    w = a.sum(axis=1) * [2, 0, 1]
+    v = a.sum(axis=1) * sums / (sums + 3 * sums)
+    first = b[ids, 0].sum()
+    u = 2 * first * (a[:, 1:].sum(axis=1) - c[:, :2].sum(axis=1))
+    q = a.sum(axis=1) * [1.5, 0.5, 1.5]
+    for found, wanted in zip(f.interpret(a, b, c, ids), (y, z, w, v, u, q), strict=True):
+        np.testing.assert_allclose(found, wanted)
+
+
+def test_numbers_are_reduced_over_the_points_of_a_generator() -> None:
+    @op
+    def f(x, n):
+        (N,) = x.shape
+        rank[i] = sum(1 for k in range(N) if x[k] > x[i])
+        c: real[N]
+        c[i] = sum(1.5 for k in range(4)), i < 2
+        d: real[N]
+        d[i] = max(n for k in range(2))
+        e[i] = sum(N for k in range(3)) + 0 * x[i]
+        return rank, c, d, e, 2 * sum(x)
+
+    x = np.array([1.0, 3.0, 2.0])
+    wanted = ([2, 0, 1], [6, 6, 0], [7, 7, 7], [9, 9, 9], 12.0)
+    for found, expected in zip(f.interpret(x, 7.0), wanted, strict=True):
+        np.testing.assert_array_equal(found, expected)

@@ -259,6 +259,19 @@ def test_a_map_that_is_one_to_one_for_some_sizes_is_checked_at_the_call() -> Non
     assert "W = 2" in message
 
 
+def test_digits_that_overlap_in_one_cell_are_not_one_to_one() -> None:
+    @op
+    def f(x, width):
+        P = width.shape[0]
+        M = x.shape[0]
+        y = output(M * P + 1)
+        y[i * P + p] = x[i, p], p <= P
+        return y
+
+    x = np.arange(12.0).reshape(3, 4)
+    assert "cells, more than the stride P" in refusal(tc.ShapeError, f, x, np.ones(3))
+
+
 def test_a_map_that_depends_on_data_needs_unique_which_is_checked() -> None:
     @op
     def plain(x, p):

@@ -23,7 +23,7 @@ def llvm_type(dtype: str) -> ir.Type:
     """The LLVM type of values of ``dtype``: ``i1`` for bool, which memory holds as ``i8``."""
     if is_floating(dtype):
         return _FLOATS[dtype]
-    return ir.IntType(1 if is_boolean(dtype) else 8 * np.dtype(dtype).itemsize)
+    return ir.IntType(1 if is_boolean(dtype) else int(dtype.removeprefix("u").removeprefix("int")))
 
 
 class Scalar:
@@ -81,7 +81,7 @@ class Scalar:
     @property
     def bits(self) -> int:
         """The width of the type in bits; 1 for bool."""
-        return 8 * np.dtype(self.dtype).itemsize if not is_boolean(self.dtype) else 1
+        return 8 * np.dtype(self.dtype).itemsize if self.floating else int(llvm_type(self.dtype).width)
 
     # arithmetic
 

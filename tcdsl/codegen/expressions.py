@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tcdsl.codegen.names import Names
-from tcdsl.ir.dtypes import compute_dtype, is_floating
+from tcdsl.ir.dtypes import WIDE_INTEGERS, compute_dtype, is_floating
 from tcdsl.ir.expressions import (
     Apply,
     Cast,
@@ -176,6 +176,8 @@ class ExpressionWriter:
             plain = float(value) if is_floating(dtype) else value
             negative = not isinstance(plain, bool) and (plain < 0 or (plain == 0 and math.copysign(1, plain) < 0))
             number = ast.UnaryOp(ast.USub(), ast.Constant(-plain)) if negative else ast.Constant(plain)
+        if dtype in WIDE_INTEGERS and not -(2**63) <= value < 2**63:
+            number = ast.Constant(str(value))
         return number if dtype in ("bool", "int64", "float64") else self.convert(number, dtype)
 
     def local(self, local: str, dtype: str) -> str:

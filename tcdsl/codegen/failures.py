@@ -9,6 +9,7 @@ from tcdsl.codegen.frame import (
     POSITION_WORD,
     STATUS_WORD,
     VALUE_WORD,
+    VALUE_WORDS,
     FrameLayout,
 )
 from tcdsl.codegen.nests import CheckSite
@@ -20,7 +21,8 @@ __all__ = ["failure"]
 
 def failure(words: list[int], checks: tuple[CheckSite, ...], layout: FrameLayout) -> TcdslError:
     """The exception for the first words of a frame whose status is not 0."""
-    number, value, extent = words[CHECK_WORD], words[VALUE_WORD], words[EXTENT_WORD]
+    number, extent = words[CHECK_WORD], words[EXTENT_WORD]
+    value = _value(words)
     if words[STATUS_WORD] == OUT_OF_RANGE:
         buffer = next(name for name, slot in layout.buffers.items() if slot == number)
         axis = words[POSITION_WORD]
@@ -36,3 +38,9 @@ def failure(words: list[int], checks: tuple[CheckSite, ...], layout: FrameLayout
     fact = f"index {value} is out of range for axis {check.axis} of `{check.tensor}`, which has extent {extent}"
     hint = 'write get(..., default) to read a default there, or decorate with oob="skip" or oob="clamp"'
     return Diagnostic(DataIndexError, fact, check.span, notes, hint).error()
+
+
+def _value(words: list[int]) -> int:
+    # The words hold the parts of one integer, the last of them with its sign.
+    *low, high = words[VALUE_WORD : VALUE_WORD + VALUE_WORDS]
+    return sum((word % 2**64) << (64 * k) for k, word in enumerate(low)) + (high << (64 * len(low)))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tcdsl.codegen.arithmetic import Scalar, llvm_type
+from tcdsl.codegen.long_division import long_division
 
 __all__ = ["FORMULAS", "repeated_product"]
 
@@ -61,6 +62,8 @@ def _gelu(x: Scalar) -> Scalar:
 def _floor_div(a: Scalar, b: Scalar) -> Scalar:
     if a.floating:
         return _float_floor_div(a.exact(), b.exact())
+    if a.bits > 64:
+        return long_division(a, b, _floor_div, "quotient")
     zero = b.equals(0)
     if not a.signed:
         return zero.choose(0, a.quotient(zero.choose(1, b)))
@@ -94,6 +97,8 @@ def _mod(a: Scalar, b: Scalar) -> Scalar:
         wrong_sign = (rest < 0) ^ (b < 0)
         rest_of_sign = wrong_sign.choose(rest + b, rest)
         return rest.equals(0).choose(rest.intrinsic("copysign", b), rest_of_sign)
+    if a.bits > 64:
+        return long_division(a, b, _mod, "rest")
     zero = b.equals(0)
     if not a.signed:
         return zero.choose(0, a.remainder(zero.choose(1, b)))

@@ -3,10 +3,11 @@
 ::
 
     word 0         status: 0, or why a nest stopped (`CHECK_FAILED`, `OUT_OF_RANGE`)
-    word 1 .. 3    the number of the check (or the slot of the buffer), the value found, the extent that it had to be
-    word 4 .. 14     the values of the loop variables around the check, outermost first
+    word 1, 2      the number of the check (or the slot of the buffer), the extent of the axis
+    word 4 .. 14   the values of the loop variables around the check, outermost first
     word 15        the address of the places of the nest that runs (`tcdsl.codegen.sharing`)
-    word 16        the next block of a parallel nest, on a cache line of its own
+    word 16        the next block of a parallel nest, on a cache line that nothing else uses while nests run
+    word 17 .. 23  the value found by the check: one integer of seven words
     word 24        eight words that an access out of range is sent to in debug mode
     word 32 ..     the sizes, then per buffer: address, strides, extents; behind that numbers that a call is given, and
                    two words for each array with the stretch of memory that it takes (`tcdsl.codegen.driver`)
@@ -33,18 +34,20 @@ __all__ = [
     "SCRATCH_WORD",
     "STATUS_WORD",
     "VALUE_WORD",
+    "VALUE_WORDS",
     "FrameLayout",
     "frame_layout",
 ]
 
 STATUS_WORD = 0
 CHECK_WORD = 1
-VALUE_WORD = 2
-EXTENT_WORD = 3
+EXTENT_WORD = 2
 POSITION_WORD = 4
 MAX_POSITIONS = 11
 PLACES_WORD = 15
 COUNTER_WORD = 16
+VALUE_WORD = 17
+VALUE_WORDS = 7
 SCRATCH_WORD = 24
 FIRST_WORD = 32
 

@@ -7,19 +7,20 @@ time.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, lower_builtin, type_callable
 
-from tcdsl.codegen.arithmetic import Scalar
+from tcdsl.codegen.arithmetic import Scalar, llvm_type
 from tcdsl.codegen.conversions import convert
 from tcdsl.codegen.formulas import FORMULAS, repeated_product
 from tcdsl.codegen.memory import buffer, checked_buffer, fail, placed_buffer, placed_size, size
-from tcdsl.codegen.number_types import dtype_of, type_of
-from tcdsl.ir.dtypes import DTYPES
+from tcdsl.codegen.number_types import WideInteger, dtype_of, type_of
+from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS
 
 __all__ = ["buffer", "checked_buffer", "fail", "placed_buffer", "placed_size", "power", "size"]
 
@@ -56,6 +57,8 @@ def _conversion(dtype: str) -> Any:
     result = type_of("float32" if dtype == "float16" else dtype)
 
     def conversion(typing_context: Any, x: Any) -> Any:
+        if isinstance(x, types.StringLiteral):
+            return _literal(dtype, x)
         kind = types.unliteral(x)
         source = dtype_of(kind)
         if source is None:
@@ -68,13 +71,54 @@ def _conversion(dtype: str) -> Any:
 
     conversion.__name__ = conversion.__qualname__ = dtype
     conversion.__doc__ = f"A number as {dtype}, converted as ``astype`` does."
-    return intrinsic(conversion)
+    return intrinsic(prefer_literal=True)(conversion) if dtype in WIDE_INTEGERS else intrinsic(conversion)
+
+
+def _literal(dtype: str, text: Any) -> Any:
+    # A constant that Python's compiler would not keep: the digits as text.
+    kind = type_of(dtype)
+
+    def emit(context: Any, builder: ir.IRBuilder, signature: Any, values: tuple[ir.Value, ...]) -> ir.Value:
+        return ir.Constant(llvm_type(dtype), int(text.literal_value) % 2 ** llvm_type(dtype).width)
+
+    return kind(text), emit
+
+
+def _operator(function: Callable[..., Any], formula: Callable[..., Scalar], result: str = "") -> None:
+    # Python's operators on wide integers; Numba knows those on all other types.
+    def unary(a: Any) -> Any:
+        return type_of(result or a.dtype) if isinstance(a, WideInteger) else None
+
+    def binary(a: Any, b: Any) -> Any:
+        return unary(a) if a == b else None
+
+    def emit(context: Any, builder: ir.IRBuilder, signature: Any, values: tuple[ir.Value, ...]) -> ir.Value:
+        return formula(*(Scalar(builder, value, signature.args[0].dtype) for value in values)).value
+
+    arity = len(inspect.signature(formula).parameters)
+    type_callable(function)(lambda context: unary if arity == 1 else binary)
+    lower_builtin(function, *[WideInteger] * arity)(emit)
+
+
+for _function_of_two, _compute, _result in (
+    (operator.add, lambda a, b: a + b, ""),
+    (operator.sub, lambda a, b: a - b, ""),
+    (operator.mul, lambda a, b: a * b, ""),
+    (operator.lt, lambda a, b: a < b, "bool"),
+    (operator.le, lambda a, b: a <= b, "bool"),
+    (operator.gt, lambda a, b: a > b, "bool"),
+    (operator.ge, lambda a, b: a >= b, "bool"),
+    (operator.eq, lambda a, b: a.equals(b), "bool"),
+    (operator.ne, lambda a, b: a.differs(b), "bool"),
+):
+    _operator(_function_of_two, _compute, _result)
+_operator(operator.neg, lambda a: -a)
 
 
 # One function per row: generated modules import them by the names that rows and types have.
 for _name, _formula in FORMULAS.items():
     globals()[_name] = _function(_name, _formula)
-for _dtype in DTYPES:
+for _dtype in (*DTYPES, *WIDE_INTEGERS):
     globals()["bool_" if _dtype == "bool" else _dtype] = _conversion(_dtype)
 
 

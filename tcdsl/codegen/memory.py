@@ -33,8 +33,9 @@ from tcdsl.codegen.frame import (
     SCRATCH_WORD,
     STATUS_WORD,
     VALUE_WORD,
+    VALUE_WORDS,
 )
-from tcdsl.codegen.number_types import dtype_of, type_of
+from tcdsl.codegen.number_types import WideInteger, dtype_of, type_of
 from tcdsl.ir.dtypes import compute_dtype, numpy_dtype
 
 __all__ = ["BufferType", "buffer", "checked_buffer", "fail", "placed_buffer", "placed_size", "size"]
@@ -153,16 +154,28 @@ def fail(typing_context: Any, frame: Any, check: Any, value: Any, extent: Any, p
 
     def emit(context: Any, builder: ir.IRBuilder, signature: Any, values: tuple[ir.Value, ...]) -> ir.Value:
         frame_address, number, found, limit, variables = values
-        rows = [(CHECK_WORD, number), (VALUE_WORD, found), (EXTENT_WORD, limit)]
+        rows = [(CHECK_WORD, number), (EXTENT_WORD, limit)]
         for k, position in enumerate(cgutils.unpack_tuple(builder, variables)):
             rows.append((POSITION_WORD + k, position))
         for word, content in rows:
             builder.store(content, _word(builder, frame_address, word))
+        _store_value(builder, frame_address, found)
         builder.store(ir.Constant(_WORD, CHECK_FAILED), _word(builder, frame_address, STATUS_WORD))
         return context.get_dummy_value()
 
     count = len(positions) if isinstance(positions, types.BaseTuple) else 0
-    return types.void(frame, types.int64, types.int64, types.int64, types.UniTuple(types.int64, count)), emit
+    kind = value if isinstance(value, WideInteger) else types.int64
+    return types.void(frame, types.int64, kind, types.int64, types.UniTuple(types.int64, count)), emit
+
+
+def _store_value(builder: ir.IRBuilder, frame: ir.Value, value: ir.Value) -> None:
+    # An integer of any width, in as many words as there are for it.
+    whole = ir.IntType(64 * VALUE_WORDS)
+    if value.type.width < whole.width:
+        value = builder.sext(value, whole)
+    for k in range(VALUE_WORDS):
+        part = builder.trunc(builder.ashr(value, ir.Constant(whole, 64 * k)), _WORD)
+        builder.store(part, _word(builder, frame, VALUE_WORD + k))
 
 
 @type_callable(operator.getitem)
@@ -248,7 +261,7 @@ def _checked(
             rows = ((CHECK_WORD, kind.slot), (POSITION_WORD, axis), (STATUS_WORD, OUT_OF_RANGE))
             for word, number in rows:
                 builder.store(ir.Constant(_WORD, number), _word(builder, view.frame, word))
-            builder.store(position, _word(builder, view.frame, VALUE_WORD))
+            _store_value(builder, view.frame, position)
             builder.store(extent, _word(builder, view.frame, EXTENT_WORD))
         scratch = builder.bitcast(_word(builder, view.frame, SCRATCH_WORD), address.type)
         address = builder.select(outside, scratch, address)

@@ -14,7 +14,7 @@ from tcdsl.codegen.nests import CheckSite, NestWriter
 from tcdsl.codegen.options import CodegenOptions
 from tcdsl.codegen.printing import module_text
 from tcdsl.codegen.sharing import shared
-from tcdsl.ir.dtypes import DTYPES
+from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.lowering.loops import Kernel
 
@@ -81,7 +81,7 @@ def _reserved() -> frozenset[str]:
         if isinstance(node, ast.Name)
     }
     fixed = ("begin", "end", "frame", "range", "nest", "size", "buffer", "checked_buffer", "fail", "bool_", *_PLACED)
-    return frozenset((*functions, *fixed, *DTYPES, *_MATH, "_", "__name__"))
+    return frozenset((*functions, *fixed, *DTYPES, *WIDE_INTEGERS, *_MATH, "_", "__name__"))
 
 
 def _decorator(options: CodegenOptions) -> ast.expr:

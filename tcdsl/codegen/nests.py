@@ -12,7 +12,7 @@ from tcdsl.codegen.names import Names
 from tcdsl.codegen.sharing import Written
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply
-from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.dtypes import WIDE_INTEGERS, compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, Local, Read, SizeValue, walk
 from tcdsl.lowering.loops import Accumulate, Branch, Buffer, Check, Define, Loop, Nest, Node, Store, Update
 
@@ -197,4 +197,4 @@ class NestWriter:
         self.values.block.append(ast.If(test, [ast.Expr(stop), ast.Return(None)], []))
 
     def _integer(self, expr: Expr) -> ast.expr:
-        return self.values.expression(expr if expr.dtype == "int64" else Cast(expr, "int64"))
+        return self.values.expression(expr if expr.dtype in ("int64", *WIDE_INTEGERS) else Cast(expr, "int64"))

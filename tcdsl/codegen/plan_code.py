@@ -102,7 +102,8 @@ class PlanCode:
         # The stride of a row-major array in front of these axes.
         if extents not in products:
             inner = self._product(extents[1:], products)
-            products[extents] = self._code.line(f"({extents[0]} or 1) * {inner}")
+            # Where it is no int64, the array's own strides take its place: memory is not that large.
+            products[extents] = self._code.line(f"min(({extents[0]} or 1) * {inner}, {2**62})")
         return products[extents]
 
     def _row(self, binding: Binding, given: bool) -> list[object]:
@@ -122,7 +123,7 @@ class PlanCode:
             return [launch.address, 0, 0, "1", launch.places]
         begin, end = code.value(loop.start), code.value(loop.stop)
         if loop.step != 1:
-            begin, end = "0", code.line(f"len(range({begin}, {end}, {loop.step}))")
+            begin, end = "0", code.line(f"max(0, -(({begin} - {end}) // {loop.step}))")
         end = code.line(f"max({begin}, {end})")
         work = f"{code.value(launch.nest.work)} * {weight(expressions(launch.nest.body))}"
         split = f"max(1, min({end} - {begin}, threads * {_BLOCKS_PER_THREAD}))"

@@ -14,8 +14,10 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.evaluator import Evaluator
+from tcdsl.frontend.exact_indices import exact_index
 from tcdsl.frontend.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.graphs import PendingState
+from tcdsl.frontend.int64_numbers import int64_constant
 from tcdsl.frontend.names import Position
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import BOUNDARIES, recognize
@@ -23,9 +25,9 @@ from tcdsl.frontend.run_time_integers import terms
 from tcdsl.frontend.session import Specialize, current_session
 from tcdsl.frontend.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.frontend.values import Value, store_value
-from tcdsl.ir.build import apply, cast, integer
-from tcdsl.ir.dtypes import compute_dtype, is_integer
-from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, IndexValue, Read, SizeValue, is_affine_index
+from tcdsl.ir.build import apply, cast
+from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_integer
+from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, Read, SizeValue, is_affine_index
 
 __all__ = ["access_indices", "axis_nodes", "filled_read", "is_data", "subscript"]
 
@@ -142,7 +144,7 @@ def _boundary(evaluation: Evaluator, node: ast.expr) -> Boundary | None:
 
 
 def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None) -> Expr | None:
-    """``node`` as an int64 index; a negative integer counts from the end of an axis of ``extent``."""
+    """``node`` as an index; a negative integer counts from the end of an axis of ``extent``."""
     if isinstance(node, ast.Slice | ast.Starred) or (isinstance(node, ast.Constant) and node.value in (None, Ellipsis)):
         evaluation.fault(
             DslSyntaxError,
@@ -155,7 +157,8 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
     evaluation.terms |= dict.fromkeys(map(id, terms(node)), False)
     given = evaluation.evaluate(node, Position.INDEX)
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
-        return _fixed(evaluation, int(given), node, extent)
+        fixed = evaluation.attempt(lambda: _fixed(evaluation, int(given), node, extent), node)
+        return None if isinstance(fixed, Faulty) else fixed
     value = evaluation.scalar(given, node)
     if value is None:
         return None
@@ -163,7 +166,10 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
         hint = "compare in a condition" if value.logical == "bool" else "convert it with int64(...), or divide with //"
         evaluation.fault(DtypeError, f"an index of type {value.logical}", node, hint)
         return None
-    expr = cast(value.expr, "int64", evaluation.span(node))
+    given_expr = value.expr
+    expr: Expr | None = evaluation.attempt(lambda: exact_index(given_expr, evaluation.definitions), node)
+    if expr is None or isinstance(expr, Faulty):
+        return None
     session = current_session()
     if session is not None and session.integers.is_alone(expr):
         # A negative integer counts from the end.
@@ -172,13 +178,14 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
             raise Specialize(session.integers.places(expr))
         return _from_end(evaluation, expr, node, extent) if negative else expr
     if _kind(expr) == "data" and is_affine_index(expr):
-        # Made of index variables, but not affine (`i * j`, `i // N`): `id` keeps it from being taken for affine.
-        return Apply("id", (expr,), "int64", evaluation.span(node))
+        # Made of index variables, but not affine (`i * j`, `i // N`): the type keeps it from being taken for affine.
+        return Cast(expr, INTEGER, evaluation.span(node))
     return expr
 
 
 def _fixed(evaluation: Evaluator, number: int, node: ast.expr, extent: Expr | None) -> Expr | None:
-    return integer(number) if number >= 0 else _from_end(evaluation, integer(number), node, extent)
+    constant = int64_constant(number, evaluation.span(node))
+    return constant if number >= 0 else _from_end(evaluation, constant, node, extent)
 
 
 def _from_end(evaluation: Evaluator, number: Expr, node: ast.expr, extent: Expr | None) -> Expr | None:

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.environment import UNBOUND, Declared, Fresh
+from tcdsl.frontend.int64_numbers import int64_constant
 from tcdsl.frontend.session import session_of
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
-from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.span import Span
@@ -150,14 +150,14 @@ def _extent(value: object, span: Span | None) -> Expr:
             ).error()
         case SymbolicNumber():
             size = session_of("output()").integers.size(value.expr, bound=True)
-            return integer(int(value)) if size is None else size
+            return int64_constant(int(value), span) if size is None else size
         case bool():
             pass
         case _ if hasattr(value, "__index__"):
             number = value.__index__()
             if number < 0:
                 raise Diagnostic(ShapeError, f"an extent of {number}", span, hint="extents are 0 or more").error()
-            return integer(number)
+            return int64_constant(number, span)
     raise Diagnostic(
         DslSyntaxError,
         f"a {type(value).__name__} as an extent",

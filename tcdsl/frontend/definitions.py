@@ -28,6 +28,7 @@ __all__ = [
     "index_names",
     "is_affine_test",
     "is_definition",
+    "open_children",
     "open_transform",
     "open_walk",
     "outside_names",
@@ -82,7 +83,7 @@ def open_walk(expr: Expr) -> Iterator[Expr]:
 
 
 def open_children(expr: Expr) -> tuple[Expr, ...]:
-    # Like `children`, which knows nothing of the reductions of sketches.
+    """Like `children`, which knows nothing of the reductions of sketches."""
     if isinstance(expr, Reduction):
         ends = [end for stated in expr.ranges for end in (stated.low, stated.high)]
         return (*ends, *expr.conditions, *expr.filters, expr.value)

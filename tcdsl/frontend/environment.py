@@ -69,6 +69,10 @@ class Builder(Scope, Owner, Protocol):
     def record(self, sketch: Sketch, label: str) -> SymbolicTensor:
         """Infer the ranges of ``sketch``, append its statements, and return the tensor that it makes."""
 
+    def require(self, condition: Expr, message: str, span: Span | None = None) -> None:
+        """State that ``condition`` holds at every call."""
+        ...
+
     def new_version(self, label: str) -> str:
         """A name for the next version of what the user calls ``label``."""
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcdsl.frontend.accesses import is_data
-from tcdsl.ir.build import apply, integer, truth
+from tcdsl.ir.build import apply, truth
+from tcdsl.ir.build import in_range as in_range_of
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Let, Read, children, locals_read
 
 __all__ = ["in_range"]
@@ -53,6 +54,5 @@ def _read(read: Read, extents: Callable[[str], Sequence[Expr]]) -> Expr:
     for index, boundary, extent in zip(read.indices, read.boundaries, extents(read.tensor), strict=True):
         conditions.append(in_range(index, extents))
         if boundary is Boundary.SKIP and is_data(index):
-            conditions.append(apply("ge", index, integer(0), span=index.span))
-            conditions.append(apply("lt", index, extent, span=index.span))
+            conditions.extend(in_range_of(index, extent))
     return _all(conditions)

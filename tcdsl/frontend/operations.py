@@ -17,6 +17,7 @@ from tcdsl.frontend.faults import FAULTY, Faulty
 from tcdsl.frontend.names import Position
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.run_time_integers import terms
+from tcdsl.frontend.symbols import SymbolicNumber, SymbolicSize
 from tcdsl.frontend.values import Value, as_truth
 
 __all__ = ["arithmetic", "binary", "compare", "conditional", "logical", "unary"]
@@ -83,8 +84,16 @@ def binary(evaluation: Evaluator, kind: type[ast.operator], left: object, right:
         return evaluation.fault(
             DtypeError, "`@` multiplies whole arrays, not scalars", node, "write `*`, or sum over an index"
         )
-    values = [evaluation.scalar(side, node) for side in sides]
+    if primitive in ("floor_div", "mod") and _is_whole(left) and isinstance(right, SymbolicNumber):
+        # A divisor of index variables and sizes is a constant of the program.
+        number = right
+        right = evaluation.native(lambda: operator.index(number), node) if right.weak_kind == "int" else right
+    values = [evaluation.scalar(side, node) for side in (left, right)]
     return evaluation.apply(primitive, values, node)
+
+
+def _is_whole(side: object) -> bool:
+    return isinstance(side, SymbolicSize) or (isinstance(side, Value) and side.weak == "int")
 
 
 def unary(evaluation: Evaluator, node: ast.UnaryOp, position: Position) -> object:

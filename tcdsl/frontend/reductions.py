@@ -16,6 +16,7 @@ from tcdsl.errors import DslSyntaxError, DtypeError
 from tcdsl.frontend.definitions import GENERATED, open_walk
 from tcdsl.frontend.evaluator import Evaluator
 from tcdsl.frontend.faults import FAULTY, Faulty
+from tcdsl.frontend.int64_numbers import int64_constant
 from tcdsl.frontend.names import LanguageFunction, Position, is_range
 from tcdsl.frontend.recognition import REDUCTIONS
 from tcdsl.frontend.run_time_integers import terms
@@ -250,6 +251,11 @@ def _ends(evaluation: Evaluator, clause: ast.comprehension) -> tuple[Expr, Expr,
                 DtypeError, f"a bound of a range of type {value.logical}", argument, "use sizes or integers"
             )
             return None
+        if isinstance(value.expr, Constant):
+            bound = value.expr.value
+            fits = evaluation.attempt(lambda: int64_constant(int(bound), evaluation.span(argument)), argument)  # noqa: B023
+            if isinstance(fits, Faulty):
+                return None
         found.append(cast_expr(value.expr, "int64"))
     return (integer(0), found[0], step) if len(found) == 1 else (found[0], found[1], step)
 

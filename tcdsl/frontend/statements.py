@@ -21,6 +21,7 @@ from tcdsl.frontend.accesses import axis_index, is_data
 from tcdsl.frontend.bare_reductions import BareReduction, point_of, standing_alone
 from tcdsl.frontend.binding import Binding, Bound, Open
 from tcdsl.frontend.definitions import Definition, outside_names
+from tcdsl.frontend.divisors import require_divisors
 from tcdsl.frontend.environment import Builder, Declared, Environment, Existing, Fresh, TargetState
 from tcdsl.frontend.evaluation import Evaluation
 from tcdsl.frontend.faults import Faulty, shape_note
@@ -99,6 +100,7 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: Environmen
     if reset and form.plain:
         _check_reset(binding, opened, form, environment)
     raise_diagnostics(binding.faults)
+    require_divisors((*bound.indices, bound.value, *bound.conditions, *bound.filters), builder, environment.span(node))
     target = Access(builder.new_version(state.label), bound.indices, environment.span(form.target))
     extents, span = _extents(state, len(form.indices)), environment.span(node)
     sketch = _sketch(target, stored, bound, extents, state.mode, unique, oob, state.label, span)

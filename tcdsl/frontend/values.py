@@ -22,6 +22,7 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.folding import fold
+from tcdsl.frontend.int64_numbers import too_large
 from tcdsl.frontend.recognition import recognize
 from tcdsl.ir.build import apply, cast, constant, result_dtype
 from tcdsl.ir.dtypes import DTYPES, accumulation_dtype, compute_dtype, is_boolean, is_floating, is_integer, same_kind
@@ -132,14 +133,15 @@ def convert(value: Value, dtype: str, span: Span | None = None) -> Expr:
     if isinstance(number, int) and not isinstance(number, bool) and is_integer(dtype):
         ends = np.iinfo(dtype)
         if not ends.min <= number <= ends.max:
-            raise _fault(
-                f"the integer {number} does not fit in {dtype}",
-                span or value.expr.span,
-                f"{dtype} holds {ends.min} to {ends.max}; convert the other operand to a wider type, as in int64(x)",
-            )
+            hint = f"{dtype} holds {ends.min} to {ends.max}; convert the other operand to a wider type, as in int64(x)"
+            raise too_large(number, dtype, span or value.expr.span, "" if dtype == "int64" else hint)
     if isinstance(value.expr, Constant) and value.weak is None and is_integer(dtype) and is_integer(value.logical):
         return constant(np.array(value.expr.value, value.logical).astype(dtype).item(), dtype, value.expr.span)
-    return cast(value.expr, compute_dtype(dtype), span or value.expr.span)
+    try:
+        return cast(value.expr, compute_dtype(dtype), span or value.expr.span)
+    except OverflowError:
+        assert isinstance(number, int)
+        raise too_large(number, dtype, span or value.expr.span) from None
 
 
 def cast_value(value: Value, dtype: str, span: Span | None = None) -> Value:
@@ -196,6 +198,8 @@ def apply_primitive(name: str, values: Sequence[Value], span: Span | None = None
     folded = fold(name, [value.number for value in values])
     if folded is not None:
         return Value.of(folded, span)
+    if name in ("floor_div", "mod") and values[0].weak == values[1].weak == "int" and values[1].number == 0:
+        raise _fault(f"`{row.operator}` by 0", span, "divide by a number that is not 0", DslSyntaxError)
     if name in ("mul", "neg") and any(value.product or is_boolean(value.logical) for value in values):
         return _bracketed(name, values, span)
     if name == "pow":

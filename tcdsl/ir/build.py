@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from tcdsl.ir.dtypes import is_boolean, is_floating, is_integer
+from tcdsl.ir.dtypes import INTEGER, is_boolean, is_floating, is_integer
 from tcdsl.ir.exact import EXACT
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.span import Span
 
-__all__ = ["apply", "cast", "constant", "index", "integer", "result_dtype", "size", "truth"]
+__all__ = ["apply", "cast", "constant", "in_range", "index", "integer", "result_dtype", "size", "truth"]
 
 
 def constant(value: bool | int | float, dtype: str, span: Span | None = None) -> Constant:
@@ -62,6 +62,12 @@ def cast(operand: Expr, dtype: str, span: Span | None = None) -> Expr:
     return Cast(operand, dtype, span)
 
 
+def in_range(position: Expr, extent: Expr) -> tuple[Expr, Expr]:
+    """``0 <= position`` and ``position < extent``, in the type of the position."""
+    zero, end = cast(integer(0), position.dtype), cast(extent, position.dtype)
+    return apply("ge", position, zero, span=position.span), apply("lt", position, end, span=position.span)
+
+
 _KIND_CHECKS: Mapping[str, Callable[[str], bool]] = {
     "real": is_floating,
     "number": lambda dtype: not is_boolean(dtype),
@@ -102,9 +108,9 @@ def _simplified_sum(primitive: str, first: Expr, second: Expr) -> Expr | None:
     exact = not is_floating(first.dtype)
     if _is(second, 0) and (exact or primitive == "sub"):
         return first
-    if isinstance(second, Constant) and second.dtype == "int64" and -(2**63) < second.value < 0:
+    if isinstance(second, Constant) and second.dtype in ("int64", INTEGER) and -(2**63) < second.value < 0:
         # i + -1 is i - 1.
-        return apply("sub" if primitive == "add" else "add", first, integer(-int(second.value)))
+        return apply("sub" if primitive == "add" else "add", first, constant(-int(second.value), second.dtype))
     if primitive == "add":
         return second if exact and _is(first, 0) else None
     return constant(0, first.dtype) if exact and first == second else None
@@ -159,11 +165,11 @@ def _simplified(primitive: str, arguments: tuple[Expr, ...]) -> Expr | None:
 def apply(primitive: str, *arguments: Expr, span: Span | None = None) -> Expr:
     """``apply("mul", a, b)``: the primitive on arguments of fitting types, simplified where that is free."""
     dtype = result_dtype(primitive, (argument.dtype for argument in arguments))
-    if all(isinstance(a, Constant) and a.dtype == "int64" for a in arguments) and primitive in EXACT:
+    if all(isinstance(a, Constant) and a.dtype in ("int64", INTEGER) for a in arguments) and primitive in EXACT:
         values = [a.value for a in arguments if isinstance(a, Constant)]
         if not (primitive in ("floor_div", "mod") and values[1] == 0):
             folded = EXACT[primitive](*values)
-            if dtype == "bool" or -(2**63) <= folded < 2**63:
+            if dtype in ("bool", INTEGER) or -(2**63) <= folded < 2**63:
                 return constant(folded, dtype, span)
     simplified = _simplified(primitive, arguments)
     return Apply(primitive, arguments, dtype, span) if simplified is None else simplified

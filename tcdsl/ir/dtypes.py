@@ -9,6 +9,8 @@ import numpy as np
 
 __all__ = [
     "DTYPES",
+    "INTEGER",
+    "WIDE_INTEGERS",
     "accumulation_dtype",
     "compute_dtype",
     "is_boolean",
@@ -33,6 +35,15 @@ DTYPES: tuple[str, ...] = (
     "float32",
     "float64",
 )
+
+INTEGER = "integer"
+"""The type of indices that are computed from data: integers of any size, whose arithmetic never overflows.
+
+No array and no result has it. Lowering decides how many bits it takes (`tcdsl.lowering.index_widths`).
+"""
+
+WIDE_INTEGERS = tuple(f"int{bits}" for bits in range(128, 449, 64))
+"""The types that lowering gives to index arithmetic that int64 may not hold."""
 
 
 def numpy_dtype(dtype: str) -> np.dtype:

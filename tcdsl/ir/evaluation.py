@@ -1,7 +1,8 @@
 """Expressions as Python functions of a point: the scalar half of the reference interpreter.
 
-Floats are float64, whatever their declared type; integers and bools have their own type and wrap around as in NumPy. An
-expression becomes nested closures once per statement; nothing is simplified, vectorized or reordered.
+Floats are float64, whatever their declared type; integers and bools have their own type and wrap around as in NumPy.
+Indices are Python's integers and never overflow, nor do conditions on index variables and sizes. An expression becomes
+nested closures once per statement; nothing is simplified, vectorized or reordered.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DataIndexError, Diagnostic, TcdslError
-from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.dtypes import INTEGER, is_floating
+from tcdsl.ir.exact import EXACT, INDEX_ARITHMETIC
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
@@ -24,6 +26,7 @@ from tcdsl.ir.expressions import (
     Local,
     Read,
     SizeValue,
+    is_affine_index,
 )
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.span import Span
@@ -88,8 +91,10 @@ class PointEvaluator:
         return [None] * self._slots
 
     def function(self, expr: Expr) -> ScalarFunction:
-        """``expr`` as a function of a frame; it returns a NumPy scalar."""
+        """``expr`` as a function of a frame, which gives a NumPy scalar, or Python's integer for type ``integer``."""
         match expr:
+            case Constant(dtype=dtype) | Cast(dtype=dtype) | Apply(dtype=dtype) if dtype == INTEGER:
+                return self.integer(expr)
             case Constant(value=value, dtype=dtype):
                 # Rounded to its own type first: 0.1 as a float32 is the number that compiled code compares with.
                 number = np.dtype(working_dtype(dtype)).type(np.dtype(dtype).type(value))
@@ -112,10 +117,45 @@ class PointEvaluator:
             case Apply():
                 return self._apply(expr)
 
+    def index(self, expr: Expr) -> Callable[[Frame], int]:
+        """The index ``expr`` as a function of a frame; it returns Python's integer."""
+        if is_affine_index(expr):
+            return self.integer(expr)
+        value = self.function(expr)
+        return lambda frame: int(value(frame))
+
+    def integer(self, expr: Expr) -> Callable[[Frame], int]:
+        """``expr``, made of index variables and sizes or of type ``integer``, computed in integers of any size."""
+        match expr:
+            case Constant(value=value):
+                number = int(value)
+                return lambda frame: number
+            case Cast(operand=operand):
+                return self.index(operand)
+            case Apply(primitive="where", arguments=(condition, *branches)):
+                decide = self.function(condition)
+                chosen, other = map(self.integer, branches)
+                return lambda frame: chosen(frame) if decide(frame) else other(frame)
+            case Apply(primitive=primitive, arguments=arguments):
+                compute = INDEX_ARITHMETIC[primitive]
+                parts = [self.integer(part) for part in arguments]
+                return lambda frame: compute(*[part(frame) for part in parts])
+            case _:
+                held = self.function(expr)
+                return lambda frame: int(held(frame))
+
+    def _compare(self, expr: Apply) -> ScalarFunction:
+        # Of indices.
+        compare = EXACT[expr.primitive]
+        left, right = map(self.integer, expr.arguments)
+        return lambda frame: np.bool_(compare(left(frame), right(frame)))
+
     def _apply(self, expr: Apply) -> ScalarFunction:
+        if PRIMITIVES[expr.primitive].kind == "compare" and _is_about_indices(expr):
+            return self._compare(expr)
         # A loop along the first arguments, because sums of hundreds of terms are deep trees.
         spine = [expr]
-        while isinstance(first := spine[-1].arguments[0], Apply):
+        while isinstance(first := spine[-1].arguments[0], Apply) and not _is_about_indices(first):
             spine.append(first)
         result = self.function(first)
         for node in reversed(spine):
@@ -169,7 +209,7 @@ class PointEvaluator:
         array = self.arrays[expr.tensor]
         fill = None if expr.fill is None else self.function(expr.fill)
         axes = [
-            (axis, array.shape[axis], self.function(index), boundary)
+            (axis, array.shape[axis], self.index(index), boundary)
             for axis, (index, boundary) in enumerate(zip(expr.indices, expr.boundaries, strict=True))
         ]
 
@@ -177,7 +217,7 @@ class PointEvaluator:
             # Axis by axis: the first one out of range that fills or fails decides.
             cell = []
             for axis, extent, index, boundary in axes:
-                position = int(index(frame))
+                position = index(frame)
                 if not 0 <= position < extent:
                     if boundary is Boundary.FILL and fill is not None:
                         return fill(frame)
@@ -203,3 +243,11 @@ class PointEvaluator:
             return Diagnostic(InternalRangeError, fact, span or self.span, notes).error()
         hint = 'write get(..., default) to read a default there, or decorate with oob="skip" or oob="clamp"'
         return Diagnostic(DataIndexError, fact, span or self.span, notes, hint).error()
+
+
+def _is_about_indices(expr: Apply) -> bool:
+    # Comparisons of what index variables and sizes make, and of indices, and their arithmetic.
+    arguments = expr.arguments
+    if PRIMITIVES[expr.primitive].kind != "compare":
+        return expr.dtype == INTEGER
+    return arguments[0].dtype == INTEGER or (arguments[0].dtype == "int64" and all(map(is_affine_index, arguments)))

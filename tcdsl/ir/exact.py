@@ -1,4 +1,6 @@
-"""Exact integer arithmetic, on Python's integers: what builds programs and what binds sizes agree on it."""
+"""Exact integer arithmetic, on Python's integers: what builds programs, binds sizes and interprets indices agree on
+it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["EXACT"]
+__all__ = ["EXACT", "INDEX_ARITHMETIC"]
 
 EXACT: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
@@ -30,3 +32,12 @@ EXACT: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "ne": lambda a, b: a != b,
     }
 )
+
+INDEX_ARITHMETIC: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        **EXACT,
+        "floor_div": lambda a, b: a // b if b else 0,
+        "mod": lambda a, b: a % b if b else 0,
+    }
+)
+"""The same for indices: what is divided by 0 is 0, as in the arithmetic of NumPy's integers."""

@@ -17,7 +17,7 @@ from functools import reduce
 import numpy as np
 
 from tcdsl.ir import build
-from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_boolean, is_floating, is_integer
+from tcdsl.ir.dtypes import DTYPES, INTEGER, compute_dtype, is_boolean, is_floating, is_integer
 from tcdsl.ir.expression_scope import NUMBER_NAMES, ExpressionScope, syntax_fault
 from tcdsl.ir.expressions import (
     Apply,
@@ -127,7 +127,7 @@ class ExpressionParser(ExpressionScope):
     def _constant(self, node: ast.expr, value: int | float, dtype: str) -> Constant:
         try:
             fits = not is_boolean(dtype) and (is_floating(dtype) or isinstance(value, int))
-            if fits and is_integer(dtype):
+            if fits and is_integer(dtype) and dtype != INTEGER:
                 fits = int(np.iinfo(dtype).min) <= value <= int(np.iinfo(dtype).max)
             if fits:
                 return build.constant(value, dtype)
@@ -196,7 +196,7 @@ class ExpressionParser(ExpressionScope):
             if len(arguments) != 2 or not isinstance(arguments[0], ast.Subscript):
                 raise self.fault(node, "get takes a read and a value, as in get(x[i - 1], 0.0)")
             return self._read(arguments[0], arguments[1])
-        if name in DTYPES:
+        if name in DTYPES or name == INTEGER:
             if len(arguments) != 1:
                 raise self.fault(node, f"a cast takes one argument, as in {name}(e)")
             number = _number(arguments[0])
@@ -256,7 +256,7 @@ class ExpressionParser(ExpressionScope):
 
     def _index(self, node: ast.expr) -> Expr:
         index = self._expr(node, "int64")
-        if index.dtype != "int64":
+        if index.dtype not in ("int64", INTEGER):
             raise self.fault(node, f"an index is an int64, not a {index.dtype}", "write a cast, as in int64(e)")
         return index
 

@@ -192,7 +192,7 @@ class ExpressionPrinter:
         return cell if expr.fill is None else f"get({cell}, {self._text(expr.fill, expr.dtype, 0)})"
 
     def _axis(self, index: Expr, boundary: Boundary, filled: bool) -> str:
-        text = self._text(index, "int64", 0)
+        text = self._text(index, index.dtype, 0)
         plain = Boundary.FILL if filled else Boundary.SKIP if is_affine_index(index) else Boundary.CHECK
         return text if boundary is plain else f"{boundary.value}({text})"
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
-from tcdsl.ir.dtypes import DTYPES, compute_dtype
+from tcdsl.ir.dtypes import DTYPES, INTEGER, compute_dtype
 from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, SizeValue
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Tensor
@@ -101,7 +101,7 @@ class ExpressionScope:
         return self.natural(node)
 
     def _natural_call(self, name: str, arguments: list[ast.expr]) -> str | None:
-        if name in DTYPES:
+        if name in DTYPES or name == INTEGER:
             return name
         if name == "let" and arguments and isinstance(arguments[0], ast.NamedExpr):
             with self._locals(arguments[:-1]):

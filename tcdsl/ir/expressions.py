@@ -71,6 +71,8 @@ class Constant:
 
     def _key(self) -> tuple[object, ...]:
         # Python's == takes -0.0 for 0.0, so programs that compute differently would share a cache entry.
+        if not isinstance(self.value, float):
+            return self.dtype, self.value
         if math.isnan(self.value):
             return self.dtype, "nan"
         return self.dtype, self.value, math.copysign(1.0, self.value)
@@ -121,9 +123,10 @@ class Local:
 class Read:
     """One cell of a tensor: ``A[i, k]``.
 
-    ``indices`` are int64 expressions, one per axis; ``boundaries`` says per axis what happens out of range. ``fill``
-    has the read's own type and is evaluated only where a ``FILL`` axis is out of range. ``dtype`` is the type of the
-    tensor; a float16 tensor is read as float32.
+    ``indices`` are integers, one per axis: int64 expressions of index variables and sizes, which are exact; int64
+    values, such as a cell; or arithmetic on data, of type ``integer``. ``boundaries`` says per axis what happens out of
+    range. ``fill`` has the read's own type and is evaluated only where a ``FILL`` axis is out of range. ``dtype`` is
+    the type of the tensor; a float16 tensor is read as float32.
     """
 
     tensor: str

@@ -137,12 +137,12 @@ def _target(
 ) -> Callable[[Frame], tuple[int, ...] | None]:
     """The cell that a point writes; None where a data index out of range leaves the point out."""
     access = statement.target
-    axes = [(axis, point.function(index), _on_target(statement, index)) for axis, index in enumerate(access.indices)]
+    axes = [(axis, point.index(index), _on_target(statement, index)) for axis, index in enumerate(access.indices)]
 
     def cell(frame: Frame) -> tuple[int, ...] | None:
         positions = []
         for axis, index, boundary in axes:
-            position, extent = int(index(frame)), cells.shape[axis]
+            position, extent = index(frame), cells.shape[axis]
             if not 0 <= position < extent:
                 if boundary is Boundary.FILL:
                     return None

@@ -95,7 +95,7 @@ def _parts(statement: Statement, dtype: str, sizes: Collection[str] | None) -> t
 
 
 def _format_access(access: Access, printer: ExpressionPrinter) -> str:
-    indices = ", ".join(printer.text(index, "int64") for index in access.indices)
+    indices = ", ".join(printer.text(index, index.dtype) for index in access.indices)
     return f"{access.tensor}[{indices or '()'}]"
 
 

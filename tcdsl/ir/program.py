@@ -89,7 +89,7 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A place: a tensor and one int64 index expression per axis."""
+    """A place: a tensor and one index expression per axis, as in a read."""
 
     tensor: str
     indices: tuple[Expr, ...]

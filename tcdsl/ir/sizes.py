@@ -26,7 +26,7 @@ from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Tensor
 from tcdsl.ir.size_code import SizeCode
 
-__all__ = ["SizePlan", "bind_sizes", "evaluate_size", "size_function"]
+__all__ = ["BoundSizes", "SizePlan", "bind_sizes", "evaluate_size", "largest_of", "size_function"]
 
 Sizes = Mapping[str, int]
 SizeFunction = Callable[[Sizes], Any]
@@ -84,6 +84,17 @@ def evaluate_size(expr: Expr, sizes: Sizes) -> int:
     return int(size_function(expr)(sizes))
 
 
+class BoundSizes(dict[str, int]):
+    """The sizes of one call, and the largest of their absolute values."""
+
+    largest = 0
+
+
+def largest_of(sizes: Sizes) -> int:
+    """The largest absolute value of ``sizes``, which `SizePlan.bind` has noted."""
+    return sizes.largest if isinstance(sizes, BoundSizes) else max(map(abs, sizes.values()), default=0)
+
+
 class SizePlan:
     """``SizePlan(program).bind(shapes)``: the sizes of one call, by name, with everything checked.
 
@@ -102,7 +113,7 @@ class SizePlan:
         constants = (extent for tensor in program.tensors for extent in tensor.shape if isinstance(extent, Constant))
         self._largest_constant = max((int(extent.value) for extent in constants), default=0)
 
-    def bind(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+    def bind(self, shapes: Sequence[tuple[int, ...]]) -> BoundSizes:
         """The value of every size, for inputs of these shapes. Raises `ShapeError` for all faults of one kind."""
         if [len(shape) for shape in shapes] != self._ranks:
             raise_diagnostics(self._rank_faults(shapes))
@@ -112,9 +123,9 @@ class SizePlan:
             fine = False
         if not fine:
             self._explain(shapes)
-        sizes = dict(zip(self._names, values, strict=True))
+        sizes = BoundSizes(zip(self._names, values, strict=True))
         # Words of 64 bits hold whatever is made of sizes like these.
-        largest = max(map(abs, sizes.values()), default=0)
+        sizes.largest = largest = max(map(abs, sizes.values()), default=0)
         if max(largest, self._largest_constant) ** max(self._rank, 1) >= 2**56:
             raise_diagnostics(self._overflows(sizes))
         return sizes

@@ -20,7 +20,7 @@ from tcdsl.errors import Diagnostic, TcdslError, raise_diagnostics
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import result_dtype
 from tcdsl.ir.domain_text import domain_parameters, is_domain_name
-from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_boolean, is_floating
+from tcdsl.ir.dtypes import DTYPES, INTEGER, compute_dtype, is_boolean, is_floating
 from tcdsl.ir.equal_sizes import equal_sizes
 from tcdsl.ir.expression_scope import NUMBER_NAMES
 from tcdsl.ir.expressions import (
@@ -229,7 +229,7 @@ class _Checks:
             self._expect(statement.condition, "bool", "the condition")
         for index in statement.target.indices:
             self._expr(index, {})
-            self._expect(index, "int64", "an index of the target")
+            self._expect_index(index, "an index of the target")
         self._expr(statement.value, {})
         if name in declared:
             self._target(statement, declared[name])
@@ -284,6 +284,10 @@ class _Checks:
         if expr.dtype != dtype:
             self.fault(f"{what} has type {expr.dtype}, not {dtype}: {format_expr(expr)}", expr.span)
 
+    def _expect_index(self, index: Expr, what: str) -> None:
+        if index.dtype != INTEGER:
+            self._expect(index, "int64", what)
+
     def _expr(self, expr: Expr, bound: Mapping[str, str]) -> None:
         match expr:
             case Let(name=name, value=value, body=body):
@@ -306,13 +310,15 @@ class _Checks:
                 self._read(expr)
             case Apply(primitive=primitive, arguments=arguments, dtype=dtype):
                 self._applied(expr, primitive, arguments, dtype)
-            case Cast(dtype=dtype) if dtype not in DTYPES:
+            case Cast(dtype=dtype) if dtype not in DTYPES and dtype != INTEGER:
                 self.fault(f"a cast to the unknown type {dtype}", expr.span)
         for part in children(expr):
             self._expr(part, bound)
 
     def _constant(self, expr: Constant) -> None:
         kind: type = bool if is_boolean(expr.dtype) else float if is_floating(expr.dtype) else int
+        if expr.dtype == INTEGER and type(expr.value) is int:
+            return
         if expr.dtype not in DTYPES or type(expr.value) is not kind:
             self.fault(f"{expr.value!r} is not a constant of type {expr.dtype}", expr.span)
         elif kind is int and not np.iinfo(expr.dtype).min <= expr.value <= np.iinfo(expr.dtype).max:
@@ -344,7 +350,7 @@ class _Checks:
         if expr.dtype != compute_dtype(tensor.dtype):
             self.fault(f"{expr.tensor} is {tensor.dtype}, but is read as {expr.dtype}", expr.span)
         for index in expr.indices:
-            self._expect(index, "int64", f"an index of {expr.tensor}")
+            self._expect_index(index, f"an index of {expr.tensor}")
         if (expr.fill is not None) != (Boundary.FILL in expr.boundaries):
             self.fault(f"the read of {expr.tensor} has a fill value without a filled axis, or the reverse", expr.span)
         if expr.fill is not None:

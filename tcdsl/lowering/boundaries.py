@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, integer
+from tcdsl.ir.build import apply, cast, constant
+from tcdsl.ir.build import in_range as bounds
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, children, is_affine_index, rebuild
 from tcdsl.ir.program import Tensor
 from tcdsl.shapes.affine import NotAffine, condition_set
@@ -30,15 +31,16 @@ _MOST_PIECES = 24
 
 def in_range(index: Expr, extent: Expr) -> Expr:
     """``0 <= index < extent``."""
-    return apply("and_", apply("ge", index, integer(0)), apply("lt", index, extent))
+    return apply("and_", *bounds(index, extent))
 
 
 def moved_index(index: Expr, extent: Expr, boundary: Boundary) -> Expr:
     """Where a read of an axis with ``extent`` > 0 cells goes: ``index`` itself if it is in range."""
-    one, two = integer(1), integer(2)
+    zero, one, two = (constant(number, index.dtype) for number in (0, 1, 2))
+    extent = cast(extent, index.dtype)
     match boundary:
         case Boundary.CLAMP:
-            return apply("min", apply("max", index, integer(0)), apply("sub", extent, one))
+            return apply("min", apply("max", index, zero), apply("sub", extent, one))
         case Boundary.WRAP:
             return apply("mod", index, extent)
         case Boundary.REFLECT:

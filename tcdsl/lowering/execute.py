@@ -15,7 +15,8 @@ import numpy as np
 
 from tcdsl.errors import DataIndexError, Diagnostic, ShapeError
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.dtypes import compute_dtype, is_floating
+from tcdsl.ir.dtypes import WIDE_INTEGERS, compute_dtype, is_floating
+from tcdsl.ir.exact import INDEX_ARITHMETIC
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Local, Read, SizeValue
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.sizes import bind_sizes, evaluate_size
@@ -130,13 +131,15 @@ class _Machine:
     def value(self, expr: Expr) -> Any:
         match expr:
             case Constant(value=value, dtype=dtype):
-                return np.dtype(dtype).type(value)
+                return int(value) if dtype in WIDE_INTEGERS else np.dtype(dtype).type(value)
             case SizeValue(name=name):
                 return np.int64(self.sizes[name])
             case IndexValue(name=name) | Local(name=name):
                 return self.scalars[name]
             case Read(tensor=tensor, indices=indices, dtype=dtype):
                 return self.arrays[tensor][self.cell(tensor, indices)].astype(compute_dtype(dtype))
+            case Cast(operand=operand, dtype=dtype) if dtype in WIDE_INTEGERS:
+                return int(self.value(operand))
             case Cast(operand=operand, dtype=dtype):
                 return np.asarray(self.value(operand)).astype(dtype)[()]
             case Apply():
@@ -152,5 +155,7 @@ class _Machine:
                 return np.bool_(self.value(first) and self.value(second))
             case "or_", (first, second):
                 return np.bool_(self.value(first) or self.value(second))
+        if expr.arguments[0].dtype in WIDE_INTEGERS:
+            return INDEX_ARITHMETIC[expr.primitive](*map(self.value, expr.arguments))
         result = PRIMITIVES[expr.primitive].evaluate(*(self.value(part) for part in expr.arguments))
         return np.dtype(expr.dtype).type(result)

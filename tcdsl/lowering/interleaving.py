@@ -48,7 +48,7 @@ def _named(value: Expr, hint: str, out: list[Node], names: Names) -> Expr:
     if isinstance(value, Constant | Local):
         return value
     name = names.fresh(hint)
-    out.append(Define(name, value))
+    out.append(Define(name, value, index=True))
     return Local(name, value.dtype)
 
 
@@ -82,7 +82,7 @@ def _left_over(loop: Loop, own: tuple[Expr, Expr], common: tuple[Expr, Expr], ou
     step, position = names.fresh("rest"), Local(names.fresh(loop.variable), "int64")
     jump = apply("where", apply("lt", index(step), first), integer(0), skipped)
     body = map_expressions(loop.body, lambda expr: substitute(expr, {index(loop.variable): position}))
-    define = Define(position.name, apply("add", index(step), jump))
+    define = Define(position.name, apply("add", index(step), jump), index=True)
     out.append(Loop(step, start, apply("sub", stop, skipped), 1, (define, *body)))
 
 

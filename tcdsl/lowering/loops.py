@@ -66,10 +66,14 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """``name = value``: a scalar local, of the value's type; defined again, it is overwritten."""
+    """``name = value``: a scalar local, of the value's type; defined again, it is overwritten.
+
+    ``index`` says that it is a position or a bound of loops, so that it is exact and does not wrap around as values do.
+    """
 
     name: str
     value: Expr
+    index: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,8 @@ class Kernel:
     """A lowered program: its memory and its nests, in order.
 
     ``outputs`` gives the buffer of each output, ``updates`` pairs an input's buffer with the buffer whose cells are
-    copied into it after the last nest (none where the nests wrote the input's memory themselves).
+    copied into it after the last nest (none where the nests wrote the input's memory themselves). It is made for sizes
+    of at most ``limit``, from ``-limit`` on; others take a kernel of their own.
     """
 
     program: Program
@@ -145,3 +150,4 @@ class Kernel:
     nests: tuple[Nest, ...]
     outputs: tuple[str, ...]
     updates: tuple[tuple[str, str], ...]
+    limit: int = 2**48

@@ -11,6 +11,7 @@ from tcdsl.lowering.bodies import Setting
 from tcdsl.lowering.buffers import assign_memory
 from tcdsl.lowering.forwarding import without_unread
 from tcdsl.lowering.fusion import fuse
+from tcdsl.lowering.index_widths import with_index_widths
 from tcdsl.lowering.knowledge import size_context
 from tcdsl.lowering.loops import Kernel, Nest
 from tcdsl.lowering.merging import Group, merge, thin_targets
@@ -30,22 +31,23 @@ from tcdsl.shapes.limits import TooMuchWork, limited, refused_beyond_limits
 __all__ = ["lower"]
 
 
-def lower(program: Program, *, optimize: bool = True) -> Kernel:
+def lower(program: Program, *, optimize: bool = True, largest: int | None = None) -> Kernel:
     """``lower(matmul)``: the memory and the loop nests that compute ``program``.
 
-    Without ``optimize`` every statement has a nest of its own, for comparison, and where isl would take too long.
+    Without ``optimize`` every statement has a nest of its own, for comparison, and where isl would take too long. Sizes
+    may be up to ``largest``, or else as large as the kernel says.
     """
     if optimize:
         try:
             with limited():
-                return _lowered(program, optimize)
+                return _lowered(program, optimize, largest)
         except TooMuchWork:
             pass
     with refused_beyond_limits(ShapeError, f"what {program.name} computes"):
-        return _lowered(program, False)
+        return _lowered(program, False, largest)
 
 
-def _lowered(program: Program, optimize: bool) -> Kernel:
+def _lowered(program: Program, optimize: bool, largest: int | None) -> Kernel:
     program = replace(program, rules=())  # they say how to differentiate
     names = Names(_names(program))
     context = size_context(program)
@@ -77,7 +79,8 @@ def _lowered(program: Program, optimize: bool) -> Kernel:
     kept = {*outputs, *(source for _, source in memory.updates)}
     buffers = (*memory.buffers, *setting.extra)
     pruned, buffers = without_unread(joined(nests) if optimize else nests, buffers, kept)
-    return Kernel(program, buffers, pruned, outputs, memory.updates)
+    written, limit = with_index_widths(pruned, program, largest)
+    return Kernel(program, buffers, tuple(written), outputs, memory.updates, limit)
 
 
 def _declared(program: Program) -> set[str]:

@@ -192,8 +192,9 @@ def _in_blocks(
         return ()
     low = apply("mul", index(number), length)
     high = apply("min", extent, apply("add", Local(block.low, "int64"), length))
+    ends = (Define(block.low, low, index=True), Define(block.high, high, index=True))
     count = apply("floor_div", normalized(apply("add", extent, apply("sub", length, integer(1)))), length)
-    return (Loop(number, integer(0), count, 1, (Define(block.low, low), Define(block.high, high), *nodes), True),)
+    return (Loop(number, integer(0), count, 1, (*ends, *nodes), True),)
 
 
 def _outermost(nodes: Sequence[Node]) -> tuple[Node, ...]:

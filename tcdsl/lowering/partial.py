@@ -101,7 +101,7 @@ class _Span:
         length = apply("floor_div", normalized(apply("add", self.steps, apply("sub", count, integer(1)))), count)
         low = apply("add", self.first, apply("mul", number, length))
         high = apply("min", self.stop, apply("add", Local(self.block.low, "int64"), length))
-        return Define(self.block.low, low), Define(self.block.high, high)
+        return Define(self.block.low, low, index=True), Define(self.block.high, high, index=True)
 
 
 @dataclass(slots=True)
@@ -194,7 +194,7 @@ class _Parts:
         ends = (Local(block.low, "int64"), Local(block.high, "int64"))
         clear = Store(parts.name, (row, index(column)), self.neutral())
         inner = (
-            Define(row.name, apply("floor_div", index(number), across)),
+            Define(row.name, apply("floor_div", index(number), across), index=True),
             *_column_ends(block, apply("mod", index(number), across), extent),
             *self.ends(row, counts),
             Loop(column, *ends, 1, (clear,)),
@@ -253,4 +253,4 @@ class _Parts:
 def _column_ends(block: Block, number: Expr, extent: Expr) -> tuple[Node, ...]:
     low = apply("mul", number, integer(_COLUMNS))
     high = apply("min", extent, apply("add", Local(block.low, "int64"), integer(_COLUMNS)))
-    return Define(block.low, low), Define(block.high, high)
+    return Define(block.low, low, index=True), Define(block.high, high, index=True)

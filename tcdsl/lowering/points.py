@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
-from tcdsl.ir.build import apply, constant, integer, truth
-from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.build import apply, cast, constant, integer, truth
+from tcdsl.ir.dtypes import INTEGER, compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index
 from tcdsl.ir.program import Fill, Keep, Neutral, Statement, Tensor
 from tcdsl.lowering.boundaries import in_range, moved_index
@@ -145,7 +145,7 @@ def _data_position(
         some = apply("gt", extent, integer(0))
         if some != truth(True):
             out.append(Check(some, tensor.label or tensor.name, axis, position, extent, span))
-        moved = moved_index(position, extent, Boundary.CLAMP)
+        moved = moved_index(cast(position, INTEGER), extent, Boundary.CLAMP)
         return scalars.kept(moved, "p", out), truth(True)
     return scalars.checked(position, tensor, axis, span, out), truth(True)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, transform
+from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index, transform
 from tcdsl.ir.printer import format_expr
 from tcdsl.lowering.loops import Accumulate, Branch, Buffer, Check, Define, Kernel, Loop, Nest, Node, Store, Update
 from tcdsl.lowering.points import UNIQUE_AXIS
@@ -95,12 +96,8 @@ def _text(expr: Expr, dtype: str | None = None) -> str:
 
 
 def _plain(node: Expr) -> Expr:
-    # Scalars in an index read like variables: the printer would mark them as data otherwise.
-    if isinstance(node, Read) and not all(isinstance(index, Constant | IndexValue) for index in node.indices):
-        indices = tuple(transform(index, _variable) for index in node.indices)
-        return Read(node.tensor, indices, node.boundaries, node.dtype, node.fill, node.span)
+    # All indices are in range, so none is marked.
+    if isinstance(node, Read):
+        plain = tuple(Boundary.SKIP if is_affine_index(index) else Boundary.CHECK for index in node.indices)
+        return node if plain == node.boundaries else replace(node, boundaries=plain)
     return node
-
-
-def _variable(node: Expr) -> Expr:
-    return IndexValue(node.name) if isinstance(node, Local) and node.dtype == "int64" else node

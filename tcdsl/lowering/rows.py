@@ -90,8 +90,8 @@ def rows_of_phases(bodies: Sequence[Body], whole: Body) -> list[Node] | None:
     ends = (apply("mul", scale, low), apply("mul", scale, high))
     cell = border.cell(border.points, border.points, context)
     return [
-        Define(low.name, apply("min", first, least)),
-        Define(high.name, apply("max", last, low)),
+        Define(low.name, apply("min", first, least), index=True),
+        Define(high.name, apply("max", last, low), index=True),
         *border.around(*ends, cell),
         Loop(rows[0].variable, low, high, 1, tuple(node for loop, _ in found for node in loop.body)),
     ]
@@ -167,8 +167,8 @@ class _Row:
             low = apply("where", condition, low, self.high)
             high = apply("where", condition, high, self.high)
         return [
-            Define(start.name, low),
-            Define(stop.name, high),
+            Define(start.name, low, index=True),
+            Define(stop.name, high, index=True),
             *self.around(start, stop, cell),
             Loop(variable, start, stop, 1, loop.body),
         ]
@@ -185,7 +185,7 @@ class _Row:
         skipped = apply("sub", stop, start)
         jump = apply("where", apply("lt", index(step), start), integer(0), skipped)
         cell = map_expressions(cell, lambda expr: substitute(expr, {index(variable): position}))
-        body = (Define(position.name, apply("add", index(step), jump)), *cell)
+        body = (Define(position.name, apply("add", index(step), jump), index=True), *cell)
         return [Loop(step, self.low, apply("sub", self.high, skipped), 1, body)]
 
     def starts(self, written: isl.Set | None) -> list[Node]:

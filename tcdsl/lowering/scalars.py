@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, constant, integer
+from tcdsl.ir.build import apply, cast, constant, integer
+from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
@@ -166,7 +167,8 @@ class Scalars:
             case _:
                 if not self._positive(extent):
                     out.append(_check(apply("gt", extent, integer(0)), tensor, axis, position, extent, read.span))
-                position = position if is_affine_index(position) else self.kept(position, "p", out)
+                if not is_affine_index(position):
+                    position = cast(self.kept(position, "p", out), INTEGER)
                 position = moved_index(position, extent, boundary)
         return self._axes(read, axis + 1, (*done, position), questions, out)
 

@@ -12,7 +12,7 @@ import numpy as np
 from tcdsl.config import Settings, config, settings
 from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.ir.program import Program
-from tcdsl.ir.sizes import SizePlan, evaluate_size
+from tcdsl.ir.sizes import SizePlan, evaluate_size, largest_of
 from tcdsl.locks import COMPILING
 from tcdsl.recent import Recent
 from tcdsl.runtime.bound import Bound
@@ -40,7 +40,7 @@ class Executable:
         self.program = program
         self._fixed = fixed  # sizes that are constants to the kernel
         self._plan = SizePlan(program)
-        self._kernel: dict[bool, Kernel] = {}
+        self._kernel: dict[tuple[bool, bool], Kernel] = {}
         self._compiled: dict[tuple[Any, ...], CompiledKernel] = {}
         self._sizes: Recent[tuple[tuple[int, ...], ...], dict[str, int]] = Recent(_REMEMBERED_SHAPES)
         self._specialized: dict[tuple[int, ...], Executable] = {}
@@ -53,29 +53,40 @@ class Executable:
         """How many kernels were compiled or loaded."""
         return len(self._compiled)
 
-    def kernel(self, optimize: bool = True) -> Kernel:
-        """The loop nests."""
+    def kernel(self, optimize: bool = True, large: bool = False) -> Kernel:
+        """The loop nests, for sizes up to the kernel's limit, or ``large`` ones."""
         with COMPILING:
-            if optimize not in self._kernel:
+            if (optimize, large) not in self._kernel:
+                from tcdsl.lowering.index_widths import LARGEST_SIZE
                 from tcdsl.lowering.lower import lower
                 from tcdsl.simplification import specialized, without_sparse_tensors
 
                 program = self.program if self._fixed is None else specialized(self.program, self._fixed)
                 program = without_sparse_tensors(program) if optimize else program
-                self._kernel[optimize] = lower(program, optimize=optimize)
-            return self._kernel[optimize]
+                largest = LARGEST_SIZE if large else None
+                self._kernel[optimize, large] = lower(program, optimize=optimize, largest=largest)
+            return self._kernel[optimize, large]
 
-    def compiled(self, contiguous: tuple[bool, ...], current: Settings | None = None) -> CompiledKernel:
+    def compiled(
+        self, contiguous: tuple[bool, ...], current: Settings | None = None, large: bool = False
+    ) -> CompiledKernel:
         """The machine code for inputs of this layout."""
         current = current or settings()
-        key = (contiguous, current.optimize, current.cache_dir, current.check)
+        key = (contiguous, current.optimize, current.cache_dir, current.check, large)
         found = self._compiled.get(key)
         if found is None:
             with COMPILING:
                 if key not in self._compiled:
-                    self._compiled[key] = self._compile(contiguous, current)
+                    self._compiled[key] = self._compile(contiguous, current, large)
                 found = self._compiled[key]
         return found
+
+    def fitting(self, contiguous: tuple[bool, ...], current: Settings, sizes: Mapping[str, int]) -> CompiledKernel:
+        """The machine code for inputs of this layout and for sizes as large as these."""
+        compiled = self.compiled(contiguous, current)
+        if largest_of(sizes) > compiled.kernel.limit:
+            compiled = self.compiled(contiguous, current, large=True)
+        return compiled
 
     def _special(self, sizes: Mapping[str, int]) -> Executable:
         # For arrays that stay, their sizes are constants: loops over them are made to measure.
@@ -85,7 +96,7 @@ class Executable:
                 self._specialized[key] = Executable(self.program, sizes)
             return self._specialized[key]
 
-    def _compile(self, contiguous: tuple[bool, ...], current: Settings) -> CompiledKernel:
+    def _compile(self, contiguous: tuple[bool, ...], current: Settings, large: bool) -> CompiledKernel:
         from tcdsl.codegen import CodegenOptions, compile_program
 
         if "ir" in current.check:
@@ -98,10 +109,10 @@ class Executable:
         watch = Stopwatch()
         compiled = compile_program(
             self.program,
-            partial(self.kernel, current.optimize),
+            partial(self.kernel, current.optimize, large),
             contiguous=contiguous,
             options=options,
-            choices=(current.optimize, None if self._fixed is None else tuple(self._fixed.items())),
+            choices=(current.optimize, large, None if self._fixed is None else tuple(self._fixed.items())),
         )
         if current.debug:
             show_compilation(self.program.name, compiled, watch)
@@ -134,7 +145,7 @@ class Executable:
         if sizes is None:
             sizes = self.sizes(arrays)
         contiguous = tuple([array.flags.c_contiguous for array in arrays])
-        compiled = self.compiled(contiguous, current)
+        compiled = self.fitting(contiguous, current, sizes)
         if check is not None and (compiled.kernel.updates or not all(contiguous)):
             # Copied at the end, or with strides of their own, which compiled code takes as they come.
             check()
@@ -177,7 +188,7 @@ class Executable:
             declared = [self.program.tensor(name).shape for name in self.program.outputs]
             shapes = [tuple(evaluate_size(extent, sizes) for extent in shape) for shape in declared]
             outputs = outputs if shapes == [array.shape for array in outputs] else None
-        compiled = self.compiled(tuple([array.flags.c_contiguous for array in arrays]), current)
+        compiled = self.fitting(tuple([array.flags.c_contiguous for array in arrays]), current, sizes)
         try:
             return compiled.bind(arrays, sizes, outputs, current.threads or None)
         except ValueError as fault:

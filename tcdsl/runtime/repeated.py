@@ -209,7 +209,7 @@ class RepeatedCall:
         except TcdslError:
             return None
         contiguous = tuple([k not in self._arrays or inputs[k].flags.c_contiguous for k in range(len(program.inputs))])
-        kernel = executable.compiled(contiguous, current)
+        kernel = executable.fitting(contiguous, current, sizes)
         plan = kernel.plan(sizes, self._number_positions)
         known = launches.get(shapes) or ()
         if (kernel, plan) in known or not kernel.changes(self._updated, self._seen):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tcdsl.ir.build import apply, integer
+from tcdsl.ir.build import apply, in_range
 from tcdsl.ir.domain_text import domain_name, is_domain_name
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Let, Local, Read
 from tcdsl.ir.span import Span
@@ -229,7 +229,7 @@ class _Collector:
                 closed = self.closed(index)
                 level.accesses.append(AxisAccess(read.tensor, axis, closed, self.form(index), size, guard, span=span))
             elif boundary is Boundary.FILL:
-                beyond = apply("or_", apply("lt", index, integer(0)), apply("ge", index, extent))
+                beyond = apply("not_", apply("and_", *in_range(index, extent)))
                 outside = beyond if outside is None else apply("or_", outside, beyond)
         if read.fill is not None:
             self.visit(read.fill, level, guard if outside is None else (*guard, self.closed(outside)))

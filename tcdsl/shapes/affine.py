@@ -25,6 +25,7 @@ __all__ = [
     "expression_of_ast",
     "expression_of_condition",
     "function_of",
+    "isl_value",
     "universe",
 ]
 
@@ -67,15 +68,16 @@ def _space_with_sizes(expr: Expr, points: isl.Set) -> isl.LocalSpace:
     return isl.LocalSpace.from_space(space)
 
 
-def _value(number: bool | int | float) -> isl.Val:
-    # As text, because isl's own integers have any number of digits, but those of its interface have 64 bits.
+def isl_value(number: bool | int | float) -> isl.Val:
+    """``number`` for isl, whose integers have any number of digits."""
+    # As text, because those of its interface have 64 bits.
     return isl.Val(str(int(number)))
 
 
 def _function(expr: Expr, space: isl.LocalSpace) -> isl.PwAff:
     match expr:
         case Constant(value=value):
-            return isl.PwAff.from_aff(isl.Aff.val_on_domain(space, _value(value)))
+            return isl.PwAff.from_aff(isl.Aff.val_on_domain(space, isl_value(value)))
         case SizeValue(name=name):
             position = space.find_dim_by_name(isl.dim_type.param, name)
             return isl.PwAff.from_aff(isl.Aff.var_on_domain(space, isl.dim_type.param, position))
@@ -110,14 +112,14 @@ def _applied(expr: Expr, primitive: str, arguments: tuple[Expr, ...], space: isl
         case "mul":
             for scale, other in (arguments, arguments[::-1]):
                 if isinstance(scale, Constant):
-                    return _function(other, space).scale_val(_value(scale.value))
+                    return _function(other, space).scale_val(isl_value(scale.value))
         case "floor_div" | "mod":
             divisor = arguments[1]
             if isinstance(divisor, Constant) and divisor.value > 0:
                 value = _function(arguments[0], space)
                 if primitive == "mod":
-                    return value.mod_val(_value(divisor.value))
-                return value.scale_down_val(_value(divisor.value)).floor()
+                    return value.mod_val(isl_value(divisor.value))
+                return value.scale_down_val(isl_value(divisor.value)).floor()
         case "where":
             chosen = _condition(arguments[0], space)
             left, right = (_function(argument, space) for argument in arguments[1:])

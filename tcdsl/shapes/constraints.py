@@ -13,14 +13,14 @@ import islpy as isl
 
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, SizeValue, index_variables
-from tcdsl.shapes.affine import NotAffine, condition_set, universe
+from tcdsl.shapes.affine import NotAffine, condition_set, isl_value, universe
 from tcdsl.shapes.forms import Form
 from tcdsl.shapes.size_algebra import SizeAlgebra
 
 __all__ = ["Constraints", "in_range", "named_sizes"]
 
 # The coefficients of names, and the constant under 1.
-Row = dict[str | Literal[1], int | isl.Val]
+Row = dict[str | Literal[1], int]
 
 
 def in_range(algebra: SizeAlgebra, form: Form, extent: Form) -> Expr:
@@ -101,7 +101,7 @@ class Constraints:
         basic = isl.BasicSet.universe(space)
         for equation, row in self._rows:
             make = isl.Constraint.eq_from_names if equation else isl.Constraint.ineq_from_names
-            basic = basic.add_constraint(make(space, row))
+            basic = basic.add_constraint(make(space, {name: isl_value(scale) for name, scale in row.items()}))
         points = isl.Set.from_basic_set(basic)
         if base is not None:
             points = points.intersect(base)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tcdsl.ir.build import cast
 from tcdsl.ir.domain_text import domain_name, is_domain_name
+from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, index_variables, is_affine_index
 from tcdsl.shapes.affine import NotAffine
 from tcdsl.shapes.inference import Inference
@@ -71,15 +73,16 @@ def _with_other_names(sketch: Sketch) -> Sketch:
 
 
 def _normalized_read(inference: Inference, read: Read) -> Read:
-    indices = tuple(_named(inference, index) for index in read.indices)
+    indices = []
     boundaries = []
-    for index, boundary in zip(indices, read.boundaries, strict=True):
+    for index, boundary in zip((_named(inference, index) for index in read.indices), read.boundaries, strict=True):
         if boundary is Boundary.SKIP and is_affine_index(index) and not _has_form(inference, index):
-            boundary = _DATA_BOUNDARIES[inference.sketch.oob]
+            index, boundary = cast(index, INTEGER), _DATA_BOUNDARIES[inference.sketch.oob]
+        indices.append(index)
         boundaries.append(boundary)
-    if indices == read.indices and tuple(boundaries) == read.boundaries:
+    if tuple(indices) == read.indices and tuple(boundaries) == read.boundaries:
         return read
-    return replace(read, indices=indices, boundaries=tuple(boundaries))
+    return replace(read, indices=tuple(indices), boundaries=tuple(boundaries))
 
 
 def _has_form(inference: Inference, index: Expr) -> bool:

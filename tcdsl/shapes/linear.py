@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Apply, Constant, Expr, children, rebuild, walk
+from tcdsl.ir.build import apply, cast, constant
+from tcdsl.ir.dtypes import INTEGER
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, children, is_affine_index, rebuild, walk
 
 __all__ = ["has_cases", "linear_expression", "linear_form", "normalized"]
+
+# Sums of these types are sums of multiples of their parts: those of int64 modulo 2**64, if they are values.
+_LINEAR = ("int64", INTEGER)
 
 
 def has_cases(expr: Expr) -> bool:
@@ -30,16 +34,18 @@ def _collect(expr: Expr, scale: int, terms: dict[Expr, int]) -> int:
     match expr:
         case Constant(value=value):
             return scale * int(value)
-        case Apply(primitive="add", arguments=(left, right), dtype="int64"):
+        case Apply(primitive="add", arguments=(left, right)) if expr.dtype in _LINEAR:
             return _collect(left, scale, terms) + _collect(right, scale, terms)
-        case Apply(primitive="sub", arguments=(left, right), dtype="int64"):
+        case Apply(primitive="sub", arguments=(left, right)) if expr.dtype in _LINEAR:
             return _collect(left, scale, terms) + _collect(right, -scale, terms)
-        case Apply(primitive="neg", arguments=(operand,), dtype="int64"):
+        case Apply(primitive="neg", arguments=(operand,)) if expr.dtype in _LINEAR:
             return _collect(operand, -scale, terms)
-        case Apply(primitive="mul", arguments=(Constant(value=value), other), dtype="int64"):
+        case Apply(primitive="mul", arguments=(Constant(value=value), other)) if expr.dtype in _LINEAR:
             return _collect(other, scale * int(value), terms)
-        case Apply(primitive="mul", arguments=(other, Constant(value=value)), dtype="int64"):
+        case Apply(primitive="mul", arguments=(other, Constant(value=value))) if expr.dtype in _LINEAR:
             return _collect(other, scale * int(value), terms)
+        case Cast(operand=operand, dtype="integer") if is_affine_index(operand):
+            return _collect(operand, scale, terms)
         case _:
             parts = children(expr)
             atom = rebuild(expr, tuple(normalized(part) for part in parts)) if parts else expr
@@ -47,29 +53,33 @@ def _collect(expr: Expr, scale: int, terms: dict[Expr, int]) -> int:
             return 0
 
 
-def linear_expression(terms: Mapping[Expr, int], constant: int) -> Expr:
+def linear_expression(terms: Mapping[Expr, int], offset: int, dtype: str = "int64") -> Expr:
     """The expression of a linear form, positive terms first: ``({i: 2, k: -1}, 3)`` gives ``2*i - k + 3``."""
+
+    def term(atom: Expr, scale: int) -> Expr:
+        return apply("mul", constant(scale, dtype), cast(atom, dtype))
+
     result: Expr | None = None
-    positive = [(atom, scale) for atom, scale in terms.items() if scale > 0]
-    negative = [(atom, scale) for atom, scale in terms.items() if scale < 0]
-    for atom, scale in positive:
-        term = apply("mul", integer(scale), atom)
-        result = term if result is None else apply("add", result, term)
-    if result is None and constant > 0:
-        result, constant = integer(constant), 0
-    for atom, scale in negative:
+    for atom, scale in terms.items():
+        if scale > 0:
+            result = term(atom, scale) if result is None else apply("add", result, term(atom, scale))
+    if result is None and offset > 0:
+        result, offset = constant(offset, dtype), 0
+    for atom, scale in terms.items():
+        if scale >= 0:
+            continue
         if result is None:
-            result = apply("neg", atom) if scale == -1 else apply("mul", integer(scale), atom)
+            result = apply("neg", cast(atom, dtype)) if scale == -1 else term(atom, scale)
         else:
-            result = apply("sub", result, apply("mul", integer(-scale), atom))
+            result = apply("sub", result, term(atom, -scale))
     if result is None:
-        return integer(constant)
-    return apply("add" if constant >= 0 else "sub", result, integer(abs(constant)))
+        return constant(offset, dtype)
+    return apply("add" if offset >= 0 else "sub", result, constant(abs(offset), dtype))
 
 
 def normalized(expr: Expr) -> Expr:
     """``expr`` with like terms collected, inside its parts too: ``(z - k) + k`` becomes ``z``. Other types stay."""
-    if expr.dtype == "int64":
-        return linear_expression(*linear_form(expr))
+    if expr.dtype in _LINEAR:
+        return linear_expression(*linear_form(expr), expr.dtype)
     parts = children(expr)
     return rebuild(expr, tuple(normalized(part) for part in parts)) if parts else expr

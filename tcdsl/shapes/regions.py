@@ -12,7 +12,8 @@ from functools import reduce
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, integer, truth
+from tcdsl.ir.build import apply, truth
+from tcdsl.ir.build import in_range as bounds
 from tcdsl.ir.expressions import Expr
 from tcdsl.shapes.accesses import AxisAccess, Level, conjuncts
 from tcdsl.shapes.affine import NotAffine, condition_set
@@ -192,7 +193,7 @@ def _in_range_set(inference: Inference, region: Region, access: AxisAccess) -> i
 def _test(inference: Inference, access: AxisAccess) -> Expr:
     assert access.extent is not None
     extent = inference.algebra.expr(access.extent)
-    fits = apply("and_", apply("ge", access.index, integer(0)), apply("lt", access.index, extent))
+    fits = apply("and_", *bounds(access.index, extent))
     guard = conjunction(access.guard)
     return fits if guard is None else apply("or_", apply("not_", guard), fits)
 

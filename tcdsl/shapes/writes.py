@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, integer
+from tcdsl.ir.build import apply, in_range
 from tcdsl.ir.expressions import Boundary, Expr, IndexValue, Read, is_affine_index
 from tcdsl.ir.program import Statement, Tensor
 from tcdsl.shapes.affine import NotAffine, function_of
@@ -70,8 +70,7 @@ def reached(statement: Statement, tensor: Tensor) -> Expr | None:
         return condition
     for axis, extent in zip(statement.target.indices, tensor.shape, strict=True):
         if not is_affine_index(axis):
-            test = apply("and_", apply("ge", axis, integer(0)), apply("lt", axis, extent))
-            condition = both(condition, test)
+            condition = both(condition, apply("and_", *in_range(axis, extent)))
     return condition
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tcdsl.ir.build import apply, cast, constant, truth
-from tcdsl.ir.dtypes import is_boolean, is_floating
+from tcdsl.ir.dtypes import INTEGER, is_boolean, is_floating
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, is_affine_index
 from tcdsl.ir.primitives import PRIMITIVES
 
@@ -49,6 +49,8 @@ def negated(condition: Expr, definition: Callable[[Expr], Expr] = lambda leaf: l
 
 def _cast(operand: Expr, dtype: str, step: Expr, definition: Callable[[Expr], Expr]) -> Expr:
     inner = definition(operand)
+    if INTEGER in (operand.dtype, dtype) or (isinstance(inner, Cast) and inner.operand.dtype == INTEGER):
+        return cast(operand, dtype, step.span)
     if isinstance(operand, Constant):
         return cast(operand, dtype)
     if isinstance(inner, Cast) and inner.operand.dtype == dtype and np.can_cast(dtype, inner.dtype, casting="safe"):
@@ -71,6 +73,8 @@ def _applied(step: Apply, definition: Callable[[Expr], Expr]) -> Expr:
 
 
 def _constants(step: Apply) -> Constant | None:
+    if any(argument.dtype == INTEGER for argument in step.arguments):
+        return None  # `apply` folds these
     values = []
     for argument in step.arguments:
         if not isinstance(argument, Constant):

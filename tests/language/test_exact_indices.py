@@ -1,0 +1,410 @@
+"""Indices never wrap around: what is computed from data, sizes and numbers at the ends of all types, against Python."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import cd, op
+from tests.language.outcomes import assert_gives, changed, outcome, refusal
+
+LOW, HIGH = -(2**63), 2**63 - 1
+TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def ends(dtype: str) -> list[int]:
+    """Numbers at which arithmetic of a type goes wrong, and small ones."""
+    limits = np.iinfo(dtype)
+    low, high = int(limits.min), int(limits.max)
+    candidates = (low, low + 1, low // 2, low // 2 - 1, -3, -1, 0, 1, 2, 3, high // 2, high // 2 + 1, high - 1, high)
+    return sorted({number for number in candidates if low <= number <= high})
+
+
+def moved(index: int, extent: int, boundary: str) -> int:
+    """Where a boundary moves an index, in Python's integers."""
+    match boundary:
+        case "clamp":
+            return min(max(index, 0), extent - 1)
+        case "wrap":
+            return index % extent
+        case "reflect":
+            inside = index % max(1, 2 * (extent - 1))
+            return min(inside, 2 * (extent - 1) - inside)
+    inside = index % (2 * extent)
+    return min(inside, 2 * extent - 1 - inside)
+
+
+BOUNDARIES = ("clamp", "wrap", "reflect", "symmetric")
+
+
+@op
+def all_reads(x, a, b, c):
+    filled[n] = get(x[a[n] * b[n] + c[n]], -1.0)
+    clamped[n] = x[clamp(a[n] * b[n] + c[n])]
+    wrapped[n] = x[wrap(a[n] * b[n] + c[n])]
+    reflected[n] = x[reflect(a[n] * b[n] + c[n])]
+    mirrored[n] = x[symmetric(a[n] * b[n] + c[n])]
+    divided[n] = x[wrap((a[n] * b[n] * a[n] + c[n]) // b[n])]
+    return filled, clamped, wrapped, reflected, mirrored, divided
+
+
+def wanted_reads(x: np.ndarray, columns: list[list[int]]) -> tuple[list[float], ...]:
+    indices = [a * b + c for a, b, c in zip(*columns, strict=True)]
+    quotients = [(a * b * a + c) // b if b else 0 for a, b, c in zip(*columns, strict=True)]
+    return (
+        [x[p] if 0 <= p < len(x) else -1.0 for p in indices],
+        *([x[moved(p, len(x), boundary)] for p in indices] for boundary in BOUNDARIES),
+        [x[p % len(x)] for p in quotients],
+    )
+
+
+def triples(dtypes: tuple[str, str, str], count: int | None = None) -> list[np.ndarray]:
+    rows = list(itertools.product(*map(ends, dtypes)))
+    if count is not None:
+        rows = [rows[k] for k in np.random.default_rng(0).choice(len(rows), count, replace=False)]
+    return [np.array(column, dtype) for column, dtype in zip(zip(*rows, strict=True), dtypes, strict=True)]
+
+
+@pytest.mark.parametrize("dtypes", [("int64", "int64", "int64"), ("uint64", "int8", "int64")])
+def test_reads_at_the_ends_of_types(dtypes: tuple[str, str, str]) -> None:
+    x = np.arange(5.0)
+    columns = triples(dtypes)
+    with tc.config(check="bounds"):
+        found = all_reads(x, *columns)
+    for one, wanted in zip(found, wanted_reads(x, [c.tolist() for c in columns]), strict=True):
+        assert one.tolist() == wanted
+
+
+@pytest.mark.parametrize("dtypes", [("int64", "uint64", "int64"), ("int16", "uint8", "int32")])
+def test_the_interpreter_at_the_ends_of_types(dtypes: tuple[str, str, str]) -> None:
+    x = np.arange(3.0)
+    columns = triples(dtypes, 60)
+    found = all_reads.interpret(x, *columns)
+    for one, wanted in zip(found, wanted_reads(x, [c.tolist() for c in columns]), strict=True):
+        assert one.tolist() == wanted
+
+
+@op
+def all_squares(x, a, b, c):
+    total[()] += get(x[a[n] * b[n] + c[n]], 3.0) ** 2
+    total[()] += x[wrap(a[n] * b[n] + c[n])] ** 2
+    total[()] += x[reflect(a[n] * b[n] - c[n])] ** 2
+    total[()] += x[clamp(a[n] * b[n] - c[n])] ** 2
+    return total
+
+
+def test_gradients_at_the_ends_of_types() -> None:
+    x = np.arange(1.0, 6.0)
+    columns = triples(("int64", "int64", "int64"), 600)
+    wanted = np.zeros(5)
+    for a, b, c in zip(*(column.tolist() for column in columns), strict=True):
+        sum_, difference = a * b + c, a * b - c
+        cells = [moved(sum_, 5, "wrap"), moved(difference, 5, "reflect"), moved(difference, 5, "clamp")]
+        for cell in [sum_, *cells] if 0 <= sum_ < 5 else cells:
+            wanted[cell] += 2 * x[cell]
+    with tc.config(check="bounds"):
+        assert tc.grad(all_squares)(x, *columns).tolist() == wanted.tolist()
+
+
+# -- errors show the true index ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "index"),
+    [
+        ("int64", 2**62 + 1, 2**63 + 3),
+        ("int64", 2**62 + 10**9, 2**63 + 2 * 10**9 + 1),
+        ("int64", LOW, 2 * LOW + 1),
+        ("uint64", 2**64 - 1, 2**65 - 1),
+        ("int8", 100, 201),
+    ],
+)
+def test_the_error_names_the_true_index(dtype: str, value: int, index: int) -> None:
+    b = np.array([0, value], dtype)
+    text = f"index {index} is out of range for axis 0 of `x`, which has extent 3"
+    assert text in refusal(tc.DataIndexError, doubled, np.zeros(3), b)
+    assert text in refusal(tc.DataIndexError, doubled_by_name, np.zeros(3), b)
+    x = np.zeros(3)
+    assert text in refusal(tc.DataIndexError, scattered, x, b)
+    assert x.tolist() == [0, 0, 0]
+
+
+@op
+def doubled(x, b):
+    y[i] = x[2 * b[i] + 1]
+    return y
+
+
+@op
+def doubled_by_name(x, b):
+    k = 2 * b[i]
+    y[i] = x[k + 1] + 0 * k
+    return y
+
+
+@cd
+def scattered(x, b):
+    x[2 * b[i] + 1] += 1.0
+
+
+def twice_and_one(value: Any) -> Any:
+    return 2 * value + 1
+
+
+def test_names_and_helpers_are_the_same_program() -> None:
+    @op
+    def by_helper(x, b):
+        y[i] = x[twice_and_one(b[i])]
+        return y
+
+    x, b = np.arange(256.0), np.array([100, 1, 127], np.int8)
+    for f in (doubled, doubled_by_name, by_helper):
+        assert_gives(f, x, b, wanted=[201, 3, 255])
+
+
+def test_values_wrap_as_in_numpy() -> None:
+    @op
+    def f(x, b):
+        k[i] = 2 * b[i]  # a tensor of b's type
+        y[i] = x[k[i] + 4]
+        return k, y
+
+    b = np.array([127, -128], np.int8)
+    assert_gives(f, np.arange(6.0), b, wanted=(2 * b, [2.0, 4.0]))
+
+
+def test_scatters_skip_and_clamp() -> None:
+    @cd(oob="skip")
+    def skipping(x, b):
+        x[2 * b[i] + 1] += 1.0
+
+    @cd(oob="clamp")
+    def clamping(x, b):
+        x[2 * b[i] + 1] += 1.0
+
+    b = np.array([0, 2**63 + 1, 2**64 - 1, 1, 2**63], np.uint64)
+    assert changed(skipping, np.zeros(4), b)[0].tolist() == [0, 1, 0, 1]
+    assert changed(clamping, np.zeros(4), b)[0].tolist() == [0, 1, 0, 4]
+    b = np.array([LOW, HIGH, 2**62], np.int64)
+    assert changed(skipping, np.zeros(4), b)[0].tolist() == [0, 0, 0, 0]
+    assert changed(clamping, np.zeros(4), b)[0].tolist() == [1, 0, 0, 2]
+
+
+def test_products_of_index_variables() -> None:
+    @op
+    def f(x, *, low):
+        total[()] += x[i * j], i >= low, i < low + 2, j >= low, j < low + 2
+        return total
+
+    assert float(f(np.arange(2.0), low=0)) == 1
+    assert f"index {2**64} is out of range" in refusal(tc.DataIndexError, f, np.arange(2.0), low=2**32)
+    # Its gradient does not compute f first: it is what has to look.
+    with pytest.raises(tc.DataIndexError, match=f"index {2**64} is out of range for axis 0 of `d_x`"):
+        tc.grad(f)(np.arange(2.0), low=2**32)
+
+
+# -- sizes and numbers ---------------------------------------------------------------------------------------
+
+
+@op
+def shifted(x, z, *, shift):
+    N = z.shape[0]
+    filled[i] = get(x[i + shift + 4 * N], -1.0), i < 6
+    wrapped[i] = x[wrap(i + shift + 4 * N)], i < 6
+    reflected[i] = x[reflect(2 * i - shift + N * 3)], i < 6
+    skipped: real[6]
+    skipped[i] = x[i + 4 * N - shift]
+    guarded[i] = (x[i + N] if i * 4 + N * 3 < 9 else -2.0), i < 3
+    return filled, wrapped, reflected, skipped, guarded
+
+
+@pytest.mark.parametrize("size", [0, 1, 2**48 + 1, 2**61, 2**62 - 1, 2**63 - 1])
+@pytest.mark.parametrize("shift", [0, HIGH, LOW])
+def test_huge_sizes_and_numbers(size: int, shift: int) -> None:
+    x = np.arange(10.0, 15.0)
+    filled = [i + shift + 4 * size for i in range(6)]
+    reflected = [2 * i - shift + 3 * size for i in range(6)]
+    skipped = [i + 4 * size - shift for i in range(6)]
+    wanted = (
+        [x[p] if 0 <= p < 5 else -1.0 for p in filled],
+        [x[p % 5] for p in filled],
+        [x[moved(p, 5, "reflect")] for p in reflected],
+        [x[p] if 0 <= p < 5 else 0.0 for p in skipped],
+        [x[i + size] if i * 4 + size * 3 < 9 else -2.0 for i in range(3)],
+    )
+    assert_gives(shifted, x, np.empty((size, 0), np.int8), shift=shift, wanted=wanted)
+
+
+def test_a_bound_far_below_0() -> None:
+    @op
+    def f(x, z):
+        y[i] = x[i] * (4 * z.shape[0] - 3 * z.shape[0]), i < x.shape[0] - 4 * z.shape[0]
+        return y
+
+    assert_gives(f, np.arange(9.0), np.empty((1, 0)), wanted=np.arange(5.0))
+    assert_gives(f, np.arange(9.0), np.empty((2**62, 0), np.int8), wanted=np.zeros(0))
+
+
+def test_gradients_with_huge_sizes() -> None:
+    @op
+    def f(x, z):
+        N = z.shape[0]
+        total[()] += x[wrap(i + 4 * N)] ** 2 + get(x[i - N], 2.0) ** 3, i < 7, i >= 0
+        return total
+
+    x = np.arange(1.0, 4.0)
+    for size in (1, 2**62 + 3):
+        wanted = np.zeros(3)
+        for i in range(7):
+            cell = (i + 4 * size) % 3
+            wanted[cell] += 2 * x[cell]
+            if 0 <= i - size < 3:
+                wanted[i - size] += 3 * x[i - size] ** 2
+        assert tc.grad(f)(x, np.empty((size, 0), np.int8)).tolist() == wanted.tolist()
+
+
+# -- what it costs -------------------------------------------------------------------------------------------
+
+
+def source_of(f: Callable[..., Any], *arguments: Any) -> str:
+    return str(f.explain("python", *arguments))  # type: ignore[attr-defined]
+
+
+def test_ordinary_indices_are_computed_in_64_bits() -> None:
+    @op
+    def f(x, b, c):
+        y[i] = x[b[i]] + x[3 * b[i] - c[i] + i] + get(x[b[i] // 2 + 1], 0.0) + x[wrap(b[i] * c[i])]
+        return y
+
+    x, small = np.zeros(4), np.zeros(2, np.int32)
+    assert "int128" not in source_of(f, x, small, small)
+    assert "int128" in source_of(f, x, small.astype(np.int64), small)
+
+
+def test_bare_data_is_compared_as_it_is() -> None:
+    @op
+    def f(x, b):
+        y[i] = x[b[i]] + x[clamp(b[i])]
+        return y
+
+    assert "int128" not in source_of(f, np.zeros(4), np.zeros(2, np.int64))
+    huge = np.array([0, 2**63], np.uint64)
+    assert f"index {2**63} is out of range" in refusal(tc.DataIndexError, f, np.zeros(4), huge)
+
+
+def test_more_numbers_than_a_check_can_show() -> None:
+    @op
+    def f(x, b):
+        y[i] = x[b[i] ** 8]
+        return y
+
+    with pytest.raises(tc.ShapeError, match="may have more than 448 bits"):
+        f(np.zeros(4), np.zeros(2, np.int64))
+    assert_gives(f, np.arange(3.0), np.array([0, 1, -1], np.int32), wanted=[0.0, 1.0, 1.0])
+
+
+# -- division by 0 -------------------------------------------------------------------------------------------
+
+
+def test_division_by_the_number_0() -> None:
+    @op
+    def index(x, *, k):
+        y[i] = x[i // k], i < 3
+        return y
+
+    @op
+    def rest(x, b):
+        y[i] = x[b[i] % 0]
+        return y
+
+    @op
+    def condition(x):
+        y[i] = x[i], i % 0 == 0
+        return y
+
+    @op
+    def value(x, *, k):
+        y[i] = x[i] * (i // k)
+        return y
+
+    x = np.arange(4.0)
+    assert "`//` by 0\n    y[i] = x[i // k], i < 3\n             ^^^^^^" in refusal(tc.DslSyntaxError, index, x, k=0)
+    assert "an index that is `%` by 0" in refusal(tc.DslSyntaxError, rest, x, np.array([1]))
+    assert "`%` by 0" in refusal(tc.DslSyntaxError, condition, x)
+    assert "`//` by 0" in refusal(tc.DslSyntaxError, value, x, k=0)
+    assert outcome(value, x, k=2).tolist() == [0, 0, 2, 3]
+
+
+def test_division_by_a_size_that_is_0() -> None:
+    @op
+    def f(x, z):
+        M = z.shape[0]
+        y[i] = x[i // M], i < 3
+        guarded[i] = (i % M if M > 0 else -1), i < 2
+        return y, guarded
+
+    x = np.arange(4.0)
+    assert_gives(f, x, np.zeros(2), wanted=([0, 0, 1], [0, 1]))
+    assert "`i // M` divides by 0\n    y[i] = x[i // M], i < 3" in refusal(tc.ShapeError, f, x, np.zeros(0))
+
+
+# -- numbers that no int64 holds -----------------------------------------------------------------------------
+
+
+def test_numbers_beyond_64_bits_are_refused_where_they_stand() -> None:
+    @op
+    def index(x):
+        y[i] = x[i + 10**400], i < 2
+        return y
+
+    @op
+    def bound(x):
+        y[()] = sum(x[i] for i in range(10**30))
+        return y
+
+    @op
+    def extent(x):
+        y = output(2**63)
+        y[i] = x[i]
+        return y
+
+    @op
+    def value(x):
+        y[i] = x[i] * 10**400
+        return y
+
+    @op
+    def position(x):
+        y[()] = x[-(2**64)]
+        return y
+
+    x = np.arange(4.0)
+    assert "the integer 100000... (about 400 digits) does not fit in int64" in refusal(tc.DtypeError, index, x)
+    message = refusal(tc.DtypeError, bound, x)
+    assert f"the integer {10**30} does not fit in int64" in message
+    assert "range(10**30))\n                                    ^^^^^^" in message
+    assert f"int64 holds {LOW} to {HIGH}" in refusal(tc.DtypeError, extent, x)
+    assert "(about 400 digits) does not fit in float64" in refusal(tc.DtypeError, value, x)
+    assert f"the integer {-(2**64)} does not fit" in refusal(tc.DtypeError, position, x)
+
+
+def test_slices_beyond_64_bits_are_cut_as_in_python() -> None:
+    @op
+    def f(x):
+        return x[2**64 :] + 1, x[: 2**64] + 1
+
+    assert_gives(f, np.arange(3.0), wanted=([], [1.0, 2.0, 3.0]))
+
+
+def test_coefficients_that_add_up_beyond_64_bits() -> None:
+    @op
+    def f(x):
+        y[i] = get(x[2**62 * i + 2**62 * i + 2**62 * i - 2**62 - 2**62 - 2**62], -1.0), i < 3
+        return y
+
+    assert_gives(f, np.arange(1.0, 3.0), wanted=[-1.0, 1.0, -1.0])

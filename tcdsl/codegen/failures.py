@@ -13,7 +13,8 @@ from tcdsl.codegen.frame import (
     FrameLayout,
 )
 from tcdsl.codegen.nests import CheckSite
-from tcdsl.errors import DataIndexError, Diagnostic, ShapeError, TcdslError
+from tcdsl.errors import Diagnostic, ShapeError, TcdslError
+from tcdsl.ir.index_faults import index_fault
 from tcdsl.lowering.points import UNIQUE_AXIS
 
 __all__ = ["failure"]
@@ -35,9 +36,7 @@ def failure(words: list[int], checks: tuple[CheckSite, ...], layout: FrameLayout
         fact = f"a cell of `{check.tensor}` is written twice by an assignment that promises unique cells"
         hint = "write an accumulator such as += or >>=, or make the indices unique"
         return Diagnostic(ShapeError, fact, check.span, notes, hint).error()
-    fact = f"index {value} is out of range for axis {check.axis} of `{check.tensor}`, which has extent {extent}"
-    hint = 'write get(..., default) to read a default there, or decorate with oob="skip" or oob="clamp"'
-    return Diagnostic(DataIndexError, fact, check.span, notes, hint).error()
+    return index_fault(check.tensor, check.axis, value, extent, check.span, notes).error()
 
 
 def _value(words: list[int]) -> int:

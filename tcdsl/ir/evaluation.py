@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DataIndexError, Diagnostic, TcdslError
+from tcdsl.errors import Diagnostic, TcdslError
 from tcdsl.ir.dtypes import INTEGER, is_floating
 from tcdsl.ir.exact import EXACT, INDEX_ARITHMETIC
 from tcdsl.ir.expressions import (
@@ -28,6 +28,7 @@ from tcdsl.ir.expressions import (
     SizeValue,
     is_affine_index,
 )
+from tcdsl.ir.index_faults import index_fault
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.span import Span
 
@@ -236,13 +237,11 @@ class PointEvaluator:
         label, extent = self.labels[tensor], self.arrays[tensor].shape[axis]
         point = ", ".join(f"{name} = {value}" for name, value in zip(self.variables, frame, strict=False))
         notes = (f"at {point}",) if point else ()
-        # In the words of compiled code, which finds the same faults.
-        fact = f"index {position} is out of range for axis {axis} of `{label}`, which has extent {extent}"
+        fault = index_fault(label, axis, position, extent, span or self.span, notes)
         if boundary is Boundary.SKIP:
-            fact = f"{fact}, although its domain says that it is in range"
+            fact = f"{fault.fact}, although its domain says that it is in range"
             return Diagnostic(InternalRangeError, fact, span or self.span, notes).error()
-        hint = 'write get(..., default) to read a default there, or decorate with oob="skip" or oob="clamp"'
-        return Diagnostic(DataIndexError, fact, span or self.span, notes, hint).error()
+        return fault.error()
 
 
 def _is_about_indices(expr: Apply) -> bool:

@@ -13,10 +13,11 @@ import islpy as isl
 
 from tcdsl.ir.build import apply, cast, index, integer
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.dtypes import compute_dtype, is_boolean, is_floating
+from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_boolean, is_floating
 from tcdsl.ir.expressions import Boundary, Expr, Read, children, rebuild
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.shapes.accesses import Level
+from tcdsl.shapes.affine import expression_of_condition
 from tcdsl.shapes.constraints import Constraints
 from tcdsl.shapes.for_all import range_constraints
 from tcdsl.shapes.forms import Form
@@ -81,6 +82,8 @@ class _Temporary:
             used |= frozenset().union(*map(free_variables, guard))
         self.outer = tuple(name for name in around.variables if name in used)
         needed, unsaid = affine_guard(guard, around.points)
+        self.wanted = arranged(needed, self.outer)
+        self.wanted_surely = not unsaid
         self.places = arranged(around.points, self.outer)
         self.needed = arranged(needed, self.outer)
         if not level.may_raise:
@@ -212,7 +215,42 @@ class _Temporary:
         if is_floating(value.dtype):  # NaN wins, as in NumPy
             attains = apply("or_", attains, apply("ne", value, value))
         position = index(self.level.variables[0])
-        return self._accumulated("min", "int64", position, [*self.conditions, attains], f"arg{extreme}")
+        found = self._accumulated("min", "int64", position, [*self.conditions, attains], f"arg{extreme}")
+        return self._not_empty(found, f"arg{extreme}")
+
+    def _not_empty(self, found: Expr, name: str) -> Expr:
+        """The position ``found``, where there is one: an error at the call if sizes decide it, else at run time."""
+        covered = arranged(self.region.points, self.outer)
+        empty = self.wanted.subtract(covered).intersect_params(self.inference.algebra.context)
+        if empty.is_empty() and not self.conditions:
+            return found
+        if not self.conditions and self.wanted_surely:
+            sizes = empty.params().complement()
+            fact = f"`{name}` over an empty range"
+            self.inference.require(expression_of_condition(sizes), fact, self.reduction.span)
+            return found
+        fibers = arranged(self.region.points, self.level.variables)
+        ends = ends_of(self.inference, fibers, 0)
+        return found if ends is None else self._checked(found, *ends, name)
+
+    def _checked(self, found: Expr, low: Form, high: Form, name: str) -> Expr:
+        # A tensor of all positions, read at the one that was found: without a point, that is out of range.
+        algebra = self.inference.algebra
+        tensor = self._fresh_name(f"{self.inference.sketch.target.tensor}_positions")
+        variable = self.level.variables[0]
+        span = self.reduction.span
+        length = algebra.extreme([high - low + 1, Form.number(0)], True)
+        self.family.tensors.append(Tensor(tensor, "int64", (algebra.expr(length),), f"{name}()", span))
+        place = algebra.expr(Form.of(index(variable)) - low)
+        box = Constraints(algebra)
+        box.at_least(variable, low)
+        box.at_most(variable, high)
+        domain = Domain.from_set(box.set((variable,)))
+        write = Statement(Access(tensor, (place,), span), "assign", Neutral(), index(variable), domain, span=span)
+        self.family.statements.append(write)
+        first = algebra.expr(low)
+        wanted = found if low.value == 0 else apply("sub", cast(found, INTEGER), cast(first, INTEGER))
+        return Read(tensor, (wanted,), (Boundary.CHECK,), "int64", span=span)
 
 
 def _without_preconditions(points: isl.Set) -> isl.Set:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from tcdsl.ir.build import apply
+from tcdsl.ir.build import apply, cast
 from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, substitute
 from tcdsl.ir.program import Access, Neutral, Statement
 from tcdsl.shapes.affine import NotAffine, function_of
@@ -51,20 +52,34 @@ def composed_with_data(
         positions = [position for position, _ in found]
         # An index that isl cannot speak of comes first: variables that meet it take its value.
         first, *others = sorted(positions, key=lambda position: _is_affine(position, points))
-        values[IndexValue(name)] = first
+        # It is within the tensor's extent, so an int64 holds it.
+        values[IndexValue(name)] = cast(first, "int64")
         for other in others:
             if _is_affine(first, points):
                 points = points.intersect(function_of(first, points).eq_set(function_of(other, points)))
-            elif isinstance(other, IndexValue) and other not in moved and _is_free(other.name, points, fixed, found):
+            elif (
+                isinstance(other, IndexValue)
+                and other not in moved
+                and _is_free(other.name, points, fixed, found)
+                and _takes(target.indices, other, first)
+            ):
                 moved[other] = first
                 points = _without(points, other.name)
             else:
-                condition = both(condition, apply("eq", first, other))
+                dtype = INTEGER if INTEGER in (first.dtype, other.dtype) else "int64"
+                condition = both(condition, apply("eq", cast(first, dtype), cast(other, dtype)))
     value = apply("mul", factor, substitute(writer.value, values))
     if writer.accumulate == "subtract":
         value = apply("neg", value)
     place_of = Access(target.tensor, tuple(substitute(axis, moved) for axis in target.indices), target.span)
     return Statement(place_of, "add", Neutral(), value, Domain.from_set(points), condition)
+
+
+def _takes(indices: Sequence[Expr], variable: IndexValue, position: Expr) -> bool:
+    # Whether a position may take the place of a variable in indices: one of another type only where it stands alone.
+    return position.dtype == "int64" or all(
+        axis == variable or variable.name not in index_variables(axis) for axis in indices
+    )
 
 
 def _is_affine(position: Expr, points: isl.Set) -> bool:

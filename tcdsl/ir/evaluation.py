@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import Diagnostic, TcdslError
-from tcdsl.ir.dtypes import INTEGER, is_floating
+from tcdsl.ir.dtypes import INTEGER, WIDE_INTEGERS, is_floating
 from tcdsl.ir.exact import EXACT, INDEX_ARITHMETIC
 from tcdsl.ir.expressions import (
     Apply,
@@ -45,6 +45,8 @@ class InternalRangeError(TcdslError):
 
 def working_dtype(dtype: str) -> str:
     """The type in which the interpreter holds values of ``dtype``."""
+    if dtype == INTEGER or dtype in WIDE_INTEGERS:
+        return "object"  # Python's integers
     return "float64" if is_floating(dtype) else dtype
 
 
@@ -112,6 +114,8 @@ class PointEvaluator:
                 return self._read(expr)
             case Cast(operand=operand, dtype=dtype):
                 inner, wanted = self.function(operand), working_dtype(dtype)
+                if operand.dtype == INTEGER:
+                    return lambda frame: np.array(inner(frame)).astype(wanted)[()]
                 return lambda frame: inner(frame).astype(wanted)
             case Let():
                 return self._let(expr)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tcdsl.ir.evaluation import working_dtype
+from tcdsl.ir.exact import INDEX_ARITHMETIC
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Local, Read, SizeValue, walk
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.lowering.loops import Accumulate, Branch, Check, Define, Kernel, Loop, Node, Store, Update
@@ -124,7 +126,7 @@ class _Counter:
     def _value(self, expr: Expr, positions: _Positions) -> _Array:
         match expr:
             case Constant(value=value, dtype=dtype):
-                return np.full(len(positions.times), value, dtype)
+                return np.full(len(positions.times), value, working_dtype(dtype))
             case SizeValue(name=name):
                 return np.full(len(positions.times), self._sizes[name], np.int64)
             case IndexValue(name=name) | Local(name=name):
@@ -133,12 +135,14 @@ class _Counter:
                     raise _OnData
                 return found
             case Cast(operand=operand, dtype=dtype):
-                return self._value(operand, positions).astype(dtype)
+                return self._value(operand, positions).astype(working_dtype(dtype))
             case Apply(primitive="where", arguments=(condition, chosen, other)):
                 holds = self._value(condition, positions).astype(bool)
                 return np.where(holds, self._value(chosen, positions), self._value(other, positions))
             case Apply(primitive=primitive, arguments=arguments):
-                values = (self._value(argument, positions) for argument in arguments)
+                values = [self._value(argument, positions) for argument in arguments]
+                if values[0].dtype == object:
+                    return np.asarray(np.frompyfunc(INDEX_ARITHMETIC[primitive], len(values), 1)(*values))
                 return np.asarray(PRIMITIVES[primitive].evaluate(*values))
             case _:
                 raise _OnData

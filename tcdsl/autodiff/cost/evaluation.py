@@ -15,6 +15,7 @@ import numpy as np
 
 from tcdsl.errors import DataIndexError, Diagnostic
 from tcdsl.ir.evaluation import working_dtype
+from tcdsl.ir.exact import INDEX_ARITHMETIC
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
@@ -68,6 +69,8 @@ class PointValues:
         match expr:
             case Constant(value=value, dtype=dtype):
                 # Rounded to its own type first, as compiled code has it.
+                if working_dtype(dtype) == "object":
+                    return np.full(len(at), value, "object")
                 return np.full(len(at), np.dtype(dtype).type(value)).astype(working_dtype(dtype))
             case SizeValue(name=name):
                 return np.full(len(at), self.sizes[name], np.int64)
@@ -142,7 +145,7 @@ class PointValues:
         positions = []
         for axis, (index, boundary) in enumerate(zip(expr.indices, expr.boundaries, strict=True)):
             extent = shape[axis]
-            position = np.zeros(len(at), np.int64)
+            position = np.zeros(len(at), working_dtype(index.dtype))
             position[~outside] = self.of(index, at[~outside], local)
             beyond = ((position < 0) | (position >= extent)) & ~outside
             if beyond.any():
@@ -153,7 +156,7 @@ class PointValues:
                     raise Diagnostic(DataIndexError, f"{fact}, which has extent {extent}", expr.span).error()
                 else:
                     position = _moved(position, extent, boundary)
-            positions.append(np.where(outside, 0, position))
+            positions.append(np.where(outside, 0, position).astype(np.int64))
         return tuple(positions), outside
 
 
@@ -175,6 +178,9 @@ def _moved(position: Array, extent: int, boundary: Boundary) -> Array:
 
 def elementwise(primitive: str, values: tuple[Array, ...]) -> Array:
     """``elementwise("add", (a, b))``: a primitive on arrays of one length."""
+    if values[0].dtype == object:
+        compute = INDEX_ARITHMETIC[primitive]
+        return np.frompyfunc(compute, len(values), 1)(*values)  # type: ignore[no-any-return]
     with np.errstate(all="ignore"):
         return np.asarray(_vectorized(primitive, np.issubdtype(values[0].dtype, np.floating))(*values))
 

@@ -258,7 +258,8 @@ class _Expressions:
             self.tokens[first].begin,
             self.tokens[sign + 1].end,
             f"`{string} {number}` could be a declaration with an initial value, or a sum",
-            f"write `{string} [{number}]` for an initial value, `{string} {number[0]} {number[1:]}` for a sum or difference",
+            f"write `{string} [{number}]` for an initial value, "
+            f"`{string} {number[0]} {number[1:]}` for a sum or difference",
         )
 
     def _may_declare(self, first: int, string: int, last: int) -> bool:

@@ -408,3 +408,28 @@ def test_coefficients_that_add_up_beyond_64_bits() -> None:
         return y
 
     assert_gives(f, np.arange(1.0, 3.0), wanted=[-1.0, 1.0, -1.0])
+
+
+# -- derivatives ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint64"])
+def test_derivatives_of_every_mode(dtype: str) -> None:
+    @op
+    def f(x, b):
+        y[i] = x[2 * b[i] + 1] ** 2 + x[wrap(3 * b[i])] * get(x[b[i] * b[i] - 1], 3.0)
+        return y
+
+    x, b = np.arange(1.0, 7.0), np.array([0, 1, 2, 1], dtype)
+    wanted = np.zeros((4, 6))
+    for row, number in enumerate(b.tolist()):
+        cell, other, filled = 2 * number + 1, 3 * number % 6, number * number - 1
+        wanted[row, cell] += 2 * x[cell]
+        wanted[row, other] += x[filled] if 0 <= filled < 6 else 3.0
+        if 0 <= filled < 6:
+            wanted[row, filled] += x[other]
+    np.testing.assert_allclose(tc.jacobian(f)(x, b), wanted)
+    seed = np.array([1.0, -1.0, 2.0, 0.5])
+    np.testing.assert_allclose(tc.vjp(f, x, b)[1](seed)[0], seed @ wanted)
+    np.testing.assert_allclose(tc.jvp(f, (x, b), (x, None))[1], wanted @ x)
+    f.cost(x, b)  # it evaluates indices too

@@ -33,6 +33,10 @@ __all__ = ["with_intermediates_stored"]
 # Operations that a derivative may take for each one of the function.
 _LIMIT = 3
 
+# Of more values that may be stored not each is tried: every so many-th is stored, or more of them.
+_MANY = 64
+_APART = 32
+
 Work = Callable[[ValueSteps, Iterable[str]], float]
 
 
@@ -68,8 +72,9 @@ def _split(
     root = tape.flatten(statement.value)
     steps = ValueSteps(tape, root, active, summed=not elementwise)
     limit = _LIMIT * steps.work
-    stored: list[str] = []
-    now = work(steps, stored)
+    many = len(steps.candidates) > _MANY
+    stored: list[str] = _spread(steps, work, limit) if many else []
+    now = 0.0 if many else work(steps, stored)
     while now > limit + 1e-9:
         options = [name for name in steps.candidates if name not in stored]
         if not options:
@@ -82,6 +87,16 @@ def _split(
     if not stored:
         return [], statement
     return _with_steps_stored(statement, tape, root, [name for name in tape.steps([root]) if name in stored], fresh)
+
+
+def _spread(steps: ValueSteps, work: Work, limit: float) -> list[str]:
+    # In a long value what one step takes is asked of its neighbours: the more are stored, the less is computed again.
+    candidates = steps.candidates
+    for apart in (len(candidates), _APART, _APART // 2, _APART // 4, _APART // 8, 2):
+        stored = candidates[apart - 1 :: apart] if apart < len(candidates) else []
+        if work(steps, stored) <= limit + 1e-9:
+            break
+    return stored
 
 
 def _with_start_stored(statement: Statement, name: str) -> tuple[tuple[Tensor, Statement], Statement]:

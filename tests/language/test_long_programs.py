@@ -106,6 +106,31 @@ def test_helpers_that_use_their_arguments_several_times_make_programs_of_linear_
     assert sizes[1] < 2.5 * sizes[0]
 
 
+@op
+def stencil(a, *, steps: int):
+    total = 0.0
+    for s in range(steps):
+        d = a[i + s] - a[i + 1]
+        total = total + d * d * d
+    y[i] = total
+    return y
+
+
+def test_gradients_of_unrolled_stencils_are_of_linear_size() -> None:
+    a = np.linspace(0, 1, 90) ** 2
+    found = [tc.grad(lambda a, steps=steps: stencil(a, steps=steps).sum()).program(a) for steps in (20, 40)]
+    assert len(str(found[1])) < 2.5 * len(str(found[0]))
+    d = np.arange(20.0) ** 2 / 400
+    gradient = tc.grad(lambda a: stencil(a, steps=12).sum()).interpret(d)
+    cells = np.arange(9)
+    differences = [d[cells + s] - d[cells + 1] for s in range(12)]
+    wanted = np.zeros(20)
+    for s, difference in enumerate(differences):
+        np.add.at(wanted, cells + s, 3 * difference**2)
+        np.add.at(wanted, cells + 1, -3 * difference**2)
+    np.testing.assert_allclose(gradient, wanted)
+
+
 def endless(value):
     return endless(value * 2)
 

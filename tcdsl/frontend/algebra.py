@@ -12,6 +12,7 @@ from tcdsl.frontend.einsum import record_einsum
 from tcdsl.frontend.numpy_functions import numpy_function
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.session import session_of
+from tcdsl.frontend.stacking import staged_literal
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
 
 __all__ = ["WholeArrays"]
@@ -69,6 +70,10 @@ class WholeArrays:
     def einsum(self, spec: str, operands: tuple[object, ...], accumulate: str, primitive: str) -> Any:
         """``einsum(spec, *operands)``."""
         return record_einsum(spec, operands, accumulate, primitive)
+
+    def literal(self, value: Any) -> SymbolicArray:
+        """The array that a literal stands for."""
+        return staged_literal(session_of("an array literal"), value)
 
     def recorded(self, array: PendingArray, label: str) -> SymbolicTensor:
         """The tensor that holds the cells of pending arithmetic."""

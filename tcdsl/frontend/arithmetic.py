@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DtypeError
+from tcdsl.frontend.array_literals import Batch, is_literal, literal_of
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.faults import valued
@@ -47,6 +48,8 @@ def staged_operand(operand: object, session: Session) -> object:
     """``operand`` as part of the program: its input for a tensor of a graph or a declared parameter, else as it is."""
     if isinstance(operand, str | InlineDeclaration):
         operand = declared_parameter(operand, session.location())
+    if is_literal(operand):
+        operand = literal_of(session, operand)
     return session.capture(operand) if isinstance(operand, GraphTensor) else operand
 
 
@@ -74,6 +77,8 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             return element_of(session.capture(operand), session)  # of another library
         case GraphTensor() | str() | InlineDeclaration():
             return element_of(staged_operand(operand, session), session)
+        case list() | tuple() | Batch() if is_literal(operand):
+            return element_of(staged_operand(operand, session), session)
         case Unwritten() if session.states is not None:
             return Value.of(session.states.read(operand.name)), ()
         case Unwritten() | DeclaredTarget():
@@ -84,7 +89,7 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             raise session.fault(
                 DtypeError,
                 f"a {type(operand).__name__} does not take part in tensor arithmetic",
-                "use arrays, numbers and sizes; convert lists with np.asarray outside of the function",
+                "use arrays, numbers, sizes, and lists of these",
             )
 
 
@@ -150,7 +155,7 @@ def combine(primitive: str, *operands: object) -> Any:
 
     Unknown operand types give ``NotImplemented`` for comparisons with ``==`` and ``!=``, and a `DtypeError` else.
     """
-    if primitive in ("eq", "ne") and any(operand is None or isinstance(operand, str | tuple) for operand in operands):
+    if primitive in ("eq", "ne") and not _comparable(operands):
         return NotImplemented
     session = session_of("tensor arithmetic")
     staged = [staged_operand(operand, session) for operand in operands]
@@ -160,6 +165,14 @@ def combine(primitive: str, *operands: object) -> Any:
     parts, rows = common_rows(staged, parts)
     values, extents = broadcast(session, parts)
     return PendingArray(session.builder, apply_primitive(primitive, values, session.location()), extents, rows)
+
+
+def _comparable(operands: Sequence[object]) -> bool:
+    # Sizes and numbers are compared with the tuples that shapes are, and anything with None and names.
+    if any(operand is None or isinstance(operand, str) for operand in operands):
+        return False
+    arrays = any(isinstance(operand, SymbolicArray | GraphTensor) for operand in operands)
+    return arrays or not any(isinstance(operand, tuple) for operand in operands)
 
 
 _SIZE_PRIMITIVES = frozenset(("add", "sub", "mul", "floor_div", "mod", "neg", "max", "min"))
@@ -275,6 +288,7 @@ def cast_any(operand: object, dtype: str) -> Any:
     session = session_of("a cast")
     if dtype not in DTYPES:
         raise session.fault(DtypeError, f"{dtype} is no element type of the language", f"use {', '.join(DTYPES)}")
+    operand = staged_operand(operand, session)
     element, extents = element_of(operand, session)
     rows = rows_of(operand, extents)
     return PendingArray(session.builder, cast_value(element, dtype, session.location()), extents, rows)

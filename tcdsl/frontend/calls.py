@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from types import BuiltinFunctionType
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.frontend.array_literals import Batch, holds_tensors, is_literal, literal_of
 from tcdsl.frontend.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.graphs import GraphTensor, algebra_of
 from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.points import PointValue, combine_points
 from tcdsl.frontend.recognition import CASTS, REDUCTIONS, recognize
-from tcdsl.frontend.session import current_session
+from tcdsl.frontend.session import current_session, session_of
 from tcdsl.frontend.symbols import SymbolicArray
 from tcdsl.ir.primitives import PRIMITIVES
 
@@ -31,6 +33,9 @@ def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str
         return combine_points(name, arguments)
     if name in PRIMITIVES and any(isinstance(a, str | InlineDeclaration) for a in arguments):
         arguments = _declared(arguments)
+    if name is not None and _takes_literals(function, name, arguments):
+        session = session_of(name)
+        arguments = [literal_of(session, each) if is_literal(each) else each for each in arguments]
     algebra = algebra_of((*arguments, *keywords.values()))
     if name is None or algebra is None:
         return function(*arguments, **keywords)
@@ -43,6 +48,22 @@ def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str
     if name in PRIMITIVES:
         return _primitive(algebra, name, arguments)
     return function(*arguments, **keywords)
+
+
+def _takes_literals(function: Any, name: str, arguments: Sequence[Any]) -> bool:
+    """Whether lists and tuples among the arguments are arrays: those that hold tensors, and those of a function of the
+    language itself. Python's ``max([a, b])`` and ``sum([x, y])``, and NumPy on numbers, are what they are.
+    """
+    given = [each for each in arguments if is_literal(each)]
+    if not given or current_session() is None:
+        return False
+    if name in REDUCTIONS and len(arguments) == 1:
+        return isinstance(given[0], Batch) or (
+            holds_tensors(given[0]) and not isinstance(function, BuiltinFunctionType)
+        )
+    if name not in CASTS and (name not in PRIMITIVES or PRIMITIVES[name].arity != len(arguments)):
+        return False
+    return hasattr(function, "__tcdsl_name__") or any(isinstance(each, Batch) or holds_tensors(each) for each in given)
 
 
 def _declared(arguments: Sequence[Any]) -> list[Any]:

@@ -96,6 +96,8 @@ class InlineDeclaration:
     """``"b"[hid]`` in an `@op`: a parameter with these output axes where it meets a tensor, else Python's subscript."""
 
     __slots__ = ("extents", "key", "text")
+    # Arrays of NumPy leave arithmetic with it to this class.
+    __array_ufunc__ = None
 
     def __init__(self, text: str, key: Any) -> None:
         self.text = text

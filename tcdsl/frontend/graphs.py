@@ -59,6 +59,9 @@ class GraphRecording(Protocol):
     def lift(self, tensor: GraphTensor, label: str) -> Any:
         """The tensor of the program that stands for ``tensor``."""
 
+    def hold(self, value: Any, array: Any, label: str) -> Any:
+        """The tensor of the program for an array of the surroundings, ``value``, whose cells are in ``array``."""
+
 
 def algebra_of(operands: Iterable[object]) -> Algebra | None:
     """What arithmetic on these operands does: recorded where one belongs to the program under construction."""

@@ -20,9 +20,9 @@ from tcdsl.frontend.run_time_integers import terms
 from tcdsl.frontend.symbols import SymbolicNumber, SymbolicSize
 from tcdsl.frontend.values import Value, as_truth
 
-__all__ = ["arithmetic", "binary", "compare", "conditional", "logical", "unary"]
+__all__ = ["BINARY", "COMPARISONS", "arithmetic", "binary", "compare", "conditional", "logical", "unary"]
 
-_BINARY: Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
+BINARY: Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add),
     ast.Sub: ("sub", operator.sub),
     ast.Mult: ("mul", operator.mul),
@@ -43,7 +43,7 @@ _UNARY: Mapping[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
     ast.Not: ("not_", operator.not_),
     ast.Invert: ("bit_not", operator.invert),
 }
-_COMPARISONS: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
+COMPARISONS: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Lt: ("lt", operator.lt),
     ast.LtE: ("le", operator.le),
     ast.Gt: ("gt", operator.gt),
@@ -74,7 +74,7 @@ def binary(evaluation: Evaluator, kind: type[ast.operator], left: object, right:
     """``left <operator> right``: Python's result on ordinary objects and whole tensors, else a `Value`."""
     if isinstance(left, Faulty) or isinstance(right, Faulty):
         return FAULTY
-    primitive, native = _BINARY[kind]
+    primitive, native = BINARY[kind]
     sides = (left, right)
     points = any(isinstance(side, Value | PointValue) for side in sides)
     whole = any(evaluation.is_array(side) and len(side.shape) > 0 for side in sides)  # type: ignore[attr-defined]
@@ -182,7 +182,7 @@ def _comparison(evaluation: Evaluator, kind: type[ast.cmpop], left: object, righ
                 DslSyntaxError, "`in` on a value that is different at every point", node, "write =="
             )
         return evaluation.native(lambda: _PYTHON_COMPARISONS[kind](left, right), node)
-    primitive, native = _COMPARISONS[kind]
+    primitive, native = COMPARISONS[kind]
     if not evaluation.is_symbolic(left) and not evaluation.is_symbolic(right):
         return evaluation.native(lambda: native(left, right), node)
     return evaluation.apply(primitive, [evaluation.scalar(left, node.left), evaluation.scalar(right, node)], node)

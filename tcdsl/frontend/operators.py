@@ -48,6 +48,9 @@ class Algebra(Protocol):
     def einsum(self, spec: str, operands: tuple[object, ...], accumulate: str, primitive: str) -> Any:
         """``einsum(spec, *operands)``; ``accumulate`` and ``primitive`` are names of the tables."""
 
+    def literal(self, value: Any) -> Any:
+        """The array that a literal stands for: lists are output axes, tuples input axes, batches batch axes."""
+
     def recorded(self, array: Any, label: str) -> Any:
         """The tensor that holds the cells of pending arithmetic."""
 

@@ -8,18 +8,22 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.annotations import annotation_names, parsed_annotation
 from tcdsl.frontend.arithmetic import combine, element_of, record_elementwise
+from tcdsl.frontend.array_literals import is_literal
 from tcdsl.frontend.array_stores import store_elementwise
 from tcdsl.frontend.bare_reductions import BareReduction
 from tcdsl.frontend.calls import call_function
 from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, bind_dimensions, declared_dtype, extent_expression
-from tcdsl.frontend.declared_parameters import InlineDeclaration, current_parameters, declared_parameter, scaled_text
+from tcdsl.frontend.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
 from tcdsl.frontend.environment import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.forms import AUGMENTED
 from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.index_letters import value_letters
+from tcdsl.frontend.list_operands import binary, extended, unary
 from tcdsl.frontend.logic_statements import indexes_tensors, logic_form, record_logic
 from tcdsl.frontend.memory import held, is_tensor_memory, of_its_own
 from tcdsl.frontend.part_targets import extents_of, is_part, record_part
@@ -321,6 +325,13 @@ class Recorder:
         if isinstance(current, Poison) or isinstance(value, Poison):
             return Poison()
         current = self._target(of_its_own(current, name), name)
+        if is_literal(current):
+            made = extended(session_of("arithmetic"), partial(augmented, kind), current, value)
+            return self.bind(name, {name: lambda: current}, made)
+        if isinstance(current, np.ndarray) and isinstance(value, SymbolicArray | SymbolicNumber | GraphTensor):
+            # NumPy would store into the array, which the program only reads.
+            made = binary(session_of("arithmetic"), kind.__name__, current, value, (False, False))
+            return self.bind(name, {name: lambda: current}, made)
         if isinstance(current, Unwritten) and self._in_place and session_of("a tensor statement").states is not None:
             return self._first_augmented(name, current, value)
         if not isinstance(current, SymbolicTensor | View) or kind not in AUGMENTED:
@@ -338,9 +349,13 @@ class Recorder:
         """``"b"[hid]``: a parameter where it meets a tensor."""
         return InlineDeclaration(text, extents)
 
-    def scaled(self, left: Any, right: Any) -> Any:
-        """``2 * "w"``: text that is no parameter."""
-        return scaled_text(left, right)
+    def operation(self, kind: str, left: Any, right: Any, *written: bool) -> Any:
+        """``left + right`` and the like, where lists may take part."""
+        return binary(session_of("arithmetic"), kind, left, right, written)
+
+    def sign(self, kind: str, operand: Any) -> Any:
+        """``-[x, y]``."""
+        return unary(session_of("arithmetic"), kind, operand)
 
     def declared(self, name: str, ordinary: Callable[[], object]) -> object:
         """A name that a string declares somewhere in the function: that parameter, or what Python has."""

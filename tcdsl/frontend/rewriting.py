@@ -8,6 +8,7 @@ the rewritten function holds as the closure variable `RECORDER`::
     C[i, j] += A[i, k] * B[k, j]      C = RECORDER.statement(0, {"A": lambda: A, ...}, lambda: (C, (i, j), ...))
     C["@"] += A * B                   C = RECORDER.statement(0, {...}, ..., lambda: ("mul", lambda: A * B, ...))
     z = x[i] * x[i]                   z = RECORDER.local(1, {...}, lambda: x[i] * x[i])
+    [a, b] + x                        RECORDER.operation("Add", [a, b], x, True, False)
     p -= learning_rate * g            p = RECORDER.augment("p", "-", p, learning_rate * g)
     h = relu(x)                       h = RECORDER.bind("h", {...}, RECORDER.call(relu, x))
     A.bind_dims(N, K)                 N, K = RECORDER.bind_dims(2, {...})
@@ -25,6 +26,14 @@ from tcdsl.frontend.annotations import annotation_names, names_in_extents
 from tcdsl.frontend.bindings import bindings_of, parameters_of
 from tcdsl.frontend.functions import LANGUAGE_NAMES
 from tcdsl.frontend.index_letters import LetterUses, letters_outside_subscripts
+from tcdsl.frontend.operand_syntax import (
+    ORDER,
+    declared_names,
+    is_declaration,
+    is_display,
+    is_name_text,
+    may_be_lists,
+)
 from tcdsl.frontend.slots import PROJECTIONS, SLOTS
 from tcdsl.frontend.source import Source
 from tcdsl.frontend.spacing import SpacedSign
@@ -292,15 +301,40 @@ class _Rewriter(ast.NodeTransformer):
         return function
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        written = [is_display(node.left), is_display(node.right)]
+        text = any(is_name_text(each) or is_declaration(each) for each in (node.left, node.right))
         self.generic_visit(node)
-        if isinstance(node.op, ast.Mult) and any(map(_is_name_text, (node.left, node.right))):
-            return _recorder("scaled", node.left, node.right, at=node)
         node.left, node.right = self._declaration(node.left), self._declaration(node.right)
+        if any(written) or text or may_be_lists(node):
+            return self._operation(node, node.op, node.left, node.right, written)
+        return node
+
+    def _operation(
+        self, node: ast.expr, kind: ast.AST, left: ast.expr, right: ast.expr, written: list[bool]
+    ) -> ast.Call:
+        # An operator whose operands may be lists, which are arrays or Python's: staging knows.
+        flags: list[ast.expr] = [ast.Constant(each) for each in written]
+        return _recorder("operation", ast.Constant(type(kind).__name__), left, right, *flags, at=node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        written = [is_display(node.left), is_display(node.comparators[0])]
+        self.generic_visit(node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], ORDER) and any(written):
+            return self._operation(node, node.ops[0], node.left, node.comparators[0], written)
+        return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        operand = node.operand
+        written = is_display(operand) or is_name_text(operand) or is_declaration(operand)
+        self.generic_visit(node)
+        node.operand = self._declaration(node.operand)
+        if written and not isinstance(node.op, ast.Not):
+            return _recorder("sign", ast.Constant(type(node.op).__name__), node.operand, at=node)
         return node
 
     def _declaration(self, node: ast.expr) -> ast.expr:
         # `"b"[hid]` as an operand is a parameter if it meets a tensor.
-        if not _is_declaration(node):
+        if not is_declaration(node):
             return node
         assert isinstance(node, ast.Subscript)
         return _recorder("declaration", node.value, node.slice, at=node)
@@ -333,30 +367,6 @@ class _Rewriter(ast.NodeTransformer):
 
 def _names(node: ast.AST) -> set[str]:
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-
-
-def _is_name_text(node: ast.AST) -> bool:
-    # A string that could be the name of a parameter.
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier()
-
-
-def _is_declaration(node: ast.AST) -> bool:
-    # Such a string with the parameter's output axes.
-    return isinstance(node, ast.Subscript) and _is_name_text(node.value)
-
-
-def _declared_names(definition: ast.FunctionDef) -> frozenset[str]:
-    # The strings that stand where an operand or an argument does, bare or with output axes.
-    found: set[str] = set()
-    for node in ast.walk(definition):
-        places = (
-            [node.left, node.right] if isinstance(node, ast.BinOp) else node.args if isinstance(node, ast.Call) else []
-        )
-        for place in places:
-            inner = place.value if _is_declaration(place) else place  # type: ignore[attr-defined]
-            if isinstance(inner, ast.Constant) and isinstance(inner.value, str) and inner.value.isidentifier():
-                found.add(inner.value)
-    return frozenset(found)
 
 
 def _may_hold_letters(value: ast.expr, own: frozenset[str]) -> bool:
@@ -392,7 +402,7 @@ def rewrite(source: Source, in_place: bool = False) -> Rewritten:
     result = Rewritten(definition, own_names=frozenset(bound | set(fresh)), fresh_names=tuple(dict.fromkeys(fresh)))
     result.targets = frozenset(bindings.targets) - bound - bindings.assigned - bindings.augmented
     result.projected = projected
-    result.declared_names = frozenset() if in_place else _declared_names(definition) - result.own_names
+    result.declared_names = frozenset() if in_place else declared_names(definition) - result.own_names
     result.annotations = {a.arg: a.annotation for a in parameters_of(definition) if a.annotation is not None}
     tensors = frozenset((*parameters, *bindings.assigned, *bindings.targets))
     rewriter = _Rewriter(result.own_names, tensors, LetterUses(definition), result, in_place)

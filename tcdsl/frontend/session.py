@@ -136,6 +136,8 @@ class Session:
         self.graph: GraphRecording | None = None
         #: The tensors that code on tensors of graphs keeps from run to run.
         self.states: States | None = None
+        #: The lists that Python has joined or repeated, by id.
+        self.python_lists: dict[int, Any] = {}
         #: What was recorded once and is used again, by the object that stands for it.
         self.recorded: dict[object, Any] = {}
 
@@ -190,6 +192,9 @@ class Session:
         if array is None:
             fact = f"`{label}` is a {type(value).__name__}, which cannot be read as an array"
             raise self.fault(DtypeError, fact, "use arrays and numbers")
+        if self.graph is not None:
+            held: SymbolicTensor = self.graph.hold(value, array, label)
+            return held
         tensor = self.builder.input(label, element_type(array), array.ndim)
         for declared, extent in zip(tensor.extents, array.shape, strict=True):
             self.extents[declared.name] = extent  # type: ignore[union-attr]

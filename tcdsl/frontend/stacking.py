@@ -1,11 +1,15 @@
-"""Arrays side by side along a new axis, and the same array with its axes in other rows."""
+"""Arrays side by side along a new axis, array literals, and the same array with its axes in other rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from tcdsl.frontend.arithmetic import broadcast, element_of
+import numpy as np
+
+from tcdsl.errors import DtypeError
+from tcdsl.frontend.arithmetic import broadcast, element_of, staged_operand
+from tcdsl.frontend.array_literals import NO_NUMBER, axes_of_literal, leaves_of, level_of, literal_array, parts_of
 from tcdsl.frontend.row_alignment import axis_variable, common_rows
 from tcdsl.frontend.session import Session
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray
@@ -14,7 +18,9 @@ from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr, IndexValue, substitute
 from tcdsl.shapes.rows.ranks import RowRanks
 
-__all__ = ["regrouped", "stack"]
+__all__ = ["regrouped", "stack", "staged_literal"]
+
+_NUMBERS = bool | int | float | np.generic | np.ndarray
 
 
 def regrouped(session: Session, array: SymbolicArray, batch: int, input: int) -> PendingArray:
@@ -42,3 +48,21 @@ def stack(session: Session, parts: Sequence[Any], row: str) -> PendingArray:
     extents = (*common[:before], integer(len(cells)), *common[before:])
     counts = {name: ranks.of(name) + (name == row) for name in ("batch", "output", "input")}
     return PendingArray(session.builder, stacked, extents, RowRanks(**counts))
+
+
+def staged_literal(session: Session, value: Any) -> SymbolicArray:
+    """A literal as part of the program: an input where it holds numbers alone, else its parts side by side."""
+    if all(isinstance(leaf, _NUMBERS) for leaf in leaves_of(value)):
+        array, (batch, _, inputs) = literal_array(value, session.location())
+        made = session.capture(array)
+        return regrouped(session, made, batch, inputs) if batch or inputs else made
+    axes_of_literal(value, session.location())
+    return stack(session, [_part(session, part) for part in parts_of(value)], str(level_of(value)))
+
+
+def _part(session: Session, part: Any) -> Any:
+    if level_of(part) is not None:
+        return staged_literal(session, part)
+    if isinstance(part, str):
+        raise session.fault(DtypeError, *NO_NUMBER)
+    return staged_operand(part, session)

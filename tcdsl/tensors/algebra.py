@@ -14,19 +14,20 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.algebra import WholeArrays
+from tcdsl.frontend.array_literals import is_literal, leaves_of, literal_of
 from tcdsl.frontend.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.einsum import record_einsum
 from tcdsl.frontend.given_arrays import given_array
 from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import recognize
-from tcdsl.frontend.session import Session
+from tcdsl.frontend.session import Session, current_session
 from tcdsl.frontend.stacking import regrouped, stack
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.frontend.views import transposed
 from tcdsl.shapes.rows.inference import Origin, Shape, compose, einsum, pointwise, scalar, transpose
 from tcdsl.tensors.element_types import FloatingType
-from tcdsl.tensors.literals import Batch, number, tensor
+from tcdsl.tensors.literals import tensor
 from tcdsl.tensors.location import user_location
 from tcdsl.tensors.numpy_functions import graph_function
 from tcdsl.tensors.operations import Operation
@@ -49,7 +50,10 @@ def as_operand(value: Any) -> Any:
         return value
     if isinstance(value, str | InlineDeclaration):
         return declared_parameter(value, user_location())
-    if isinstance(value, np.ndarray | list | tuple | Batch) or hasattr(value, "__array__"):
+    session = current_session()
+    if is_literal(value) and session is not None:
+        return literal_of(session, value)
+    if is_literal(value) or hasattr(value, "__array__"):
         return tensor(value)
     raise Diagnostic(
         DtypeError,
@@ -65,9 +69,8 @@ def _computed(value: Any) -> Any:
     return type(value)(map(_computed, value)) if type(value) in (list, tuple) else value
 
 
-def _tensor_operand(value: Any) -> Tensor:
-    operand = as_operand(value)
-    return operand if isinstance(operand, Tensor) else number(operand)
+def _shape(operand: Any) -> Shape:
+    return operand.rows if isinstance(operand, Tensor) else scalar()
 
 
 def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequence[str] = ()) -> Tensor:
@@ -81,8 +84,7 @@ def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequ
         rows, element_type = shape_by_staging(operation, arguments)
     else:
         names = tuple(each.label if isinstance(each, Tensor) else str(each) for each in arguments)
-        shapes = [each.rows if isinstance(each, Tensor) else scalar() for each in arguments]
-        rows = operation.constrain(shapes, Origin(location, operands=names))
+        rows = operation.constrain([_shape(each) for each in arguments], Origin(location, operands=names))
     return Tensor(
         labels or (operation.name,),
         rows,
@@ -173,7 +175,7 @@ class GraphAlgebra:
 
     def combine(self, primitive: str, *operands: object) -> Any:
         """A primitive, pointwise."""
-        if primitive in ("eq", "ne") and any(operand is None or isinstance(operand, tuple) for operand in operands):
+        if primitive in ("eq", "ne") and any(operand is None for operand in operands):
             return NotImplemented
         recorded = _recorded_in_session(operands)
         if recorded is not None or any(isinstance(operand, PointValue) for operand in operands):
@@ -248,8 +250,8 @@ class GraphAlgebra:
         recorded = _recorded_in_session(operands)
         if recorded is not None:
             return recorded.logical(name, logic, operands, record)
-        arguments = [_tensor_operand(each) for each in operands]
-        rule = _rule(logic, [argument.rows for argument in arguments])
+        arguments = [as_operand(each) for each in operands]
+        rule = _rule(logic, [_shape(argument) for argument in arguments])
         return apply_operation(Operation(name, record, rule), arguments)
 
     def ufunc(self, ufunc: Any, method: str, inputs: Sequence[object], keywords: Mapping[str, object]) -> Any:
@@ -269,6 +271,10 @@ class GraphAlgebra:
         if made is not NotImplemented:
             return made
         return function(*map(_computed, arguments), **{name: _computed(each) for name, each in keywords.items()})
+
+    def literal(self, value: Any) -> Any:
+        """A literal of numbers as a leaf; one of tensors as a node that stacks them."""
+        return tensor(value)
 
     def recorded(self, array: Any, label: str) -> Any:
         """Nodes are what they are."""
@@ -320,7 +326,8 @@ GRAPH = GraphOwner()
 
 def _recorded_in_session(operands: Sequence[object]) -> Any:
     # Beside what a decorated function has staged, a tensor is part of that program.
-    return next((each.builder.algebra for each in operands if isinstance(each, _SYMBOLIC)), None)
+    leaves = (leaf for each in operands for leaf in leaves_of(each))
+    return next((each.builder.algebra for each in leaves if isinstance(each, _SYMBOLIC)), None)
 
 
 def _fault(fact: str, hint: str) -> TcdslError:

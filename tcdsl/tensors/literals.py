@@ -11,12 +11,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DtypeError, ShapeError
+from tcdsl.frontend.array_literals import (
+    Batch,
+    axes_of_literal,
+    batch,
+    is_literal,
+    leaves_of,
+    level_of,
+    literal_array,
+    parts_of,
+)
 from tcdsl.frontend.given_arrays import given_array, require_plain
 from tcdsl.frontend.operators import ArithmeticOperators
 from tcdsl.frontend.session import current_session, session_of
@@ -34,77 +43,12 @@ from tcdsl.tracebacks import user_facing
 __all__ = ["Batch", "batch", "literal_array", "number", "tensor"]
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A level of a literal that is a batch axis: ``batch([[1, 2], [3, 4]])``, in the literal spelling ``[| |]``."""
-
-    parts: tuple[Any, ...]
-
-
-@user_facing
-def batch(parts: Any) -> Batch:
-    """Mark a level of a literal as a batch axis: ``tc.tensor(batch([[1, 2], [3, 4]]))`` has the shape ``2 | -> 2``."""
-    return Batch(tuple(parts))
-
-
 def _fault(kind: Any, fact: str, hint: str) -> Exception:
     return Diagnostic(kind, fact, user_location(), hint=hint).error()
 
 
-def _level(value: Any) -> str | None:
-    if isinstance(value, Batch):
-        return "batch"
-    if isinstance(value, list):
-        return "output"
-    return "input" if isinstance(value, tuple) else None
-
-
-def _is_array(value: Any) -> bool:
-    return hasattr(value, "__array__") and not isinstance(value, Tensor | np.generic | type)
-
-
-def _axes(value: Any) -> list[tuple[str, int]]:
-    """The rows and sizes of a literal's levels, from the outside in; they must be the same everywhere."""
-    row = _level(value)
-    if row is None:
-        # Arrays in a literal have output axes, as lists of their cells have.
-        return [("output", size) for size in value.shape] if _is_array(value) else []
-    parts = value.parts if isinstance(value, Batch) else value
-    inner = [_axes(part) for part in parts]
-    if any(each != inner[0] for each in inner[1:]):
-        raise _fault(
-            ShapeError,
-            "the parts of a literal have different shapes",
-            "all parts of one level have the same lists, tuples and lengths",
-        )
-    return [(row, len(parts)), *(inner[0] if inner else [])]
-
-
-def _flat(value: Any) -> list[Any]:
-    if _level(value) is None:
-        array = given_array(value, "x", span=user_location()) if _is_array(value) else None
-        return [value] if array is None else list(array.ravel())
-    parts = value.parts if isinstance(value, Batch) else value
-    return [cell for part in parts for cell in _flat(part)]
-
-
-def literal_array(value: Any) -> tuple[np.ndarray, tuple[int, int, int]]:
-    """The cells of a literal in the order of storage, and how many batch, output and input axes it has."""
-    axes = _axes(value)
-    order = {"batch": 0, "output": 1, "input": 2}
-    cells = _flat(value)
-    array = np.array(cells).reshape([size for _, size in axes])
-    if array.dtype.kind not in "bifu":
-        raise _fault(
-            DtypeError, "a literal holds something that is no number", "write numbers, or tensors of one shape"
-        )
-    stored = sorted(range(len(axes)), key=lambda k: order[axes[k][0]])
-    counts = [sum(row == name for row, _ in axes) for name in ("batch", "output", "input")]
-    return np.ascontiguousarray(array.transpose(stored)), (counts[0], counts[1], counts[2])
-
-
 def _holds_tensors(value: Any) -> bool:
-    return any(isinstance(cell, Tensor) for cell in _flat(value))
+    return any(isinstance(cell, Tensor) for cell in leaves_of(value))
 
 
 @user_facing
@@ -121,21 +65,22 @@ def tensor(
 
     ``batch`` says how many leading axes are batch axes and ``input`` how many trailing ones are input axes. In nested
     literals lists are output axes, tuples input axes and `batch` marks batch axes; tensors among the leaves are
-    stacked. The data is copied; of a tensor, and in an op of what it has computed, only the rows change. ``grad`` makes
-    it differentiable. Raises `ShapeError` for more axes than there are.
+    stacked. The data is copied; a tensor, and in an op what it has computed, is the same with what is stated changed.
+    ``grad`` makes data differentiable. Raises `ShapeError` for more axes than there are.
     """
-    made: Tensor
     if not isinstance(label, str):
         raise _fault(DtypeError, f"{label!r} as a label", 'a label is a string, as in label="x"')
     _check_counts(batch, input)
     if isinstance(value, Tensor | SymbolicArray):
-        made = _in_rows(value, batch, input)
-        return made
-    if _level(value) is not None:
+        return _restated(value, batch, input, label, dtype, grad)
+    if is_literal(value):
         if _holds_tensors(value):
-            made = _in_rows(_stacked(value), batch, input)
-            return made
-        array, ranks = literal_array(value)
+            axes_of_literal(value, user_location())
+            return _restated(_stacked(value), batch, input, label, dtype, grad)
+        staged = next((leaf for leaf in leaves_of(value) if isinstance(leaf, ArithmeticOperators)), None)
+        if staged is not None:
+            return _restated(staged.builder.algebra.literal(value), batch, input, label, dtype, grad)
+        array, ranks = literal_array(value, user_location())
         if batch or input:
             if ranks[0] or ranks[2]:
                 raise _fault(ShapeError, "the literal says itself which axes are which", "leave out batch and input")
@@ -181,24 +126,35 @@ def _check_counts(*counts: object) -> None:
             raise _fault(ShapeError, f"{each!r} as a number of axes", "write an integer, as in batch=1")
 
 
-def _in_rows(value: Any, batch: int, inputs: int) -> Any:
-    # What is computed already keeps its rows unless others are stated.
-    if not batch and not inputs:
-        return value
-    _check_ranks(batch, inputs, value.ndim)
-    if isinstance(value, SymbolicArray):
-        return regrouped(session_of("tensor()"), value, batch, inputs)
-    return value.builder.algebra.regrouped(value, batch, inputs)
+def _restated(value: Any, batch: int, inputs: int, label: str, dtype: Any, grad: bool) -> Tensor:
+    # What is computed already keeps its rows, type and label unless others are stated.
+    if grad and not getattr(value, "differentiable", False):
+        hint = "make what it is computed from with grad=True, or a leaf: tc.tensor(t.value, grad=True)"
+        raise _fault(DtypeError, "a gradient of what is computed from other data", hint)
+    made: Any = value
+    if batch or inputs:
+        _check_ranks(batch, inputs, value.ndim)
+        if isinstance(value, SymbolicArray):
+            made = regrouped(session_of("tensor()"), value, batch, inputs)
+        else:
+            made = value.builder.algebra.regrouped(value, batch, inputs)
+    if dtype is not None:
+        made = made.builder.algebra.cast(made, type_name(dtype))
+    if label and isinstance(made, Tensor):
+        made = made.builder.algebra.combine("id", made)
+        made.labels, made.labelled = (label,), True
+    result: Tensor = made
+    return result
 
 
 def _stacked(value: Any) -> Tensor:
     # From the inside out: each level is a new axis in front of those of its row.
-    row = _level(value)
+    row = level_of(value)
     if row is None:
         if isinstance(value, Tensor):
             return value
         return tensor(np.asarray(value, float if isinstance(value, float) else None))
-    parts = [_stacked(part) for part in (value.parts if isinstance(value, Batch) else value)]
+    parts = [_stacked(part) for part in parts_of(value)]
     made: Tensor = parts[0].builder.algebra.stacked(parts, row)
     return made
 

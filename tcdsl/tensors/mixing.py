@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from tcdsl.frontend.algebra import WholeArrays
+from tcdsl.frontend.array_literals import is_literal, leaves_of
 from tcdsl.frontend.declared_parameters import InlineDeclaration
 from tcdsl.frontend.session import Session
-from tcdsl.frontend.symbols import SymbolicArray
+from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.tensors.algebra import GRAPH, as_operand
 from tcdsl.tensors.fragments import exported
 from tcdsl.tensors.staging import InputRecording, recording_session
@@ -30,6 +31,11 @@ class _Mixed(WholeArrays):
         if not any(isinstance(each, Tensor) and not each.rows.is_known for each in given):
             return None
         return [exported(self.recording, [each])[0] if isinstance(each, SymbolicArray) else each for each in given]
+
+    def literal(self, value: Any) -> Any:
+        """A literal that holds nothing staged is a tensor of the graph."""
+        staged = any(isinstance(leaf, SymbolicArray | SymbolicNumber | SymbolicSize) for leaf in leaves_of(value))
+        return super().literal(value) if staged else GRAPH.algebra.literal(value)
 
     def combine(self, primitive: str, *operands: object) -> Any:
         """A primitive on operands, some of them symbolic."""
@@ -54,7 +60,7 @@ class _Mixed(WholeArrays):
 
 
 def _declared(operand: object) -> object:
-    return as_operand(operand) if isinstance(operand, str | InlineDeclaration) else operand
+    return as_operand(operand) if isinstance(operand, str | InlineDeclaration) or is_literal(operand) else operand
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.frontend.array_literals import literal_array
 from tcdsl.frontend.declared_parameters import DeclarationMet, current_parameters, declaring
 from tcdsl.frontend.given_arrays import given_array
 from tcdsl.frontend.session import current_session
@@ -29,7 +30,7 @@ from tcdsl.ir.span import Span
 from tcdsl.shapes.rows.inference import Origin, parameter
 from tcdsl.tensors.element_types import type_name
 from tcdsl.tensors.initialization import Filled, Given, InitialValue, Made, Uniform
-from tcdsl.tensors.literals import literal_array, sizes_of
+from tcdsl.tensors.literals import sizes_of
 from tcdsl.tensors.location import user_location
 from tcdsl.tensors.tensor import Tensor
 from tcdsl.tracebacks import user_facing
@@ -107,7 +108,7 @@ def _initial(name: str, init: Any) -> tuple[InitialValue | None, tuple[tuple[int
         return Made(init), None
     array = given_array(init, name, "tc.param(): ", user_location())
     if array is None:
-        array, ranks = literal_array(init)
+        array, ranks = literal_array(init, user_location())
     else:
         array, ranks = np.array(array), (0, array.ndim, 0)
     sizes = array.shape

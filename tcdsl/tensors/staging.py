@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.operators import Algebra
@@ -20,6 +22,7 @@ from tcdsl.ir.span import Span
 from tcdsl.shapes.rows.inference import Origin, Shape, close, known
 from tcdsl.tensors.buffers import Buffer
 from tcdsl.tensors.element_types import FloatingType
+from tcdsl.tensors.initialization import Given
 from tcdsl.tensors.location import user_location
 from tcdsl.tensors.operations import Operation
 from tcdsl.tensors.staged_tensor import StagedTensor
@@ -61,6 +64,8 @@ class InputRecording:
         self.session = session
         self.memory = memory
         self.buffers: dict[Buffer, StagedTensor] = {}
+        #: The leaves for arrays of the surroundings, by the array's id, and the arrays.
+        self._held: dict[int, tuple[Any, Tensor]] = {}
         #: The names of their inputs.
         self.names: dict[Buffer, str] = {}
         #: The floating type of the tensors that take part, which those without a type take.
@@ -71,6 +76,16 @@ class InputRecording:
         assert isinstance(tensor, Tensor)
         self.meet([tensor])
         return self.lift_buffer(tensor.buffer("value"))
+
+    def hold(self, value: Any, array: np.ndarray, label: str) -> SymbolicTensor:
+        """An array of the surroundings, as it is now: a leaf of the graph, which code does not write."""
+        if id(value) not in self._held:
+            leaf = Tensor((label,), known(array.shape, name=label), str(array.dtype), initial=Given(array.copy()))
+            self._held[id(value)] = value, leaf
+        _, leaf = self._held[id(value)]
+        held = self.lift(leaf, label)
+        held.memory = False
+        return held
 
     def meet(self, tensors: Sequence[Tensor]) -> None:
         """These tensors take part."""

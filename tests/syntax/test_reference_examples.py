@@ -138,6 +138,22 @@ def test_logical_assignments(load: Load) -> None:
         assert_allclose(d, value)
 
 
+def test_array_literals_are_operands(load: Load) -> None:
+    module = load(
+        "@cd\ndef f(c, d):\n    c =: [1; 2; 3]\n"
+        '    d =:+ [(1, 2, 3); (4, 5, 6)] * c ~logic:"@"\n'
+        "@op\ndef g(x):\n    return [x; x] * 2, [x; -x] @^ [0; 1], [| 1; 2 |] + 0 * x, [1; 2] + 1 -?/ x, "
+        'x *+ "i; i => " [3; 4]\n'
+    )
+    c, d, x = np.zeros(3), np.zeros(2), np.array([1.0, 2.0])
+    module.f(c, d)
+    assert_allclose(c, [1, 2, 3])
+    assert_allclose(d, [14, 32])
+    expected = (np.stack([x, x]) * 2, [[1, 2], [0, 1]], [[1, 1], [2, 2]], x, 11)
+    for found, wanted in zip(module.g.interpret(x), expected, strict=True):
+        assert_allclose(found, wanted)
+
+
 def test_infix_operators(load: Load) -> None:
     module = load(
         "@op\ndef f(a, b):\n"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 import tcdsl as tc
-from tcdsl import op
-from tests.tensors.interpreting import value
+from tcdsl import cd, op
+from tests.tensors.interpreting import run, value
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(4, 2, 3))
@@ -77,3 +80,111 @@ def test_functions_of_sizes_are_weak_as_in_programs_on_arrays() -> None:
     made = scaled(tc.tensor(single, batch=1))
     assert made.dtype == np.float32
     assert_allclose(value(made), scaled(single), rtol=1e-6)
+
+
+V = np.array([0.1, 0.2, 0.3])
+TABLE = np.array([10.0, 20.0, 30.0])
+
+
+@op
+def cell(x, h):
+    y[i] = tanh(x[i] + h[i])
+    return y
+
+
+@op
+def recurrent(x):
+    h = np.zeros(3)
+    for k in range(2):
+        h = cell(x * k, h)
+    return h
+
+
+@op
+def scaled(x, a):
+    y[i] = x[i] * a
+    return y
+
+
+@op
+def surrounded(x):
+    y[i] = x[i] + TABLE[i]
+    h = np.ones(3)
+    h += x
+    return y, x * TABLE, h, np.ones((2, 3)) @ x, where(x > 0.15, np.float32(1), np.zeros(3))
+
+
+@op
+def with_numbers(x):
+    return (
+        scaled(x, 2.0) + scaled(x, np.float32(2)) + scaled(x, np.array(2.0)) + scaled(x, 2) + scaled(x, True),
+        einsum("i; => i", x, 2.0) + einsum("i; => i", x, np.float32(2)) + einsum("; i => i", np.array(2.0), x),
+        einsum("i; i =>", x, TABLE),
+        einsum("i; i =>", scaled(x, 2.0), TABLE),
+    )
+
+
+ARRAYS = {
+    recurrent: np.tanh(V),
+    surrounded: (V + TABLE, V * TABLE, V + 1, [V.sum()] * 2, [0, 1, 1]),
+    with_numbers: (9 * V, 6 * V, V @ TABLE, 2 * V @ TABLE),
+}
+
+
+@pytest.mark.parametrize("function", ARRAYS, ids=lambda function: function.__name__)
+def test_arrays_and_numbers_of_the_surroundings_take_part(function: Any) -> None:
+    expected = ARRAYS[function] if isinstance(ARRAYS[function], tuple) else (ARRAYS[function],)
+    given, made = function.interpret(V), function(tc.tensor(V))
+    single = not isinstance(made, tuple)
+    for array, tensor, wanted in zip([given] if single else given, [made] if single else made, expected, strict=True):
+        assert_allclose(array, wanted)
+        assert_allclose(value(tensor), wanted)
+
+
+def test_an_array_of_the_surroundings_is_read_at_each_call_and_never_written() -> None:
+    table = np.array([1.0, 2.0, 3.0])
+
+    @op
+    def shifted(x):
+        return x + table
+
+    @cd
+    def moved(p):
+        h = np.ones(3)
+        h[i] += p[i]
+        p[i] -= table[i] * h[i]
+
+    x, p = tc.tensor(V), tc.tensor(V)
+    first, code = shifted(x), moved(p)
+    table *= 10
+    assert_allclose(value(first), V + table / 10)
+    assert_allclose(value(shifted(x)), V + table)
+    run(code)
+    assert_allclose(p.value, V - table / 10 * (1 + V))
+    assert_allclose(table, [10.0, 20.0, 30.0])
+
+
+@op
+def beside_strings(x):
+    return "m"[2] @ np.ones(3), np.ones(3) * "u", [1.0, 2.0, 3.0] * "u", -"u" + x, 1 - "u" ** 2, -"w"[3] / 2
+
+
+def test_strings_declare_beside_arrays_and_where_text_has_no_operator() -> None:
+    found = [value(each) for each in beside_strings(tc.tensor(V))]
+    m, u, w = (beside_strings.parameters[name].value for name in "muw")
+    assert (m.shape, u.shape, w.shape) == ((2, 3), (3,), (3,))
+    for made, wanted in zip(found, (m.sum(axis=1), u, u * [1, 2, 3], V - u, 1 - u**2, -w / 2), strict=True):
+        assert_allclose(made, wanted)
+
+
+def test_a_tensor_made_of_a_tensor_takes_what_is_stated() -> None:
+    x = tc.tensor(V, label="x")
+    made = tc.tensor(x, label="y", dtype="float32", batch=1)
+    assert (made.label, str(made.dtype), str(made.rows), x.label) == ("y", "float32", "3 | ()", "x")
+    assert_allclose(value(made), V, rtol=1e-6)
+    assert tc.tensor(x) is x
+    w = tc.param("w", o=3)
+    assert tc.tensor(w, grad=True) is w
+    assert str(tc.tensor([x, w], dtype="float32").dtype) == "float32"
+    with pytest.raises(tc.DtypeError, match="a gradient of what is computed from other data"):
+        tc.tensor(x, grad=True)

@@ -9,6 +9,10 @@ from collections.abc import Iterable
 __all__ = ["Names"]
 
 
+# LLVM cuts names of more than 1,024 characters off, and then they are no longer different.
+_LONGEST = 200
+
+
 class Names:
     """``Names(reserved)("buffer", "A.grad")`` is ``"A_grad"``, the same at every call with the same arguments.
 
@@ -28,7 +32,7 @@ class Names:
 
     def fresh(self, name: str) -> str:
         """An identifier like ``name`` that nothing else has."""
-        base = re.sub(r"\W", "_", name, flags=re.ASCII) or "x"
+        base = re.sub(r"\W", "_", name, flags=re.ASCII)[:_LONGEST] or "x"
         if base[0].isdigit():
             base = "_" + base
         candidate, count = base, 1

@@ -130,13 +130,15 @@ class DeclaredTarget(_NotWritten):
 def output(*extents: Any, dtype: str | None = None) -> Any:
     """``C = output(N, M)`` declares a target with these extents; ``C = output()`` leaves them to be inferred.
 
-    Extents are sizes or integers; ``dtype`` is the type of what is written unless given. The first statement on ``C``
-    starts it from the accumulator's neutral element, and cells out of the statement's range keep that (``language``
-    rule 3).
+    ``output((N, M))`` says the same, as NumPy's functions do, and ``output(())`` declares a tensor of rank 0. Extents
+    are sizes or integers; ``dtype`` is the type of what is written unless given. The first statement on ``C`` starts it
+    from the accumulator's neutral element, and cells out of the statement's range keep that (``language`` rule 3).
     """
     session = session_of("output()")
     if not extents:
         return DeclaredTarget(None, dtype, session.location())
+    if len(extents) == 1 and isinstance(extents[0], tuple | list):
+        extents = tuple(extents[0])
     return DeclaredTarget(tuple(_extent(value, session.location()) for value in extents), dtype, session.location())
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.frontend.environment import Declared
 from tcdsl.frontend.graphs import algebra_of
 from tcdsl.frontend.logic import PRODUCT, stage_logic
 from tcdsl.frontend.recognition import REDUCTIONS, recognize
 from tcdsl.frontend.session import current_session, session_of
 from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import integer
 from tcdsl.ir.primitives import PRIMITIVES
 
 __all__ = ["check_spec", "checked_accumulator", "checked_primitive", "einsum", "record_einsum"]
@@ -36,9 +38,12 @@ def einsum(spec: str, /, *operands: Any, accumulate: str = "add", combine: Any =
     return algebra.einsum(spec, operands, accumulator, primitive)
 
 
-def record_einsum(spec: str, operands: tuple[object, ...], accumulate: str, primitive: str) -> Any:
-    """The tensor of the program under construction that ``einsum`` gives."""
-    return stage_logic(session_of("einsum"), spec, primitive, operands, accumulate, reset=True)
+def record_einsum(
+    spec: str, operands: tuple[object, ...], accumulate: str, primitive: str, sizes: Sequence[int] | None = None
+) -> Any:
+    """The tensor of the program under construction that ``einsum`` gives, of these sizes if they are given."""
+    target = None if sizes is None else Declared(tuple(map(integer, sizes)), None, "t")
+    return stage_logic(session_of("einsum"), spec, primitive, operands, accumulate, reset=True, target=target)
 
 
 def checked_accumulator(accumulate: object) -> str:

@@ -168,7 +168,7 @@ class _Rewriter(ast.NodeTransformer):
             target, value, named = node.targets[0] if isinstance(node, ast.Assign) else node.target, node.value, False
         if value is None or not (named or isinstance(target, ast.Name) or may_be_logic(target)):
             return None
-        return term_thunk(value, self.visit)
+        return term_thunk(value, lambda part: self._declaration(self.visit(part)))
 
     def _in_slot(self, target: ast.Name) -> bool:
         return self.result.projected and target.id in SLOTS

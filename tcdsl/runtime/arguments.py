@@ -55,6 +55,8 @@ class Signature:
         except (TypeError, ValueError):
             self._signature = None
         kinds = () if self._signature is None else self._signature.parameters.values()
+        #: Whether a parameter is called ``out``, which is then no buffer of a call.
+        self.declares_out = any(p.name == "out" for p in kinds)
         self.keyword_only = frozenset(p.name for p in kinds if p.kind is p.KEYWORD_ONLY)
         self._keywords = next((p.name for p in kinds if p.kind is p.VAR_KEYWORD), None)
         self._simple = self._signature is not None and all(

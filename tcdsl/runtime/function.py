@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["TensorFunction", "cd", "op"]
 
 _OOB = ("check", "skip", "clamp")
+_UNGIVEN: Any = object()
 _RULE_DECORATORS = ("defvjp", "defjvp")
 
 
@@ -109,14 +110,21 @@ class TensorFunction:
     # -- calling
     # ---------------------------------------------------------------------------------------
 
-    def __call__(self, *arguments: Any, out: Any = None, **keywords: Any) -> Any:
-        """Run on arrays. ``out`` gives the output buffers: an array, or a tuple of them."""
+    def __call__(self, /, *arguments: Any, out: Any = _UNGIVEN, **keywords: Any) -> Any:
+        """Run on arrays. ``out`` gives the output buffers: an array, or a tuple of them.
+
+        For a function with a parameter ``out`` that is the parameter.
+        """
         try:
             if out is None and current_session() is None:
                 done = self.staging.repeat(arguments, keywords)
                 if done is not None:
                     return done[0]
             function, given = self._with_receiver(arguments)
+            if out is _UNGIVEN:
+                out = None
+            elif function.signature.declares_out:
+                keywords["out"], out = out, None
             return function._called(out, given, keywords)
         except RecursionError as error:
             return with_large_stack(functools.partial(self, *arguments, out=out, **keywords), error)
@@ -278,7 +286,7 @@ class TensorFunction:
         return function.staging.program_of(function.signature.call(given, keywords))
 
     @user_facing
-    def interpret(self, *arguments: Any, **keywords: Any) -> Any:
+    def interpret(self, /, *arguments: Any, **keywords: Any) -> Any:
         """Run the reference interpreter, point by point: slow, obvious, in float64. Changes no argument.
 
         For a `@cd` function the result is the tuple of what its written arguments would become.
@@ -293,7 +301,7 @@ class TensorFunction:
         return entry.structure.build([array if array.ndim else array[()] for array in done.outputs])
 
     @user_facing
-    def explain(self, stage: str = "ir", *arguments: Any, **keywords: Any) -> Any:
+    def explain(self, stage: str = "ir", /, *arguments: Any, **keywords: Any) -> Any:
         """One stage of the compilation as text: ``source``, ``ir``, ``loops``, ``python``, ``grad`` or
         ``cost`` (which takes arguments).
 
@@ -307,7 +315,7 @@ class TensorFunction:
         return explain(function, function.staging, stage, call)
 
     @user_facing
-    def cost(self, *arguments: Any, **keywords: Any) -> Cost:
+    def cost(self, /, *arguments: Any, **keywords: Any) -> Cost:
         """What a call costs, and its derivatives: operations, points, bytes, and whether the bounds on them hold.
 
         ``print(f.cost(A, B))`` shows a table. ``np.broadcast_to(0.0, shape)`` stands for an array of any size where its

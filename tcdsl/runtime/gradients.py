@@ -55,7 +55,7 @@ class DerivedFunction:
         self.staging = kept_staging(function, derivation)
         self.signature = self.staging.signature
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
         """The derivative, arranged as JAX does."""
         try:
             session = current_session()
@@ -84,7 +84,7 @@ class DerivedFunction:
         return (*found, *outputs[1:])
 
     @user_facing
-    def interpret(self, *arguments: Any, **keywords: Any) -> Any:
+    def interpret(self, /, *arguments: Any, **keywords: Any) -> Any:
         """Run the reference interpreter on the derivative's program."""
         from tcdsl.ir.interpreter import interpret
 
@@ -93,7 +93,7 @@ class DerivedFunction:
         return entry.structure.build([array if array.ndim else array[()] for array in results])
 
     @user_facing
-    def explain(self, stage: str = "ir", *arguments: Any, **keywords: Any) -> Any:
+    def explain(self, stage: str = "ir", /, *arguments: Any, **keywords: Any) -> Any:
         """One stage of the derivative as text; see `TensorFunction.explain`. Its source is the function's."""
         from tcdsl.runtime.explanation import Explanation, explain
 
@@ -109,7 +109,7 @@ class DerivedFunction:
         return self.staging.program_of(self.signature.call(arguments, keywords))
 
     @user_facing
-    def cost(self, *arguments: Any, **keywords: Any) -> Any:
+    def cost(self, /, *arguments: Any, **keywords: Any) -> Any:
         """What a call costs, and its derivatives; see `TensorFunction.cost`."""
         from tcdsl.runtime.cost import cost_of
 

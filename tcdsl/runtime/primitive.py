@@ -35,7 +35,7 @@ from tcdsl.frontend.session import Session, current_session, session_of
 from tcdsl.frontend.slots import PROJECTIONS, SLOTS, run_projected
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.frontend.values import Value
-from tcdsl.ir.build import constant
+from tcdsl.ir.build import constant, integer
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.span import Span
 from tcdsl.runtime.arguments import Signature
@@ -86,24 +86,27 @@ class Primitive:
             return self.record(session, operands)
         return self._staging.run(self._staging.signature, operands, {})
 
-    def record(self, session: Session, operands: Sequence[Any]) -> SymbolicTensor:
-        """Record the statements of one use, with their derivative rule."""
+    def record(self, session: Session, operands: Sequence[Any], sizes: Sequence[int] | None = None) -> SymbolicTensor:
+        """Record the statements of one use, with their derivative rule. ``sizes`` are the result's, if given."""
         tensors = [_as_tensor(session, each, f"x{k}") for k, each in enumerate(operands, 1)]
         if not self.rules or any(self.rules is rules for rules in session.tracing_rules):
-            return self._run_forward(session, tensors)
+            return self._run_forward(session, tensors, sizes)
         use = _Use(self, [tensor.rows for tensor in tensors])
         recording = RuleRecording(session, use, [(tensor.label, tensor) for tensor in tensors], {})
-        result = self._run_forward(session, use.with_rows(recording.values))
+        result = self._run_forward(session, use.with_rows(recording.values), sizes)
         made: SymbolicTensor = recording.complete(result)
         made.rows = result.rows
         return made
 
-    def _run_forward(self, session: Session, tensors: Sequence[SymbolicTensor]) -> SymbolicTensor:
+    def _run_forward(
+        self, session: Session, tensors: Sequence[SymbolicTensor], sizes: Sequence[int] | None
+    ) -> SymbolicTensor:
         builder = session.builder
         # The shape of the result is that of a product with this logic; the product itself is taken out again.
         mark = builder.mark()
         shaped = stage_logic(session, self.logic, PRODUCT, tensors, "add", reset=True, label=self.__name__)
-        rows, dtype, extents = shaped.rows, shaped.dtype, shaped.extents
+        rows, dtype = shaped.rows, shaped.dtype
+        extents = shaped.extents if sizes is None else tuple(map(integer, sizes))
         builder.withdraw(mark, ())
         memory = _zeros(session, extents, dtype, self.__name__)
         memory.rows, memory.memory = rows, True

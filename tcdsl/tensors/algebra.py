@@ -7,6 +7,7 @@ ops mean the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,7 @@ from tcdsl.frontend.stacking import regrouped, stack
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.frontend.views import transposed
 from tcdsl.shapes.rows.inference import Origin, Shape, compose, einsum, pointwise, scalar, transpose
+from tcdsl.shapes.rows.logic import result_may_grow
 from tcdsl.tensors.element_types import FloatingType
 from tcdsl.tensors.literals import tensor
 from tcdsl.tensors.location import user_location
@@ -155,8 +157,15 @@ def _staged_stack(row: str, session: Session, given: Sequence[Any]) -> Any:
     return stack(session, given, row)
 
 
-def _staged_einsum(spec: str, accumulate: str, primitive: str, _: Session, given: Sequence[Any]) -> Any:
-    return record_einsum(spec, tuple(given), accumulate, primitive)
+def _staged_einsum(
+    spec: str,
+    accumulate: str,
+    primitive: str,
+    _: Session,
+    given: Sequence[Any],
+    sizes: Sequence[int] | None = None,
+) -> Any:
+    return record_einsum(spec, tuple(given), accumulate, primitive, sizes)
 
 
 def _rule(logic: str, shapes: Sequence[Shape]) -> Callable[[Sequence[Shape], Origin], Shape] | None:
@@ -243,16 +252,18 @@ class GraphAlgebra:
         """``einsum(spec, a, b)``."""
         return self.logical("einsum", spec, operands, partial(_staged_einsum, spec, accumulate, primitive))
 
-    def logical(
-        self, name: str, logic: str, operands: Sequence[Any], record: Callable[[Session, Sequence[Any]], Any]
-    ) -> Any:
+    def logical(self, name: str, logic: str, operands: Sequence[Any], record: Callable[..., Any]) -> Any:
         """What ``record`` makes of operands whose axes meet as ``logic`` says."""
         recorded = _recorded_in_session(operands)
         if recorded is not None:
             return recorded.logical(name, logic, operands, record)
         arguments = [as_operand(each) for each in operands]
         rule = _rule(logic, [_shape(argument) for argument in arguments])
-        return apply_operation(Operation(name, record, rule), arguments)
+        operation = Operation(name, record, rule)
+        made = apply_operation(operation, arguments)
+        if result_may_grow(logic):
+            made.operation = replace(operation, stage_sized=record)
+        return made
 
     def ufunc(self, ufunc: Any, method: str, inputs: Sequence[object], keywords: Mapping[str, object]) -> Any:
         """``np.exp(t)``."""

@@ -109,7 +109,6 @@ class Linker(InputRecording):
         return found
 
     def _computed(self, tensor: Tensor) -> str:
-        assert tensor.operation is not None
         staged: list[Any] = []
         for argument in tensor.arguments:
             if isinstance(argument, Tensor):
@@ -117,7 +116,7 @@ class Linker(InputRecording):
             else:
                 staged.append(self.lift_buffer(argument) if isinstance(argument, Buffer) else argument)
         with located(tensor.location):
-            made = staged_result(self.session, tensor.operation, staged, tensor.name)
+            made = staged_result(self.session, tensor, staged)
         if id(tensor) in self._shifted:
             zeros = self.session.builder.fixed_input(f"{tensor.name}_shift", str(made.dtype), tensor.sizes)
             self.shifts[id(tensor)] = zeros.name

@@ -23,6 +23,8 @@ class Operation:
     name: str
     stage: Callable[[Session, Sequence[Any]], Any]
     constrain: Callable[[Sequence[Shape], Origin], Shape] | None = None
+    #: As ``stage``, for a result of these sizes: where the operands do not say how large it is, inference does.
+    stage_sized: Callable[[Session, Sequence[Any], Sequence[int]], Any] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Shapes are known where it is pickled, so that what it says about them has been said.

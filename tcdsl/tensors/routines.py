@@ -84,7 +84,7 @@ class Routine:
 
         Set them to zero to start anew: ``for each in step.state.values(): each.value = 0``.
         """
-        owners = dict.fromkeys(buffer.owner for buffer in self._given)
+        owners = dict.fromkeys(buffer.owner for buffer in (*self._given, *self.linked.written))
         kept = {id(made) for owner in owners for states in owner.states.values() for made in states.values()}
         return by_label([owner for owner in owners if id(owner) in kept])
 

@@ -130,9 +130,14 @@ def known_shape(array: SymbolicArray, session: Session) -> Shape:
     return known(sizes[output:inputs], sizes[inputs:], sizes[:output])
 
 
-def staged_result(session: Session, operation: Operation, arguments: Sequence[Any], name: str) -> SymbolicTensor:
-    """The result of ``operation`` on staged operands and numbers, as a tensor of the program, called ``name``."""
-    made = operation.stage(session, arguments)
+def staged_result(session: Session, tensor: Tensor, arguments: Sequence[Any]) -> SymbolicTensor:
+    """What computes ``tensor``, on staged operands and numbers, as a tensor of the program of that name."""
+    operation, name = tensor.operation, tensor.name
+    assert operation is not None
+    if operation.stage_sized is None:
+        made = operation.stage(session, arguments)
+    else:
+        made = operation.stage_sized(session, arguments, tensor.sizes)
     return made.materialize(name) if isinstance(made, PendingArray) else made
 
 

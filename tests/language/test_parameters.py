@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -390,3 +392,61 @@ def test_a_positional_parameter_may_be_left_out_at_the_end() -> None:
 
     with pytest.raises(tc.DtypeError, match="`factor` is a NoneType, but positional arguments are arrays"):
         scaled(x, None, x)
+
+
+@op
+def named_out(x, *, out):
+    return x * out
+
+
+@op
+def with_out(x, out=None):
+    return x if out is None else x + out
+
+
+def test_a_parameter_named_out_wins_over_the_buffers_of_a_call() -> None:
+    x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(named_out(x, out=3.0), 3 * x)
+    np.testing.assert_array_equal(tc.grad(lambda x: named_out(x, out=3.0).sum())(x), [3.0, 3.0])
+    np.testing.assert_array_equal(tc.tensor(x).value * 2, named_out(tc.tensor(x), out=2).value)
+    np.testing.assert_array_equal(with_out(x, out=x), 2 * x)
+    np.testing.assert_array_equal(with_out(x, out=None), x)
+    assert "x[" in str(named_out.explain("ir", x, out=2.0))
+    buffer = np.zeros((2, 3))
+    assert doubled(X, out=buffer) is buffer
+    np.testing.assert_array_equal(buffer, 2 * X)
+
+
+@op
+def summed(x):
+    total = output(())
+    total[()] += x[i]
+    largest = output((2,))
+    largest[i] >>= x[i]
+    return total, largest
+
+
+def test_output_takes_a_shape() -> None:
+    total, largest = summed.interpret(np.array([1.0, 5.0, 2.0]))
+    assert (total, largest.tolist()) == (8.0, [1.0, 5.0])
+
+
+LONG = "n" * 1500
+LONG_NAMES = f"""
+from tcdsl import op
+
+@op
+def f_{LONG}({LONG}, {LONG}b, *, {LONG}c=2.0):
+    {LONG}d[{LONG}i] = {LONG}[{LONG}i] * {LONG}b[{LONG}i] * {LONG}c
+    {LONG}e[{LONG}i] = {LONG}d[{LONG}i] + {LONG}d[0]
+    return {LONG}d, {LONG}e
+"""
+
+
+def test_names_may_be_as_long_as_python_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "long_names.py").write_text(LONG_NAMES, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    function = getattr(importlib.import_module("long_names"), f"f_{LONG}")
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    for found, expected in zip(function(x, y), (x * y * 2, x * y * 2 + 6), strict=True):
+        np.testing.assert_array_equal(found, expected)

@@ -152,3 +152,20 @@ def test_attention() -> None:
     y = pointwise([compose(joined, mixed, HERE), x], HERE)
     close([queries, joined, y], HERE)
     assert [str(each) for each in (queries, joined, y)] == ["8 -> 2, 5", "2, 5 -> 8", "4, 10 | 8"]
+
+
+def test_two_convolutions_with_parameters_between_them_are_determined() -> None:
+    # Which axes meet in the second one depends on how many axes the parameters that are added have.
+    x, window = known((10, 3), name="x"), known((2,))
+    first = einsum("2*o+k, ..c..; k => o, ..c..", [pointwise([x, parameter("b")], HERE), window], HERE)
+    hidden = pointwise([first, parameter("c")], HERE)
+    last = einsum("o+k, c; k, c -> d => o, d", [hidden, parameter("w", (4,), (2, 3))], HERE)
+    close([last], HERE)
+    assert [str(each) for each in (last, first)] == ["4, 4", "5, 3"]
+
+
+def test_an_axis_to_the_left_of_unknown_ones_is_found_from_its_operand() -> None:
+    rows = [einsum("i... => ...i", [pointwise([known((10, 3)), parameter("b")], HERE)], HERE)]
+    rows.append(einsum("o+k, c => o, c", [rows[0]], HERE, sizes={"k": 2}))
+    close([rows[1]], HERE)
+    assert str(rows[1]) == "2, 10"

@@ -62,6 +62,19 @@ def test_equal_labels_get_a_number() -> None:
 
 
 @cd
+def changed(p):
+    change = p - last  # the one that reads it is of no use
+    last = p * 2.0
+
+
+def test_state_that_is_only_written_stands_there_too() -> None:
+    step = tc.compile(changed(tc.tensor([1.0, 2.0], label="p")))
+    assert [each.name for each in step.program.inputs] == ["p"]
+    step.run()
+    assert_allclose(step.state["last.p"].value, [2.0, 4.0])
+
+
+@cd
 def summed(p, *, logic):
     total[logic] += p * 1.0
     assign(largest, "=@^", p, logic=".")

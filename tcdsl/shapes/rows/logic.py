@@ -20,7 +20,7 @@ from tcdsl.shapes.rows.alignment import LETTERS, Alignment, AxisIndex, align
 from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.shapes.rows.spec import SpecShapeError, parse_spec
 
-__all__ = ["COMPOSE", "POINTWISE", "TRANSPOSE", "aligned"]
+__all__ = ["COMPOSE", "POINTWISE", "TRANSPOSE", "aligned", "result_may_grow"]
 
 POINTWISE, COMPOSE, TRANSPOSE = ".", "@", "T"
 
@@ -50,6 +50,14 @@ def aligned(logic: str, operands: tuple[RowRanks, ...], target: RowRanks | None 
     whole = (0, len(logic))
     placed = tuple(tuple(replace(axis, place=whole) for axis in indices) for indices in found.operands)
     return Alignment(placed, tuple(replace(axis, place=whole) for axis in found.result), found.rows, logic)
+
+
+def result_may_grow(logic: str) -> bool:
+    """Whether the result has an axis whose operands only say how large it is at least: ``i0``, ``2*i``, ``_``."""
+    if logic.strip() in _BUILT_IN:
+        return False
+    rows = [row for row in parse_spec(logic).result.rows if row is not None]
+    return any(axis.name is None for row in rows for axis in (*row.leading, *row.trailing))
 
 
 def _counted(number: int, noun: str) -> str:

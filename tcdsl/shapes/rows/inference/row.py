@@ -97,6 +97,11 @@ class Row:
         return len(resolved.leading) + len(resolved.trailing)
 
     @property
+    def open_axes(self) -> list[Dimension]:
+        """The axes of a resolved row whose size is not known."""
+        return [axis.root for axis in (*self.leading, *self.trailing) if axis.root.size is None]
+
+    @property
     def is_known(self) -> bool:
         """Whether all sizes are known."""
         resolved = self.resolved

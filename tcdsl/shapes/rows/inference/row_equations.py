@@ -96,9 +96,10 @@ class RowEquation(Constraint):
         self.meeting = meeting
 
     def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
-        """Both determine each other."""
-        found = (self.left.resolved.variable, self.right.resolved.variable)
-        return [variable for variable in found if variable is not None], ()
+        """Both row variables determine each other, and with them which axes are one."""
+        rows = (self.left.resolved, self.right.resolved)
+        found = [row.variable for row in rows if row.variable is not None]
+        return found, [axis for row in rows for axis in row.open_axes]
 
     def narrow(self, transaction: Transaction) -> None:
         """Equate the axes that meet, from both ends, and bind a variable to what remains of the other side."""

@@ -109,10 +109,13 @@ class RowJoin(Constraint):
         return not self.done and self._result.is_there and (self.exact or self._operands[0].is_there)
 
     def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
-        """The result's variable determines nothing: the operands' determine it."""
+        """The result's variable determines nothing: the operands' determine it, and with it which axes meet."""
         result = self.result.resolved.variable
-        operands = [v for row in self.operands if (v := row.resolved.variable) is not None and v is not result]
-        return ([] if result is None else [result]), operands
+        rows = (self.result.resolved, *(row.resolved for row in self.operands))
+        operands = [row.variable for row in rows[1:] if row.variable is not None and row.variable is not result]
+        is_open = any(row.variable is not None for row in rows)
+        axes_ = [axis for row in rows for axis in row.open_axes] if is_open else []
+        return ([] if result is None else [result]), [*operands, *axes_]
 
     def narrow(self, transaction: Transaction) -> None:
         """Draw conclusions on lengths, then align the axes that are known."""

@@ -47,7 +47,7 @@ class Scope:
 
 def _open(row: Row) -> list[Variable]:
     resolved = row.resolved
-    found: list[Variable] = [axis.root for axis in (*resolved.leading, *resolved.trailing) if axis.root.size is None]
+    found: list[Variable] = list(resolved.open_axes)
     return found if resolved.variable is None else [*found, resolved.variable]
 
 

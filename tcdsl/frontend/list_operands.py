@@ -8,6 +8,7 @@ for a sum or a product.
 
 from __future__ import annotations
 
+import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -20,10 +21,11 @@ from tcdsl.frontend.array_literals import Batch, holds_tensors, is_literal, lite
 from tcdsl.frontend.declared_parameters import InlineDeclaration, declared_parameter, scaled_text
 from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.operations import BINARY, COMPARISONS
+from tcdsl.frontend.python_stores import augmented
 from tcdsl.frontend.session import Session
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 
-__all__ = ["binary", "extended", "unary"]
+__all__ = ["augmented_operand", "binary", "unary"]
 
 _OPERATORS: Mapping[str, tuple[str, Callable[[Any, Any], Any]]] = MappingProxyType(
     {kind.__name__: row for table in (BINARY, COMPARISONS) for kind, row in table.items()}
@@ -32,7 +34,6 @@ _SIGNS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {"USub": operator.neg, "UAdd": operator.pos, "Invert": operator.invert}
 )
 _COMPARED = frozenset(primitive for primitive, _ in COMPARISONS.values())
-_ARRAYS = SymbolicArray | GraphTensor
 _SYMBOLIC = SymbolicNumber | SymbolicSize
 _NUMBERS = bool | int | float | np.generic | SymbolicNumber | SymbolicSize
 
@@ -115,15 +116,19 @@ def unary(session: Session, kind: str, operand: Any) -> Any:
     return _SIGNS[kind](operand)
 
 
-def extended(session: Session, kind: Callable[[Any, Any], Any], current: Any, value: Any) -> Any:
-    """``current <operator>= value`` where ``current`` is a list or a tuple: Python's, which changes lists in place."""
-    if isinstance(value, _ARRAYS):
+def augmented_operand(session: Session, kind: type[ast.operator], current: Any, value: Any) -> Any:
+    """``current <operator>= value`` where ``current`` is a list, a tuple or an array of the surroundings."""
+    if isinstance(current, np.ndarray):
+        # NumPy would store into the array, which the program only reads.
+        staged = isinstance(value, SymbolicNumber | SymbolicArray | GraphTensor)
+        return binary(session, kind.__name__, current, value, ()) if staged else augmented(kind, current, value)
+    if isinstance(value, SymbolicArray | GraphTensor):
         raise session.fault(
             DslSyntaxError,
             f"a tensor is added to a {type(current).__name__}, which Python would extend by the tensor's rows",
             "write `c = c + x` for arithmetic, and `c.append(x)` or `c.extend(x)` for a longer list",
         )
-    return _remembered(session, kind(current, value))
+    return _remembered(session, augmented(kind, current, value))
 
 
 def _remembered(session: Session, made: Any) -> Any:

@@ -23,7 +23,7 @@ from tcdsl.frontend.environment import UNBOUND, Declared, Existing, Fresh, Targe
 from tcdsl.frontend.forms import AUGMENTED
 from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.index_letters import value_letters
-from tcdsl.frontend.list_operands import binary, extended, unary
+from tcdsl.frontend.list_operands import augmented_operand, binary, unary
 from tcdsl.frontend.logic_statements import indexes_tensors, logic_form, record_logic
 from tcdsl.frontend.memory import held, is_tensor_memory, of_its_own
 from tcdsl.frontend.part_targets import extents_of, is_part, record_part
@@ -325,12 +325,8 @@ class Recorder:
         if isinstance(current, Poison) or isinstance(value, Poison):
             return Poison()
         current = self._target(of_its_own(current, name), name)
-        if is_literal(current):
-            made = extended(session_of("arithmetic"), partial(augmented, kind), current, value)
-            return self.bind(name, {name: lambda: current}, made)
-        if isinstance(current, np.ndarray) and isinstance(value, SymbolicArray | SymbolicNumber | GraphTensor):
-            # NumPy would store into the array, which the program only reads.
-            made = binary(session_of("arithmetic"), kind.__name__, current, value, (False, False))
+        if is_literal(current) or isinstance(current, np.ndarray):
+            made = augmented_operand(session_of("arithmetic"), kind, current, value)
             return self.bind(name, {name: lambda: current}, made)
         if isinstance(current, Unwritten) and self._in_place and session_of("a tensor statement").states is not None:
             return self._first_augmented(name, current, value)

@@ -70,7 +70,7 @@ FAULTS = [
     ("y = {1⟨;⟩ 2}", "`;` separates the elements of lists, tuples and batches", "write `,` here"),
     ('y = "b" ⟨(o=3, init=0.5)⟩', "options of an inline declaration", 'write `param("b", o=3, init=0.5)`'),
     ('y = ⟨"b" -1.0⟩', '`"b" -1.0` could be a declaration with an initial value, or a sum', 'write `"b" [-1.0]`'),
-    ('y = x + ⟨"b" +2⟩', '`"b" +2` could be a declaration with an initial value, or a sum', '`"b" + 2` for the other'),
+    ('y = x + ⟨"b" +2⟩', '`"b" +2` could be a declaration with an initial value, or a sum', '`"b" + 2` for a sum'),
     ('y = ⟨"a b"⟩ 3', '"a b" cannot name a parameter', "write a name"),
     # statements
     ("if lr: ⟨_ =⟩ a", "`_ = ...` states constraints, and stands among other statements", "give it a line of its own"),

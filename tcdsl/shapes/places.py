@@ -2,7 +2,8 @@
 
 A read through ``clamp`` finds the first cell, the last one or its own: three pieces, and the sum over all positions
 that read a cell is the sum over the pieces. Periodic boundaries are pieces for one period on either side; what lies
-further out (shifts of more than a whole extent) keeps an index that is computed at run time.
+further out (shifts of more than a whole extent) keeps an index that is computed at run time. So does all that is out of
+range on some axis where boundaries on several axes would multiply the pieces: they are borders, of few points.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ __all__ = [
     "restrict",
     "size_context",
 ]
+
+# Pieces of one read beyond which all but the interior are one.
+_MOST_PLACES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,25 +146,30 @@ def places(
     """
     parts: list[tuple[isl.Set, tuple[Expr, ...]]] = [(points, ())]
     total = True
+    inside = points
     for axis, boundary, extent in zip(indices, boundaries, extents, strict=True):
         try:
             if not is_affine_index(axis):
                 raise NotAffine(axis)
             function = function_of(axis, points)
-            inside = in_range(function, extent, points)
+            allowed = in_range(function, extent, points)
         except NotAffine:
             parts = [(part, (*found, remapped(axis, boundary, extent))) for part, found in parts]
             total = False
             continue
-        pieces = _pieces(axis, function, inside, boundary, extent)
+        pieces = _pieces(axis, function, allowed, boundary, extent)
+        inside = inside.intersect(allowed)
         if boundary in (Boundary.SKIP, Boundary.FILL, Boundary.CHECK):
-            total = total and points.intersect_params(context).is_subset(inside)
+            total = total and points.intersect_params(context).is_subset(allowed)
         parts = [
             (cut, (*found, index))
             for part, found in parts
             for piece, index in pieces
             if not (cut := part.intersect(piece)).intersect_params(context).is_empty()
         ]
+    if total and len(parts) > _MOST_PLACES:
+        moved = tuple(map(remapped, indices, boundaries, extents))
+        return [Place(inside, tuple(indices), True), Place(points.subtract(inside).coalesce(), moved, True)]
     return [Place(part, found, total) for part, found in parts]
 
 

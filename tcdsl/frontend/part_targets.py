@@ -98,6 +98,7 @@ def record_part(
     _check_letters(node, name, extents_of(current), environment)
     accumulate, reset = _accumulator(node, environment)
     _, key, value = ordinary()
+    value = np.asarray(value) if isinstance(value, list) and _is_of_numbers(value) else value
     if isinstance(current, DeclaredTarget) and current.extents is not None:
         current = _started(current, current.extents, accumulate or "assign", value, name)
     if not isinstance(current, SymbolicTensor | View):
@@ -117,6 +118,10 @@ def record_part(
         number = PendingArray(part.builder, neutral, ())
         part = part.of(store_elementwise(part, "assign", number))
     return store_elementwise(part, accumulate, value)
+
+
+def _is_of_numbers(items: list[Any]) -> bool:
+    return all(_is_of_numbers(each) if isinstance(each, list) else isinstance(each, int | float) for each in items)
 
 
 def _accumulator(node: ast.stmt, environment: Environment) -> tuple[str | None, bool]:
@@ -186,11 +191,12 @@ def _check_arrays(node: ast.stmt, name: str, key: object, extents: Sequence[Expr
     axes = axis_nodes(target.slice)
     if len(axes) != len(entries):
         axes = [ast.Name("rows")] * len(entries)
+    shown = {k: axes[k].id if isinstance(axes[k], ast.Name) else "chosen" for k in arrays}  # type: ignore[attr-defined]
     truths = [k for k, entry in arrays.items() if str(getattr(entry, "dtype", "")) == "bool"]
-    written = {k: f"{ast.unparse(axes[k])}[n]" for k, entry in arrays.items() if np.ndim(entry)}
+    written = {k: f"{shown[k]}[n]" for k, entry in arrays.items() if np.ndim(entry)}
     hint = _hint(name, axes, extents, written)
     if truths:
-        mask = ast.unparse(axes[truths[0]])
+        mask = shown[truths[0]]
         hint = f"give one index to an axis, and the mask as a condition: `{name}[i] = ..., {mask}[i]`"
     fact = f"{'a mask' if truths else 'an array'} among the indices of a part of `{name}`"
     raise Diagnostic(DslSyntaxError, fact, environment.span(target), hint=hint).error()

@@ -206,6 +206,7 @@ def test_parts_are_targets_with_every_accumulator() -> None:
         a[2:, None, 3:] = x[None, None, 1:2]
         a[:0] = 1.0
         a[9:, -9:2] = x[:2]
+        a[1, :3] = [3.0, 1, True]
 
     wanted = A.copy()
     f.function(wanted, X, k=2)

@@ -185,7 +185,10 @@ def _check_arrays(node: ast.stmt, name: str, key: object, extents: Sequence[Expr
     target = target_of(node)
     assert isinstance(target, ast.Subscript)
     entries = key if isinstance(key, tuple) else (key,)
-    arrays = {k: entry for k, entry in enumerate(entries) if isinstance(entry, SymbolicArray | np.ndarray | list)}
+    ranks = {
+        k: np.ndim(entry) for k, entry in enumerate(entries) if isinstance(entry, SymbolicArray | np.ndarray | list)
+    }
+    arrays = {k: entries[k] for k, rank in ranks.items() if rank}
     if not arrays:
         return
     axes = axis_nodes(target.slice)
@@ -193,7 +196,7 @@ def _check_arrays(node: ast.stmt, name: str, key: object, extents: Sequence[Expr
         axes = [ast.Name("rows")] * len(entries)
     shown = {k: axes[k].id if isinstance(axes[k], ast.Name) else "chosen" for k in arrays}  # type: ignore[attr-defined]
     truths = [k for k, entry in arrays.items() if str(getattr(entry, "dtype", "")) == "bool"]
-    written = {k: f"{shown[k]}[n]" for k, entry in arrays.items() if np.ndim(entry)}
+    written = {k: f"{shown[k]}[n]" for k in arrays}
     hint = _hint(name, axes, extents, written)
     if truths:
         mask = shown[truths[0]]

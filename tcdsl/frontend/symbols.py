@@ -277,11 +277,12 @@ class PendingArray(SymbolicArray):
 class View(PendingArray):
     """A part of a tensor, as basic indexing gives it: its cell is the tensor's cell at ``indices``.
 
-    ``indices`` are affine in the `axis_variable`s of the view and reach no cell twice. A view of memory is memory too:
-    it holds what the tensor holds when it is read, and what is stored into it is stored into the tensor.
+    ``indices`` are affine in the `axis_variable`s of the view, or data, the same for all its cells, which is checked.
+    They reach no cell twice. A view of memory is memory too: it holds what the tensor holds when it is read, and what
+    is stored into it is stored into the tensor.
     """
 
-    __slots__ = ("indices", "span", "tensor")
+    __slots__ = ("boundaries", "indices", "span", "tensor")
 
     def __init__(
         self,
@@ -290,9 +291,11 @@ class View(PendingArray):
         extents: Sequence[Expr],
         rows: RowRanks | None = None,
         span: Span | None = None,
+        boundaries: Sequence[Boundary] | None = None,
     ) -> None:
         self.tensor = tensor
         self.indices = tuple(indices)
+        self.boundaries = (Boundary.SKIP,) * len(self.indices) if boundaries is None else tuple(boundaries)
         self.span = span
         super().__init__(tensor.builder, self.element, extents, rows)
 
@@ -300,10 +303,8 @@ class View(PendingArray):
     def element(self) -> Value:
         """The value of a cell as it is now."""
         dtype = self.tensor.dtype
-        boundaries = (Boundary.SKIP,) * len(self.indices)
-        return Value(
-            Read(self.tensor.name, self.indices, boundaries, compute_dtype(dtype), span=self.span), None, dtype
-        )
+        read = Read(self.tensor.name, self.indices, self.boundaries, compute_dtype(dtype), span=self.span)
+        return Value(read, None, dtype)
 
     @property
     def memory(self) -> bool:
@@ -321,7 +322,7 @@ class View(PendingArray):
 
     def of(self, tensor: SymbolicTensor) -> View:
         """The same part of another tensor of the same shape."""
-        return View(tensor, self.indices, self.extents, self.rows, self.span)
+        return View(tensor, self.indices, self.extents, self.rows, self.span, self.boundaries)
 
     def stands_for(self, tensor: SymbolicTensor | None) -> None:
         """Until the memory changes or this is called again, statements read ``tensor`` where they read the view."""

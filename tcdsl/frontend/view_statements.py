@@ -82,7 +82,7 @@ def _moved(statements: tuple[Statement, ...], view: View, name: str) -> list[Sta
         if not isinstance(node, Read) or node.tensor != name:
             return node
         indices = cells(node.indices)
-        return replace(node, tensor=view.tensor.name, indices=indices, boundaries=(Boundary.SKIP,) * len(indices))
+        return replace(node, tensor=view.tensor.name, indices=indices, boundaries=view.boundaries)
 
     moved = [map_statement(statement, lambda expr: transform(expr, rule)) for statement in statements]
     target = replace(moved[-1].target, indices=cells(moved[-1].target.indices))

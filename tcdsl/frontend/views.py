@@ -5,7 +5,7 @@ As in NumPy, with symbolic extents. The cells of a `View` are those of the origi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import EllipsisType
 from typing import Any
 
@@ -19,7 +19,17 @@ from tcdsl.frontend.session import Session, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor, View
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.dtypes import is_integer
-from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, SizeValue, substitute, transform
+from tcdsl.ir.expressions import (
+    Boundary,
+    Constant,
+    Expr,
+    IndexValue,
+    Read,
+    SizeValue,
+    index_variables,
+    substitute,
+    transform,
+)
 from tcdsl.shapes.affine import NotAffine, condition_set
 from tcdsl.shapes.forms import Form
 from tcdsl.shapes.linear import normalized
@@ -46,7 +56,9 @@ def view(array: object, key: object) -> Any:
     entries = _expanded(session, array, key)
     extents = array.extents
     gathered = [entry for entry in entries if isinstance(entry, SymbolicArray)]
-    if len(gathered) > 1:
+    # As in NumPy, arrays of rank 0 choose as integers do.
+    single = all(entry.rank == 0 for entry in gathered)
+    if len(gathered) > 1 and not single:
         raise session.fault(
             DslSyntaxError, "more than one index array", "write a statement: `O[n] = x[rows[n], columns[n]]`"
         )
@@ -83,8 +95,8 @@ def view(array: object, key: object) -> Any:
         replacement[variable] = _source_index(session, source, rank)
         if isinstance(source, tuple) and isinstance(source[0], SymbolicArray):
             data.add(replacement[variable])
-    if not data:
-        made = _through(session, array, replacement, result, _rows(tags))
+    if not data or (single and isinstance(array, SymbolicTensor | View)):
+        made = _through(session, array, replacement, result, _rows(tags), data)
         one_cell = not result and not any(entry is Ellipsis for entry in key)
         return made.held() if one_cell and isinstance(made, View) else made
     # What is gathered from is stored, so that its own axis is what each index is checked against.
@@ -104,13 +116,32 @@ def part_of(array: SymbolicTensor | View, key: object) -> View:
 
 
 def _through(
-    session: Session, array: SymbolicArray, cells: dict[Expr, Expr], extents: Sequence[Expr], rows: RowRanks
+    session: Session,
+    array: SymbolicArray,
+    cells: dict[Expr, Expr],
+    extents: Sequence[Expr],
+    rows: RowRanks,
+    data: Collection[Expr] = (),
 ) -> PendingArray:
-    # The array whose cells are those of `array` with `cells` in the place of its axis variables.
+    # The array whose cells are those of `array` with `cells` in the place of its axis variables; some of them are data.
     part = whole(array) if isinstance(array, SymbolicTensor) else array
     if isinstance(part, View):
-        indices = [normalized(substitute(index, cells)) for index in part.indices]
-        return View(part.tensor, indices, extents, rows, session.location())
+        axes = [IndexValue(axis_variable(k)) for k in reversed(range(array.rank))]
+        chosen: dict[Expr, Expr] = {
+            axis: extent for axis, extent in zip(axes, array.extents, strict=True) if cells[axis] in data
+        }
+        indices: list[Expr] = []
+        boundaries: list[Boundary] = []
+        for index, boundary, extent in zip(part.indices, part.boundaries, part.tensor.extents, strict=True):
+            made = normalized(substitute(index, cells))
+            among = [axis for axis in axes if axis in chosen and axis.name in index_variables(index)]
+            for axis in among if chosen.get(index) != extent else ():
+                # What is out of range of the part may be in range of the tensor.
+                inside = apply("and_", apply("ge", cells[axis], integer(0)), apply("lt", cells[axis], chosen[axis]))
+                made = apply("where", inside, made, integer(-1))
+            indices.append(made)
+            boundaries.append(Boundary.CHECK if among else boundary)
+        return View(part.tensor, indices, extents, rows, session.location(), boundaries)
     element, _ = element_of(part, session)
     return PendingArray(session.builder, element.mapped(lambda expr: substitute(expr, cells)), extents, rows)
 

@@ -144,6 +144,37 @@ def test_data_that_index_a_view_are_checked_against_the_view() -> None:
             assert "axis 0 of" in refusal(tc.DataIndexError, f, X.copy(), np.array(wrong))
 
 
+def test_positions_that_are_numbers_of_the_call_make_views() -> None:
+    @cd
+    def f(a, k, m):
+        w = a[k]
+        w *= 2.0
+        w[i] += a[m, i]
+        v = a[:2, 1:]
+        v[m, :] = 7.0
+        u = v[m]
+        u[1:] -= 1.0
+        a[k, :2] += 100.0
+        a[k, m] = a[m, k]
+        u = a[::-1][k]
+        u += 1.0
+
+    for k, m in ((2, 1), (0, 0), (1, 0)):
+        wanted = A.copy()
+        w = wanted[k]
+        w *= 2.0
+        w += wanted[m]
+        wanted[m, 1:] = 7.0
+        wanted[m, 2:] -= 1.0
+        wanted[k, :2] += 100.0
+        wanted[k, m] = wanted[m, k]
+        wanted[::-1][k] += 1.0
+        np.testing.assert_array_equal(f.interpret(A, np.int64(k), np.int64(m))[0], wanted)
+    np.testing.assert_array_equal(changed(f, A.copy(), np.int64(k), np.int64(m))[0], wanted)
+    for k, m in ((3, 0), (-1, 0), (0, 2), (0, -1)):
+        assert "out of range" in refusal(tc.DataIndexError, f, A.copy(), np.int64(k), np.int64(m))
+
+
 def test_other_functions_are_handed_views() -> None:
     def halve(v):
         v[1:] = v[1:] / 2.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import islpy as isl
 
@@ -26,6 +27,7 @@ from tcdsl.ir.expressions import (
     children,
     is_affine_index,
     rebuild,
+    walk,
 )
 from tcdsl.ir.program import Tensor
 from tcdsl.ir.span import Span
@@ -38,6 +40,35 @@ from tcdsl.shapes.linear import normalized
 __all__ = ["Scalars"]
 
 _LAZY = ("where", "and_", "or_")
+
+
+class _Needs:
+    """Whether evaluating a `Let` always evaluates its value; asked once of each one, because they are nested."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Let, bool]] = {}
+
+    def value(self, let: Let) -> bool:
+        """Whether the value of ``let`` is evaluated wherever its body is."""
+        if id(let) not in self._known:
+            self._known[id(let)] = let, self._local(let.body, let.name)
+        return self._known[id(let)][1]
+
+    def _local(self, expr: Expr, name: str) -> bool:
+        # A Let evaluates its value only if the body needs it.
+        match expr:
+            case Local(name=other):
+                return other == name
+            case Let(value=value, body=body):
+                return (self._local(value, name) and self.value(expr)) or self._local(body, name)
+            case Apply(primitive=primitive, arguments=arguments) if primitive in _LAZY:
+                if self._local(arguments[0], name):
+                    return True
+                return primitive == "where" and all(self._local(part, name) for part in arguments[1:])
+            case Read(indices=indices):
+                return any(self._local(part, name) for part in indices)
+            case _:
+                return any(self._local(part, name) for part in children(expr))
 
 
 @dataclass(slots=True)
@@ -54,6 +85,7 @@ class Scalars:
     points: isl.Set
     values: Mapping[Expr, Expr] = field(default_factory=dict)
     _defined: dict[Expr, Expr] = field(default_factory=dict)
+    _needs: _Needs = field(default_factory=_Needs)
 
     def value(self, expr: Expr, out: list[Node]) -> Expr:
         """What computes ``expr``; nodes that must run before are appended to ``out``."""
@@ -111,8 +143,8 @@ class Scalars:
         if isinstance(expr.value, Constant | SizeValue | IndexValue | Local) or _uses(expr.body, expr.name) <= 1:
             # Substituted as an expression of the statement, so that a lazy place keeps it lazy.
             return self.value(_bound(expr.body, expr.name, expr.value), out)
-        if not _needed(expr.body, expr.name):
-            return self.value(_sunk(expr), out)
+        if not self._needs.value(expr):
+            return self.value(_sunk(expr, self._needs), out)
         # Names of locals are unique in a statement, so nothing is hidden.
         self._defined[local] = self.kept(self.value(expr.value, out), expr.name, out)
         return self.value(expr.body, out)
@@ -217,32 +249,9 @@ def _check(condition: Expr, tensor: Tensor, axis: int, value: Expr, extent: Expr
 
 
 def _uses(expr: Expr, name: str) -> int:
-    match expr:
-        case Local(name=other):
-            return int(other == name)
-        case Let(name=inner, value=value, body=body):
-            return _uses(value, name) + (0 if inner == name else _uses(body, name))
-        case _:
-            return sum(_uses(part, name) for part in children(expr))
-
-
-def _needed(expr: Expr, name: str) -> bool:
-    # Whether evaluating expr always evaluates the local. A Let evaluates its value only if the body needs it.
-    match expr:
-        case Local(name=other):
-            return other == name
-        case Let(name=inner, value=value, body=body):
-            if _needed(value, name) and _needed(body, inner):
-                return True
-            return inner != name and _needed(body, name)
-        case Apply(primitive=primitive, arguments=arguments) if primitive in _LAZY:
-            if _needed(arguments[0], name):
-                return True
-            return primitive == "where" and all(_needed(part, name) for part in arguments[1:])
-        case Read(indices=indices):
-            return any(_needed(part, name) for part in indices)
-        case _:
-            return any(_needed(part, name) for part in children(expr))
+    # 0, 1, or 2 for more. Names of locals are unique in a statement.
+    found = (node for node in walk(expr) if isinstance(node, Local) and node.name == name)
+    return sum(1 for _ in islice(found, 2))
 
 
 def _bound(expr: Expr, name: str, value: Expr) -> Expr:
@@ -257,7 +266,7 @@ def _bound(expr: Expr, name: str, value: Expr) -> Expr:
             return rebuild(expr, tuple(_bound(part, name, value) for part in parts)) if parts else expr
 
 
-def _sunk(expr: Let) -> Expr:
+def _sunk(expr: Let, needs: _Needs) -> Expr:
     """Locals that only lazy places use, defined in those places.
 
     Locals that are defined one inside the other and are all lazy move together, so that none is copied into another's
@@ -265,7 +274,7 @@ def _sunk(expr: Let) -> Expr:
     """
     bindings = [expr]
     body = expr.body
-    while isinstance(body, Let) and not _needed(body.body, body.name):
+    while isinstance(body, Let) and not needs.value(body):
         bindings.append(body)
         body = body.body
 

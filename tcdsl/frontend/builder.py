@@ -271,6 +271,10 @@ class ProgramBuilder:
         """The statement that has made a tensor, where it may have left cells unwritten; ``None`` for all others."""
         return self._writers.get(name)
 
+    def all_written(self, name: str) -> None:
+        """Say that all cells of a tensor have been found to be written."""
+        self._writers.pop(name, None)
+
     def only_declared(self, name: str) -> None:
         """The statement that has made a tensor stands for its declaration: no cell counts as written."""
         made = next(each for each in reversed(self._statements) if each.target.tensor == name)

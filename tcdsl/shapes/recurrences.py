@@ -24,7 +24,7 @@ from tcdsl.shapes.constraints import named_sizes
 from tcdsl.shapes.contexts import statement_context
 from tcdsl.shapes.inference import Inference
 from tcdsl.shapes.loop_hints import loop_hint
-from tcdsl.shapes.places import places
+from tcdsl.shapes.places import box, places
 from tcdsl.shapes.regions import Region, affine_guard
 from tcdsl.shapes.spaces import arranged, dimension_names, has_end, parameter_names
 
@@ -49,10 +49,19 @@ def check_recurrence(inference: Inference, root: Level, regions: Mapping[int, Re
         for read in level.own_reads if id(level) in regions else ():
             if level is root and read.indices == sketch.target.indices and sketch.accumulate == "assign":
                 continue  # each point reads the cell that it alone writes
+            if any(map(_apart, read.indices, read.boundaries, sketch.target.indices)):
+                continue
             found = pairs.left_over(regions[id(level)].points, read)
             if found is not None:
                 _report(inference, pairs, read, found)
                 return
+
+
+def _apart(read: Expr, boundary: Boundary, written: Expr) -> bool:
+    # As in the rounds of a loop of Python's: `s[3, j] = s[2, j] * 2`.
+    if not isinstance(read, Constant) or not isinstance(written, Constant) or boundary is not Boundary.SKIP:
+        return False
+    return 0 <= read.value != written.value >= 0
 
 
 @dataclass(slots=True)
@@ -136,12 +145,17 @@ class _Pairs:
             if pairs.is_empty() or writer is None:
                 return pairs.subtract(pairs)
             written = self._written(writer)
-            if written is None:
+            if written is None or self._every_cell(writer).is_subset(written):
+                scope.all_written(name)
                 return pairs.subtract(pairs)
             pairs = pairs.subtract(arranged(written, dimension_names(pairs)))
             if not isinstance(writer.start, Keep):
                 return pairs.intersect_params(self.context(pairs))
             name = writer.start.tensor
+
+    def _every_cell(self, statement: Statement) -> isl.Set:
+        cells = box(self.cell, self.inference.scope.tensor(statement.target.tensor).shape)
+        return cells.intersect_params(self.context(cells))
 
     def _written(self, statement: Statement) -> isl.Set | None:
         # The cells that a statement writes; None if it may be any.

@@ -120,5 +120,8 @@ class Scope(Protocol):
     def writer(self, name: str) -> Statement | None:
         """The statement that has made a tensor, where it may have left cells unwritten; ``None`` for all others."""
 
+    def all_written(self, name: str) -> None:
+        """Say that all cells of a tensor have been found to be written."""
+
     def context(self) -> isl.Set:
         """What is known about sizes: a set of parameters. Extents are non-negative, assertions hold."""

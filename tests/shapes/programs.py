@@ -105,6 +105,9 @@ class Shapes:
     def writer(self, name: str) -> None:
         """Here the cells of all tensors count as written."""
 
+    def all_written(self, name: str) -> None:
+        """Which is known."""
+
     def context(self) -> isl.Set:
         points = universe((), sorted(self.sizes))
         # A size that is an expression may be negative.

@@ -100,6 +100,6 @@ def kind_of(node: Node, dtypes: Mapping[str, np.dtype]) -> Kind:
     met = promoted(*kinds)
     if name in _REAL:
         return met if is_float(met) else float if met is int else np.dtype("float64")
-    if name in ("+", "-", "neg") and is_bool(met):
+    if name in ("+", "-", "neg", "abs") and is_bool(met):
         return np.dtype("int64")
     return met

@@ -237,7 +237,10 @@ class SizeAlgebra:
         condition = apply(comparison, self.expr(form), integer(0))
         if isinstance(condition, Constant):
             return not condition.value
-        return bool(self.context.intersect(condition_set(condition, self.context)).is_empty())
+        try:
+            return bool(self.context.intersect(condition_set(condition, self.context)).is_empty())
+        except NotAffine:  # a size of too many cases
+            return False
 
     def sign(self, form: Form) -> int | None:
         """1 if a form of sizes is known to be at least 0, -1 if it is known to be at most 0."""

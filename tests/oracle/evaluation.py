@@ -60,6 +60,16 @@ class Result:
     counts: dict[tuple[int, ...], int] = field(default_factory=dict)
 
 
+def _check_factors(statement: Statement, arrays: Mapping[str, np.ndarray]) -> None:
+    values = Values(arrays, {})
+    for part in (*statement.conditions, statement.value):
+        for node in walk(part):
+            factors = node.arguments if isinstance(node, Operation) and node.name == "product" else ()
+            negated = [factor for factor in factors if isinstance(factor, Operation) and factor.name == "neg"]
+            if any(is_bool(values.kind(factor.arguments[0])) for factor in negated):
+                raise UnspecifiedError("a negated truth value as a factor: a bracket or a number")
+
+
 def _data(index: Node) -> bool:
     return any(isinstance(part, Cell) for part in walk(index))
 
@@ -123,6 +133,7 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     """The target after ``statement``, under one of the `READINGS` of conditional reads."""
     arrays = dict(arrays)
     _check_types(statement, target, arrays)
+    _check_factors(statement, arrays)
     accesses = reading_accesses(statement, arrays)
     explicit = explicit_ranges(statement)
     stated = {name for name, ends in explicit.items() if None not in ends}

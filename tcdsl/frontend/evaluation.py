@@ -265,7 +265,8 @@ class Evaluation:
                 DslSyntaxError,
                 f"`{name}` is read by the statement that creates it",
                 node,
-                f"write it first, or pass an outer `{name}` as a parameter",
+                f"write its first cells in a statement of their own and the others in a loop, "
+                f"or pass an outer `{name}` as a parameter",
             )
         if self.environment.is_unwritten(name):
             return self.fault(

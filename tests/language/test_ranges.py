@@ -126,6 +126,17 @@ def test_an_explicit_range_skips_instead_of_asking_for_equal_extents() -> None:
     assert_gives(f, a, b, c, wanted=wanted)
 
 
+def test_ends_of_many_cases_are_compared_at_the_call() -> None:
+    @op
+    def f(A, B, D):
+        T[i + 1, j, k] -= where((i + k) % 2 == 0, A[1, 2 - j, k + 2], B[k % 3]) + D[j, i + 1]
+        return T
+
+    message = refusal(tc.ShapeError, f, np.ones((2, 3, 4)), np.ones(2), np.ones((3, 4)))
+    assert "`k` on axis 2 of T would begin at" in message
+    assert "B_0 = 2" in message
+
+
 def test_only_an_end_from_above_makes_a_range_explicit() -> None:
     @op
     def below(a, b):

@@ -19,7 +19,7 @@ from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.expressions import Constant, Expr
 from tcdsl.ir.size_code import SizeCode
 from tcdsl.lowering.effort import weight
-from tcdsl.lowering.loops import Kernel, Nest
+from tcdsl.lowering.loops import Buffer, Kernel, Nest
 from tcdsl.lowering.traversal import expressions
 
 __all__ = ["Launch", "PlanCode", "frame_words"]
@@ -44,7 +44,7 @@ def frame_words(kernel: Kernel, layout: FrameLayout, arrays: CallArrays) -> int:
 class PlanCode:
     """``code.evaluate(*sizes, threads, serial_work)`` gives, for a kernel's sizes in order::
 
-        shapes of all buffers, words of the frame, words of the block, whether nests are split among threads
+        shapes of all buffers, bytes of temporaries, words of the frame, words of the block, whether nests are split
 
     The inputs at the positions ``numbers`` are no arrays but numbers, in the words of the frame behind the layout's.
     Nests whose work is less than ``serial_work`` stay on one thread. ``table`` is where the table begins in the block.
@@ -73,16 +73,20 @@ class PlanCode:
         header += [layout.words + len(kernel.program.inputs)]
         block = [*header, *rows, *(item for row in table for item in row)]
         shapes = [f"({_items(self._shapes[buffer.name])})" for buffer in kernel.buffers]
-        words = self._frame(kernel)
-        result = f"({_items(shapes)}), ({_items(words)}), ({_items(block)}), {parallel}"
+        bytes_ = [self._bytes(buffer) for buffer in kernel.buffers if buffer.kind == "temporary"]
+        parts = (shapes, bytes_, self._frame(kernel), block)
+        result = f"{''.join(f'({_items(part)}), ' for part in parts)}{parallel}"
         self.evaluate = code.function(result, "threads", "serial_work")
 
     def _extent(self, extent: Expr) -> str:
         if extent not in self._extents:
             text = self._code.value(extent)
             known = isinstance(extent, Constant) and extent.value >= 0
-            self._extents[extent] = text if known else self._code.line(f"max(0, {text})")
+            self._extents[extent] = text if known else self._code.line(f"{text} if {text} > 0 else 0")
         return self._extents[extent]
+
+    def _bytes(self, buffer: Buffer) -> str:
+        return " * ".join(map(str, (numpy_dtype(buffer.dtype).itemsize, *self._shapes[buffer.name])))
 
     def _frame(self, kernel: Kernel) -> list[object]:
         # The words of the frame as they are before the call.
@@ -124,7 +128,7 @@ class PlanCode:
         begin, end = code.value(loop.start), code.value(loop.stop)
         if loop.step != 1:
             begin, end = "0", code.line(f"max(0, -(({begin} - {end}) // {loop.step}))")
-        end = code.line(f"max({begin}, {end})")
+        end = code.line(f"{end} if {end} > {begin} else {begin}")
         work = f"{code.value(launch.nest.work)} * {weight(expressions(launch.nest.body))}"
         split = f"max(1, min({end} - {begin}, threads * {_BLOCKS_PER_THREAD}))"
         blocks = code.line(f"1 if threads < 2 or {work} < serial_work else {split}")

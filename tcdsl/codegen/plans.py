@@ -7,7 +7,7 @@ memory of one call; calls take them from the kernel's pool, so that calls from s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import prod
+from struct import pack
 from typing import Any
 
 import numpy as np
@@ -52,14 +52,13 @@ class Plan:
         sizes: Sequence[int],
         threads: int,
     ) -> None:
-        shapes, words, block, self.parallel = code.evaluate(*sizes, threads, SERIAL_WORK)
+        shapes, counts, words, block, self.parallel = code.evaluate(*sizes, threads, SERIAL_WORK)
         self.shapes: dict[str, tuple[int, ...]] = dict(zip((b.name for b in kernel.buffers), shapes, strict=True))
         self.made = [self.shapes[name] for name in made]
-        self.words = np.array(words, np.int64)
-        self.block = np.array(block, np.int64)
+        self.words = np.frombuffer(pack(f"{len(words)}q", *words), np.int64)
+        self.block = np.frombuffer(pack(f"{len(block)}q", *block), np.int64)
         self.table = code.table
         self.address = int(self.block.__array_interface__["data"][0])
-        counts = [prod(self.shapes[each.name]) * numpy_dtype(each.dtype).itemsize for each in temporaries.buffers]
         offsets, self.size = temporaries.placed(counts)
         self.offsets = np.array(offsets, np.int64)
         self.pooled = self.size <= _POOLED_BYTES

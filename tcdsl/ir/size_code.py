@@ -44,6 +44,9 @@ _TEXTS: Mapping[str, str] = MappingProxyType(
         "ne": "{0} != {1}",
     }
 )
+_CHOICES: Mapping[str, str] = MappingProxyType(
+    {"max": "{0} if {0} >= {1} else {1}", "min": "{0} if {0} <= {1} else {1}"}
+)
 
 
 class SizeCode:
@@ -123,6 +126,9 @@ class SizeCode:
         if primitive in EXACT and not any(is_floating(argument.dtype) for argument in arguments):
             if primitive in _TEXTS:
                 return _TEXTS[primitive].format(*parts)
+            if primitive in _CHOICES and not lazy:
+                # Without a call; where parts are names, they may stand twice.
+                return _CHOICES[primitive].format(*parts)
             return f"{self.constant(EXACT[primitive])}({', '.join(parts)})"
         types = [self.constant(np.dtype(argument.dtype).type) for argument in arguments]
         given = ", ".join(f"{kind}({part})" for kind, part in zip(types, parts, strict=True))

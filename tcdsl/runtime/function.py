@@ -116,7 +116,7 @@ class TensorFunction:
         For a function with a parameter ``out`` that is the parameter.
         """
         try:
-            if out is None and current_session() is None:
+            if out is _UNGIVEN and current_session() is None:
                 done = self.staging.repeat(arguments, keywords)
                 if done is not None:
                     return done[0]

@@ -73,6 +73,7 @@ class RepeatedCall:
         self._pack = struct.Struct("".join(_NUMBERS[argument.dtype] for argument in numbers)).pack_into
         self._by_settings: dict[Settings, Launches] = {}
         self._launches: tuple[Settings | None, Launches] = (None, Recent(1))
+        self._types = [np.dtype(str(tensor.dtype)) for tensor in entry.executable.program.inputs]
         updated = {name for name, _ in entry.executable.program.updates}
         inputs = entry.executable.program.inputs
         self._updated = frozenset(k for k, tensor in enumerate(inputs) if tensor.name in updated)
@@ -196,20 +197,20 @@ class RepeatedCall:
         program = executable.program
         if current.debug or "nan" in current.check:
             return None
-        for k in self._arrays:
-            tensor = program.inputs[k]
-            if inputs[k].dtype != tensor.dtype or inputs[k].ndim != len(tensor.shape):
+        every: list[tuple[int, ...]] = [()] * len(program.inputs)
+        contiguous = [True] * len(program.inputs)
+        for k, shape in zip(self._arrays, shapes, strict=True):
+            array = inputs[k]
+            if array.dtype != self._types[k] or len(shape) != len(program.inputs[k].shape):
                 return None
-        given = iter(shapes)
-        every = tuple([next(given) if k in self._arrays else () for k in range(len(program.inputs))])
+            every[k], contiguous[k] = shape, array.flags.c_contiguous
         try:
-            if not self.entry.serves(every):
+            if not self.entry.serves(tuple(every)):
                 return None
-            sizes = executable.sizes_of(every)
+            sizes = executable.sizes_of(tuple(every))
         except TcdslError:
             return None
-        contiguous = tuple([k not in self._arrays or inputs[k].flags.c_contiguous for k in range(len(program.inputs))])
-        kernel = executable.fitting(contiguous, current, sizes)
+        kernel = executable.fitting(tuple(contiguous), current, sizes)
         plan = kernel.plan(sizes, self._number_positions)
         known = launches.get(shapes) or ()
         if (kernel, plan) in known or not kernel.changes(self._updated, self._seen):

@@ -18,7 +18,6 @@ import tcdsl as tc
 from tcdsl import cd, op
 from tcdsl.codegen import CompiledKernel
 from tcdsl.config import settings
-from tcdsl.errors import ShapeError
 from tcdsl.ir.build import integer
 from tcdsl.runtime.execution import Executable
 
@@ -205,7 +204,7 @@ def test_calls_take_the_settings_of_the_process() -> None:
     np.testing.assert_array_equal(shifted(x), 2 * x - 1)
     tc.config(check="nan")
     for _ in range(2):
-        with pytest.raises(ShapeError, match="holds NaN"):
+        with pytest.raises(tc.NanError, match="holds NaN"):
             shifted(np.full(3, np.nan))
     with tc.config(check=""):
         assert np.isnan(shifted(np.full(3, np.nan))).all()

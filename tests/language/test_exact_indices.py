@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -109,6 +111,14 @@ def test_gradients_at_the_ends_of_types() -> None:
             wanted[cell] += 2 * x[cell]
     with tc.config(check="bounds"):
         assert tc.grad(all_squares)(x, *columns).tolist() == wanted.tolist()
+
+
+@pytest.mark.long
+def test_random_indices() -> None:
+    for seed in range(4):
+        command = [sys.executable, "-m", "tests.language.index_sweep", str(seed), "40"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-4000:]
 
 
 # -- errors show the true index ------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ Item = TypeVar("Item")
 
 
 def batched(
-    program: Program, names: Sequence[str], extents: Sequence[Expr], outputs: Sequence[str], *, trailing: bool = False
+    program: Program, names: Sequence[str], extents: Sequence[Expr], outputs: Sequence[str], *, trailing: bool
 ) -> Program:
     """``program`` with axes of ``extents`` more on the inputs ``names``, and on everything that depends on them.
 

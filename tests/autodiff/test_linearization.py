@@ -112,7 +112,7 @@ def test_a_batch_is_one_more_index() -> None:
 def test_batches_keep_starts_that_have_no_batch() -> None:
     body = "y[i] = w[i] * w[i] for [i]: 0 <= i < N\ny_2[i] += x[i] from y for [i]: 0 <= i < N"
     made = program("x: float64[N]; w: float64[N]", "y: float64[N]; y_2: float64[N]", body, "y_2, y")
-    together = batched(made, ["x"], [size("N")], ["y_2", "y"])
+    together = batched(made, ["x"], [size("N")], ["y_2", "y"], trailing=False)
     verify(together, deep=True)
     x, w = RNG.random((3, 3)), RNG.random(3)
     summed, kept = interpret(together, [x, w]).outputs

@@ -98,7 +98,6 @@ def record_part(
     _check_letters(node, name, extents_of(current), environment)
     accumulate, reset = _accumulator(node, environment)
     _, key, value = ordinary()
-    value = np.asarray(value) if isinstance(value, list) and _is_of_numbers(value) else value
     if isinstance(current, DeclaredTarget) and current.extents is not None:
         current = _started(current, current.extents, accumulate or "assign", value, name)
     if not isinstance(current, SymbolicTensor | View):
@@ -118,10 +117,6 @@ def record_part(
         number = PendingArray(part.builder, neutral, ())
         part = part.of(store_elementwise(part, "assign", number))
     return store_elementwise(part, accumulate, value)
-
-
-def _is_of_numbers(items: list[Any]) -> bool:
-    return all(_is_of_numbers(each) if isinstance(each, list) else isinstance(each, int | float) for each in items)
 
 
 def _accumulator(node: ast.stmt, environment: Environment) -> tuple[str | None, bool]:

@@ -186,10 +186,7 @@ def test_a_number_of_an_assignment_is_one_statement() -> None:
         (lambda x: x[0, 0, 0], "3 indices on an array of rank 2"),
         (lambda x: x["a"], "a str as an index"),
         (lambda x: x[::0], "a slice with step 0"),
-        (
-            lambda x: x + [1.0],  # noqa: RUF005
-            "a list does not take part",
-        ),
+        (lambda x: x + {1.0}, "a set does not take part"),
         (
             lambda x: np.cbrt(x),  # noqa: PLW0108
             "np.cbrt is not a primitive",

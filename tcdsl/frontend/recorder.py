@@ -386,7 +386,7 @@ class Recorder:
         target = node.target.id  # type: ignore[attr-defined]
         kind, extents = parsed_annotation(node.annotation) or ("real", [])  # type: ignore[attr-defined]
         names = tuple(dict.fromkeys((target, *annotation_names(node.annotation))))  # type: ignore[attr-defined]
-        current = materialized(scope.holds(target), target)
+        current = self._target(scope.holds(target), target)
         found: dict[str, object] = {target: current}
         if isinstance(current, SymbolicArray):
             self._guarded(session, lambda: bind_dimensions(scope, current, target, kind, extents, found))

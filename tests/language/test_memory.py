@@ -38,6 +38,8 @@ def test_a_basic_index_binds_a_view_through_which_statements_write() -> None:
         w[0] = 7.0
         w = w.T[::-1]
         w -= 1.0
+        w: real[4, 2]
+        w += 0.5
         (row,) = a[:1, 1:]
         row[::2] /= 2.0
         u, v = a[2], a[0, None, 1:]

@@ -1,4 +1,4 @@
-"""The loop to write instead of a statement that reads what it writes itself."""
+"""The loops to write instead of a statement that reads what it writes itself."""
 
 from __future__ import annotations
 
@@ -28,16 +28,36 @@ def loop_hint(inference: Inference, points: isl.Set, pairs: isl.Set, own: Sequen
     label = inference.label(inference.sketch.target.tensor)
     rule = "a statement reads everything as it was before the statement"
     first = f"write its cells first, as in `{label}[...] = 0`, if it is them that are to be read"
-    for one, another in zip(own, other, strict=True):
-        here, there = (function_of(index(name), pairs) for name in (one, another))
-        # Each point reads what one of an earlier round writes: the rounds go up, or down.
-        for step, later in ((1, there.ge_set(here)), (-1, there.le_set(here))):
-            if pairs.intersect(later).is_empty():
-                return f"{rule}; write a loop:\n{_loop(inference, points, one, step)}\nor {first}"
-    return f"{rule}; write a loop whose rounds follow each other, or {first}"
+    loops = _loops(pairs, own, other)
+    if not loops:
+        return f"{rule}; write a loop whose rounds follow each other, or {first}"
+    lines = [f"{'    ' * k}{_head(inference, points, *loop)}" for k, loop in enumerate(loops, 1)]
+    body = textwrap.indent(_source(inference.sketch.span), "    " * (len(loops) + 1))
+    written = "write a loop" if len(loops) == 1 else "write loops"
+    return "\n".join([f"{rule}; {written}:", *lines, body, f"or {first}"])
 
 
-def _loop(inference: Inference, points: isl.Set, variable: str, step: int) -> str:
+def _loops(pairs: isl.Set, own: Sequence[str], other: Sequence[str]) -> list[tuple[str, int]]:
+    """Variables and steps of nested loops in which each point reads what earlier rounds write; none if there are none.
+
+    One loop if it does.
+    """
+    found: list[tuple[str, int]] = []
+    for strict in (True, False):
+        for one, another in zip(own, other, strict=True):
+            here, there = (function_of(index(name), pairs) for name in (one, another))
+            for step, late in ((1, there.gt_set(here)), (-1, there.lt_set(here))):
+                same = pairs.intersect(there.eq_set(here))
+                if pairs.intersect(late).is_empty() and (same.is_empty() or not strict):
+                    found.append((one, step))
+                    pairs = same
+                    break
+            if pairs.is_empty():
+                return found
+    return []
+
+
+def _head(inference: Inference, points: isl.Set, variable: str, step: int) -> str:
     line = arranged(points.intersect_params(inference.algebra.context), (variable,))
     ends = ends_of(inference, line, 0)
     low, high = ends or (Form.number(0), Form.number(0))
@@ -46,7 +66,7 @@ def _loop(inference: Inference, points: isl.Set, variable: str, step: int) -> st
         stated.append(_text(inference, high + 1))
     else:
         stated = [_text(inference, high), _text(inference, low - 1), "-1"]
-    return f"    for {variable} in range({', '.join(stated)}):\n{_source(inference.sketch.span)}"
+    return f"for {variable} in range({', '.join(stated)}):"
 
 
 def _text(inference: Inference, form: Form) -> str:
@@ -64,5 +84,4 @@ def _text(inference: Inference, form: Form) -> str:
 
 def _source(span: Span | None) -> str:
     lines = [] if span is None else [linecache.getline(span.filename, k) for k in range(span.line, span.end_line + 1)]
-    text = textwrap.dedent("".join(lines)).strip("\n")
-    return textwrap.indent(text or "...", " " * 8)
+    return textwrap.dedent("".join(lines)).strip("\n") or "..."

@@ -45,6 +45,8 @@ def check_recurrence(inference: Inference, root: Level, regions: Mapping[int, Re
     if not root.variables or not sketch.previous or inference.scope.writer(sketch.previous) is None:
         return
     pairs = _Pairs(inference, regions[id(root)].points)
+    first: OwnRead | None = None
+    every: isl.Set | None = None
     for level in levels_of(root):
         for read in level.own_reads if id(level) in regions else ():
             if level is root and read.indices == sketch.target.indices and sketch.accumulate == "assign":
@@ -53,8 +55,10 @@ def check_recurrence(inference: Inference, root: Level, regions: Mapping[int, Re
                 continue
             found = pairs.left_over(regions[id(level)].points, read)
             if found is not None:
-                _report(inference, pairs, read, found)
-                return
+                first = first or read
+                every = found if every is None else every.union(found)
+    if first is not None and every is not None:
+        _report(inference, pairs, first, every)
 
 
 def _apart(read: Expr, boundary: Boundary, written: Expr) -> bool:

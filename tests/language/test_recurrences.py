@@ -84,6 +84,19 @@ def test_only_the_variable_of_the_recurrence_is_looped_over() -> None:
     assert "    for i in range(1, N):\n        s[i, j] = s[i - 1, j]" in refused(rows, A)
 
     @op
+    def distances(A):
+        N, M = A.shape
+        d: real[N, M]
+        d[0, j] = A[0, j]
+        d[i, 0] = A[i, 0]
+        d[i, j] = A[i, j] + min(d[i - 1, j], d[i, j - 1]), i > 0, j > 0
+        return d
+
+    assert (
+        "write loops:\n    for i in range(1, N):\n        for j in range(1, M):\n            d[i, j] = A[i, j] + min("
+    ) in refused(distances, A)
+
+    @op
     def fill(A):
         N, M = A.shape
         s: real[N, M]
@@ -91,7 +104,7 @@ def test_only_the_variable_of_the_recurrence_is_looped_over() -> None:
         s[i, j] = s[i - 1, j - 1] + s[i + 1, j], 1 <= i < N
         return s
 
-    assert "write a loop" in refused(fill, A)
+    assert "write a loop whose rounds follow each other, or write its cells first" in refused(fill, A)
 
 
 def test_a_declaration_writes_nothing_and_a_store_over_all_cells_writes_them() -> None:

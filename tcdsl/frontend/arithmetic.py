@@ -159,6 +159,10 @@ def combine(primitive: str, *operands: object) -> Any:
         return NotImplemented
     session = session_of("tensor arithmetic")
     staged = [staged_operand(operand, session) for operand in operands]
+    pending = [operand for operand in staged if isinstance(operand, PendingArray)]
+    for array in pending:
+        array.uses += 1  # before any is asked: in `t * t` both operands are one array
+    staged = [operand.shared() if isinstance(operand, PendingArray) else operand for operand in staged]
     parts = [element_of(operand, session) for operand in staged]
     if not any(isinstance(operand, SymbolicArray | np.ndarray) for operand in staged):
         return _combine_numbers(session, primitive, staged, [value for value, _ in parts])

@@ -43,6 +43,7 @@ class BareReduction(PendingArray):
         self.point = point
         self._record = record
         self._made = None
+        self.uses = 0
 
     @property
     def element(self) -> Value:

@@ -6,6 +6,7 @@ gives them their operators) and refuse what only a concrete value could answer: 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +16,15 @@ from tcdsl.frontend.memory_operators import MemoryOperators
 from tcdsl.frontend.operators import ArithmeticOperators, Owner
 from tcdsl.frontend.values import Value
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Expr, Read
+from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, walk
 from tcdsl.ir.span import Span
 from tcdsl.shapes.rows.ranks import RowRanks
 
 __all__ = ["ElementType", "PendingArray", "SymbolicArray", "SymbolicNumber", "SymbolicSize", "SymbolicTensor", "View"]
+
+
+# So many nodes are computed once more where pending arithmetic is used again.
+_REUSED = 100
 
 
 class SymbolicSize(ArithmeticOperators):
@@ -241,10 +246,10 @@ class PendingArray(SymbolicArray):
     """Whole-array arithmetic that has no statement yet, so that ``p - learning_rate * g`` becomes one statement.
 
     ``element`` is the value of a cell; its index variable for the axis that is k-th from the right is `axis_variable`
-    (k).
+    (k). ``uses`` counts what was computed with it.
     """
 
-    __slots__ = ("_element", "_made", "builder", "dtype", "extents", "rows")
+    __slots__ = ("_element", "_made", "builder", "dtype", "extents", "rows", "uses")
 
     def __init__(self, builder: Owner, element: Value, extents: Sequence[Expr], rows: RowRanks | None = None) -> None:
         self.builder = builder
@@ -253,11 +258,19 @@ class PendingArray(SymbolicArray):
         self.extents = tuple(extents)
         self.rows = RowRanks(output=len(self.extents)) if rows is None else rows
         self._made: SymbolicTensor | None = None
+        self.uses = 0
 
     @property
     def element(self) -> Value:
         """The value of a cell."""
         return self._element
+
+    def shared(self) -> SymbolicArray:
+        """What stands for the array in arithmetic: a tensor, if it is large and used more than once."""
+        if self.uses < 2 or self.element.product is not None:
+            return self
+        large = next(itertools.islice(walk(self.element.expr), _REUSED, None), None) is not None
+        return self.materialize() if large else self
 
     def materialize(self, label: str = "t") -> SymbolicTensor:
         """The tensor that holds these cells; the statement that computes it is recorded at the first call."""

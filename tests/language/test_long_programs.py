@@ -101,9 +101,14 @@ def test_helpers_that_use_their_arguments_several_times_make_programs_of_linear_
         y[i] = squared(x[i], steps)
         return y
 
-    np.testing.assert_allclose(f.interpret(x, steps=30), squared(x, 30))
-    sizes = [len(f.explain("ir", x, steps=steps)) for steps in (20, 40)]
-    assert sizes[1] < 2.5 * sizes[0]
+    @op
+    def on_arrays(x, *, steps: int):
+        return squared(x, steps)
+
+    for program in (f, on_arrays):
+        np.testing.assert_allclose(program.interpret(x, steps=30), squared(x, 30))
+        sizes = [len(program.explain("ir", x, steps=steps)) for steps in (20, 40)]
+        assert sizes[1] < 2.5 * sizes[0]
 
 
 @op

@@ -238,11 +238,11 @@ def test_lowering_beyond_limits_is_simpler(monkeypatch: pytest.MonkeyPatch) -> N
     lowered = lower.__globals__["_lowered"]
     seen: list[bool] = []
 
-    def slow(program: Program, optimize: bool) -> Any:
+    def slow(program: Program, optimize: bool, *others: Any) -> Any:
         seen.append(optimize)
         if optimize:
             pieces_of(6).complement()
-        return lowered(program, optimize)
+        return lowered(program, optimize, *others)
 
     monkeypatch.setattr(limits, "_MOST_OPERATIONS", 100_000)
     monkeypatch.setitem(lower.__globals__, "_lowered", slow)

@@ -7,9 +7,10 @@
         acc += x[i, k]                     part = 0.0
                                            for k in first .. min(K, first + 8192):
                                                part += x[i, k]
-                                           acc += part
+                                           acc = acc + part
 
-Inside, the loop is what it was, and is vectorized as it was. Where loops are nested, each has sums of its own.
+Inside, the loop is what it was, and is vectorized as it was. Of nested loops the outermost one that sums is cut: inner
+ones may be short windows.
 """
 
 from __future__ import annotations
@@ -30,8 +31,6 @@ __all__ = ["in_blocks"]
 
 # Vectors sum many terms at once, and what follows them costs as much as a few hundred terms.
 _LENGTH, _IN_VECTORS = 512, 8192
-# A loop inside another one sums for itself if it is longer.
-_SHORT = 64
 
 
 def in_blocks(nodes: Iterable[Node], names: Names) -> tuple[Node, ...]:
@@ -72,19 +71,20 @@ class _Blocks:
         length = normalized(apply("sub", loop.stop, loop.start))
         longest = _IN_VECTORS if _in_vectors(loop) else _LENGTH
         most = int(length.value) if isinstance(length, Constant) else longest + 1
-        if not sums or not summed or loop.parallel or loop.step != 1 or most <= _SHORT:
+        if not sums or not summed or loop.parallel or loop.step != 1 or most <= longest:
             return (replace(loop, body=self.of(loop.body, types)),)
         parts = {name: self.names.fresh("part") for name in sums}
-        inner = dict(types) | {part: types[name] for name, part in parts.items()}
-        body = self.of(_renamed(loop.body, parts), inner)
+        body = self.of(_renamed(loop.body, parts), {name: types[name] for name in types.keys() - sums.keys()})
         before = tuple(Define(part, constant(0, types[name])) for name, part in parts.items())
-        after = tuple(Accumulate(name, "add", Local(part, types[name])) for name, part in parts.items())
-        if most <= longest:
-            return (*before, replace(loop, body=body), *after)
+        after = tuple(Define(name, _sum(name, part, types[name])) for name, part in parts.items())
         first = self.names.fresh("first")
         end = apply("min", loop.stop, apply("add", index(first), integer(longest)))
         block = replace(loop, start=index(first), stop=end, body=body)
         return (Loop(first, loop.start, loop.stop, longest, (*before, block, *after)),)
+
+
+def _sum(name: str, part: str, dtype: str) -> Expr:
+    return apply("add", Local(name, dtype), Local(part, dtype))
 
 
 def _in_vectors(loop: Loop) -> bool:

@@ -313,8 +313,11 @@ class _Rewriter(ast.NodeTransformer):
         self, node: ast.expr, kind: ast.AST, left: ast.expr, right: ast.expr, written: list[bool]
     ) -> ast.Call:
         # An operator whose operands may be lists, which are arrays or Python's: staging knows.
-        flags: list[ast.expr] = [ast.Constant(each) for each in written]
-        return _recorder("operation", ast.Constant(type(kind).__name__), left, right, *flags, at=node)
+        # Chains of operators are long: only what is new here gets its place, and operands are not walked again.
+        call = _recorder("operation", at=node)
+        name, *flags = (ast.copy_location(ast.Constant(each), node) for each in (type(kind).__name__, *written))
+        call.args = [name, left, right, *flags]
+        return call
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         written = [is_display(node.left), is_display(node.comparators[0])]

@@ -315,8 +315,8 @@ class _Rewriter(ast.NodeTransformer):
         # An operator whose operands may be lists, which are arrays or Python's: staging knows.
         # Chains of operators are long: only what is new here gets its place, and operands are not walked again.
         call = _recorder("operation", at=node)
-        name, *flags = (ast.copy_location(ast.Constant(each), node) for each in (type(kind).__name__, *written))
-        call.args = [name, left, right, *flags]
+        name = ast.copy_location(ast.Constant(type(kind).__name__), node)
+        call.args = [name, left, right, *(ast.copy_location(ast.Constant(each), node) for each in written)]
         return call
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:

@@ -72,10 +72,14 @@ class Rewritten:
 def _recorder(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
     function = ast.Attribute(ast.Name(RECORDER, ast.Load()), method, ast.Load())
     call = ast.Call(function, list(arguments), [])
-    for node in ast.walk(call):
-        if not hasattr(node, "lineno"):
+    # Only what is new has no place yet: arguments are calls of the recorder in their turn, which have been placed.
+    new: list[ast.AST] = [call]
+    while new:
+        node = new.pop()
+        if "lineno" in node._attributes:
             ast.copy_location(node, at)
-    return ast.fix_missing_locations(ast.copy_location(call, at))
+        new.extend(part for part in ast.iter_child_nodes(node) if not hasattr(part, "lineno"))
+    return call
 
 
 class _Rewriter(ast.NodeTransformer):

@@ -44,12 +44,13 @@ def universe(variables: Sequence[str], sizes: Sequence[str]) -> isl.Set:
     return isl.Set.universe(space)
 
 
-def function_of(expr: Expr, points: isl.Set) -> isl.PwAff:
+def function_of(expr: Expr, points: isl.Set, any_pieces: bool = False) -> isl.PwAff:
     """``expr`` as a function on the space of ``points``, whose dimensions name the index variables.
 
-    The sizes of ``expr`` are added as parameters. Raises `NotAffine`.
+    The sizes of ``expr`` are added as parameters. Raises `NotAffine`, which ``any_pieces`` does not for many cases.
     """
-    _ask(expr)
+    if not any_pieces:
+        _ask(expr)
     return _function(expr, _space_with_sizes(expr, points))
 
 

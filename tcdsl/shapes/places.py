@@ -94,7 +94,7 @@ def box(variables: Sequence[str], extents: Sequence[Expr]) -> isl.Set:
 
 def in_range(function: isl.PwAff, extent: Expr, points: isl.Set) -> isl.Set:
     """Where an index lies in ``[0, extent)``."""
-    return function.nonneg_set().intersect(function.lt_set(function_of(extent, points)))
+    return function.nonneg_set().intersect(function.lt_set(function_of(extent, points, any_pieces=True)))
 
 
 def restrict(

@@ -66,6 +66,8 @@ class ProgramBuilder:
         self._rules: list[DerivativeRule] = []
         self._declared: dict[str, Tensor] = {}
         self._context: isl.Set | None = None
+        #: What has been required since the context was last asked for.
+        self._news: list[Expr] = []
         self._open: set[str] = set()
         self._withdrawn: dict[str, str] = {}
         #: The last versions given out, below which all names are taken.
@@ -222,7 +224,7 @@ class ProgramBuilder:
         assertion = Assertion(condition, message, span)
         if assertion not in self._assertions:
             self._assertions.append(assertion)
-            self._context = None
+            self._news.append(condition)
 
     def require_equal(self, left: Expr, right: Expr, message: str, span: Span | None = None) -> None:
         """State that two extents agree."""
@@ -231,24 +233,27 @@ class ProgramBuilder:
 
     def context(self) -> isl.Set:
         """What is known about sizes, as a set of parameters."""
-        if self._context is None:
-            self._context = self._known()
-        return self._context
-
-    def _known(self) -> isl.Set:
-        names = list(self._sizes)
-        points = universe((), names)
-        # Every extent of an input is a size; products and quotients of sizes are non-negative like their parts.
-        conditions = [apply("ge", SizeValue(name), integer(0)) for name in names if self._is_extent(name)]
-        for size in self._sizes.values():
-            conditions.extend(opaque_facts(size))
-        conditions.extend(assertion.condition for assertion in self._assertions)
-        for condition in conditions:
+        known, news = self._context, self._news
+        if known is None:
+            known, news = universe((), list(self._sizes)), self.facts()
+        for condition in news:
             try:
-                points = points.intersect(condition_set(condition, points))
+                known = known.intersect(condition_set(condition, known))
             except NotAffine:
                 continue
-        return points.params().coalesce()
+        if known is not self._context:
+            self._context = known.params().coalesce()
+        self._news = []
+        return self._context
+
+    def facts(self) -> list[Expr]:
+        """What is known about sizes, as conditions."""
+        # Every extent of an input is a size; products and quotients of sizes are non-negative like their parts.
+        facts = [apply("ge", SizeValue(name), integer(0)) for name in self._sizes if self._is_extent(name)]
+        for size in self._sizes.values():
+            facts.extend(opaque_facts(size))
+        facts.extend(assertion.condition for assertion in self._assertions)
+        return facts
 
     def _is_extent(self, name: str) -> bool:
         source = self._sizes[name].source

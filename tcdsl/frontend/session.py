@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, raise_diagnostics
@@ -37,6 +38,10 @@ __all__ = [
     "broadcast_relation",
     "current_session",
 ]
+
+
+#: Line, last line, column, last column.
+_Place = tuple[int | None, int | None, int | None, int | None]
 
 
 class Specialize(BaseException):
@@ -124,6 +129,8 @@ class Session:
         self.integers = RunTimeIntegers(self)
         self.faults: list[Diagnostic] = []
         self.filenames: set[str] = set()
+        #: Where the instructions of user's code come from, by the id of the code, which is kept alive.
+        self._positions: dict[int, tuple[CodeType, list[_Place]]] = {}
         self.readings: list[Reading] = []
         self.oob = "check"
         #: The derivative rules that are being traced: in its own rule an operation is what its statements say.
@@ -207,7 +214,10 @@ class Session:
         while frame is not None:
             code = frame.f_code
             if code.co_filename in self.filenames:
-                positions = list(code.co_positions())
+                # All of a function's places at once: there is no way to one that does not pass those before it.
+                _, positions = self._positions.setdefault(id(code), (code, []))
+                if not positions:
+                    positions.extend(code.co_positions())
                 line, end_line, column, end_column = positions[frame.f_lasti // 2]
                 if line is None:
                     return Span(code.co_filename, frame.f_lineno, 0, frame.f_lineno, 0)

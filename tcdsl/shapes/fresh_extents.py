@@ -13,7 +13,7 @@ import islpy as isl
 from tcdsl.ir.build import apply, integer, truth
 from tcdsl.ir.expressions import Constant, Expr, SizeValue
 from tcdsl.shapes.accesses import AxisAccess
-from tcdsl.shapes.affine import NotAffine, condition_set, function_of
+from tcdsl.shapes.affine import NotAffine, function_of
 from tcdsl.shapes.constraints import Constraints
 from tcdsl.shapes.for_all import needed_variables, range_constraints
 from tcdsl.shapes.forms import Form
@@ -125,6 +125,6 @@ def _vanishes(inference: Inference, extent: Form, length: Form) -> bool:
     if isinstance(both, Constant):
         return not both.value
     try:
-        return bool(algebra.context.intersect(condition_set(both, algebra.context)).is_empty())
+        return algebra.impossible(both)
     except NotAffine:
         return False

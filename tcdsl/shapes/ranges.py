@@ -128,7 +128,7 @@ def _checked_unique(inference: Inference, region: Region, accesses: list[AxisAcc
         is_injective(inference, region, accesses, ranges.solved)
         return False
     trial = Inference(inference.sketch, inference.scope)
-    trial.algebra.context = inference.algebra.context
+    trial.algebra.know_like(inference.algebra)
     return not is_injective(trial, region, accesses, ranges.solved) or bool(trial.assertions)
 
 

@@ -104,14 +104,14 @@ def region_of(
         if access.form is None or not access.form.quasi_affine or access.guard:
             later.append(access)
         else:
-            constraints.in_range(access.form, access.extent)
+            constraints.in_range(access.form, inference.algebra.spoken(access.extent))
     points = constraints.set(variables, base)
     points, tests = narrowed(points, list(disjunctions), lambda condition: condition_set(condition, points))
     region = Region(variables, points, [disjunctions[test] for test in tests])
     _add_guarded(inference, region, later, data)
     _check_bounded(inference, level, region)
     region.tests.extend(data)
-    region.points = region.points.gist_params(inference.algebra.context).coalesce()
+    region.points = region.points.gist_params(inference.algebra.context_of(region.points)).coalesce()
     return region
 
 

@@ -17,9 +17,15 @@ from tcdsl.ir.program import AxisExtent
 from tcdsl.shapes.affine import NotAffine, condition_set, expression_of, function_of, universe
 from tcdsl.shapes.forms import Form, Monomial
 from tcdsl.shapes.linear import linear_expression
+from tcdsl.shapes.size_facts import SizeFacts
 from tcdsl.shapes.sketch import Scope
+from tcdsl.shapes.spaces import parameter_names
 
 __all__ = ["Interval", "SizeAlgebra"]
+
+
+# Up to this number of sizes the whole context answers sooner than the facts about some of them are collected.
+_FEW = 24
 
 
 class Interval(NamedTuple):
@@ -43,6 +49,8 @@ class SizeAlgebra:
         self._forms: dict[Expr, Form] = {}
         self._names: dict[Monomial, Expr] = {}
         self._signs: dict[str, bool] = {}
+        self._assumed: list[Expr] = []
+        self._facts: SizeFacts | None = None
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -183,6 +191,15 @@ class SizeAlgebra:
             self.context = self.context.intersect(condition_set(condition, self.context))
         except NotAffine:
             return
+        self._assumed.append(condition)
+        if self._facts is not None:
+            self._facts.add(condition)
+
+    def know_like(self, other: SizeAlgebra) -> None:
+        """Take as known what ``other``, of the same program, knows."""
+        self.context = other.context
+        self._assumed = list(other._assumed)
+        self._facts = None
 
     def extent(self, expr: Expr) -> Form:
         """The form of a tensor's extent, which is known not to be negative: the call fails before where it would be."""
@@ -238,9 +255,31 @@ class SizeAlgebra:
         if isinstance(condition, Constant):
             return not condition.value
         try:
-            return bool(self.context.intersect(condition_set(condition, self.context)).is_empty())
+            return self.impossible(condition)
         except NotAffine:  # a size of too many cases
             return False
+
+    def impossible(self, condition: Expr) -> bool:
+        """Whether a condition on sizes is known not to hold. `NotAffine` if isl cannot say it."""
+        facts = self._many_facts()
+        if facts is not None:
+            return facts.never(condition)
+        return bool(self.context.intersect(condition_set(condition, self.context)).is_empty())
+
+    def context_of(self, points: isl.Set) -> isl.Set:
+        """What is known about the sizes that ``points`` speaks of."""
+        facts = self._many_facts()
+        return self.context if facts is None else facts.about(parameter_names(points))
+
+    def spoken(self, form: Form) -> Form:
+        """``form``, of many equal sizes by the one that stands for them, so that sets have fewer parameters."""
+        facts = self._many_facts()
+        return form if facts is None or form.variables else self.form(facts.told(self.expr(form)))
+
+    def _many_facts(self) -> SizeFacts | None:
+        if self._facts is None and self.context.dim(isl.dim_type.param) > _FEW:
+            self._facts = SizeFacts((*self.scope.facts(), *self._assumed))
+        return self._facts
 
     def sign(self, form: Form) -> int | None:
         """1 if a form of sizes is known to be at least 0, -1 if it is known to be at most 0."""

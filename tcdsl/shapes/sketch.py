@@ -125,3 +125,6 @@ class Scope(Protocol):
 
     def context(self) -> isl.Set:
         """What is known about sizes: a set of parameters. Extents are non-negative, assertions hold."""
+
+    def facts(self) -> list[Expr]:
+        """The conditions of which `context` is made."""

@@ -25,7 +25,7 @@ def check_writable(inference: Inference, root: Level, region: Region, ranges: Ra
     free = replace(root, accesses=[access for access in root.accesses if access.tensor not in own])
     # Without its target's extents a variable may be unbounded, which is no fault here.
     trial = Inference(sketch, inference.scope)
-    trial.algebra.context = inference.algebra.context
+    trial.algebra.know_like(inference.algebra)
     if _empty(trial, region_of(trial, free, free.variables, None, ranges)):
         return
     label = inference.label(sketch.target.tensor)

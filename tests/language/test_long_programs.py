@@ -42,6 +42,44 @@ def test_many_terms_of_whole_arrays() -> None:
         np.testing.assert_allclose(found, wanted)
 
 
+def summed(vectors: int, body: str) -> tuple[Any, list[np.ndarray]]:
+    """A function of many vectors, each of a size of its own, and vectors for it."""
+    names = [f"a{k}" for k in range(vectors)]
+    cells = " + ".join(f"{name}[i]" for name in names)
+    f = loaded(f"def f({', '.join(names)}):\n" + body.format(arrays=" + ".join(names), cells=cells))
+    return f, [x * k for k in range(vectors)]
+
+
+@pytest.mark.parametrize(
+    ("body", "times"),
+    [("    return {arrays}\n", 1), ("    y[i] = {cells}\n    z[i] = y[i] + {cells}\n    return y + z\n", 3)],
+    ids=["arrays", "cells"],
+)
+def test_hundreds_of_arguments(body: str, times: int) -> None:
+    f, vectors = summed(200, body)
+    np.testing.assert_allclose(f.interpret(*vectors), times * sum(vectors))
+
+
+def test_one_of_many_arguments_of_another_size_is_named() -> None:
+    f, vectors = summed(60, "    y[i] = {cells}\n    return y\n")
+    vectors[47] = np.zeros(4)
+    with pytest.raises(tc.ShapeError, match="over axis 0 of a47, which has the extent 4"):
+        f.interpret(*vectors)
+
+
+def test_what_is_known_of_many_sizes_holds_for_each_of_them() -> None:
+    # a7 is longer by one than all others: what the first statement says of a0 is known of a39 in the last.
+    names = [f"a{k}" for k in range(40)]
+    cells = " + ".join(f"{name}[i]" for name in names if name != "a7")
+    text = f"def f({', '.join(names)}):\n    y[i] = {cells}\n    y[i] += a7[i + 1] - a7[i]\n"
+    f = loaded(text + "    z[i] = y[i] + a39[i], i < a39.shape[0] - 1\n    return y, z\n")
+    vectors = [x * k for k in range(40)]
+    vectors[7] = np.arange(4.0) ** 2
+    y, z = f.interpret(*vectors)
+    np.testing.assert_allclose(y, sum(vectors[:7]) + sum(vectors[8:]) + [1, 3, 5])
+    np.testing.assert_allclose(z, (y + vectors[39])[:2])
+
+
 def polynomial(value, argument, steps):
     for _ in range(steps):
         value = value * argument + 1

@@ -108,15 +108,18 @@ class Shapes:
     def all_written(self, name: str) -> None:
         """Which is known."""
 
-    def context(self) -> isl.Set:
-        points = universe((), sorted(self.sizes))
+    def facts(self) -> list[Expr]:
         # A size that is an expression may be negative.
         conditions = [
             apply("ge", size(known.name), integer(0))
             for known in self.sizes.values()
             if isinstance(known.source, AxisExtent)
         ]
-        for condition in (*conditions, *(assertion.condition for assertion in self.assertions)):
+        return [*conditions, *(assertion.condition for assertion in self.assertions)]
+
+    def context(self) -> isl.Set:
+        points = universe((), sorted(self.sizes))
+        for condition in self.facts():
             try:
                 points = points.intersect(condition_set(condition, points))
             except NotAffine:

@@ -25,8 +25,8 @@ def answers(seed: int) -> set[bool]:
     context = universe((), NAMES).params()
     facts = SizeFacts(())
     found = set()
-    for _ in range(6):
-        fact = condition(source, 0.6)
+    for _ in range(8):
+        fact = condition(source, 0.3)
         taken = context.intersect(condition_set(fact, context))
         if not taken.is_empty():
             context = taken

@@ -8,7 +8,7 @@ touched.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -167,10 +167,11 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
         evaluation.fault(DtypeError, f"an index of type {value.logical}", node, hint)
         return None
     given_expr = value.expr
-    expr: Expr | None = evaluation.attempt(lambda: exact_index(given_expr, evaluation.definitions), node)
+    session = current_session()
+    numbers: Collection[str] = () if session is None else session.integers.tensors
+    expr: Expr | None = evaluation.attempt(lambda: exact_index(given_expr, evaluation.definitions, numbers), node)
     if expr is None or isinstance(expr, Faulty):
         return None
-    session = current_session()
     if session is not None and session.integers.is_alone(expr):
         # A negative integer counts from the end.
         negative = session.integers.is_negative(expr)

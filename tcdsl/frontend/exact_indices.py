@@ -7,7 +7,7 @@ the brackets, in a local definition or in a helper function, gets the type ``int
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,8 +22,11 @@ from tcdsl.ir.expressions import (
     Cast,
     Constant,
     Expr,
+    IndexValue,
     Let,
     Local,
+    Read,
+    SizeValue,
     is_affine_index,
     locals_read,
 )
@@ -36,12 +39,13 @@ _ARITHMETIC = frozenset(("add", "sub", "mul", "neg", "abs", "square", "floor_div
 _LARGEST_SHIFT = 64
 
 
-def exact_index(expr: Expr, definitions: MutableMapping[str, Definition]) -> Expr:
+def exact_index(expr: Expr, definitions: MutableMapping[str, Definition], numbers: Collection[str] = ()) -> Expr:
     """The index that the value ``expr`` stands for: an int64 expression if that holds it, else one of type ``integer``.
 
     Local definitions, which ``definitions`` gives by name, get a second one where index arithmetic needs them.
+    ``numbers`` are the inputs that are Python's integers: what meets data takes its type as a value, not in an index.
     """
-    return _Exact(definitions).index(expr)
+    return _Exact(definitions, numbers).index(expr)
 
 
 @dataclass(slots=True)
@@ -49,6 +53,7 @@ class _Exact:
     """``bound`` says what the names of `Let`s around stand for, ``found`` what is known of definitions."""
 
     definitions: MutableMapping[str, Definition]
+    numbers: Collection[str]
     bound: Mapping[str, Expr] = field(default_factory=dict)
     found: dict[str, tuple[Expr, Definition | None]] = field(default_factory=dict)
 
@@ -56,7 +61,7 @@ class _Exact:
         if is_affine_index(expr):
             return expr
         match expr:
-            case Cast(operand=operand, dtype=dtype) if _keeps(operand, dtype):
+            case Cast(operand=operand, dtype=dtype) if self.keeps(operand, dtype):
                 return self.index(operand)
             case Local(name=name) if name in self.bound:
                 return self.bound[name]
@@ -76,6 +81,33 @@ class _Exact:
             case Apply(primitive="where", arguments=(condition, *branches)):
                 return apply("where", self.condition(condition), *map(self.integer, branches), span=expr.span)
         return cast(expr, INTEGER if expr.dtype == "uint64" else "int64")
+
+    def keeps(self, operand: Expr, target: str) -> bool:
+        # Whether a conversion between integer types keeps the number, or would for numbers that the type can hold:
+        # those of uint64 that int64 cannot, and what has no type of its own beside narrower data, are kept here.
+        source = operand.dtype
+        if not (is_integer(source) and is_integer(target)):
+            return False
+        if INTEGER in (source, target) or (source, target) == ("uint64", "int64"):
+            return True
+        return self.is_number(operand) or np.can_cast(source, target)
+
+    def is_number(self, expr: Expr, names: frozenset[str] = frozenset()) -> bool:
+        # Made of index variables, sizes and Python's integers alone, and the local names of such.
+        match expr:
+            case Constant() | SizeValue() | IndexValue():
+                return expr.dtype == "int64"
+            case Read(tensor=tensor):
+                return tensor in self.numbers
+            case Local(name=name):
+                return name in names or (name in self.definitions and self.definitions[name].value.weak == "int")
+            case Let(name=name, value=value, body=body):
+                return self.is_number(value, names) and self.is_number(body, names | {name})
+            case Apply(primitive="where", arguments=(_, *branches)):
+                return all(self.is_number(branch, names) for branch in branches)
+            case Apply(arguments=arguments, dtype="int64"):
+                return all(self.is_number(argument, names) for argument in arguments)
+        return False
 
     def applied(self, primitive: str, *arguments: Expr) -> Expr:
         divisor = arguments[-1]
@@ -103,7 +135,7 @@ class _Exact:
     def twin(self, expr: Local, definition: Definition) -> tuple[Expr, Definition | None]:
         """The index that a local definition is, and the definition of that, if it needs one of its own."""
         mentions = dict(definition.mentions)
-        found = _Exact(mentions, found=self.found).index(definition.value.expr)
+        found = _Exact(mentions, self.numbers, found=self.found).index(definition.value.expr)
         if is_affine_index(found):
             return found, None
         if found.dtype != INTEGER or isinstance(found, Cast):
@@ -119,7 +151,7 @@ class _Exact:
         name = f"{expr.name}_index"
         value = self.integer(expr.value)
         bound = {**self.bound, expr.name: Local(name, INTEGER)}
-        body = _Exact(self.definitions, bound, self.found).index(expr.body)
+        body = _Exact(self.definitions, self.numbers, bound, self.found).index(expr.body)
         body = Let(name, value, body, expr.span)
         return Let(expr.name, expr.value, body, expr.span) if expr.name in locals_read(body) else body
 
@@ -132,14 +164,3 @@ class _Exact:
                 if is_integer(arguments[0].dtype) and not is_affine_index(expr):
                     return apply(primitive, *map(self.integer, arguments), span=expr.span)
         return expr
-
-
-def _keeps(operand: Expr, target: str) -> bool:
-    # Whether a conversion between integer types keeps the number, or would for numbers that the type can hold: those
-    # of uint64 that int64 cannot, and index variables beside data of a narrower type, are kept here.
-    source = operand.dtype
-    if not (is_integer(source) and is_integer(target)):
-        return False
-    if is_affine_index(operand):
-        return True
-    return INTEGER in (source, target) or (source, target) == ("uint64", "int64") or np.can_cast(source, target)

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tcdsl.ir.build import apply, constant
+from tcdsl.ir.build import apply, cast, constant
+from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import (
     Apply,
     Cast,
@@ -124,13 +125,15 @@ def folded(expr: Expr) -> Expr:
 
 def _fold(node: Expr) -> Expr:
     match node:
+        case Cast(operand=operand, dtype=dtype) if INTEGER in (operand.dtype, dtype):
+            return cast(operand, dtype, node.span)
         case Cast(operand=Constant(value=value, dtype=source), dtype=dtype):
             with np.errstate(all="ignore"):
                 number = np.asarray(value, source).astype(dtype)[()]
             return constant(number.item(), dtype, node.span)
         case Apply(primitive="where" | "and_" | "or_"):
             return apply(node.primitive, *node.arguments, span=node.span)
-        case Apply(arguments=arguments) if all(isinstance(part, Constant) for part in arguments):
+        case Apply(arguments=arguments) if all(isinstance(p, Constant) and p.dtype != INTEGER for p in arguments):
             return _evaluated(node)
         case Apply():
             return apply(node.primitive, *node.arguments, span=node.span)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DtypeError
-from tcdsl.ir.dtypes import is_integer
+from tcdsl.ir.dtypes import INTEGER, is_integer
 from tcdsl.ir.evaluation import PointEvaluator
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Read, SizeValue, children, walk
 from tcdsl.ir.program import Fill, Program
@@ -39,6 +39,7 @@ def narrowed_integers(program: Program, numbers: Collection[str]) -> tuple[Narro
             if (
                 isinstance(node, Cast)
                 and is_integer(node.dtype)
+                and node.dtype != INTEGER  # it holds them all
                 and node.operand.dtype == "int64"
                 and _is_number(node.operand, numbers)
             ):

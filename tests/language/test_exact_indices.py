@@ -278,6 +278,77 @@ def test_gradients_with_huge_sizes() -> None:
         assert tc.grad(f)(x, np.empty((size, 0), np.int8)).tolist() == wanted.tolist()
 
 
+# -- Python's integers among the arguments ---------------------------------------------------------------------
+
+
+@op
+def with_numbers(x, b, s):
+    cell = s + b[i]
+    first[i] = x[wrap(cell)]
+    apart = s + i
+    second[i] = x[wrap(apart + b[i])]
+    third[i] = x[wrap(b[i] - apart)]
+    together = b[i] + (s + i)
+    fourth[i] = x[wrap(together)]
+    chosen = max(b[i], (apart if b[i] < 1 else s)) + (s + i) ** 3
+    fifth[i] = x[wrap(chosen)]
+    return first, second, third, fourth, fifth
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_numbers_and_data_make_indices_of_any_size(dtype: str) -> None:
+    x, count = np.arange(521.0), 300
+    b = np.resize(np.array([0, 1], dtype), count)
+    pairs = list(enumerate(b.tolist()))
+    for s in (1, 200, 2**32, -(2**34)):
+        wanted = (
+            [s + cell for i, cell in pairs],
+            [s + i + cell for i, cell in pairs],
+            [cell - s - i for i, cell in pairs],
+            [cell + s + i for i, cell in pairs],
+        )
+        chosen = [max(cell, s + i if cell < 1 else s) + (s + i) ** 3 for i, cell in pairs]
+        found = with_numbers.interpret(x, b, s)
+        for one, indices in zip(found, (*wanted, chosen), strict=True):
+            assert one.tolist() == [x[index % 521] for index in indices], s
+
+
+def test_numbers_and_data_as_places() -> None:
+    @cd
+    def f(x, b, *, s):
+        place = (s + i) + b[i]
+        x[place] += 1.0
+
+    b = np.zeros(300, np.uint8)
+    wanted = np.zeros(401)
+    wanted[1:301] = 1
+    assert changed(f, np.zeros(401), b, s=1)[0].tolist() == wanted.tolist()
+    wanted = np.roll(wanted, 100)
+    assert changed(f, np.zeros(401), b, s=101)[0].tolist() == wanted.tolist()
+
+
+def test_values_of_numbers_must_fit() -> None:
+    @op
+    def f(x, b, s):
+        q = s + b[i]
+        y[i] = x[q] + q
+        return y
+
+    x, b = np.arange(300.0), np.array([1, 3], np.int8)
+    assert_gives(f, x, b, 4, wanted=[10.0, 14.0])
+    assert "the integer 200 does not fit in int8\n    q = s + b[i]" in refusal(tc.DtypeError, f, x, b, 200)
+
+
+def test_constants_in_indices_of_data_are_computed() -> None:
+    @op
+    def f(x, b):
+        y[i] = x[(b[i] - b[i]) // 2 + 1] + x[(b[i] - b[i] - 3) % 7]
+        return y
+
+    for dtype in ("int64", "uint8"):
+        assert_gives(f, np.arange(9.0), np.array([1, 5], dtype), wanted=[5.0, 5.0])
+
+
 # -- what it costs -------------------------------------------------------------------------------------------
 
 

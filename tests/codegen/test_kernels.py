@@ -193,7 +193,7 @@ def test_accumulators(options: CodegenOptions) -> None:
                 evaluate = PRIMITIVES[ACCUMULATORS[name].primitive].evaluate
                 local = kind(evaluate(local, x))
                 cell = kind(np.dtype(dtype).type(kind(evaluate(cell, x))))
-        relative = 1e-3 if dtype == "float16" else 1e-5
+        relative = 4e-3 if dtype == "float16" else 1e-5
         # Terms that cancel leave their rounding behind.
         absolute = relative * float(np.abs(X[dtype]).max()) if dtype.startswith("float") else 0.0
         for result, wanted in ((f"Y_{name}_{dtype}", cell), (f"Z_{name}_{dtype}", local)):

@@ -52,14 +52,20 @@ class RepeatedCall:
         self._count = len(arguments)
         self._keywords = frozenset(keywords)
         self._configuration = [(name, call.configuration[name]) for name in keywords if name in call.configuration]
-        self._constants = [(place, value) for place, value in entry.constants.items() if self._is_given(place)]
+        # Where the call has its arguments: also a positional one may be given by keyword.
+        where = {
+            each.place: each.place if self._is_given(each.place) or each.label not in keywords else each.label
+            for each in call.arguments
+        }
+        constants = [(where[place], value) for place, value in entry.constants.items()]
+        self._constants = [(place, value) for place, value in constants if self._is_given(place)]
         self._staleness = Staleness(entry.readings)
         used = [call.arguments[source] for source in entry.inputs if isinstance(source, int)]
         self._others = [source for source in entry.inputs if not isinstance(source, int)]
-        given = {argument.place: argument.given for argument in call.arguments}
-        self._defaults = {place: value for place, value in given.items() if not self._is_given(place)}
+        self._defaults = {each.place: each.given for each in call.arguments if not self._is_given(where[each.place])}
+        self._where = where
         # Of the program's inputs: the number of those that are arrays, and where the call has each one.
-        self._places = [None if argument.weak else argument.place for argument in used]
+        self._places = [None if argument.weak else where[argument.place] for argument in used]
         self._arrays = [k for k, place in enumerate(self._places) if place is not None]
         self._arrays += range(len(used), len(entry.inputs))
         self._scalars = any(isinstance(argument, np.generic) for argument in arguments)
@@ -68,7 +74,11 @@ class RepeatedCall:
         # Those that are numbers: where the call has them, or what their defaults are.
         numbers = [argument for argument in used if argument.weak]
         self._number_positions = tuple(k for k, argument in enumerate(used) if argument.weak)
-        self._numbers = [(a.place, None) if self._is_given(a.place) else (None, a.given) for a in numbers]
+        places = [where[argument.place] for argument in numbers]
+        self._numbers = [
+            (place, None) if self._is_given(place) else (None, argument.given)
+            for place, argument in zip(places, numbers, strict=True)
+        ]
         self._number_types = tuple(type(argument.given) for argument in numbers)
         self._pack = struct.Struct("".join(_NUMBERS[argument.dtype] for argument in numbers)).pack_into
         self._by_settings: dict[Settings, Launches] = {}
@@ -79,9 +89,15 @@ class RepeatedCall:
         self._updated = frozenset(k for k, tensor in enumerate(inputs) if tensor.name in updated)
         self._seen = frozenset(k for k in self._arrays if not isinstance(entry.inputs[k], CarriedInteger))
         self._structure = entry.structure
+        named = {where[each.place]: type(each.given) for each in call.arguments if each.weak}
+        # Numbers given by keyword that the program does not have as numbers: those that staging took as sizes.
+        self._named = [(name, kind) for name, kind in named.items() if name in keywords and name not in places]
+        self._has_constants = bool(self._configuration or self._constants or self._named)
         self.is_usable = (
             not entry.narrowed
-            and all(place is None or self._is_given(place) for place in self._places)
+            and all(place is None or (isinstance(place, int) and self._is_given(place)) for place in self._places)
+            # Arrays by keyword, and None, which leaves an argument out.
+            and all(name in named or name in call.configuration for name in keywords)
             # Other objects may be other arrays the next time.
             and all(type(each) in _TAKEN or isinstance(each, np.generic) for each in arguments)
         )
@@ -98,7 +114,7 @@ class RepeatedCall:
         """The result in a tuple, or ``None`` if the long way has to be taken."""
         if keywords.keys() != self._keywords or not self._staleness.unchanged():
             return None
-        if (self._configuration or self._constants) and not self._same_constants(arguments, keywords):
+        if self._has_constants and not self._same_constants(arguments, keywords):
             return None
         numbers: tuple[Any, ...] = ()
         if self._numbers:
@@ -145,7 +161,7 @@ class RepeatedCall:
             other = keywords[place] if isinstance(place, str) else arguments[place]
             if type(other) is not type(value) or other != value:
                 return False
-        return True
+        return all(type(keywords[name]) is kind for name, kind in self._named)
 
     def _given_numbers(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(
@@ -166,7 +182,8 @@ class RepeatedCall:
             elif other.place in self._defaults:
                 array = other.array(self._defaults[other.place])
             else:
-                array = other.array(keywords[other.place] if isinstance(other.place, str) else arguments[other.place])
+                place = self._where[other.place]
+                array = other.array(keywords[place] if isinstance(place, str) else arguments[place])
             if type(array) is not np.ndarray:
                 return None
             inputs.append(array)

@@ -70,6 +70,25 @@ def added(a, b):
     return a + b
 
 
+@op
+def moved(x, by):
+    y = output(*x.shape)
+    y[i] = get(x[i + by], 0.0)
+    return y
+
+
+@op
+def made(x, size):
+    y = output(size)
+    y[i] = x[wrap(i)]
+    return y
+
+
+@op
+def maybe_added(a, b=None):
+    return a * 1.0 if b is None else a + b
+
+
 @cd
 def shifted(p, g, *, rate):
     p -= rate * g
@@ -149,6 +168,16 @@ def test_integers_that_are_constants_of_the_program() -> None:
 def test_keywords_that_are_left_out() -> None:
     calls(chosen, ((x,), {}, 2 * x), ((x,), {"mode": "triple"}, 3 * x), ((x,), {"mode": "double"}, 2 * x))
     calls(raised, ((x,), {}, 0.5 * x**2), ((x, 3.0), {}, 0.5 * x**3), ((x,), {"factor": 2.0}, 2 * x**2))
+
+
+def test_positional_arguments_by_keyword() -> None:
+    calls(times, *(((x,), {"factor": number}, x * number) for number in (2, 5, 2.5, 3.5)))
+    calls(times, ((), {"x": x, "factor": 2.0}, 2 * x), ((), {"x": x + 1, "factor": 2.0}, 2 * x + 2))
+    calls(raised, ((x,), {"power": 3.0, "factor": 1.0}, x**3), ((x,), {"power": 2.0, "factor": 2.0}, 2 * x**2))
+    calls(strided, *(((x,), {"step": step}, x[::step]) for step in (1, 2, 3)))
+    calls(moved, *(((x,), {"by": by}, np.r_[x[by:], np.zeros(by)]) for by in (0, 1, 4)))
+    calls(made, *(((x,), {"size": size}, np.resize(x, size)) for size in (3, 20, 40)))
+    calls(maybe_added, ((x,), {"b": None}, x), ((x,), {"b": x}, 2 * x), ((x,), {"b": 3.0}, x + 3.0), ((x,), {}, x))
 
 
 def test_configuration_that_is_equal_and_of_another_type() -> None:

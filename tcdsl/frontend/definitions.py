@@ -129,7 +129,11 @@ def is_definition(node: Expr) -> bool:
 
 def definition_name(local: Local) -> str:
     """The name of the definition that ``local`` mentions, as a factor or otherwise."""
-    name, rest = local.name.split(GENERATED, maxsplit=1)
+    return _own_name(local.name)
+
+
+def _own_name(key: str) -> str:
+    name, rest = key.split(GENERATED, maxsplit=1)
     return f"{name.removesuffix(FACTOR)}{GENERATED}{rest}"
 
 
@@ -242,6 +246,8 @@ def all_definitions(definitions: Definitions) -> dict[str, Definition]:
         if name not in found:
             found[name] = definition
             stack.extend(definition.mentions.items())
+    # One that is mentioned as a factor alone is found under its own name too.
+    found = {**{_own_name(name): definition for name, definition in found.items()}, **found}
     return {name: found[name] for name in sorted(found, key=serial)}
 
 

@@ -91,7 +91,7 @@ class RepeatedCall:
         self._structure = entry.structure
         named = {where[each.place]: type(each.given) for each in call.arguments if each.weak}
         # Numbers given by keyword that the program does not have as numbers: those that staging took as sizes.
-        self._named = [(name, kind) for name, kind in named.items() if name in keywords and name not in places]
+        self._named = [(name, named[name]) for name in keywords if name in named and name not in places]
         self._has_constants = bool(self._configuration or self._constants or self._named)
         self.is_usable = (
             not entry.narrowed

@@ -327,6 +327,34 @@ def test_numbers_and_data_as_places() -> None:
     assert changed(f, np.zeros(401), b, s=101)[0].tolist() == wanted.tolist()
 
 
+def test_numbers_and_data_in_rules_and_graphs() -> None:
+    @op
+    def f(x, b, s):
+        q = b[i] + (s + i)
+        y[i] = x[q]
+        return y
+
+    @f.defvjp
+    def pullback(x, b, s, y, d_y):
+        q = b[i] + (s + i)
+        d: real[x.shape[0]]
+        d[q] += 3 * d_y[i]
+        return d, None, None
+
+    @cd
+    def code(x, b, *, s):
+        q = b[i] + (s + i)
+        x[q] += 1.0
+
+    x, b = np.arange(400.0), np.array([3, 0], np.int8)
+    wanted = np.zeros(400)
+    wanted[[203, 201]] = 3
+    assert tc.vjp(f, x, b, 200)[1](np.ones(2))[0].tolist() == wanted.tolist()
+    cells = tc.tensor(np.zeros(400))
+    tc.compile(code(cells, tc.tensor(np.zeros(300, np.uint8)), s=1))()
+    assert np.flatnonzero(np.asarray(cells)).tolist() == list(range(1, 301))
+
+
 def test_values_of_numbers_must_fit() -> None:
     @op
     def f(x, b, s):

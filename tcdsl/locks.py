@@ -6,6 +6,7 @@ what that thread was changing is half done.
 
 from __future__ import annotations
 
+import logging  # noqa: F401  # its lock is taken at forks: after ours, if it registers first, as compilers log
 import os
 import sys
 import threading

@@ -18,6 +18,9 @@ SCRIPT = """
 import multiprocessing, os, threading, time
 import numpy as np
 import tcdsl as tc
+import tcdsl.locks
+
+tcdsl.locks._PATIENCE = 1000.0  # No fork may need it.
 
 @tc.op
 def heavy(x, *, steps):

@@ -52,7 +52,7 @@ class Mark:
 class ProgramBuilder:
     """Collects what staging records, names it, and makes the `Program`.
 
-    It is the `tcdsl.shapes.sketch.Scope` of range inference: it knows what holds between the sizes.
+    It is the `tcdsl.shapes.scope.Scope` of range inference: it knows what holds between the sizes.
     """
 
     def __init__(self, name: str, algebra: Algebra) -> None:

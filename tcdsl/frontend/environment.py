@@ -16,7 +16,8 @@ from tcdsl.frontend.operators import Owner
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.span import Span
-from tcdsl.shapes.sketch import Scope, Sketch
+from tcdsl.shapes.scope import Scope
+from tcdsl.shapes.sketch import Sketch
 
 __all__ = ["UNBOUND", "Builder", "Declared", "Environment", "Existing", "Fresh", "TargetState", "Unbound"]
 

@@ -9,7 +9,8 @@ import islpy as isl
 from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
 from tcdsl.ir.program import AxisExtent
 from tcdsl.shapes.nesting import parts
-from tcdsl.shapes.sketch import Scope, Sketch
+from tcdsl.shapes.scope import Scope
+from tcdsl.shapes.sketch import Sketch
 from tcdsl.shapes.spaces import parameter_names
 
 __all__ = ["sketch_sizes", "statement_context"]

@@ -11,8 +11,9 @@ from tcdsl.ir.program import Assertion
 from tcdsl.ir.span import Span
 from tcdsl.shapes.contexts import sketch_sizes, statement_context
 from tcdsl.shapes.forms import Form
+from tcdsl.shapes.scope import Scope
 from tcdsl.shapes.size_algebra import Interval, SizeAlgebra
-from tcdsl.shapes.sketch import Scope, Sketch
+from tcdsl.shapes.sketch import Sketch
 
 __all__ = ["Inference"]
 

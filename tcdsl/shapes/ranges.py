@@ -31,7 +31,8 @@ from tcdsl.shapes.nesting import free_variables
 from tcdsl.shapes.recurrences import check_recurrence
 from tcdsl.shapes.regions import Ranges, Region, conjunction, region_of
 from tcdsl.shapes.rounds import RoundSolver
-from tcdsl.shapes.sketch import Resolved, Scope, Sketch
+from tcdsl.shapes.scope import Scope
+from tcdsl.shapes.sketch import Resolved, Sketch
 from tcdsl.shapes.temporaries import Temporaries
 from tcdsl.shapes.writable import check_writable
 

@@ -17,8 +17,8 @@ from tcdsl.ir.program import AxisExtent
 from tcdsl.shapes.affine import NotAffine, condition_set, expression_of, function_of, universe
 from tcdsl.shapes.forms import Form, Monomial
 from tcdsl.shapes.linear import linear_expression
+from tcdsl.shapes.scope import Scope
 from tcdsl.shapes.size_facts import SizeFacts
-from tcdsl.shapes.sketch import Scope
 from tcdsl.shapes.spaces import parameter_names
 
 __all__ = ["Interval", "SizeAlgebra"]

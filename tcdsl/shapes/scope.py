@@ -1,0 +1,40 @@
+"""What range inference and the arithmetic on sizes ask of the program under construction."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import islpy as isl
+
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.program import Size, Statement, Tensor
+
+__all__ = ["Scope"]
+
+
+class Scope(Protocol):
+    """What range inference asks of the program under construction."""
+
+    def tensor(self, name: str) -> Tensor:
+        """The declaration of an input or a tensor made so far."""
+
+    def fresh_name(self, hint: str) -> str:
+        """A tensor name not used so far, ``hint`` itself if it is free."""
+
+    def opaque_size(self, expr: Expr) -> Expr:
+        """A named size for ``expr`` (``N * M``, ``N // K``); the same one for the same expression."""
+
+    def size(self, name: str) -> Size:
+        """The definition of a size."""
+
+    def writer(self, name: str) -> Statement | None:
+        """The statement that has made a tensor, where it may have left cells unwritten; ``None`` for all others."""
+
+    def all_written(self, name: str) -> None:
+        """Say that all cells of a tensor have been found to be written."""
+
+    def context(self) -> isl.Set:
+        """What is known about sizes: a set of parameters. Extents are non-negative, assertions hold."""
+
+    def facts(self) -> list[Expr]:
+        """The conditions of which `context` is made."""

@@ -58,7 +58,7 @@ class Value:
 
     ``weak`` is ``bool``, ``int`` or ``float`` for Python scalars, sizes, index variables and what is computed from them
     alone: they take the type of what they meet. ``logical`` is the NumPy type; ``expr.dtype`` is its compute type.
-    ``product`` is there for a product with brackets: what it is multiplied by is guarded by them too.
+    ``product`` is there for a product with brackets: what it is multiplied or divided by is guarded by them too.
     """
 
     expr: Expr
@@ -99,11 +99,11 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product with Iverson's brackets: truth values as factors.
+    """A product with Iverson's brackets: truth values as factors, those of a quotient's numerator included.
 
     Where one of ``brackets`` is false the product is 0, and ``rest``, what all other factors make, is not evaluated: no
-    NaN, no read out of range. It does not matter how the product is parenthesized or negated, or which of its factors
-    stand in helper functions and local definitions.
+    NaN, no read out of range. It does not matter how the product is parenthesized, negated or divided, or which of its
+    factors stand in helper functions and local definitions.
     """
 
     brackets: tuple[Expr, ...]
@@ -200,7 +200,7 @@ def apply_primitive(name: str, values: Sequence[Value], span: Span | None = None
         return Value.of(folded, span)
     if name in ("floor_div", "mod") and values[0].weak == values[1].weak == "int" and values[1].number == 0:
         raise _fault(f"`{row.operator}` by 0", span, "divide by a number that is not 0", DslSyntaxError)
-    if name in ("mul", "neg") and any(value.product or is_boolean(value.logical) for value in values):
+    if any(value.product or is_boolean(value.logical) for value in values[: _FACTORS.get(name, 0)]):
         return _bracketed(name, values, span)
     if name == "pow":
         return _power(values[0], values[1], span)
@@ -344,11 +344,15 @@ _KINDS = {
 }
 
 
+# How many of a primitive's operands, from the left, are factors of what it computes.
+_FACTORS = {"mul": 2, "neg": 1, "div": 1, "floor_div": 1, "mod": 1}
+
+
 def _bracketed(name: str, values: Sequence[Value], span: Span | None) -> Value:
-    # A product, or a negation, with brackets: they guard all of its other factors.
+    # A product, a negation or a quotient with brackets: they guard all of its other factors, and the divisor.
     brackets: list[Expr] = []
     rests: list[Value] = []
-    for value in values:
+    for value in values[: _FACTORS[name]]:
         if value.product is not None:
             brackets.extend(value.product.brackets)
             rests.append(value.product.rest)
@@ -356,16 +360,27 @@ def _bracketed(name: str, values: Sequence[Value], span: Span | None) -> Value:
             brackets.append(value.expr)
         else:
             rests.append(value)
+    if not rests and name == "mul":
+        return _logical("and_", values, span)
     if not rests:
-        if name == "mul":
-            return _logical("and_", values, span)
-        # A negated truth value is an integer.
-        rest = Value(constant(-1, "int64", span), None, "int64")
-    else:
-        rest = rests[0] if len(rests) < len(values) else _numeric(name, rests, span)
+        # As a number a truth value is an integer.
+        rests = [_one(values, span)]
+    rest = (
+        rests[0]
+        if name == "mul" and len(rests) == 1
+        else apply_primitive(name, (*rests, *values[_FACTORS[name] :]), span)
+    )
     condition = reduce(lambda left, right: applied("and_", (left, right), span), brackets)
     expr = applied("where", (condition, rest.expr, constant(0, rest.expr.dtype)), span)
     return replace(rest, expr=expr, product=Product(tuple(brackets), rest))
+
+
+def _one(values: Sequence[Value], span: Span | None) -> Value:
+    # What a true bracket is in a quotient, of the type in which its operands meet.
+    dtype, weak = common_dtype(values)
+    if is_boolean(dtype):
+        dtype, weak = "int64", None
+    return Value(constant(1, compute_dtype(dtype), span), weak, dtype)
 
 
 def _power(base: Value, exponent: Value, span: Span | None) -> Value:

@@ -78,6 +78,59 @@ def test_behind_a_false_bracket_nothing_is_evaluated() -> None:
     assert_gives(f, x, wanted=(logs, [5, *(x + 5), 5], recip))
 
 
+def masked_quotient(c, a, b):
+    return (c * a) / b
+
+
+def test_brackets_in_a_numerator_guard_the_quotient_and_its_derivative() -> None:
+    @op
+    def f(x):
+        kept = (x[i] > 0) * 2.0
+        a[i] = (x[i] > 0) * 2.0 / x[i]
+        b[i] = -(x[i] > 0) / x[i] * 3.0
+        c[i] = kept / x[i]
+        d[i] = masked_quotient(x[i] > 0, 2.0, x[i])
+        e[i] = 3.0 * kept // x[i] + kept % x[i]
+        g = -masked_quotient(x > 0, 2.0, x)
+        return a, b, c, d, e, g
+
+    y = np.array([0.0, 2.0, np.nan, -4.0, 8.0])
+    half, whole = [0, 1, 0, 0, 0.25], [0, -1.5, 0, 0, -0.375]
+    assert_gives(f, y, wanted=(half, whole, half, half, [0, 3, 0, 0, 2], -np.array(half)))
+
+    @op
+    def attraction(x):
+        s[()] += (i != k) * 1.0 / (x[i] - x[k]) ** 2
+        return s
+
+    z = np.array([0.0, 1.0, 3.0])
+    assert_gives(attraction, z, wanted=2 * (1 + 1 / 4 + 1 / 9))
+    np.testing.assert_allclose(tc.grad(attraction)(z), [4 + 4 / 27, -4 + 4 / 8, -4 / 8 - 4 / 27])
+
+    @op
+    def total(x):
+        t[()] += (x[i] != 0) * x[i] / x[i] / x[i] + masked_quotient(x[i] > 0, x[i], x[i])
+        return t
+
+    w = np.array([0.0, 2.0, -4.0])
+    np.testing.assert_array_equal(tc.grad(total)(w), [0, -1 / 4, -1 / 16])
+
+
+def test_quotients_of_integers_behind_brackets_keep_their_types() -> None:
+    @op
+    def f(b):
+        q[i] = (b[i] != 0) * 7 // b[i]
+        r[i] = (b[i] != 0) * 7 % b[i]
+        h[i] = (b[i] != 0) // b[i]
+        s[i] = (b[i] != 0) / b[i]
+        return q, r, h, s
+
+    given = np.array([0, 3, -4], np.int8)
+    found = f(given)
+    assert [str(each.dtype) for each in found] == ["int8", "int8", "int8", "float64"]
+    assert_gives(f, given, wanted=([0, 2, -2], [0, 1, -1], [0, 0, -1], [0, 1 / 3, -1 / 4]))
+
+
 def test_a_bracket_equals_a_condition_for_sums_only() -> None:
     @op
     def f(x):

@@ -40,7 +40,7 @@ LEAVES = (
     "max(x[j] for j in range(3))",
     "float32(x[k])",
 )
-OPERATORS = ("*", "*", "*", "*", "+", "-", "/")
+OPERATORS = ("*", "*", "*", "*", "+", "-", "/", "/", "//", "%")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ import numpy as np
 
 from tests.oracle.evaluation import READINGS, Result, Target, Written, apply_statement
 from tests.oracle.kinds import is_float, kind_of
+from tests.oracle.nodes import Node
 from tests.oracle.outcome import FaultError, Outcome, ShapeFaultError, UnspecifiedError
+from tests.oracle.quotients import with_brackets_in_front
 from tests.oracle.reader import Reader, free_names
 
 __all__ = ["expected"]
@@ -109,9 +111,12 @@ class _Function:
             raise ShapeFaultError(f"negative extents {shape}")
         self.declared[name] = Target(shape=shape, declared=True, dtype=dtype)
 
+    def _guarded(self, node: Node) -> Node:
+        return with_brackets_in_front(node, {name: tensor.dtype for name, tensor in self.tensors.items()})
+
     def _statement(self, node: ast.Assign | ast.AugAssign) -> None:
         bound = {**self.tensors, **dict.fromkeys(self.declared)}
-        statement = Reader(self.sizes, bound, self.local).statement(node)
+        statement = Reader(self.sizes, bound, self.local).statement(node).mapped(self._guarded)
         known = self.declared.get(statement.target, Target())
         array = self.tensors.get(statement.target)
         target = Target(array, known.shape, known.declared, known.dtype, self.written.get(statement.target))

@@ -8,7 +8,7 @@ reductions side by side never share one.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, Variable
@@ -53,6 +53,17 @@ class Statement:
     def only(self, conditions: tuple[Node, ...]) -> Statement:
         """The same target under ``conditions`` alone."""
         return replace(self, conditions=conditions, ranges=(), value=Number(0))
+
+    def mapped(self, rule: Callable[[Node], Node]) -> Statement:
+        """The same statement after ``rule``."""
+        made = {node: rule(node) for node in (*self.indices, self.value, *self.conditions)}
+        return replace(
+            self,
+            indices=tuple(made[node] for node in self.indices),
+            value=made[self.value],
+            conditions=tuple(made[node] for node in self.conditions),
+            trailing=tuple(made[node] for node in self.trailing),
+        )
 
 
 def is_reduction(node: ast.AST) -> bool:

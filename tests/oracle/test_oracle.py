@@ -48,6 +48,15 @@ def test_products_and_sums() -> None:
     check("O[i] |= A[i, k] > 100\nreturn O", (A > 100).any(1), A=A)
 
 
+def test_brackets_guard_quotients() -> None:
+    x = np.array([0.0, 2.0, -4.0])
+    check("y[i] = (x[i] != 0) * 3.0 / x[i]\nreturn y", [0.0, 1.5, -0.75], x=x)
+    check("y[i] = -((x[i] > 0) * 1.0) / x[i] * 2 % x[i]\nreturn y", [0.0, 1.0, 0.0], x=x)
+    check("y[i] = (x[i] > 0) // x[i]\nreturn y", [0.0, 0.0, 0.0], x=x)
+    check("s[()] += (i != k) * 1.0 / (x[i] - x[k])**2\nreturn s", 2 * (1 / 4 + 1 / 16 + 1 / 36), x=x)
+    assert np.isnan(value("y[i] = x[i] / ((x[i] > 0) * x[i])\nreturn y", x=x)[0])
+
+
 def test_ranges_of_fresh_targets() -> None:
     check("O[x] += I[x + k] * K[k]\nreturn O", np.convolve(X, [3.0, 2, 1], "valid"), I=X, K=np.array([1.0, 2, 3]))
     check("O[i + k] += I[i] * K[k]\nreturn O", np.convolve(X, [1.0, 2, 3]), I=X, K=np.array([1.0, 2, 3]))

@@ -21,11 +21,11 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.installation import FOLDER
 from tcdsl.large_stack import on_large_stack
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["hide_library_frames", "user_facing", "warn_user", "with_large_stack"]
 
-_PACKAGE = str(Path(__file__).parent) + os.sep
 # Frames of context managers and cached properties stand between the library's own.
 _BETWEEN = (contextlib.__file__, functools.__file__)
 # What the library calls: where such code raises, it was called wrongly, and that is for the library's authors to see.
@@ -156,7 +155,7 @@ def _frames(traceback: TracebackType | None) -> list[TracebackType]:
 
 def _is_library(frame: FrameType) -> bool:
     name = frame.f_code.co_filename
-    return name.startswith(_PACKAGE) or name in _BETWEEN
+    return name.startswith(FOLDER) or name in _BETWEEN
 
 
 def _is_for_the_user(error: BaseException) -> bool:

@@ -14,14 +14,15 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tcdsl"
 
 # A package may import itself and those named here. Modules directly under tcdsl/ are packages of their own.
-BASE = {"errors", "config", "indices", "recent", "tracebacks", "locks", "ir", "shapes"}
+BASE = {"errors", "config", "indices", "installation", "recent", "tracebacks", "locks", "ir", "shapes"}
 COMPILER = BASE | {"frontend", "simplification", "autodiff", "lowering", "codegen"}
 ALLOWED = {
     "errors": {"ir.span"},
     "config": {"errors", "locks", "tracebacks"},
     "indices": set(),
     "large_stack": {"locks"},
-    "tracebacks": {"errors", "ir.span", "large_stack"},
+    "installation": set(),
+    "tracebacks": {"errors", "installation", "ir.span", "large_stack"},
     "locks": set(),
     "recent": set(),
     "ir": {"errors"},
@@ -36,7 +37,7 @@ ALLOWED = {
     "syntax": {"errors", "ir.span", "frontend", "tracebacks"},
     # What users import, and what is built on that.
     "": COMPILER | {"runtime", "primitives", "tensors", "train", "syntax"},
-    "tensors": COMPILER | {"runtime", "tracebacks"},
+    "tensors": COMPILER | {"runtime"},
     "train": COMPILER | {"runtime", "primitives", "tensors", "tracebacks"},
     "tools": COMPILER | {"runtime", "primitives", "syntax", ""},
     "__main__": {"tools"},

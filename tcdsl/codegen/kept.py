@@ -17,15 +17,13 @@ from tcdsl.lowering.loops import Kernel
 
 __all__ = ["keep_kernel", "kept_kernel", "kernel_name"]
 
-_KERNEL_PACKAGES = ("ir", "shapes", "simplification", "lowering", "codegen")
-
 
 def kernel_name(program: Program, choices: tuple[Any, ...]) -> str | None:
     """The entry of the kernel of ``program``; ``choices`` is everything else that it depends on."""
     # Rules of derivatives do not matter, and the copy has none of what the program has looked up.
     # The name of a module tells the versions and the generator.
     content = replace(program, rules=()), choices, module_stem(program.name, "")
-    return value_name(program.name, content, _KERNEL_PACKAGES, "kernel")
+    return value_name(program.name, content, "kernel")
 
 
 def kept_kernel(store: Store, name: str | None) -> tuple[Kernel, GeneratedModule] | None:

@@ -9,27 +9,23 @@ from __future__ import annotations
 import hashlib
 import pickle
 import sys
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from tcdsl.codegen.store import Store
+from tcdsl.installation import sources_digest
 
 __all__ = ["keep_value", "kept_value", "value_name"]
 
 _LONGEST_TITLE, _DIGITS = 60, 32
 
 
-def value_name(title: str, content: Any, packages: tuple[str, ...], ending: str) -> str | None:
-    """The entry of a value that is made of ``content`` by the code of ``packages``.
-
-    None for what is nested too deeply to be written, or cannot be.
-    """
+def value_name(title: str, content: Any, ending: str) -> str | None:
+    """The entry of a value that is made of ``content``; None for what cannot be written, or is nested too deeply."""
     pickled = _pickled(content)
     if pickled is None:
         return None
     digest = hashlib.sha256(pickled)
-    digest.update(f"{sys.version}\0{_sources(packages)}".encode())
+    digest.update(f"{sys.version}\0{sources_digest()}".encode())
     safe = "".join(c if c.isascii() and c.isalnum() else "_" for c in title)[:_LONGEST_TITLE]
     return f"{safe}_{digest.hexdigest()[:_DIGITS]}.{ending}"
 
@@ -39,18 +35,6 @@ def _pickled(value: Any) -> bytes | None:
         return pickle.dumps(value, protocol=5)
     except (RecursionError, pickle.PicklingError, AttributeError):
         return None
-
-
-@cache
-def _sources(packages: tuple[str, ...]) -> str:
-    # Reading a hundred files would take longer than all the rest.
-    root = Path(__file__).parent.parent
-    digest = hashlib.sha256()
-    for package in packages:
-        for path in sorted((root / package).rglob("*.py")):
-            status = path.stat()
-            digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
-    return digest.hexdigest()
 
 
 def kept_value(store: Store, name: str | None) -> Any:

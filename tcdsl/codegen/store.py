@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tcdsl.codegen.sealed_files import DamagedFileError, read_sealed, write_sealed, write_whole
+from tcdsl.installation import FOLDER, sources_digest
 from tcdsl.tracebacks import warn_user
 
 __all__ = ["CacheEntry", "Store", "cache_entries", "clear_cache", "default_cache_dir", "module_stem", "store"]
@@ -139,14 +140,10 @@ def _generator_digest() -> str:
     import numba
     import numpy as np
 
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     versions = (sys.version, numba.__version__, llvmlite.__version__, np.__version__)
     host = (llvm.get_default_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
     chosen = (numba.config.CPU_NAME, numba.config.CPU_FEATURES, numba.config.OPT)
-    digest.update(repr((versions, host, chosen)).encode())
-    return digest.hexdigest()
+    return hashlib.sha256(repr((sources_digest(FOLDER + "codegen"), versions, host, chosen)).encode()).hexdigest()
 
 
 def module_stem(title: str, text: str, flags: tuple[str, ...] = ()) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 
 from tcdsl.frontend.readings import MISSING, Instance, Reading, snapshot
 from tcdsl.indices import IndexLetter
+from tcdsl.installation import FOLDER
 
 __all__ = ["Chain", "called_readings", "chains", "is_installed", "users_function"]
 
@@ -79,7 +80,7 @@ def users_function(value: Any) -> tuple[FunctionType | None, Any]:
 def is_installed(filename: str) -> bool:
     """Whether a file belongs to Python, to an installed package, or to this one."""
     paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    folders = [Path(__file__).parents[1], *map(Path, filter(None, paths))]
+    folders = [Path(FOLDER), *map(Path, filter(None, paths))]
     return filename.startswith("<frozen") or any(folder in Path(filename).parents for folder in folders)
 
 

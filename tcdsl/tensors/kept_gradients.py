@@ -13,14 +13,12 @@ from tcdsl.ir.program import Program
 
 __all__ = ["gradient_of"]
 
-_PACKAGES = ("ir", "shapes", "simplification", "autodiff")
-
 
 def gradient_of(program: Program, wrt: Sequence[str]) -> Program:
     """The program that computes ``program`` and its gradients by the inputs ``wrt``."""
     chosen = settings().cache_dir
     place = store(Path(chosen) if chosen else None)
-    name = value_name(program.name, (program, tuple(wrt)), _PACKAGES, "gradient")
+    name = value_name(program.name, (program, tuple(wrt)), "gradient")
     found = kept_value(place, name)
     if found is not None:
         return cast(Program, found)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from tcdsl.errors import TcdslError, raise_diagnostics
+from tcdsl.installation import FOLDER
 from tcdsl.ir.span import Span
 
 __all__ = ["located", "user_location"]
 
-_PACKAGE = str(Path(__file__).parent.parent) + os.sep
 _BETWEEN = (contextlib.__file__, functools.__file__)
 
 
@@ -24,7 +22,7 @@ def user_location() -> Span | None:
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_PACKAGE) and code.co_filename not in _BETWEEN:
+        if not code.co_filename.startswith(FOLDER) and code.co_filename not in _BETWEEN:
             line, end_line, column, end_column = list(code.co_positions())[frame.f_lasti // 2]
             if line is None:
                 return Span(code.co_filename, frame.f_lineno, 0, frame.f_lineno, 0)

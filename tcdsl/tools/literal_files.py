@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import runpy
 import sys
 import tokenize
@@ -15,13 +14,13 @@ from types import ModuleType, TracebackType
 from rich.console import Console
 
 from tcdsl.errors import TcdslError
+from tcdsl.installation import FOLDER
 from tcdsl.syntax import literal
 from tcdsl.syntax.compiling import compile_literal, decoded
 from tcdsl.syntax.finder import LiteralLoader
 
 __all__ = ["desugar_files", "run_module", "run_program"]
 
-_PACKAGE = str(Path(__file__).parent.parent) + os.sep
 _RUNNERS = (runpy.__file__, "<frozen runpy>")
 
 
@@ -68,7 +67,7 @@ def _of_the_program(trace: TracebackType | None) -> TracebackType | None:
     # Without the frames that lead to its first one.
     while trace is not None:
         filename = trace.tb_frame.f_code.co_filename
-        if not filename.startswith(_PACKAGE) and filename not in _RUNNERS:
+        if not filename.startswith(FOLDER) and filename not in _RUNNERS:
             break
         trace = trace.tb_next
     return trace

@@ -1,4 +1,4 @@
-"""The packages import in one direction, without cycles, and ``import tcdsl`` is quick."""
+"""The packages import in one direction, without cycles, and ``import tcdsl`` loads little."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ PACKAGE = ROOT / "tcdsl"
 
 # A package may import itself and those named here. Modules directly under tcdsl/ are packages of their own.
 BASE = {"errors", "config", "indices", "installation", "recent", "tracebacks", "locks", "ir", "shapes"}
+# What `import tcdsl` itself loads.
+FIRST = {"config", "errors", "installation", "large_stack", "locks", "tracebacks"}
 COMPILER = BASE | {"frontend", "simplification", "autodiff", "lowering", "codegen"}
 ALLOWED = {
     "errors": {"ir.span"},
@@ -124,11 +126,10 @@ def test_import_loads_no_heavy_package() -> None:
     assert not heavy & set(loaded)
 
 
-def test_import_is_quick() -> None:
-    # NumPy's own import is not ours. The fastest of several, because other processes may be at work.
-    code = "import time, numpy; begin = time.perf_counter(); import tcdsl; print(time.perf_counter() - begin)"
-    seconds = min(float(run_python(code)) for _ in range(5))
-    assert seconds < 0.15
+def test_import_loads_no_more_than_settings_and_errors() -> None:
+    # Everything else is loaded when it is first asked for; `python -m benchmarks.calls` measures how long it takes.
+    loaded = run_python("import sys, tcdsl; print(*(name for name in sys.modules if name.startswith('tcdsl')))").split()
+    assert set(loaded) == {"tcdsl"} | {f"tcdsl.{name}" for name in FIRST}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)

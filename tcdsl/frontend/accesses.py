@@ -8,13 +8,13 @@ touched.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.evaluator import Evaluator
-from tcdsl.frontend.exact_indices import exact_index
+from tcdsl.frontend.exact_indices import exact_index, is_whole
 from tcdsl.frontend.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.graphs import PendingState
 from tcdsl.frontend.int64_numbers import int64_constant
@@ -25,8 +25,8 @@ from tcdsl.frontend.run_time_integers import terms
 from tcdsl.frontend.session import Specialize, current_session
 from tcdsl.frontend.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.frontend.values import Value, store_value
-from tcdsl.ir.build import apply, cast
-from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_integer
+from tcdsl.ir.build import apply
+from tcdsl.ir.dtypes import INTEGER, compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, Read, SizeValue, is_affine_index
 
 __all__ = ["access_indices", "axis_nodes", "filled_read", "is_data", "subscript"]
@@ -56,7 +56,7 @@ def subscript(evaluation: Evaluator, node: ast.Subscript, position: Position) ->
     if isinstance(tensor, Faulty):
         return FAULTY
     if tensor is not None:
-        return read(evaluation, tensor, node, position)
+        return read(evaluation, tensor, node)
     if isinstance(base, SymbolicNumber | int | float) and not axis_nodes(node.slice):
         return base
     key = evaluation.evaluate(node.slice, Position.INDEX)
@@ -77,9 +77,7 @@ def _holds_points(key: object) -> bool:
     return any(isinstance(part, Value | PointValue) for part in parts)
 
 
-def read(
-    evaluation: Evaluator, tensor: SymbolicTensor, node: ast.Subscript, position: Position, fill: Expr | None = None
-) -> object:
+def read(evaluation: Evaluator, tensor: SymbolicTensor, node: ast.Subscript, fill: Expr | None = None) -> object:
     """The cell of ``tensor`` that ``node`` names; with ``fill``, plain axes give it where they are out of range."""
     axes = access_indices(evaluation, tensor, node)
     if axes is None:
@@ -91,9 +89,6 @@ def read(
         boundaries = tuple(Boundary.FILL if boundary in plain else boundary for boundary in boundaries)
         fill = fill if Boundary.FILL in boundaries else None
     expr = Read(tensor.name, indices, boundaries, compute_dtype(tensor.dtype), fill, evaluation.span(node))
-    if position is Position.INDEX and is_integer(tensor.dtype):
-        # Index arithmetic is int64, whatever type the indices are stored in.
-        return Value(cast(expr, "int64"), None, "int64")
     return Value(expr, None, tensor.dtype)
 
 
@@ -162,14 +157,13 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
     value = evaluation.scalar(given, node)
     if value is None:
         return None
-    if not is_integer(value.logical):
+    given_expr = value.expr
+    if not is_whole(given_expr, evaluation.definitions):
         hint = "compare in a condition" if value.logical == "bool" else "convert it with int64(...), or divide with //"
         evaluation.fault(DtypeError, f"an index of type {value.logical}", node, hint)
         return None
-    given_expr = value.expr
     session = current_session()
-    numbers: Collection[str] = () if session is None else session.integers.tensors
-    expr: Expr | None = evaluation.attempt(lambda: exact_index(given_expr, evaluation.definitions, numbers), node)
+    expr: Expr | None = evaluation.attempt(lambda: exact_index(given_expr, evaluation.definitions), node)
     if expr is None or isinstance(expr, Faulty):
         return None
     if session is not None and session.integers.is_alone(expr):
@@ -244,7 +238,7 @@ def _applied_kind(primitive: str, arguments: Sequence[Expr]) -> str:
 # -- fills ---------------------------------------------------------------------------------------------------
 
 
-def filled_read(evaluation: Evaluator, node: ast.Call, position: Position) -> object:
+def filled_read(evaluation: Evaluator, node: ast.Call) -> object:
     """``get(x[i - 1], 0.0)``: the cell, or the fill value where the index is out of range."""
     cell = node.args[0] if node.args else None
     if len(node.args) != 2 or node.keywords or not isinstance(cell, ast.Subscript):
@@ -262,4 +256,4 @@ def filled_read(evaluation: Evaluator, node: ast.Call, position: Position) -> ob
     if fill is None or isinstance(tensor, Faulty):
         return FAULTY
     stored = evaluation.attempt(lambda: store_value(fill, tensor.dtype, evaluation.span(fill_node)), node)
-    return FAULTY if isinstance(stored, Faulty) else read(evaluation, tensor, cell, position, stored)
+    return FAULTY if isinstance(stored, Faulty) else read(evaluation, tensor, cell, stored)

@@ -27,7 +27,7 @@ def call(evaluation: Evaluator, node: ast.Call, position: Position) -> object:
         return FAULTY
     name = recognize(function)
     if name == "get":
-        return filled_read(evaluation, node, position)
+        return filled_read(evaluation, node)
     if name is not None and name in REDUCTIONS and len(node.args) == 1 and not isinstance(node.args[0], ast.Starred):
         return reduction(evaluation, name, node, function, position)
     if name in BOUNDARIES:

@@ -21,11 +21,19 @@ from tcdsl.frontend.graphs import GraphTensor
 from tcdsl.frontend.row_alignment import axis_variable, common_rows, rows_of
 from tcdsl.frontend.session import Poison, Session, StagingStopped, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
-from tcdsl.frontend.values import Value, apply_primitive, cast_value, recognize, store_value, stored_dtype
+from tcdsl.frontend.values import (
+    Value,
+    apply_primitive,
+    cast_value,
+    recognize,
+    require_fitting,
+    store_value,
+    stored_dtype,
+)
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import DTYPES, compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, substitute
+from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, children, substitute
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.shapes.affine import NotAffine, condition_set, universe
 
@@ -168,7 +176,11 @@ def combine(primitive: str, *operands: object) -> Any:
         return _combine_numbers(session, primitive, staged, [value for value, _ in parts])
     parts, rows = common_rows(staged, parts)
     values, extents = broadcast(session, parts)
-    return PendingArray(session.builder, apply_primitive(primitive, values, session.location()), extents, rows)
+    value = apply_primitive(primitive, values, session.location())
+    for part in children(value.expr):  # one in brackets stands one level further down
+        for constant in (part, *children(part)):
+            require_fitting(constant, session.location())
+    return PendingArray(session.builder, value, extents, rows)
 
 
 def _comparable(operands: Sequence[object]) -> bool:

@@ -16,12 +16,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.frontend.brackets import without_brackets
 from tcdsl.frontend.definitions import GENERATED, Definition, all_definitions, outside_names
 from tcdsl.frontend.guards import in_range
 from tcdsl.frontend.sharing import fresh_name, named_lets, share
+from tcdsl.frontend.values import Conversion, require_fitting
 from tcdsl.ir.build import apply
+from tcdsl.ir.build import cast as converted
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, children, rebuild
 from tcdsl.ir.span import Span
 from tcdsl.shapes.sketch import ExplicitRange, Reduction
@@ -149,6 +151,11 @@ class Binding:
                 return expr if new == name else IndexValue(new, expr.span)
             case Reduction():
                 return cast(Expr, self._reduction(expr, names))
+            case Conversion(operand=operand, dtype=dtype):
+                return converted(self._rewritten(operand, names), dtype, expr.span)
+            case Constant():
+                self._check_constant(expr)
+                return expr
             case _:
                 parts = children(expr)
                 return rebuild(expr, tuple(self._rewritten(part, names) for part in parts)) if parts else expr
@@ -200,6 +207,12 @@ class Binding:
 
     def _fault(self, fact: str, span: Span | None, hint: str) -> None:
         self.faults.append(Diagnostic(DslSyntaxError, fact, span, hint=hint))
+
+    def _check_constant(self, expr: Constant) -> None:
+        try:
+            require_fitting(expr)
+        except TcdslError as error:
+            self.faults.extend(each for each in error.diagnostics if each not in self.faults)
 
     def _fault_nothing_bound(self, expr: Reduction) -> None:
         names = ", ".join(f"`{name}`" for name in self.occurrences((expr.value,)))

@@ -3,49 +3,64 @@
 ``x[2 * b[i] + 1]`` asks for the cell of that number, whatever the type of ``b`` can hold: an index never wraps around.
 Values do, as NumPy's: ``y[i] = 2 * b[i]`` is computed in the type of ``b``. So the arithmetic that makes an index, in
 the brackets, in a local definition or in a helper function, gets the type ``integer`` and reads its cells as they are.
+Only a conversion that is written, ``int8(2 * b[i])``, wraps around there too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.definitions import FACTOR, GENERATED, Definition
-from tcdsl.frontend.values import Value
+from tcdsl.frontend.values import Conversion, Value
 from tcdsl.ir.build import apply, cast, constant
-from tcdsl.ir.dtypes import INTEGER, is_integer
+from tcdsl.ir.dtypes import INTEGER, is_boolean, is_integer
 from tcdsl.ir.expressions import (
     Apply,
     Cast,
     Constant,
     Expr,
-    IndexValue,
     Let,
     Local,
-    Read,
-    SizeValue,
     is_affine_index,
     locals_read,
 )
 from tcdsl.ir.primitives import PRIMITIVES
 
-__all__ = ["exact_index"]
+__all__ = ["exact_index", "is_whole"]
 
 _ARITHMETIC = frozenset(("add", "sub", "mul", "neg", "abs", "square", "floor_div", "mod", "max", "min"))
-# Shifts to the left by more are left to the type's own bits.
+_BITS = frozenset(("bit_and", "bit_or", "bit_xor", "shift_right"))
+# Shifts to the left by more leave every axis in any case.
 _LARGEST_SHIFT = 64
 
 
-def exact_index(expr: Expr, definitions: MutableMapping[str, Definition], numbers: Collection[str] = ()) -> Expr:
+def is_whole(expr: Expr, definitions: Mapping[str, Definition]) -> bool:
+    """Whether ``expr`` is an integer, also where its type as a value is float64: what uint64 and int64 make there."""
+    match expr:
+        case Local(name=name) if name in definitions and not is_integer(expr.dtype):
+            definition = definitions[name]
+            return is_whole(definition.value.expr, definition.mentions)
+        case Cast(operand=operand) if not isinstance(expr, Conversion) and expr.dtype == "float64":
+            return is_whole(operand, definitions)
+        case Apply(primitive=primitive, arguments=arguments, dtype="float64") if primitive in _ARITHMETIC:
+            return all(is_whole(argument, definitions) for argument in arguments)
+        case Apply(primitive="where", arguments=(_, *branches), dtype="float64"):
+            return all(is_whole(branch, definitions) for branch in branches)
+        case Constant(value=value, dtype="float64"):
+            return float(value).is_integer()
+    return is_integer(expr.dtype)
+
+
+def exact_index(expr: Expr, definitions: MutableMapping[str, Definition]) -> Expr:
     """The index that the value ``expr`` stands for: an int64 expression if that holds it, else one of type ``integer``.
 
     Local definitions, which ``definitions`` gives by name, get a second one where index arithmetic needs them.
-    ``numbers`` are the inputs that are Python's integers: what meets data takes its type as a value, not in an index.
     """
-    return _Exact(definitions, numbers).index(expr)
+    return _Exact(definitions).index(expr)
 
 
 @dataclass(slots=True)
@@ -53,7 +68,6 @@ class _Exact:
     """``bound`` says what the names of `Let`s around stand for, ``found`` what is known of definitions."""
 
     definitions: MutableMapping[str, Definition]
-    numbers: Collection[str]
     bound: Mapping[str, Expr] = field(default_factory=dict)
     found: dict[str, tuple[Expr, Definition | None]] = field(default_factory=dict)
 
@@ -61,53 +75,61 @@ class _Exact:
         if is_affine_index(expr):
             return expr
         match expr:
-            case Cast(operand=operand, dtype=dtype) if self.keeps(operand, dtype):
+            case Conversion(operand=operand, dtype=dtype) if is_integer(operand.dtype) and is_integer(dtype):
+                return self.converted(operand, dtype)
+            case Cast(operand=operand) if not isinstance(expr, Conversion) and is_whole(operand, self.definitions):
                 return self.index(operand)
+            case Cast(operand=operand) if is_boolean(operand.dtype):
+                return cast(self.condition(operand), "int64")
             case Local(name=name) if name in self.bound:
                 return self.bound[name]
             case Local(name=name) if name in self.definitions:
                 return self.defined(expr)
             case Let():
                 return self.let(expr)
-            case Apply(primitive="id", arguments=(operand,)):
-                return self.index(operand)
-            case Apply(primitive="fma", arguments=(one, other, rest)):
-                return self.applied("add", apply("mul", one, other), rest)
-            case Apply(primitive="shift_left", arguments=(operand, Constant(value=count))):
-                if 0 <= count <= _LARGEST_SHIFT:
-                    return self.applied("mul", operand, constant(2 ** int(count), INTEGER))
-            case Apply(primitive=primitive, arguments=arguments) if primitive in _ARITHMETIC:
-                return self.applied(primitive, *arguments)
-            case Apply(primitive="where", arguments=(condition, *branches)):
-                return apply("where", self.condition(condition), *map(self.integer, branches), span=expr.span)
-        return cast(expr, INTEGER if expr.dtype == "uint64" else "int64")
+            case Apply(primitive=primitive, arguments=arguments) if is_whole(expr, self.definitions):
+                return self.computed(expr, primitive, arguments)
+        return _as_index(expr)
 
-    def keeps(self, operand: Expr, target: str) -> bool:
-        # Whether a conversion between integer types keeps the number, or would for numbers that the type can hold:
-        # those of uint64 that int64 cannot, and what has no type of its own beside narrower data, are kept here.
-        source = operand.dtype
-        if not (is_integer(source) and is_integer(target)):
-            return False
-        if INTEGER in (source, target) or (source, target) == ("uint64", "int64"):
-            return True
-        return self.is_number(operand) or np.can_cast(source, target)
+    def computed(self, expr: Expr, primitive: str, arguments: tuple[Expr, ...]) -> Expr:
+        first, last = arguments[0], arguments[-1]
+        if primitive in _ARITHMETIC or primitive in _BITS:
+            return self.applied(primitive, *arguments)
+        match primitive:
+            case "id":
+                return self.index(first)
+            case "fma":
+                return self.applied("add", apply("mul", first, arguments[1]), last)
+            case "bit_not":
+                return self.applied("sub", constant(-1, "int64"), first)
+            case "relu":
+                return self.applied("max", first, constant(0, "int64"))
+            case "sat01" | "sign":
+                least = self.applied("max", first, constant(-1 if primitive == "sign" else 0, "int64"))
+                return Apply("min", (least, constant(1, INTEGER)), INTEGER)
+            case "shift_left" if isinstance(last, Constant) and 0 <= last.value <= _LARGEST_SHIFT:
+                return self.applied("mul", first, constant(2 ** int(last.value), INTEGER))
+            case "shift_left":
+                count = apply("min", self.integer(last), constant(_LARGEST_SHIFT, INTEGER))
+                return Apply(primitive, (self.integer(first), count), INTEGER)
+            case "where":
+                chosen, other = map(self.integer, arguments[1:])
+                return apply("where", self.condition(first), chosen, other, span=expr.span)
+            case "pow":
+                return apply("pow", *(cast(argument, "int64") for argument in arguments), span=expr.span)
+        return _as_index(expr)
 
-    def is_number(self, expr: Expr, names: frozenset[str] = frozenset()) -> bool:
-        # Made of index variables, sizes and Python's integers alone, and the local names of such.
-        match expr:
-            case Constant() | SizeValue() | IndexValue():
-                return expr.dtype == "int64"
-            case Read(tensor=tensor):
-                return tensor in self.numbers
-            case Local(name=name):
-                return name in names or (name in self.definitions and self.definitions[name].value.weak == "int")
-            case Let(name=name, value=value, body=body):
-                return self.is_number(value, names) and self.is_number(body, names | {name})
-            case Apply(primitive="where", arguments=(_, *branches)):
-                return all(self.is_number(branch, names) for branch in branches)
-            case Apply(arguments=arguments, dtype="int64"):
-                return all(self.is_number(argument, names) for argument in arguments)
-        return False
+    def converted(self, operand: Expr, dtype: str) -> Expr:
+        # What is written wraps around in the type that is written. All integers that are not out of range of the
+        # largest axis keep their number in an int64.
+        found = self.integer(operand)
+        ends = np.iinfo(dtype)
+        kept = isinstance(found, Cast) and np.can_cast(found.operand.dtype, dtype)
+        if kept or dtype == "int64" or (is_affine_index(operand) and ends.bits >= 32):
+            return self.index(operand)
+        low = constant(int(ends.min), INTEGER)
+        above = Apply("sub", (found, low), INTEGER)
+        return Apply("add", (Apply("mod", (above, constant(2**ends.bits, INTEGER)), INTEGER), low), INTEGER)
 
     def applied(self, primitive: str, *arguments: Expr) -> Expr:
         divisor = arguments[-1]
@@ -119,6 +141,8 @@ class _Exact:
 
     def integer(self, expr: Expr) -> Expr:
         found = self.index(expr)
+        if isinstance(found, Constant):
+            return constant(int(found.value), INTEGER, found.span)
         if isinstance(found, Cast) and is_integer(found.operand.dtype):
             found = found.operand  # a cell of a narrower type
         return cast(found, INTEGER)
@@ -135,23 +159,26 @@ class _Exact:
     def twin(self, expr: Local, definition: Definition) -> tuple[Expr, Definition | None]:
         """The index that a local definition is, and the definition of that, if it needs one of its own."""
         mentions = dict(definition.mentions)
-        found = _Exact(mentions, self.numbers, found=self.found).index(definition.value.expr)
-        if is_affine_index(found):
+        inner = _Exact(mentions, found=self.found)
+        value = definition.value.expr
+        truth = is_boolean(value.dtype)
+        found = inner.condition(value) if truth else inner.index(value)
+        if not truth and is_affine_index(found):
             return found, None
-        if found.dtype != INTEGER or isinstance(found, Cast):
+        if found == (value if truth else _as_index(value)) or isinstance(found, Cast):
             # A cell, or another value that is not arithmetic: the index and the value are the same number.
-            return cast(expr, INTEGER if expr.dtype == "uint64" else "int64"), None
+            return expr if truth else _as_index(expr), None
         if isinstance(found, Local):
             return found, mentions.get(found.name)
         name, *marks, serial = expr.name.split(GENERATED)
-        local = Local(GENERATED.join((name.removesuffix(FACTOR), *marks, "index", serial)), INTEGER, expr.span)
-        return local, Definition.of(Value(found, None, "int64"), mentions)
+        local = Local(GENERATED.join((name.removesuffix(FACTOR), *marks, "index", serial)), found.dtype, expr.span)
+        return local, Definition.of(Value(found, None, "bool" if truth else "int64"), mentions)
 
     def let(self, expr: Let) -> Expr:
         name = f"{expr.name}_index"
         value = self.integer(expr.value)
         bound = {**self.bound, expr.name: Local(name, INTEGER)}
-        body = _Exact(self.definitions, self.numbers, bound, self.found).index(expr.body)
+        body = _Exact(self.definitions, bound, self.found).index(expr.body)
         body = Let(name, value, body, expr.span)
         return Let(expr.name, expr.value, body, expr.span) if expr.name in locals_read(body) else body
 
@@ -161,6 +188,15 @@ class _Exact:
             case Apply(primitive="and_" | "or_" | "not_" as primitive, arguments=arguments):
                 return apply(primitive, *map(self.condition, arguments), span=expr.span)
             case Apply(primitive=primitive, arguments=arguments) if PRIMITIVES[primitive].kind == "compare":
-                if is_integer(arguments[0].dtype) and not is_affine_index(expr):
+                if is_boolean(arguments[0].dtype):
+                    return apply(primitive, *map(self.condition, arguments), span=expr.span)
+                whole = all(is_whole(argument, self.definitions) for argument in arguments)
+                if whole and not is_affine_index(expr):
                     return apply(primitive, *map(self.integer, arguments), span=expr.span)
+            case Local(name=name) if name in self.definitions:
+                return self.defined(expr)
         return expr
+
+
+def _as_index(expr: Expr) -> Expr:
+    return cast(expr, INTEGER if expr.dtype == "uint64" else "int64")

@@ -66,15 +66,12 @@ class RunTimeIntegers:
         self._session = session
         self._given: dict[str, tuple[int | str, int]] = {}
         self._sizes: dict[str, Expr] = {}
-        #: The tensors that hold them, those of them that can be no sizes included.
-        self.tensors: set[str] = set()
         #: Those that became sizes, by the input that holds the number.
         self.carried: dict[str, CarriedInteger] = {}
 
     def add(self, tensor: str, place: int | str, number: int) -> None:
         """The input ``tensor`` holds the argument at ``place``, which is ``number`` in this call."""
         self._given[tensor] = place, number
-        self.tensors.add(tensor)
 
     def size(self, expr: Expr, bound: bool = False) -> Expr | None:
         """A sum of run-time integers and constants as an expression of sizes; ``None`` if it has to be a constant.

@@ -25,12 +25,22 @@ from tcdsl.frontend.folding import fold
 from tcdsl.frontend.int64_numbers import too_large
 from tcdsl.frontend.recognition import recognize
 from tcdsl.ir.build import apply, cast, constant, result_dtype
-from tcdsl.ir.dtypes import DTYPES, accumulation_dtype, compute_dtype, is_boolean, is_floating, is_integer, same_kind
-from tcdsl.ir.expressions import Apply, Constant, Expr, Let, Local, Read, walk
+from tcdsl.ir.dtypes import (
+    DTYPES,
+    INTEGER,
+    accumulation_dtype,
+    compute_dtype,
+    is_boolean,
+    is_floating,
+    is_integer,
+    same_kind,
+)
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Let, Local, Read, walk
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.span import Span
 
 __all__ = [
+    "Conversion",
     "Product",
     "Value",
     "applied",
@@ -41,6 +51,7 @@ __all__ = [
     "common_dtype",
     "convert",
     "recognize",
+    "require_fitting",
     "store_value",
     "stored_dtype",
     "sum_dtype",
@@ -128,13 +139,14 @@ def common_dtype(values: Sequence[Value]) -> tuple[str, str | None]:
 
 
 def convert(value: Value, dtype: str, span: Span | None = None) -> Expr:
-    """``value`` in the compute type of ``dtype``, as NumPy converts operands. `DtypeError` if an int does not fit."""
+    """``value`` in the compute type of ``dtype``, as NumPy converts operands.
+
+    A Python integer that does not fit stays what it is: in an index it means that number, and `require_fitting` refuses
+    it elsewhere.
+    """
     number = value.number
     if isinstance(number, int) and not isinstance(number, bool) and is_integer(dtype):
-        ends = np.iinfo(dtype)
-        if not ends.min <= number <= ends.max:
-            hint = f"{dtype} holds {ends.min} to {ends.max}; convert the other operand to a wider type, as in int64(x)"
-            raise too_large(number, dtype, span or value.expr.span, "" if dtype == "int64" else hint)
+        return Constant(number, dtype, span or value.expr.span)
     if isinstance(value.expr, Constant) and value.weak is None and is_integer(dtype) and is_integer(value.logical):
         return constant(np.array(value.expr.value, value.logical).astype(dtype).item(), dtype, value.expr.span)
     try:
@@ -144,11 +156,35 @@ def convert(value: Value, dtype: str, span: Span | None = None) -> Expr:
         raise too_large(number, dtype, span or value.expr.span) from None
 
 
+def require_fitting(expr: Expr, span: Span | None = None) -> None:
+    """`DtypeError` if ``expr`` is a Python integer that does not fit into the type that it takes as a value."""
+    if isinstance(expr, Constant) and expr.dtype != INTEGER and is_integer(expr.dtype):
+        ends = np.iinfo(expr.dtype)
+        if not ends.min <= expr.value <= ends.max:
+            hint = f"{expr.dtype} holds {ends.min} to {ends.max}"
+            hint += "" if expr.dtype == "int64" else "; convert the other operand to a wider type, as in int64(x)"
+            raise too_large(int(expr.value), expr.dtype, expr.span or span, hint)
+
+
 def cast_value(value: Value, dtype: str, span: Span | None = None) -> Value:
     """``float32(x)``: what ``ndarray.astype`` gives. The result has this type whatever it meets later."""
     if is_boolean(dtype):
         return Value(as_truth(value, span).expr, None, "bool")
-    return Value(convert(value, dtype, span), None, dtype)
+    converted = convert(value, dtype, span)
+    require_fitting(converted, span)
+    return Value(converted, None, dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion(Cast):
+    """A conversion of an integer that is written, ``int8(n)``: it wraps around in indices too, where others do not."""
+
+
+def _written_conversion(value: Value, dtype: str, span: Span | None) -> Value:
+    made = cast_value(value, dtype, span)
+    if is_integer(value.logical) and not is_boolean(dtype) and not isinstance(made.expr, Constant):
+        return made.with_expr(Conversion(value.expr, made.expr.dtype, span))
+    return made
 
 
 def stored_dtype(value: Value) -> str:
@@ -174,7 +210,9 @@ def store_value(value: Value, dtype: str, span: Span | None = None) -> Expr:
             span or value.expr.span,
             f"write `{dtype}(...)` around the value to convert it",
         )
-    return convert(value, dtype, span)
+    converted = convert(value, dtype, span)
+    require_fitting(converted, span)
+    return converted
 
 
 def as_truth(value: Value, span: Span | None = None) -> Value:
@@ -426,7 +464,7 @@ def call_function(name: str, values: Sequence[Value], span: Span | None = None) 
     if name in DTYPES:
         if len(values) != 1:
             raise _fault(f"`{name}` takes 1 argument, not {len(values)}", span, kind=DslSyntaxError)
-        return cast_value(values[0], name, span)
+        return _written_conversion(values[0], name, span)
     if name in ("max", "min", "and_", "or_") and len(values) > 2:
         return apply_primitive(name, (call_function(name, values[:-1], span), values[-1]), span)
     if name == "log" and len(values) == 2:

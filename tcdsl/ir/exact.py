@@ -38,6 +38,12 @@ INDEX_ARITHMETIC: Mapping[str, Callable[..., Any]] = MappingProxyType(
         **EXACT,
         "floor_div": lambda a, b: a // b if b else 0,
         "mod": lambda a, b: a % b if b else 0,
+        "bit_and": lambda a, b: a & b,
+        "bit_or": lambda a, b: a | b,
+        "bit_xor": lambda a, b: a ^ b,
+        "shift_left": lambda a, b: a << b if b >= 0 else 0,
+        "shift_right": lambda a, b: a >> b if b >= 0 else -int(a < 0),
     }
 )
-"""The same for indices: what is divided by 0 is 0, as in the arithmetic of NumPy's integers."""
+"""The same for indices, and bits; what is divided by 0 is 0, and a negative count shifts all bits out, as in the
+arithmetic of NumPy's integers."""

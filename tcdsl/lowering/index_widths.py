@@ -293,9 +293,10 @@ def _own(interval: Interval) -> tuple[Interval, int]:
 
 
 def _is_index_arithmetic(expr: Apply) -> bool:
-    row = PRIMITIVES[expr.primitive]
-    known = row.index or expr.primitive in ("where", "abs", "square", "id")
-    return known and expr.dtype in ("int64", INTEGER)
+    if expr.dtype == INTEGER:
+        return True
+    known = PRIMITIVES[expr.primitive].index or expr.primitive in ("where", "abs", "square", "id")
+    return known and expr.dtype == "int64"
 
 
 def _wrapped(value: int) -> int:

@@ -65,9 +65,24 @@ def interval_of(primitive: str, parts: Sequence[Interval]) -> Interval:
             return Interval(-largest, largest)
         case "mod":
             return Interval(min(last.low + 1, 0), max(last.high - 1, 0))
+        case "bit_and" | "bit_or" | "bit_xor" | "shift_left" | "shift_right":
+            return _of_bits(primitive, first, last)
         case "where":
             return parts[1].union(last)
     return first  # id
+
+
+def _of_bits(primitive: str, first: Interval, last: Interval) -> Interval:
+    match primitive:
+        case "shift_left":
+            scale = 2 ** max(last.high, 0)
+            return Interval(min(first.low * scale, 0), max(first.high * scale, 0))
+        case "shift_right":
+            return Interval(min(first.low, 0), max(first.high, 0))
+        case "bit_and" if first.low >= 0 or last.low >= 0:
+            return Interval(0, min(part.high for part in (first, last) if part.low >= 0))
+    most = 2 ** (max(first.bits, last.bits) - 1) - 1
+    return Interval(0 if min(first.low, last.low) >= 0 else -most - 1, most)
 
 
 def _around(values: Sequence[int]) -> Interval:

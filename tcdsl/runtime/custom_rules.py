@@ -123,7 +123,7 @@ class RuleRecording:
             seeded, wanted = wanted, seeded
         seeds = [None if tensor is None else part.argument(_seed(tensor, mode)) for tensor in seeded]
         values = [
-            value if tensor is None else _like(self._session, tensor, value)
+            value if tensor is None else _like(tensor, value)
             for tensor, value in zip(arguments, self._values, strict=True)
         ]
         call = RuleCall(self._session, rule, mode, self._function.__name__)
@@ -210,10 +210,8 @@ def _copy(session: Session, value: Any, label: str = "") -> SymbolicTensor:
     return record_elementwise(session.builder, element, extents, label or value.label)
 
 
-def _like(session: Session, tensor: SymbolicTensor, given: Any) -> Any:
+def _like(tensor: SymbolicTensor, given: Any) -> Any:
     # A number stays a number, which takes the type of what it meets.
     if not isinstance(given, SymbolicNumber):
         return tensor
-    if given.weak_kind == "int":
-        session.integers.tensors.add(tensor.name)
     return SymbolicNumber(tensor.builder, Read(tensor.name, (), (), tensor.dtype), given.weak_kind, frozenset())

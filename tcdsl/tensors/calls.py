@@ -258,8 +258,6 @@ def _setting(session: Session, name: str, value: Any, settings: dict[str, Settin
     setting = Setting(name, "int64" if kind == "int" else "float64", value)
     made = session.builder.fixed_input(name, setting.dtype, ())
     settings[made.name] = setting
-    if kind == "int":
-        session.integers.tensors.add(made.name)
     return SymbolicNumber(
         session.builder, cast(Read(made.name, (), (), made.dtype), made.dtype), kind, frozenset((name,))
     )

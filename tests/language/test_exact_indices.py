@@ -13,6 +13,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
+from tests.differential.loading import loaded
 from tests.language.outcomes import assert_gives, changed, outcome, refusal
 
 LOW, HIGH = -(2**63), 2**63 - 1
@@ -542,3 +543,105 @@ def test_derivatives_of_every_mode(dtype: str) -> None:
     np.testing.assert_allclose(tc.vjp(f, x, b)[1](seed)[0], seed @ wanted)
     np.testing.assert_allclose(tc.jvp(f, (x, b), (x, None))[1], wanted @ x)
     f.cost(x, b)  # it evaluates indices too
+
+
+# -- one index in several spellings --------------------------------------------------------------------------
+
+
+INDICES = (
+    "b[i] + 200",
+    "b[i] * 3 - s",
+    "int8(b[i] + s)",
+    "int16(300 * b[i]) + uint8(b[i] - s)",
+    "int32(uint8(s)) + b[i]",
+    "b[i] << s",
+    "(b[i] << 70) + (b[i] >> s)",
+    "s << abs(b[i])",
+    "(b[i] - 1000) >> 2",
+    "b[i] & (s + i)",
+    "(b[i] + 300) & 511 | s",
+    "b[i] ^ 200 ^ (s + 128)",
+    "~(b[i] - 400)",
+    "(b[i] + s > 127) * b[i] + (i != 1) * 260",
+    "(b[i] + 200 if b[i] * 2 > s else 3 * b[i])",
+    "max(b[i] + 300, s) % 301 - b[i] // 2",
+    "sign(b[i] * 300) + relu(b[i] - 200) + abs(b[i] - 29)",
+    "u[i] + a[i]",
+    "(u[i] - a[i]) * 2 + 3",
+    "(b[i] + 100)**2 // 100",
+)
+SPELLINGS = (
+    "y[i] = get(x[{0}], -1.0)",
+    "q = {0}\n    y[i] = get(x[q], -1.0)",
+    "q = {0}\n    p = (q)\n    y[i] = get(x[(p) + 0*s], -1.0)",
+    "c = i >= 0\n    q = {0}\n    y[i] = get(x[0*i + c*q], -1.0)",
+    "y[i] = get(x[same({0})], -1.0)",
+)
+
+
+def bracketed(count: int, bits: int, signed: bool = True) -> int:
+    count %= 2**bits
+    return count - 2**bits if signed and count >= 2 ** (bits - 1) else count
+
+
+MEANINGS = {
+    "int8": lambda n: bracketed(n, 8),
+    "int16": lambda n: bracketed(n, 16),
+    "int32": lambda n: bracketed(n, 32),
+    "uint8": lambda n: bracketed(n, 8, signed=False),
+    "sign": lambda n: (n > 0) - (n < 0),
+    "relu": lambda n: max(n, 0),
+}
+
+
+def program_of(indices: tuple[str, ...], spellings: tuple[str, ...]) -> Any:
+    pairs = list(itertools.product(indices, spellings))
+    bodies = [
+        f"    {spelling.format(index)}\n".replace("y[i]", f"y{k}[i]") for k, (index, spelling) in enumerate(pairs)
+    ]
+    made = ", ".join(f"y{k}" for k in range(len(pairs)))
+    return loaded(f"def f(x, b, a, u, s):\n{''.join(bodies)}    return {made}\n", "def same(q):\n    return q\n")
+
+
+def test_names_brackets_and_helpers_are_the_inline_index() -> None:
+    x = np.arange(400.0)
+    b, a = np.array([-128, -1, 0, 29, 100, 127], np.int8), np.array([-7, 0, 5, LOW, HIGH, 3])
+    u = np.array([7, 2**63, 2**64 - 1, 2**63 + 9, 3, 0], np.uint64)
+    spelled, compiled = program_of(INDICES, SPELLINGS), program_of(INDICES[2::3], SPELLINGS[1:2])
+    for s in (3, 150):
+        wanted = []
+        for index in INDICES:
+            at = {"b": b.tolist(), "a": a.tolist(), "u": u.tolist(), "s": s, **MEANINGS}
+            places = [eval(index, {**at, "i": i}) for i in range(len(b))]  # noqa: S307
+            wanted.append([x[place] if 0 <= place < len(x) else -1.0 for place in places])
+        found = [each.tolist() for each in spelled.interpret(x, b, a, u, s)]
+        assert found == [cells for cells in wanted for _ in SPELLINGS]
+        assert [each.tolist() for each in compiled(x, b, a, u, s)] == wanted[2::3]
+
+
+def test_numbers_that_no_type_holds_are_refused_as_values_only() -> None:
+    @op
+    def f(x, b):
+        q = b[i] + 200
+        y[i] = x[q]
+        return y
+
+    b = np.array([-100, -73], np.int8)
+    assert_gives(f, np.arange(200.0), b, wanted=[100, 127])
+
+    @op
+    def g(x, b):
+        q = b[i] + 200
+        y[i] = x[q] + q
+        return y
+
+    text = refusal(tc.DtypeError, g, np.arange(200.0), b)
+    assert "the integer 200 does not fit in int8" in text
+    assert "int8 holds -128 to 127; convert the other operand to a wider type, as in int64(x)" in text
+    assert "q = b[i] + 200" in text
+
+    @op
+    def h(b):
+        return b + 200
+
+    assert "the integer 200 does not fit in int8" in refusal(tc.DtypeError, h, b)

@@ -14,7 +14,8 @@ from tcdsl.frontend.names import LanguageFunction, Position
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import BOUNDARIES, REDUCTIONS, recognize
 from tcdsl.frontend.reductions import reduction
-from tcdsl.frontend.values import Value, call_function
+from tcdsl.frontend.scalar_primitives import call_function
+from tcdsl.frontend.values import Value
 
 __all__ = ["call"]
 

@@ -18,18 +18,12 @@ from tcdsl.frontend.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.faults import valued
 from tcdsl.frontend.graphs import GraphTensor
+from tcdsl.frontend.recognition import recognize
 from tcdsl.frontend.row_alignment import axis_variable, common_rows, rows_of
+from tcdsl.frontend.scalar_primitives import apply_primitive
 from tcdsl.frontend.session import Poison, Session, StagingStopped, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
-from tcdsl.frontend.values import (
-    Value,
-    apply_primitive,
-    cast_value,
-    recognize,
-    require_fitting,
-    store_value,
-    stored_dtype,
-)
+from tcdsl.frontend.values import Value, cast_value, require_fitting, store_value, stored_dtype
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import DTYPES, compute_dtype

@@ -6,10 +6,11 @@ from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arithmetic import axes, box, broadcast, element_of, in_letters, staged_operand
 from tcdsl.frontend.environment import Existing
 from tcdsl.frontend.row_alignment import axis_variable, common_rows, rows_of
+from tcdsl.frontend.scalar_primitives import apply_primitive
 from tcdsl.frontend.session import Session, session_of
 from tcdsl.frontend.stores import Store, store
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
-from tcdsl.frontend.values import Value, apply_primitive, cast_value
+from tcdsl.frontend.values import Value, cast_value
 from tcdsl.frontend.views import part_of, whole
 from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import is_boolean

@@ -10,9 +10,10 @@ from tcdsl.frontend.arithmetic import broadcast as broadcast_parts
 from tcdsl.frontend.faults import valued
 from tcdsl.frontend.logic import PRODUCT, stage_logic
 from tcdsl.frontend.row_alignment import axis_variable, rows_of
+from tcdsl.frontend.scalar_primitives import apply_primitive
 from tcdsl.frontend.session import Session, session_of
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicTensor
-from tcdsl.frontend.values import Value, apply_primitive, store_value, sum_dtype
+from tcdsl.frontend.values import Value, store_value, sum_dtype
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr, IndexValue, substitute
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor

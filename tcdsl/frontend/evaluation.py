@@ -25,10 +25,11 @@ from tcdsl.frontend.environment import UNBOUND, Environment
 from tcdsl.frontend.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.names import GlobalNumber, IndexName, Position, index_meaning, value_meaning
 from tcdsl.frontend.points import PointValue, scalar_of
+from tcdsl.frontend.scalar_primitives import apply_primitive
 from tcdsl.frontend.session import current_session
 from tcdsl.frontend.suggestions import undefined_name_hint
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
-from tcdsl.frontend.values import Value, apply_primitive
+from tcdsl.frontend.values import Value
 from tcdsl.ir.build import integer, truth
 from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.ir.span import Span

@@ -15,12 +15,13 @@ from tcdsl.frontend.arithmetic import element_of, staged_operand
 from tcdsl.frontend.environment import Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.projections import Projections, project
 from tcdsl.frontend.row_alignment import axis_variable
+from tcdsl.frontend.scalar_primitives import apply_primitive
 from tcdsl.frontend.session import Session
 from tcdsl.frontend.spec_faults import spec_diagnostic
 from tcdsl.frontend.stores import store
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.frontend.truth_targets import record_truth
-from tcdsl.frontend.values import Value, apply_primitive
+from tcdsl.frontend.values import Value
 from tcdsl.ir.build import apply
 from tcdsl.ir.expressions import Expr, IndexValue, Read, index_variables, substitute, walk
 from tcdsl.ir.program import Access

@@ -16,9 +16,10 @@ import numpy as np
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.definitions import Definition, bounded, captured, define, index_names
 from tcdsl.frontend.recognition import recognize
+from tcdsl.frontend.scalar_primitives import call_function
 from tcdsl.frontend.session import current_session, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicNumber, SymbolicSize, SymbolicTensor
-from tcdsl.frontend.values import Value, call_function
+from tcdsl.frontend.values import Value
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Read
 from tcdsl.ir.span import Span

@@ -20,8 +20,9 @@ from tcdsl.frontend.int64_numbers import int64_constant
 from tcdsl.frontend.names import LanguageFunction, Position, is_range
 from tcdsl.frontend.recognition import REDUCTIONS
 from tcdsl.frontend.run_time_integers import terms
+from tcdsl.frontend.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols import SymbolicTensor
-from tcdsl.frontend.values import Value, apply_primitive, as_truth, convert, stored_dtype, sum_dtype
+from tcdsl.frontend.values import Value, as_truth, convert, stored_dtype, sum_dtype
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.build import apply, constant, integer
 from tcdsl.ir.build import cast as cast_expr

@@ -11,9 +11,10 @@ from tcdsl.errors import DtypeError
 from tcdsl.frontend.arithmetic import broadcast, element_of, staged_operand
 from tcdsl.frontend.array_literals import NO_NUMBER, axes_of_literal, leaves_of, level_of, literal_array, parts_of
 from tcdsl.frontend.row_alignment import axis_variable, common_rows
+from tcdsl.frontend.scalar_primitives import apply_primitive
 from tcdsl.frontend.session import Session
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray
-from tcdsl.frontend.values import Value, apply_primitive
+from tcdsl.frontend.values import Value
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr, IndexValue, substitute
 from tcdsl.shapes.rows.ranks import RowRanks

@@ -18,7 +18,7 @@ from functools import partial
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.accesses import axis_index, is_data
-from tcdsl.frontend.bare_reductions import BareReduction, point_of, standing_alone
+from tcdsl.frontend.bare_reductions import BareReduction, standing_alone
 from tcdsl.frontend.binding import Binding, Bound, Open
 from tcdsl.frontend.definitions import Definition, outside_names
 from tcdsl.frontend.divisors import require_divisors
@@ -273,8 +273,8 @@ def is_local_definition(node: ast.stmt, environment: Environment) -> bool:
     names = [part.id for part in ast.walk(value) if isinstance(part, ast.Name)]
     if not variables:
         return False
-    if any(point_of(environment.own(name)) is not None for name in names):
-        return True
+    if any(isinstance(environment.own(name), PointValue) for name in names):
+        return True  # the variables of a bare reduction are its own
     subscripts = [part for part in ast.walk(value) if isinstance(part, ast.Subscript)]
     return any(reads_points(part, environment) for part in subscripts)
 

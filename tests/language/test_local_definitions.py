@@ -9,7 +9,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
-from tests.language.outcomes import refusal
+from tests.language.outcomes import assert_gives, refusal
 
 x = np.array([1.0, 2.0, 3.0])
 A = np.arange(6.0).reshape(2, 3) + 1
@@ -288,3 +288,38 @@ def test_a_container_around_the_function_is_stored_into_where_the_subscript_is_n
     f.interpret(x, name="given")
     assert found == {"rank": 1, "given": 2}
     assert items == [0, 6]
+
+
+def ratio(x, n):
+    return x / n
+
+
+def test_bare_reductions_in_whole_array_arithmetic_under_plain_names() -> None:
+    def program(x, y):
+        n = sum(x[i])
+        a = x / n
+        m = 2 * n
+        b = ratio(y, m) + np.exp(y - n)
+        c, d = x * n, -m
+        x = x / n
+        s = max(x[i])
+        e = ratio(x, s)
+        O[i, j] = a[i] * y[j] / s
+        return a, b, c, d, x, e, O
+
+    x, y = np.array([1.0, 4.0, 3.0]), np.array([2.0, 16.0])
+    a = x / 8
+    wanted = (a, y / 16 + np.exp(y - 8), x * 8, -16.0, a, a / 0.5, np.outer(a, y) / 0.5)
+    f = op(program)
+    assert_gives(f, x, y, wanted=wanted)
+    for found, each in zip(f(tc.tensor(x), tc.tensor(y)), wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(found), each)
+
+    @cd
+    def normalize(x):
+        n = sum(x[i])
+        scaled = x / n
+        x -= scaled
+
+    normalize(x)
+    np.testing.assert_array_equal(x, [7 / 8, 3.5, 21 / 8])

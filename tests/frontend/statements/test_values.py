@@ -12,10 +12,11 @@ import pytest
 
 from tcdsl.errors import DslSyntaxError, DtypeError
 from tcdsl.frontend.recognition import recognize
-from tcdsl.frontend.values import Value, apply_primitive, call_function, store_value, stored_dtype, sum_dtype
+from tcdsl.frontend.scalar_primitives import apply_primitive, call_function
+from tcdsl.frontend.values import Value, require_fitting, store_value, stored_dtype, sum_dtype
 from tcdsl.ir.dtypes import DTYPES, compute_dtype
 from tcdsl.ir.evaluation import PointEvaluator
-from tcdsl.ir.expressions import Constant, Let, Read, walk
+from tcdsl.ir.expressions import Constant, Let, Read, children, walk
 from tests.frontend.statements.small_function import run
 
 NUMBERS = [dtype for dtype in DTYPES if dtype != "bool"]
@@ -90,10 +91,13 @@ def test_float16_is_computed_as_float32() -> None:
 
 
 def test_python_integers_must_fit() -> None:
+    # Where they are values; an index of data and numbers is an integer of any size.
+    made = apply_primitive("add", [cell("int8"), Value.of(300)])
     with pytest.raises(DtypeError, match="300 does not fit in int8"):
-        apply_primitive("add", [cell("int8"), Value.of(300)])
+        require_fitting(children(made.expr)[1])
     with pytest.raises(DtypeError, match="-1 does not fit in uint8"):
-        apply_primitive("mul", [cell("uint8"), Value.of(-1)])
+        store_value(Value.of(-1), "uint8")
+    require_fitting(children(apply_primitive("mul", [cell("int8"), Value.of(-128)]).expr)[1])
     assert result("lt", "uint8", "int64") == "bool"
 
 

@@ -29,6 +29,7 @@ from tcdsl.frontend.views import transposed
 from tcdsl.shapes.rows.inference import Origin, Shape, compose, einsum, pointwise, scalar, transpose
 from tcdsl.shapes.rows.logic import result_may_grow
 from tcdsl.tensors.element_types import FloatingType
+from tcdsl.tensors.engine import engine
 from tcdsl.tensors.literals import tensor
 from tcdsl.tensors.location import user_location
 from tcdsl.tensors.numpy_functions import graph_function
@@ -81,9 +82,7 @@ def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequ
     element_type: str | None = None
     location = user_location()
     if operation.constrain is None:
-        from tcdsl.tensors.staging import shape_by_staging
-
-        rows, element_type = shape_by_staging(operation, arguments)
+        rows, element_type = engine().staged_shape(operation, arguments, None)
     else:
         names = tuple(each.label if isinstance(each, Tensor) else str(each) for each in arguments)
         rows = operation.constrain([_shape(each) for each in arguments], Origin(location, operands=names))

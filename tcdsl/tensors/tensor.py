@@ -30,15 +30,13 @@ from tcdsl.shapes.rows.inference import Origin, Shape, close
 from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.tensors.buffers import CPU, Buffer, NodeArray
 from tcdsl.tensors.element_types import FloatingType, type_name
+from tcdsl.tensors.engine import engine
 from tcdsl.tensors.location import user_location
 from tcdsl.tensors.operations import Operation
 from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
-    from tcdsl.tensors.algebra import GraphOwner
-    from tcdsl.tensors.evaluation import Evaluation
     from tcdsl.tensors.initialization import InitialValue
-    from tcdsl.tensors.pickling import Graph
 
 __all__ = ["Tensor"]
 
@@ -105,19 +103,17 @@ class Tensor(GraphTensor):
         #: The tensors that code keeps for this one from run to run, such as momenta, by what they belong to.
         self.states: dict[Any, dict[str, Tensor]] = {}
         #: What computes the value, once it has been asked for.
-        self.evaluation: Evaluation | None = None
+        self.evaluation: Any = None
         #: What it is part of while it is pickled.
-        self.graph: ReferenceType[Graph] | None = None
+        self.graph: ReferenceType[Any] | None = None
 
     # -- what it is
     # ------------------------------------------------------------------------------------------------
 
     @property
-    def builder(self) -> GraphOwner:  # type: ignore[override]
+    def builder(self) -> Any:  # type: ignore[override]
         """What its operators do."""
-        from tcdsl.tensors.algebra import GRAPH
-
-        return GRAPH
+        return engine().operators()
 
     @property
     def operands(self) -> tuple[Tensor, ...]:
@@ -189,9 +185,7 @@ class Tensor(GraphTensor):
             assert self._floating is not None
             self._element_type = self._floating.settled()
         else:
-            from tcdsl.tensors.staging import shape_by_staging
-
-            _, self._element_type = shape_by_staging(self.operation, self.arguments, self.location)
+            _, self._element_type = engine().staged_shape(self.operation, self.arguments, self.location)
 
     @property
     def floating(self) -> FloatingType | None:
@@ -249,9 +243,7 @@ class Tensor(GraphTensor):
         lifted = self._lifted("value")
         if lifted is not None:
             return lifted
-        from tcdsl.tensors.evaluation import evaluate
-
-        evaluate([self])
+        engine().evaluate([self])
         return self.buffer("value").array_of_user()
 
     @value.setter
@@ -296,14 +288,10 @@ class Tensor(GraphTensor):
         return self._buffers
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from tcdsl.tensors.pickling import reduced
-
-        return reduced(self)
+        return engine().reduced(self)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        from tcdsl.tensors.pickling import restore_memory
-
-        restore_memory(self, state)
+        engine().restore(self, state)
 
     def __copy__(self) -> Tensor:
         return self  # a node of the same graph, with the same memory

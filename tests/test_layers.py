@@ -33,7 +33,7 @@ ALLOWED = {
     "primitives": BASE | {"frontend"},
     "simplification": BASE,
     "autodiff": BASE | {"simplification"},
-    "lowering": BASE,
+    "lowering": BASE | {"simplification"},
     "codegen": BASE | {"lowering"},
     "runtime": COMPILER,
     "syntax": {"errors", "ir.span", "frontend", "tracebacks"},

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from tcdsl.ir.build import apply, cast, constant
+from tcdsl.ir.constant_folding import evaluated
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import (
     Apply,
@@ -21,18 +22,18 @@ from tcdsl.ir.expressions import (
     reads,
     transform,
 )
-from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.program import Keep, Program, Statement, Tensor, map_statement, tensors_read
+from tcdsl.ir.program import Keep, Program, Statement, Tensor, map_statement
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.statements import copy_statement
+from tcdsl.simplification.simplify import without_dead_statements
 
-__all__ = ["needed", "own_outputs", "shared", "simplify"]
+__all__ = ["own_outputs", "shared", "simplify"]
 
 
 def simplify(program: Program) -> Program:
     """``program`` without constant parts, dead statements and repetitions."""
     program = replace(program, statements=tuple(map_statement(each, folded) for each in program.statements))
-    return needed(shared(needed(program)))
+    return without_dead_statements(shared(without_dead_statements(program)))
 
 
 def own_outputs(program: Program, names: Names) -> Program:
@@ -67,18 +68,6 @@ def own_outputs(program: Program, names: Names) -> Program:
 
 def _source(copy: Statement) -> str:
     return next(reads(copy.value)).tensor
-
-
-def needed(program: Program) -> Program:
-    """Without the statements that neither an output nor an update depends on."""
-    wanted = {*program.outputs, *(name for _, name in program.updates)}
-    statements: list[Statement] = []
-    for statement in reversed(program.statements):
-        if statement.target.tensor in wanted:
-            statements.append(statement)
-            wanted.update(tensors_read(statement))
-    tensors = tuple(tensor for tensor in program.tensors if tensor.name in wanted)
-    return replace(program, statements=tuple(reversed(statements)), tensors=tensors)
 
 
 def shared(program: Program) -> Program:
@@ -131,20 +120,8 @@ def _fold(node: Expr) -> Expr:
             with np.errstate(all="ignore"):
                 number = np.asarray(value, source).astype(dtype)[()]
             return constant(number.item(), dtype, node.span)
-        case Apply(primitive="where" | "and_" | "or_"):
-            return apply(node.primitive, *node.arguments, span=node.span)
-        case Apply(arguments=arguments) if all(isinstance(p, Constant) and p.dtype != INTEGER for p in arguments):
-            return _evaluated(node)
         case Apply():
-            return apply(node.primitive, *node.arguments, span=node.span)
+            known = evaluated(node)
+            return apply(node.primitive, *node.arguments, span=node.span) if known is None else known
         case _:
             return node
-
-
-def _evaluated(node: Apply) -> Expr:
-    numbers = [np.dtype(part.dtype).type(part.value) for part in node.arguments if isinstance(part, Constant)]
-    if node.primitive in ("floor_div", "mod") and numbers[1] == 0:
-        return node
-    with np.errstate(all="ignore"):
-        result = np.dtype(node.dtype).type(PRIMITIVES[node.primitive].evaluate(*numbers))
-    return constant(result.item(), node.dtype, node.span)

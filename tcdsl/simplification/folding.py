@@ -13,9 +13,9 @@ from collections.abc import Callable
 import numpy as np
 
 from tcdsl.ir.build import apply, cast, constant, truth
+from tcdsl.ir.constant_folding import evaluated
 from tcdsl.ir.dtypes import INTEGER, is_boolean, is_floating
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, is_affine_index
-from tcdsl.ir.primitives import PRIMITIVES
 
 __all__ = ["fold", "negated"]
 
@@ -60,33 +60,15 @@ def _cast(operand: Expr, dtype: str, step: Expr, definition: Callable[[Expr], Ex
 
 def _applied(step: Apply, definition: Callable[[Expr], Expr]) -> Expr:
     arguments = step.arguments
-    if all(isinstance(argument, Constant) for argument in arguments):
-        folded = _constants(step)
-        if folded is not None:
-            return folded
+    folded = evaluated(step)
+    if folded is not None:
+        return folded
     plain = apply(step.primitive, *arguments, span=step.span)
     if plain != step:
         return plain
     rule = _RULES.get(step.primitive)
     changed = None if rule is None else rule(arguments, definition)
     return step if changed is None else changed
-
-
-def _constants(step: Apply) -> Constant | None:
-    if any(argument.dtype == INTEGER for argument in step.arguments):
-        return None  # `apply` folds these
-    values = []
-    for argument in step.arguments:
-        if not isinstance(argument, Constant):
-            return None
-        values.append(np.dtype(argument.dtype).type(argument.value))
-    with np.errstate(all="ignore"):
-        try:
-            result = PRIMITIVES[step.primitive].evaluate(*values)
-            number = np.asarray(result).astype(step.dtype).item()
-        except (ArithmeticError, ValueError):
-            return None
-    return constant(number, step.dtype, step.span)
 
 
 def _number(expr: Expr, value: float) -> bool:

@@ -18,22 +18,22 @@ from tcdsl.ir.expressions import (
     Cast,
     Constant,
     Expr,
-    Read,
     reads,
     transform,
 )
-from tcdsl.ir.program import Keep, Program, Statement, Tensor, map_statement
+from tcdsl.ir.program import Program, Statement, Tensor, map_statement
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.statements import copy_statement
+from tcdsl.simplification.copies import without_copies
 from tcdsl.simplification.simplify import without_dead_statements
 
-__all__ = ["own_outputs", "shared", "simplify"]
+__all__ = ["own_outputs", "simplify"]
 
 
 def simplify(program: Program) -> Program:
     """``program`` without constant parts, dead statements and repetitions."""
     program = replace(program, statements=tuple(map_statement(each, folded) for each in program.statements))
-    return without_dead_statements(shared(without_dead_statements(program)))
+    return without_dead_statements(without_copies(without_dead_statements(program)))
 
 
 def own_outputs(program: Program, names: Names) -> Program:
@@ -68,43 +68,6 @@ def own_outputs(program: Program, names: Names) -> Program:
 
 def _source(copy: Statement) -> str:
     return next(reads(copy.value)).tensor
-
-
-def shared(program: Program) -> Program:
-    """Of statements that compute the same tensor, only the first; outputs and updates keep theirs."""
-    fixed = {*program.outputs, *(name for _, name in program.updates)}
-    known: dict[object, str] = {}
-    same: dict[str, str] = {}
-    statements: list[Statement] = []
-    for statement in program.statements:
-        if same:
-            statement = _reading(statement, same)
-        tensor = program.tensor(statement.target.tensor)
-        key = (replace(statement, target=replace(statement.target, tensor="")), tensor.dtype, tensor.shape)
-        if key in known and tensor.name not in fixed:
-            same[tensor.name] = known[key]
-            continue
-        known.setdefault(key, tensor.name)
-        statements.append(statement)
-    if not same:
-        return program
-    tensors = tuple(tensor for tensor in program.tensors if tensor.name not in same)
-    return replace(program, statements=tuple(statements), tensors=tensors)
-
-
-def _reading(statement: Statement, same: dict[str, str]) -> Statement:
-    def rule(expr: Expr) -> Expr:
-        return transform(
-            expr,
-            lambda node: (
-                replace(node, tensor=same[node.tensor]) if isinstance(node, Read) and node.tensor in same else node
-            ),
-        )
-
-    statement = map_statement(statement, rule)
-    if isinstance(statement.start, Keep) and statement.start.tensor in same:
-        statement = replace(statement, start=Keep(same[statement.start.tensor]))
-    return statement
 
 
 def folded(expr: Expr) -> Expr:

@@ -79,11 +79,9 @@ def _written(nodes: Iterable[Node]) -> frozenset[str]:
 
 
 def _assigned(nodes: Iterable[Node]) -> dict[str, int]:
-    # How often each scalar is assigned; loops inside count as many times.
+    # How often each scalar is assigned.
     counts: dict[str, int] = {}
     for node in walk_nodes(nodes):
         if isinstance(node, Define | Accumulate):
             counts[node.name] = counts.get(node.name, 0) + 1
-        elif isinstance(node, Loop):
-            counts[node.variable] = counts.get(node.variable, 0) + 1
     return counts

@@ -140,6 +140,20 @@ def test_points_are_those_of_the_sizes_that_pass():
                 bound(program, sizes)
 
 
+def test_lower_parts_that_are_too_long_by_one_meet_the_next():
+    for part, fits in (("p < A_1", True), ("1 <= p, p <= A_1", True), ("p <= A_1", False)):
+        shapes = Shapes({"A": 2, "O": 1})
+        shapes.add(f"O[i*A_1 + p + 1] = A[i, 0] * 2, i < A_0, {part}", keep="O")
+        program = shapes.program()
+        for rows, columns in itertools.product((2, 3), (1, 2, 4)):
+            sizes = {"A_0": rows, "A_1": columns, "O_0": rows * columns + 2}
+            if fits:
+                assert len(domain_points(program.statements[0], bound(program, sizes))) == rows * columns
+            else:
+                with pytest.raises(ShapeError, match="meets cells again"):
+                    bound(program, sizes)
+
+
 def test_overlapping_strides_without_order_are_an_error():
     with pytest.raises(ShapeError, match="cannot tell whether") as caught:
         Shapes({"A": 2, "S": 1, "D": 1}).add("C[i*S_0 + p*D_0] = A[i, p]")

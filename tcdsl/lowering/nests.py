@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Expr, IndexValue, Local
@@ -11,22 +11,17 @@ from tcdsl.ir.printer import format_statement
 from tcdsl.ir.program import Program, Statement
 from tcdsl.lowering.blocks import Block
 from tcdsl.lowering.bodies import Body, Setting
-from tcdsl.lowering.calls import with_calls_shared
 from tcdsl.lowering.effort import is_small, points_of
-from tcdsl.lowering.forwarding import forwarded
-from tcdsl.lowering.hoisting import hoisted
 from tcdsl.lowering.interleaving import interleaved
-from tcdsl.lowering.long_sums import in_blocks
 from tcdsl.lowering.loops import Branch, Define, Loop, Nest, Node
 from tcdsl.lowering.merging import Group
 from tcdsl.lowering.partial import in_parts, partial_results
 from tcdsl.lowering.rows import cell_loops, rows_of_phases
 from tcdsl.lowering.schedule import Plan
 from tcdsl.lowering.traversal import serial, walk_nodes
-from tcdsl.lowering.unit_axes import without_single_steps
 from tcdsl.shapes.linear import normalized
 
-__all__ = ["joined", "nests_of"]
+__all__ = ["Draft", "drafts_of", "finished", "joined"]
 
 # Cells per parallel block of a row. Along a reduction blocks are as long as eight of them allow: longer ones stream
 # through memory faster, but there must be enough to share among threads.
@@ -43,23 +38,30 @@ _HEADS = {
 _JOINED = 200
 
 
-def nests_of(group: Group, program: Program, setting: Setting) -> Iterator[Nest]:
-    """The nests of a group; nothing for a statement that leaves memory as it is."""
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A nest as it is first written: what it is for, its statements' plans, its loops, whether it is little work."""
+
+    hint: str
+    plans: tuple[Plan, ...]
+    nodes: tuple[Node, ...]
+    small: bool
+
+
+def drafts_of(group: Group, setting: Setting) -> Iterator[Draft]:
+    """The nests of a group; without nodes for a statement that leaves memory as it is."""
     small = is_small(group.plans, setting.tensors)
     for hint, plans, body in _bodies(group, setting, small):
-        nodes = forwarded(without_single_steps(_outermost(body)), setting.types, setting.names)
-        nodes = hoisted(with_calls_shared(nodes, setting.names))
-        nodes = serial(nodes) if small else in_blocks(nodes, setting.names)
-        if not nodes:
-            continue
-        name = setting.names.fresh(f"{hint}{plans[-1].statement.target.tensor}")
-        title = "\n".join(_title(plan.statement, program) for plan in plans)
-        yield Nest(
-            name,
-            _HEADS.get(hint, "") + title,
-            nodes,
-            _joining(plans[0]) if hint == "join_" else points_of(plans, setting.tensors),
-        )
+        yield Draft(hint, plans, _outermost(body), small)
+
+
+def finished(draft: Draft, nodes: Sequence[Node], program: Program, setting: Setting) -> Nest:
+    """The nest with its name, its title and its work."""
+    plans = draft.plans
+    name = setting.names.fresh(f"{draft.hint}{plans[-1].statement.target.tensor}")
+    title = _HEADS.get(draft.hint, "") + "\n".join(_title(plan.statement, program) for plan in plans)
+    work = _joining(plans[0]) if draft.hint == "join_" else points_of(plans, setting.tensors)
+    return Nest(name, title, tuple(nodes), work)
 
 
 def joined(nests: Sequence[Nest]) -> list[Nest]:

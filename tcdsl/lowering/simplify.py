@@ -21,19 +21,11 @@ from tcdsl.ir.expressions import (
     reads,
     transform,
 )
-from tcdsl.ir.program import Program, Statement, Tensor, map_statement
+from tcdsl.ir.program import Program, Statement, Tensor
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.statements import copy_statement
-from tcdsl.simplification.copies import without_copies
-from tcdsl.simplification.simplify import without_dead_statements
 
-__all__ = ["own_outputs", "simplify"]
-
-
-def simplify(program: Program) -> Program:
-    """``program`` without constant parts, dead statements and repetitions."""
-    program = replace(program, statements=tuple(map_statement(each, folded) for each in program.statements))
-    return without_dead_statements(without_copies(without_dead_statements(program)))
+__all__ = ["folded", "own_outputs"]
 
 
 def own_outputs(program: Program, names: Names) -> Program:

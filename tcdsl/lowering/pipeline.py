@@ -1,0 +1,336 @@
+"""Every pass from a program to its loop nests, in order, by name.
+
+`PASSES` takes statements to nests; the pass ``loops`` writes each nest, and sends it through `NEST_PASSES`. Passes that
+are optional make programs faster and change no result but by rounding. ``tc.config(optimize="-fusion")`` leaves one
+out, and ``f.explain("passes", *arguments)`` shows what each changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import islpy as isl
+
+from tcdsl.errors import ConfigurationError
+from tcdsl.ir.expressions import Let, walk
+from tcdsl.ir.program import Program, Statement, Tensor, map_statement
+from tcdsl.lowering.bodies import Setting
+from tcdsl.lowering.buffers import Memory, assign_memory
+from tcdsl.lowering.calls import with_calls_shared
+from tcdsl.lowering.forwarding import forwarded, without_unread
+from tcdsl.lowering.fusion import fuse
+from tcdsl.lowering.hoisting import hoisted
+from tcdsl.lowering.index_widths import with_index_widths
+from tcdsl.lowering.knowledge import size_context
+from tcdsl.lowering.long_sums import in_blocks
+from tcdsl.lowering.loops import Buffer, Kernel, Nest, Node
+from tcdsl.lowering.merging import Group, merge, thin_targets
+from tcdsl.lowering.names import Names
+from tcdsl.lowering.nests import Draft, drafts_of, finished, joined
+from tcdsl.lowering.phases import in_phases, row_of_phases
+from tcdsl.lowering.schedule import Plan, plan
+from tcdsl.lowering.simplify import folded, own_outputs
+from tcdsl.lowering.solving import over_cells, solved, widened
+from tcdsl.lowering.statements import renamed_statement
+from tcdsl.lowering.summing import summed
+from tcdsl.lowering.transposing import transposed
+from tcdsl.lowering.traversal import serial
+from tcdsl.lowering.unit_axes import plain_unit_axes, without_single_steps
+from tcdsl.shapes.equal_sizes import with_equal_sizes
+from tcdsl.simplification import without_sparse_tensors
+from tcdsl.simplification.copies import without_copies
+from tcdsl.simplification.simplify import without_dead_statements
+
+__all__ = ["NEST_PASSES", "OPTIONAL", "PASSES", "QUICK", "Enabled", "NestPass", "Pass", "Work", "enabled_passes"]
+
+Enabled = frozenset[str]
+"""Names of the optional passes that run."""
+
+Nodes = Sequence[Node]
+
+
+@dataclass(slots=True)
+class Work:
+    """What passes work on: statements first, then their loop orders and memory, at last nests."""
+
+    program: Program
+    enabled: Enabled
+    largest: int | None
+    names: Names = field(init=False)
+    context: isl.Set = field(init=False)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    plans: list[Plan] = field(default_factory=list)
+    memory: Memory = field(init=False)
+    groups: list[Group] = field(default_factory=list)
+    nests: list[Nest] = field(default_factory=list)
+    buffers: tuple[Buffer, ...] = ()
+    limit: int = 0
+
+    def __post_init__(self) -> None:
+        self.program = replace(self.program, rules=())  # they say how to differentiate
+        self.names = Names(_names(self.program))
+        self.context = size_context(self.program)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The memory of the program's outputs."""
+        return tuple(self.memory.of[name] for name in self.program.outputs)
+
+    def kernel(self) -> Kernel:
+        """What the passes have made."""
+        return Kernel(self.program, self.buffers, tuple(self.nests), self.outputs, self.memory.updates, self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass: its name, what it does, and whether programs run without it."""
+
+    name: str
+    what: str
+    run: Callable[[Work], None]
+    optional: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NestPass:
+    """One pass over the loops of a single nest."""
+
+    name: str
+    what: str
+    run: Callable[[Nodes, Draft, Setting], Nodes]
+    optional: bool = True
+
+
+# -- statements
+
+
+def _distinct_names(work: Work) -> None:
+    # In loops index variables, sizes and tensors share one name space.
+    taken = _declared(work.program)
+
+    def renamed(statement: Statement) -> Statement:
+        names = statement.domain.variables
+        wanted = {name: work.names.fresh(f"{name}_") if name in taken else name for name in names}
+        return renamed_statement(statement, wanted)
+
+    work.program = replace(work.program, statements=tuple(map(renamed, work.program.statements)))
+
+
+def _equal_sizes(work: Work) -> None:
+    work.program = with_equal_sizes(work.program)
+
+
+def _own_outputs(work: Work) -> None:
+    work.program = own_outputs(work.program, work.names)
+
+
+def _sparse_tensors(work: Work) -> None:
+    work.program = without_sparse_tensors(work.program)
+
+
+def _unit_axes(work: Work) -> None:
+    work.program = plain_unit_axes(work.program, work.names)
+
+
+def _constants(work: Work) -> None:
+    statements = tuple(map_statement(each, folded) for each in work.program.statements)
+    work.program = replace(work.program, statements=statements)
+
+
+def _dead_statements(work: Work) -> None:
+    work.program = without_dead_statements(work.program)
+
+
+def _copies(work: Work) -> None:
+    work.program = without_dead_statements(without_copies(work.program))
+
+
+def _summing(work: Work) -> None:
+    work.program = summed(work.program, work.context, work.names)
+
+
+def _fusion(work: Work) -> None:
+    work.program = fuse(work.program, work.context, work.names)
+
+
+def _gathers(work: Work) -> None:
+    work.program = solved(work.program, work.names)
+
+
+def _wide_cells(work: Work) -> None:
+    work.program = widened(work.program, work.names)
+
+
+def _plain_cells(work: Work) -> None:
+    statements = tuple(over_cells(each, work.names) for each in work.program.statements)
+    work.program = replace(work.program, statements=statements)
+
+
+def _transposing(work: Work) -> None:
+    work.program = transposed(work.program, work.names)
+
+
+# -- loop orders and memory
+
+
+def _loop_orders(work: Work) -> None:
+    work.tensors = {tensor.name: tensor for tensor in (*work.program.inputs, *work.program.tensors)}
+    work.plans = [plan(statement, work.tensors, work.context) for statement in work.program.statements]
+
+
+def _phase_rows(work: Work) -> None:
+    work.plans = [row_of_phases(each, work.tensors, work.context, work.names) for each in work.plans]
+
+
+def _memory(work: Work) -> None:
+    made = assign_memory(work.program, work.plans, work.tensors, work.context, work.names)
+    work.memory, work.program, work.plans = made
+    work.groups = [Group((each,), len(each.outer) if each.plain else 0) for each in work.plans]
+
+
+def _merging(work: Work) -> None:
+    work.groups = merge(work.plans, work.memory, work.context, work.names)
+
+
+def _phases(work: Work) -> None:
+    parts = [in_phases(group, work.tensors, work.context, work.names) for group in work.groups]
+    work.groups = [part for group in parts for part in group]
+
+
+# -- loops
+
+
+def _loops(work: Work) -> None:
+    memory = work.memory
+    types = {buffer.name: buffer.dtype for buffer in memory.buffers}
+    thin = thin_targets(work.plans, memory) if "merging" in work.enabled else frozenset()
+    setting = Setting(work.tensors, memory.of, types, memory.in_place, memory.marks, work.context, work.names, thin)
+    for group in work.groups:
+        for draft in drafts_of(group, setting):
+            nodes: Nodes = draft.nodes
+            for each in NEST_PASSES:
+                if not each.optional or each.name in work.enabled:
+                    nodes = each.run(nodes, draft, setting)
+            if nodes:
+                work.nests.append(finished(draft, nodes, work.program, setting))
+    work.buffers = (*memory.buffers, *setting.extra)
+
+
+def _joining(work: Work) -> None:
+    work.nests = joined(work.nests)
+
+
+def _unread_memory(work: Work) -> None:
+    kept = {*work.outputs, *(source for _, source in work.memory.updates)}
+    nests, work.buffers = without_unread(work.nests, work.buffers, kept)
+    work.nests = list(nests)
+
+
+def _index_widths(work: Work) -> None:
+    nests, work.limit = with_index_widths(work.nests, work.program, work.largest)
+    work.nests = list(nests)
+
+
+PASSES: tuple[Pass, ...] = (
+    Pass("distinct_names", "index variables get names that no tensor and no size has", _distinct_names, False),
+    Pass("sparse_tensors", "tensors that are mostly zeros are read where they were written", _sparse_tensors),
+    Pass("equal_sizes", "sizes that must be equal get one name", _equal_sizes, False),
+    Pass("own_outputs", "every output becomes a tensor of its own", _own_outputs, False),
+    Pass("unit_axes", "axes of one cell are written at 0", _unit_axes),
+    Pass("constants", "parts of values that are constant are computed", _constants),
+    Pass("dead_statements", "statements that nothing needs go", _dead_statements),
+    Pass("copies", "tensors that hold the same as others go", _copies),
+    Pass("summing", "statements that add to the same cells become one that stores their sum", _summing),
+    Pass("fusion", "values that are read once, or are little work, are computed where they are read", _fusion),
+    Pass("gathers", "scatters with affine targets are solved for their cells", _gathers, False),
+    Pass("wide_cells", "sums in half precision are kept in single precision", _wide_cells, False),
+    Pass("plain_cells", "targets that single variables determine are written cell by cell", _plain_cells),
+    Pass("transposing", "small factors are copied so that their rows lie along the target's", _transposing),
+    Pass("loop_orders", "each statement gets the order of its loops", _loop_orders, False),
+    Pass("phase_rows", "rows whose cells go in steps are cut into phases", _phase_rows),
+    Pass("memory", "tensors get memory, versions share it where nothing can tell", _memory, False),
+    Pass("merging", "statements share outer loops", _merging),
+    Pass("phases", "statements whose targets go in steps are done one phase at a time", _phases),
+    Pass("loops", "loops with exact bounds, nest by nest, through the passes of nests", _loops, False),
+    Pass("joining", "consecutive nests without parallel loops become one", _joining),
+    Pass("unread_memory", "memory that nothing reads goes", _unread_memory, False),
+    Pass("index_widths", "indices get as many bits as they need", _index_widths, False),
+)
+
+
+def _single_steps(nodes: Nodes, draft: Draft, setting: Setting) -> Nodes:
+    return without_single_steps(nodes)
+
+
+def _forwarding(nodes: Nodes, draft: Draft, setting: Setting) -> Nodes:
+    return forwarded(nodes, setting.types, setting.names)
+
+
+def _shared_calls(nodes: Nodes, draft: Draft, setting: Setting) -> Nodes:
+    return with_calls_shared(nodes, setting.names)
+
+
+def _hoisting(nodes: Nodes, draft: Draft, setting: Setting) -> Nodes:
+    return hoisted(nodes)
+
+
+def _one_thread(nodes: Nodes, draft: Draft, setting: Setting) -> Nodes:
+    return serial(nodes) if draft.small else nodes
+
+
+def _long_sums(nodes: Nodes, draft: Draft, setting: Setting) -> Nodes:
+    return nodes if draft.small else in_blocks(nodes, setting.names)
+
+
+NEST_PASSES: tuple[NestPass, ...] = (
+    NestPass("single_steps", "loops of one step become their body", _single_steps),
+    NestPass("forwarding", "what was just stored is used from a scalar", _forwarding),
+    NestPass("shared_calls", "calls that one iteration repeats are made once", _shared_calls),
+    NestPass("hoisting", "what does not change in a loop moves in front of it", _hoisting),
+    NestPass("one_thread", "little work is done by one thread", _one_thread),
+    NestPass("long_sums", "long sums are added up a block at a time", _long_sums),
+)
+
+_OPTIONAL_OF_NESTS: Enabled = frozenset(each.name for each in NEST_PASSES if each.optional)
+OPTIONAL: Enabled = _OPTIONAL_OF_NESTS | {each.name for each in PASSES if each.optional}
+QUICK: Enabled = _OPTIONAL_OF_NESTS | {"constants", "dead_statements"}
+"""The passes that ask isl nothing, for programs of which it would know too much."""
+
+_EVERY = frozenset(each.name for each in PASSES) | frozenset(each.name for each in NEST_PASSES)
+
+
+def enabled_passes(optimize: bool | str) -> Enabled:
+    """The optional passes that run: all, none, or ``"-fusion -merging"``, all but these, or ``"fusion"``, these alone.
+
+    `ConfigurationError` for a name that no optional pass has.
+    """
+    if isinstance(optimize, bool):
+        return OPTIONAL if optimize else frozenset()
+    given = optimize.replace(",", " ").split()
+    names = {name.removeprefix("-") for name in given}
+    unknown = sorted(names - OPTIONAL)
+    if unknown:
+        fact = "no program can do without that pass" if unknown[0] in _EVERY else "there is no such pass"
+        raise ConfigurationError(
+            f"optimize={optimize!r}: {unknown[0]}: {fact}; the passes to choose from are {', '.join(sorted(OPTIONAL))}"
+        )
+    without = [name.startswith("-") for name in given]
+    if any(without) != all(without):
+        raise ConfigurationError(f"optimize={optimize!r} names passes to run and passes to leave out: give one kind")
+    return OPTIONAL - names if any(without) else frozenset(names)
+
+
+def _declared(program: Program) -> set[str]:
+    tensors = {tensor.name for tensor in (*program.inputs, *program.tensors)}
+    return tensors | {size.name for size in program.sizes}
+
+
+def _names(program: Program) -> set[str]:
+    taken = _declared(program)
+    for statement in program.statements:
+        taken.update(statement.domain.variables)
+        for expr in (statement.value, statement.condition):
+            if expr is not None:
+                taken.update(node.name for node in walk(expr) if isinstance(node, Let))
+    return taken

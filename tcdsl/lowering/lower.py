@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tcdsl.errors import ShapeError
 from tcdsl.ir.program import Program
 from tcdsl.lowering.loops import Kernel
-from tcdsl.lowering.pipeline import PASSES, QUICK, Enabled, Pass, Work, enabled_passes
+from tcdsl.lowering.pipeline import PASSES, QUICK, Enabled, Watch, Work, enabled_passes
 from tcdsl.shapes.limits import TooMuchWork, limited, refused_beyond_limits
 
 __all__ = ["lower"]
@@ -18,13 +16,13 @@ def lower(
     *,
     optimize: bool | str = True,
     largest: int | None = None,
-    watch: Callable[[Pass, Work], None] | None = None,
+    watch: Watch | None = None,
 ) -> Kernel:
     """``lower(matmul)``: the memory and the loop nests that compute ``program``.
 
     Without ``optimize`` every statement has a nest of its own, for comparison; ``"-fusion"`` leaves out one pass. Where
     isl would take too long, the quick passes alone run. Sizes may be up to ``largest``, or else as large as the kernel
-    says. ``watch`` is called after each pass.
+    says. ``watch`` sees what each pass does.
     """
     enabled = enabled_passes(optimize)
     if enabled - QUICK:
@@ -37,13 +35,13 @@ def lower(
         return _lowered(program, enabled & QUICK, largest, watch)
 
 
-def _lowered(
-    program: Program, enabled: Enabled, largest: int | None, watch: Callable[[Pass, Work], None] | None
-) -> Kernel:
-    work = Work(program, enabled, largest)
+def _lowered(program: Program, enabled: Enabled, largest: int | None, watch: Watch | None) -> Kernel:
+    work = Work(program, enabled, largest, watch)
+    if watch is not None:
+        watch.begin(work)
     for each in PASSES:
         if not each.optional or each.name in work.enabled:
             each.run(work)
             if watch is not None:
-                watch(each, work)
+                watch.after(each, work)
     return work.kernel()

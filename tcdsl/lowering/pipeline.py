@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import islpy as isl
 
@@ -42,7 +43,19 @@ from tcdsl.simplification import without_sparse_tensors
 from tcdsl.simplification.copies import without_copies
 from tcdsl.simplification.simplify import without_dead_statements
 
-__all__ = ["NEST_PASSES", "OPTIONAL", "PASSES", "QUICK", "Enabled", "NestPass", "Pass", "Work", "enabled_passes"]
+__all__ = [
+    "NEST_PASSES",
+    "OPTIONAL",
+    "PASSES",
+    "QUICK",
+    "Enabled",
+    "NestPass",
+    "Nodes",
+    "Pass",
+    "Watch",
+    "Work",
+    "enabled_passes",
+]
 
 Enabled = frozenset[str]
 """Names of the optional passes that run."""
@@ -57,12 +70,14 @@ class Work:
     program: Program
     enabled: Enabled
     largest: int | None
+    watch: Watch | None = None
     names: Names = field(init=False)
     context: isl.Set = field(init=False)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     plans: list[Plan] = field(default_factory=list)
     memory: Memory = field(init=False)
     groups: list[Group] = field(default_factory=list)
+    setting: Setting = field(init=False)
     nests: list[Nest] = field(default_factory=list)
     buffers: tuple[Buffer, ...] = ()
     limit: int = 0
@@ -100,6 +115,19 @@ class NestPass:
     what: str
     run: Callable[[Nodes, Draft, Setting], Nodes]
     optional: bool = True
+
+
+class Watch(Protocol):
+    """Who looks at what each pass has done."""
+
+    def begin(self, work: Work) -> None:
+        """No pass has run yet."""
+
+    def after(self, done: Pass, work: Work) -> None:
+        """A pass has run."""
+
+    def after_nest(self, done: NestPass, draft: Draft, before: Nodes, nodes: Nodes, work: Work) -> None:
+        """A pass has made ``nodes`` of the loops ``before`` of one nest."""
 
 
 # -- statements
@@ -205,13 +233,17 @@ def _loops(work: Work) -> None:
     memory = work.memory
     types = {buffer.name: buffer.dtype for buffer in memory.buffers}
     thin = thin_targets(work.plans, memory) if "merging" in work.enabled else frozenset()
-    setting = Setting(work.tensors, memory.of, types, memory.in_place, memory.marks, work.context, work.names, thin)
+    work.setting = setting = Setting(
+        work.tensors, memory.of, types, memory.in_place, memory.marks, work.context, work.names, thin
+    )
     for group in work.groups:
         for draft in drafts_of(group, setting):
             nodes: Nodes = draft.nodes
             for each in NEST_PASSES:
                 if not each.optional or each.name in work.enabled:
-                    nodes = each.run(nodes, draft, setting)
+                    before, nodes = nodes, each.run(nodes, draft, setting)
+                    if work.watch is not None:
+                        work.watch.after_nest(each, draft, before, nodes, work)
             if nodes:
                 work.nests.append(finished(draft, nodes, work.program, setting))
     work.buffers = (*memory.buffers, *setting.extra)
@@ -248,7 +280,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("plain_cells", "targets that single variables determine are written cell by cell", _plain_cells),
     Pass("transposing", "small factors are copied so that their rows lie along the target's", _transposing),
     Pass("loop_orders", "each statement gets the order of its loops", _loop_orders, False),
-    Pass("phase_rows", "rows whose cells go in steps are cut into phases", _phase_rows),
+    Pass("phase_rows", "rows whose cells go in steps become the innermost loop", _phase_rows),
     Pass("memory", "tensors get memory, versions share it where nothing can tell", _memory, False),
     Pass("merging", "statements share outer loops", _merging),
     Pass("phases", "statements whose targets go in steps are done one phase at a time", _phases),

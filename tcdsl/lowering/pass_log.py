@@ -1,0 +1,111 @@
+"""What each pass of lowering changes, as text: `f.explain("passes", *arguments)`."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Iterator
+
+from tcdsl.ir.build import integer
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.printer import format_program, format_statement
+from tcdsl.ir.program import Program
+from tcdsl.lowering.loops import Nest
+from tcdsl.lowering.lower import lower
+from tcdsl.lowering.nests import Draft
+from tcdsl.lowering.pipeline import NEST_PASSES, PASSES, NestPass, Nodes, Pass, Work
+from tcdsl.lowering.printer import format_kernel, format_nest
+from tcdsl.lowering.schedule import Plan
+
+__all__ = ["PassLog", "explain_passes"]
+
+_WIDTH = 18
+
+
+def explain_passes(program: Program, optimize: bool | str = True) -> str:
+    """Every pass in order: what it does, and the lines that it takes from the program and puts in their place."""
+    log = PassLog()
+    lower(program, optimize=optimize, watch=log)
+    return log.text()
+
+
+class PassLog:
+    """A `tcdsl.lowering.pipeline.Watch` that keeps what passes change."""
+
+    def __init__(self) -> None:
+        #: For each pass that has run, the lines that it took away (``-``) and those that it put there (``+``).
+        self.changes: dict[str, list[str]] = {}
+        self._before: list[str] = []
+        self._drafts: list[Draft] = []
+
+    def begin(self, work: Work) -> None:
+        """The program before any pass."""
+        self._before = _lines(work)
+
+    def after(self, done: Pass, work: Work) -> None:
+        """A pass of the whole program is done."""
+        now = _lines(work)
+        if done.name == "loop_orders":
+            self.changes[done.name] = now  # in another form than before
+        elif done.name == "loops":
+            self.changes[done.name] = [line for draft in self._drafts for line in _loops(draft, draft.nodes, work)]
+        else:
+            self._note(done.name, self._before, now)
+        self._before = now
+
+    def after_nest(self, done: NestPass, draft: Draft, before: Nodes, nodes: Nodes, work: Work) -> None:
+        """A pass over one nest is done."""
+        if draft not in self._drafts[-1:]:
+            self._drafts.append(draft)
+        self._note(done.name, _loops(draft, before, work), _loops(draft, nodes, work))
+
+    def _note(self, name: str, before: list[str], after: list[str]) -> None:
+        changed = [line for line in difflib.ndiff(before, after) if line[0] in "+-"] if before != after else []
+        self.changes.setdefault(name, []).extend(changed)
+
+    def text(self) -> str:
+        """All passes, with what they changed."""
+        return "\n".join(self._parts()) + "\n"
+
+    def _parts(self) -> Iterator[str]:
+        for each in PASSES:
+            yield from self._part(each)
+            if each.name == "loops":
+                for inner in NEST_PASSES:
+                    yield from self._part(inner)
+
+    def _part(self, each: Pass | NestPass) -> Iterator[str]:
+        found = self.changes.get(each.name)
+        state = ": left out" if found is None else "" if found else ": nothing to do"
+        yield f"{each.name:{_WIDTH}} {each.what}{state}"
+        for line in found or ():
+            yield textwrap.indent(line, "    ").rstrip()
+
+
+def _lines(work: Work) -> list[str]:
+    if work.nests:
+        return format_kernel(work.kernel()).splitlines()
+    if not work.plans:
+        return format_program(work.program).splitlines()
+    if not work.groups:
+        return [_order(made) for made in work.plans]
+    lines = [f"{name} lies in {place}" for name, place in work.memory.of.items() if name != place]
+    for group in work.groups:
+        indent = ""
+        if len(group.plans) > 1:
+            lines.append(f"{group.depth} loops around:" if group.depth != 1 else "one loop around:")
+            indent = "    "
+        lines.extend(indent + _order(made) for made in group.plans)
+    return lines
+
+
+def _order(made: Plan) -> str:
+    loops = " ".join((*made.outer, "|", *made.inner)) if made.inner else " ".join(made.outer) or "no loop"
+    return f"{format_statement(made.statement)}  by {loops}"
+
+
+def _loops(draft: Draft, nodes: Nodes, work: Work) -> list[str]:
+    buffers = (*work.memory.buffers, *work.setting.extra)
+    types = {buffer.name: compute_dtype(buffer.dtype) for buffer in buffers}
+    name = f"{draft.hint}{draft.plans[-1].statement.target.tensor}"
+    return format_nest(Nest(name, "", tuple(nodes), integer(1)), types).splitlines()

@@ -1,0 +1,135 @@
+"""The list of passes: each may be left out, and nothing but the work changes."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tcdsl.autodiff import adjoint
+from tcdsl.errors import ConfigurationError
+from tcdsl.ir.interpreter import interpret
+from tcdsl.ir.parser import parse_program
+from tcdsl.ir.program import Program
+from tcdsl.lowering.execute import execute
+from tcdsl.lowering.lower import lower
+from tcdsl.lowering.pass_log import PassLog, explain_passes
+from tcdsl.lowering.pipeline import NEST_PASSES, OPTIONAL, PASSES, enabled_passes
+from tests.golden_texts import Golden
+from tests.lowering import test_phases, test_summing
+from tests.lowering.cases import CASES, real
+from tests.lowering.test_lowering import agree
+from tests.lowering.test_specialized import TRANSPOSED, UNIT_AXES, special
+
+WASTEFUL = """program wasteful
+input x: float64[N]
+tensor a: float64[N]
+tensor b: float64[N]
+tensor unused: float64[N]
+tensor y: float64[N]
+a[i] = x[i] * (2.0 + 3.0)  for [i]: 0 <= i < N
+b[i] = a[i]  for [i]: 0 <= i < N
+unused[i] = x[i]  for [i]: 0 <= i < N
+y[i] = exp(a[i]) + exp(a[i]) * b[N - 1 - i]  for [i]: 0 <= i < N
+return y
+"""
+DIAGONAL = """program diagonal_matrix
+input x: float64[N]
+tensor A: float64[N, N]
+tensor y: float64[N]
+A[i, j] = x[i] if i == j else 0.0  for [i, j]: 0 <= i < N and 0 <= j < N
+y[i] += A[i, j] * x[j]  for [i, j]: 0 <= i < N and 0 <= j < N
+return y
+"""
+RNG = np.random.default_rng(7)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A program and its inputs."""
+
+    program: Program
+    arrays: list[np.ndarray]
+
+
+def samples() -> dict[str, Sample]:
+    found = {name: Sample(parse_program(case.text), case.inputs(*case.sizes[-1])) for name, case in CASES.items()}
+    x = RNG.normal(size=9)
+    found["wasteful"] = Sample(parse_program(WASTEFUL), [x])
+    found["diagonal_matrix"] = Sample(parse_program(DIAGONAL), [x])
+    pooled = adjoint(test_phases.primal("plane"), ["x"], keep_outputs=False)
+    found["strided_adjoint"] = Sample(pooled, [*test_phases.arrays("plane", 9, 8), RNG.normal(size=(4, 3))])
+    images = RNG.normal(size=(2, 9, 7))
+    maxima = adjoint(test_phases.pooled.program(images), ["I"], keep_outputs=False)
+    found["pooling_adjoint"] = Sample(
+        maxima, [images, *(RNG.normal(size=y.shape) for y in test_phases.pooled.interpret(images))]
+    )
+    stencil = test_summing.gradient_of("padded")
+    found["stencil_adjoint"] = Sample(stencil, [RNG.normal(size=(6, 5)) for _ in stencil.inputs])
+    for name, text, shapes in (
+        ("transposed", TRANSPOSED, [(50, 16), (16, 16)]),
+        ("unit_axes", UNIT_AXES, [(40, 16), (1, 16), (40, 1)]),
+    ):
+        arrays = [real(*shape) for shape in shapes]
+        found[name] = Sample(special(text, *arrays), arrays)
+    return found
+
+
+SAMPLES = samples()
+
+
+@functools.cache
+def effective(name: str) -> frozenset[str]:
+    """The optional passes that change something in a program."""
+    log = PassLog()
+    lower(SAMPLES[name].program, watch=log)
+    return frozenset(done for done, changes in log.changes.items() if changes) & OPTIONAL
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_programs_run_without_any_one_pass(name: str) -> None:
+    program, arrays = SAMPLES[name].program, SAMPLES[name].arrays
+    expected = interpret(program, arrays)
+    for left_out in sorted(effective(name)):
+        found = execute(lower(program, optimize=f"-{left_out}"), arrays)
+        for mine, its in zip(found.outputs, expected.outputs, strict=True):
+            agree(mine, its)
+        for tensor, array in zip(program.inputs, arrays, strict=True):
+            agree(found.inputs[tensor.name], expected.updates.get(tensor.name, np.asarray(array)))
+
+
+def test_every_optional_pass_changes_some_program() -> None:
+    assert not OPTIONAL - frozenset().union(*map(effective, SAMPLES))
+
+
+def test_the_log_says_what_each_pass_does(golden: Golden) -> None:
+    program = parse_program(CASES["softmax"].text)
+    golden("lowering/passes", explain_passes(program))
+    without = explain_passes(program, "-merging -forwarding")
+    assert "merging            statements share outer loops: left out" in without
+    assert "forwarding         what was just stored is used from a scalar: left out" in without
+
+
+def test_passes_are_chosen_by_name() -> None:
+    names = [each.name for each in (*PASSES, *NEST_PASSES)]
+    assert len(set(names)) == len(names)
+    assert enabled_passes(True) == OPTIONAL
+    assert enabled_passes(False) == frozenset()
+    assert enabled_passes("-fusion, -merging") == OPTIONAL - {"fusion", "merging"}
+    assert enabled_passes("fusion") == {"fusion"}
+
+
+@pytest.mark.parametrize(
+    ("optimize", "message"),
+    [
+        ("-fussion", "optimize='-fussion': fussion: there is no such pass; the passes to choose from are constants,"),
+        ("-memory", "optimize='-memory': memory: no program can do without that pass; the passes to choose from are"),
+        ("fusion -merging", "optimize='fusion -merging' names passes to run and passes to leave out: give one kind"),
+    ],
+)  # fmt: skip
+def test_names_of_passes_are_checked(optimize: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        enabled_passes(optimize)
+    assert str(caught.value).startswith(message)

@@ -11,7 +11,8 @@ from tcdsl.frontend.accesses import filled_read
 from tcdsl.frontend.evaluator import Evaluator
 from tcdsl.frontend.faults import FAULTY, Faulty
 from tcdsl.frontend.names import LanguageFunction, Position
-from tcdsl.frontend.points import PointValue
+from tcdsl.frontend.point_functions import at_points
+from tcdsl.frontend.points import as_points
 from tcdsl.frontend.recognition import BOUNDARIES, REDUCTIONS, recognize
 from tcdsl.frontend.reductions import reduction
 from tcdsl.frontend.scalar_primitives import call_function
@@ -120,9 +121,10 @@ def _users(
     span = evaluation.span(node)
 
     def wrapped(given: object) -> object:
-        return PointValue(given, evaluation.definitions, span) if isinstance(given, Value) else given
+        return as_points(given, evaluation.definitions, span)
 
+    called = at_points(function, evaluation.within)
     # What a user's function raises of itself goes to the user as it is.
     return evaluation.attempt(
-        lambda: function(*map(wrapped, positional), **{key: wrapped(given) for key, given in keywords.items()}), node
+        lambda: called(*map(wrapped, positional), **{key: wrapped(given) for key, given in keywords.items()}), node
     )

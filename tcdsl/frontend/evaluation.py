@@ -23,7 +23,7 @@ from tcdsl.frontend.bare_reductions import point_of
 from tcdsl.frontend.definitions import Definition, bounded
 from tcdsl.frontend.environment import UNBOUND, Environment
 from tcdsl.frontend.faults import FAULTY, Faulty, shape_note
-from tcdsl.frontend.names import GlobalNumber, IndexName, Position, index_meaning, value_meaning
+from tcdsl.frontend.names import GlobalNumber, IndexName, Position, index_meaning, index_names, value_meaning
 from tcdsl.frontend.points import PointValue, scalar_of
 from tcdsl.frontend.scalar_primitives import apply_primitive
 from tcdsl.frontend.session import current_session
@@ -88,6 +88,10 @@ class Evaluation:
     def finish(self) -> None:
         """Raise what was recorded, all together."""
         raise_diagnostics(self.faults)
+
+    def within(self, environment: Environment, node: ast.expr) -> Evaluation:
+        """The same for an expression of a function that the statement calls, which has names of its own."""
+        return Evaluation(environment, index_names((), node, (), environment))
 
     # -- scopes of generators --------------------------------------------------------------------------------
 

@@ -40,6 +40,12 @@ class Evaluator(Protocol):
     ) -> Faulty:
         """Record a fault at ``node``."""
 
+    def finish(self) -> None:
+        """Raise what was recorded, all together."""
+
+    def within(self, environment: Environment, node: ast.expr) -> Evaluator:
+        """The same for an expression of a function that the statement calls, which has names of its own."""
+
     def attempt(self, action: Callable[[], Any], node: ast.AST) -> Any:
         """The result of ``action``, or `Faulty` after its errors are recorded."""
 

@@ -23,6 +23,7 @@ from numbers import Number
 from tcdsl.frontend.bare_reductions import point_of
 from tcdsl.frontend.environment import UNBOUND, Environment
 from tcdsl.frontend.functions import LANGUAGE_FUNCTIONS
+from tcdsl.frontend.indexing_parameters import indexing_arguments
 from tcdsl.frontend.recognition import CONSTANTS, language_name
 
 __all__ = [
@@ -142,6 +143,9 @@ def _names(node: ast.AST, indexing: bool, hidden: frozenset[str], environment: E
             yield from _base_names(function, indexing, hidden, environment)
             for argument in (*arguments, *(keyword.value for keyword in keywords)):
                 yield from _names(argument, indexing, hidden, environment)
+            for argument in index_arguments(node, environment):
+                # Its letters; longer names are what Python has for them, as in every argument.
+                yield from (name for name in _names(argument, True, hidden, environment) if is_letter(name))
         case ast.GeneratorExp(elt=element) | ast.ListComp(elt=element) | ast.SetComp(elt=element):
             for clause in node.generators:
                 yield from _names(clause.iter, is_range(clause.iter, environment), hidden, environment)
@@ -154,6 +158,14 @@ def _names(node: ast.AST, indexing: bool, hidden: frozenset[str], environment: E
         case _:
             for child in ast.iter_child_nodes(node):
                 yield from _names(child, indexing, hidden, environment)
+
+
+def index_arguments(call: ast.Call, environment: Environment) -> list[ast.expr]:
+    """The arguments of a call that stand for indices: of functions of the user's that index with them."""
+    match call.func:
+        case ast.Name(id=name):
+            return indexing_arguments(value_meaning(name, environment), call)
+    return []
 
 
 def _name(name: str, indexing: bool, environment: Environment) -> Iterator[str]:

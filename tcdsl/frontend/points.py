@@ -24,7 +24,7 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Read
 from tcdsl.ir.span import Span
 
-__all__ = ["PointValue", "combine_points", "scalar_of"]
+__all__ = ["PointValue", "as_points", "combine_points", "scalar_of"]
 
 
 # So many nodes are written out once more where a helper function uses a value again.
@@ -103,7 +103,7 @@ class PointValue:
             DslSyntaxError,
             "Python branches on a value that is different at every point",
             self.span,
-            hint="write `a if condition else b` in the statement itself, or `where(condition, a, b)`",
+            hint="write `a if condition else b` in the statement, or in a function that it calls",
         ).error()
 
     def _no_number(self) -> Any:
@@ -147,6 +147,15 @@ def combine_points(name: str, operands: Sequence[object]) -> Any:
         if isinstance(operand, PointValue):
             definitions.update(operand.definitions)
     return PointValue(*bounded(call_function(name, values, span), definitions, span), span)
+
+
+def as_points(given: Any, definitions: Mapping[str, Definition], span: Span | None) -> Any:
+    """``given`` as Python gets it: `Value`s, also those in tuples and lists, as `PointValue`s."""
+    if isinstance(given, Value):
+        return PointValue(given, definitions, span)
+    if type(given) in (tuple, list):
+        return type(given)(as_points(each, definitions, span) for each in given)
+    return given
 
 
 def _refuse_array(operand: object, span: Span | None) -> None:

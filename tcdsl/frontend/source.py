@@ -15,7 +15,7 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.frontend.spacing import mark_spacing
 from tcdsl.ir.span import Span
 
-__all__ = ["Source", "check_decorators", "read_source", "register_parser", "span_of"]
+__all__ = ["Source", "check_decorators", "read_source", "readable_source", "register_parser", "span_of"]
 
 # Files that are not plain Python, by name, with what parses their text: the literal spelling's files are entered here
 # when they are compiled.
@@ -80,6 +80,43 @@ def read_source(function: FunctionType) -> Source:
     _place(definition, first - 1 - indented, lines, indented)
     mark_spacing(definition, lines, first)
     return Source(function.__code__.co_filename, definition, text)
+
+
+def _read_lambda(function: FunctionType) -> Source | None:
+    """The definition of a plain lambda, as a function that returns its value; ``None`` where it is not the only one
+    with its parameters in its line.
+    """
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    rows = linecache.getlines(code.co_filename)
+    try:
+        module = _parser(function)("".join(rows))
+    except SyntaxError:
+        return None
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    found = [
+        node
+        for node in ast.walk(module)
+        if isinstance(node, ast.Lambda)
+        and node.lineno == code.co_firstlineno
+        and tuple(each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)) == parameters
+    ]
+    if len(found) != 1:
+        return None
+    body: list[ast.stmt] = [ast.copy_location(ast.Return(found[0].body), found[0].body)]
+    definition = ast.FunctionDef(function.__name__, found[0].args, body, [], None, None)
+    _place(found[0], 0, rows, False)
+    return Source(code.co_filename, ast.copy_location(definition, found[0]), ast.unparse(found[0]))
+
+
+def readable_source(function: FunctionType) -> Source | None:
+    """The definition of a function that the user calls, a lambda included; ``None`` if it cannot be read."""
+    if function.__name__ == "<lambda>":
+        return _read_lambda(function)
+    try:
+        return read_source(function)
+    except TcdslError:
+        return None
 
 
 def register_parser(filename: str, parser: Callable[[str], ast.Module]) -> None:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, TcdslError, raise_diagnostics
-from tcdsl.frontend.accesses import axis_index, is_data
+from tcdsl.frontend.accesses import axis_index, axis_nodes, is_data
 from tcdsl.frontend.bare_reductions import BareReduction, standing_alone
 from tcdsl.frontend.binding import Binding, Bound, Open
 from tcdsl.frontend.definitions import Definition, outside_names
@@ -26,7 +26,7 @@ from tcdsl.frontend.environment import Builder, Declared, Environment, Existing,
 from tcdsl.frontend.evaluation import Evaluation
 from tcdsl.frontend.faults import Faulty, shape_note
 from tcdsl.frontend.forms import Form, read_form
-from tcdsl.frontend.names import index_names, is_range
+from tcdsl.frontend.names import index_arguments, index_names, is_range
 from tcdsl.frontend.partial_resets import record_partial_reset, restarted
 from tcdsl.frontend.points import PointValue, scalar_of
 from tcdsl.frontend.recognition import recognize
@@ -275,8 +275,15 @@ def is_local_definition(node: ast.stmt, environment: Environment) -> bool:
         return False
     if any(isinstance(environment.own(name), PointValue) for name in names):
         return True  # the variables of a bare reduction are its own
-    subscripts = [part for part in ast.walk(value) if isinstance(part, ast.Subscript)]
-    return any(reads_points(part, environment) for part in subscripts)
+    parts = list(ast.walk(value))
+    if any(isinstance(part, ast.Call) and _indexes(part, environment) for part in parts):
+        return True
+    return any(isinstance(part, ast.Subscript) and reads_points(part, environment) for part in parts)
+
+
+def _indexes(call: ast.Call, environment: Environment) -> bool:
+    arguments = index_arguments(call, environment)
+    return bool(index_names(arguments, ast.Constant(0), (), environment))
 
 
 def _reduces_ranges(node: ast.expr, environment: Environment) -> bool:
@@ -294,14 +301,31 @@ def _reduces_ranges(node: ast.expr, environment: Environment) -> bool:
 
 
 def _computes_with_reductions(node: ast.expr, environment: Environment) -> bool:
-    # `1 / n` of a bare reduction `n` is one too; functions of the user's are asked for nothing.
+    # `1 / n` of a bare reduction `n` is one too; functions of the user's are not run for this question.
     parts = list(ast.walk(node))
     if not any(isinstance(part, ast.Name) and isinstance(environment.own(part.id), BareReduction) for part in parts):
         return False
     evaluation = Evaluation(environment, index_names((), node, (), environment))
     calls = [part for part in parts if isinstance(part, ast.Call)]
-    known = all(recognize(evaluation.quietly(call.func)) is not None for call in calls)
-    return known and isinstance(evaluation.quietly(node), Value)
+    if all(recognize(evaluation.quietly(call.func)) is not None for call in calls):
+        return isinstance(evaluation.quietly(node), Value)
+    return not _holds_whole_arrays(node, evaluation)
+
+
+def _holds_whole_arrays(node: ast.AST, evaluation: Evaluation) -> bool:
+    match node:
+        case ast.Name() | ast.Attribute():
+            given = evaluation.quietly(node)
+            return evaluation.is_array(given) and bool(given.shape)  # type: ignore[attr-defined]
+        case ast.Subscript(value=base, slice=index):
+            if any(isinstance(part, ast.Slice) for part in axis_nodes(index)):
+                return True
+            tensor = evaluation.quietly(base)
+            rank = len(tensor.shape) if evaluation.is_array(tensor) else 0  # type: ignore[attr-defined]
+            return rank > len(axis_nodes(index))
+        case ast.Call(args=arguments, keywords=keywords):
+            return any(_holds_whole_arrays(part, evaluation) for part in (*arguments, *keywords))
+    return any(_holds_whole_arrays(part, evaluation) for part in ast.iter_child_nodes(node))
 
 
 def reads_points(node: ast.Subscript, environment: Environment) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import copy
-from types import CellType, CodeType, FunctionType, TracebackType
+from types import FunctionType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from tcdsl.frontend.impure_calls import warning_of_impure_calls
 from tcdsl.frontend.operators import ArithmeticOperators
 from tcdsl.frontend.recorder import Recorder
 from tcdsl.frontend.rewriting import RECORDER, rewrite
+from tcdsl.frontend.rewritten_functions import compiled_definition, with_closure
 from tcdsl.frontend.size_names import parameter_size_names
 from tcdsl.frontend.source import Source
 from tcdsl.frontend.surroundings import Surroundings
@@ -39,7 +39,8 @@ class Template:
         recorder = Recorder(function, rewritten, source.filename, in_place)
         self.surroundings = Surroundings(function, text, rewritten.own_names)
         self._function = function
-        self._run = _with_closure(function, rewritten.definition, recorder, source.filename)
+        code = compiled_definition(function, rewritten.definition, RECORDER, source.filename)
+        self._run = with_closure(function, code, RECORDER, recorder)
 
     def run(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the function on symbolic arguments; its statements go to the current session."""
@@ -101,40 +102,3 @@ def _span_of(trace: TracebackType) -> Span:
     line, end_line, column, end_column = list(code.co_positions())[trace.tb_lasti // 2]
     first = line or trace.tb_lineno
     return Span(code.co_filename, first, column or 0, end_line or trace.tb_lineno, end_column or 0)
-
-
-def _with_closure(
-    function: FunctionType, definition: ast.FunctionDef, recorder: Recorder, filename: str
-) -> FunctionType:
-    # The rewritten definition is compiled inside a function that has the closure's names as parameters, so that Python
-    # makes them free variables; then the original cells are attached, and one for the recorder.
-    names = (*function.__code__.co_freevars, RECORDER)
-    empty = ast.arguments(
-        posonlyargs=[],
-        args=[ast.arg(name, None, None) for name in names],
-        vararg=None,
-        kwonlyargs=[],
-        kw_defaults=[],
-        kwarg=None,
-        defaults=[],
-    )
-    # Inside the factory the definition must not bind the function's own name, which its body may mean.
-    definition.name = "rewritten"
-    factory = ast.FunctionDef(
-        name="factory", args=empty, body=[definition], decorator_list=[], returns=None, type_comment=None
-    )
-    ast.copy_location(factory, definition)
-    module = ast.fix_missing_locations(ast.Module([factory], []))
-    outer = _code_named("factory", compile(module, filename, "exec"))
-    code = _code_named(definition.name, outer).replace(co_name=function.__name__, co_qualname=function.__qualname__)
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells[RECORDER] = CellType(recorder)
-    closure = tuple(cells[name] for name in code.co_freevars)
-    rewritten = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
-    rewritten.__kwdefaults__ = function.__kwdefaults__
-    rewritten.__qualname__ = function.__qualname__
-    return rewritten
-
-
-def _code_named(name: str, code: CodeType) -> CodeType:
-    return next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)

@@ -63,10 +63,13 @@ def expression(rng: random.Random, depth: int) -> Node:
 
 
 class Writer:
-    """Writes an expression: pieces of it as ``locals`` before the statement, and as ``helpers`` outside."""
+    """Writes an expression: pieces of it as ``locals`` before the statement, and as ``helpers`` outside.
 
-    def __init__(self, rng: random.Random, locals: float, helpers: float) -> None:
-        self.rng, self.locals, self.helpers = rng, locals, helpers
+    With ``whole`` all of it stands in one more function, which is given the tensors and the indices.
+    """
+
+    def __init__(self, rng: random.Random, locals: float, helpers: float, whole: bool = False) -> None:
+        self.rng, self.locals, self.helpers, self.whole = rng, locals, helpers, whole
         self.lines: list[str] = []
         self.functions: list[str] = []
         self.names = itertools.count()
@@ -99,6 +102,9 @@ class Writer:
 
     def program(self, node: Node, target: str) -> Any:
         value = self.write(node)
+        if self.whole:
+            self.functions.append(f"def whole(x, w, v, m, k, i):\n    return {value}\n")
+            value = "whole(x, w, v, m, k, i)"
         lines = ["O: real[x.shape[0]]", *self.lines, target.format(value), "return O"]
         body = "".join(f"    {line}\n" for line in lines)
         return loaded(f"def f(x, w, v, m):\n{body}", "".join(self.functions))
@@ -128,8 +134,8 @@ def assert_same(seed: int) -> bool:
     node = Node("({0} * {1})", (Node("x[k]"), node))
     inline = Writer(rng, 0.0, 0.0)
     wanted = outcome(inline.program(node, target))
-    for local_share, helper_share in ((0.4, 0.0), (0.0, 0.4), (0.3, 0.3)):
-        writer = Writer(rng, local_share, helper_share)
+    for local_share, helper_share, whole in ((0.4, 0.0, False), (0.0, 0.4, False), (0.3, 0.3, False), (0.0, 0.3, True)):
+        writer = Writer(rng, local_share, helper_share, whole)
         found = outcome(writer.program(node, target))
         shown = "\n".join((inline.write(node), target, *writer.lines, *writer.functions))
         if not isinstance(wanted, tuple):

@@ -1,0 +1,48 @@
+"""Rewritten definitions as functions: with the closure, globals and defaults of the original, and one name more."""
+
+from __future__ import annotations
+
+import ast
+from types import CellType, CodeType, FunctionType
+
+__all__ = ["compiled_definition", "with_closure"]
+
+
+def compiled_definition(function: FunctionType, definition: ast.FunctionDef, added: str, filename: str) -> CodeType:
+    """The code of a rewritten definition of ``function``, in which ``added`` is one more free variable."""
+    # It is compiled inside a function that has the closure's names as parameters, so that Python makes them free
+    # variables; there the definition must not bind the function's own name, which its body may mean.
+    names = (*function.__code__.co_freevars, added)
+    empty = ast.arguments(
+        posonlyargs=[],
+        args=[ast.arg(name, None, None) for name in names],
+        vararg=None,
+        kwonlyargs=[],
+        kw_defaults=[],
+        kwarg=None,
+        defaults=[],
+    )
+    definition.name = "rewritten"
+    factory = ast.FunctionDef(
+        name="factory", args=empty, body=[definition], decorator_list=[], returns=None, type_comment=None
+    )
+    ast.copy_location(factory, definition)
+    module = ast.fix_missing_locations(ast.Module([factory], []))
+    outer = _code_named("factory", compile(module, filename, "exec"))
+    code = _code_named(definition.name, outer)
+    return code.replace(co_name=function.__name__, co_qualname=function.__qualname__)
+
+
+def with_closure(function: FunctionType, code: CodeType, added: str, value: object) -> FunctionType:
+    """The function of `compiled_definition`, with ``value`` for the name ``added``."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells[added] = CellType(value)
+    closure = tuple(cells[name] for name in code.co_freevars)
+    rewritten = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    rewritten.__kwdefaults__ = function.__kwdefaults__
+    rewritten.__qualname__ = function.__qualname__
+    return rewritten
+
+
+def _code_named(name: str, code: CodeType) -> CodeType:
+    return next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)

@@ -123,7 +123,7 @@ def _users(
     def wrapped(given: object) -> object:
         return as_points(given, evaluation.definitions, span)
 
-    called = at_points(function, evaluation.within)
+    called = at_points(function, evaluation)
     # What a user's function raises of itself goes to the user as it is.
     return evaluation.attempt(
         lambda: called(*map(wrapped, positional), **{key: wrapped(given) for key, given in keywords.items()}), node

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from tcdsl.frontend.names import is_letter
 from tcdsl.frontend.scope import FunctionScope
+from tcdsl.frontend.statement_targets import is_of_names
 
 __all__ = ["LetterUses", "letters_outside_subscripts", "value_letters"]
 
@@ -47,7 +48,7 @@ class LetterUses:
 
     def _collect(self, node: ast.AST, hidden: frozenset[str], defines: bool = False) -> None:
         if isinstance(node, ast.Assign):
-            defines = all(isinstance(target, ast.Name) for target in node.targets)
+            defines = all(map(is_of_names, node.targets))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             return
         if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):

@@ -15,25 +15,24 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import Any, TypeAlias
+from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.bare_reductions import BareReduction
 from tcdsl.frontend.bindings import bindings_of, parameters_of
 from tcdsl.frontend.called_functions import is_installed, users_function
+from tcdsl.frontend.environment import Environment
 from tcdsl.frontend.evaluator import Evaluator
 from tcdsl.frontend.faults import Faulty
 from tcdsl.frontend.points import PointValue, as_points
 from tcdsl.frontend.rewritten_functions import compiled_definition, with_closure
-from tcdsl.frontend.scope import FunctionScope
-from tcdsl.frontend.session import StagingStopped, session_of
+from tcdsl.frontend.session import StagingStopped
 from tcdsl.frontend.source import readable_source
 from tcdsl.frontend.symbols import SymbolicNumber, SymbolicSize
 from tcdsl.recent import Recent
 
 __all__ = ["at_points"]
 
-_Within: TypeAlias = Callable[[FunctionScope, ast.expr], Evaluator]
 _POINTS = "__tcdsl_points__"
 _SCALARS = (PointValue, BareReduction)
 _SYMBOLIC = (*_SCALARS, SymbolicNumber, SymbolicSize)
@@ -56,11 +55,8 @@ _PYTHON = (
 _FRAME_CALLS = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
 
 
-def at_points(function: Any, evaluator: _Within) -> Any:
-    """``function`` as tensor statements call it; itself if it is no function of the user's whose text is known.
-
-    ``evaluator`` makes what evaluates an expression in a scope.
-    """
+def at_points(function: Any, evaluation: Evaluator) -> Any:
+    """``function`` as a statement that is evaluated calls it; itself if it is no function whose text is known."""
     plain, receiver = users_function(function)
     if plain is None or is_installed(plain.__code__.co_filename):
         return function
@@ -69,7 +65,7 @@ def at_points(function: Any, evaluator: _Within) -> Any:
         known = _TEXTS[plain.__code__] = _Text.of(plain)
     if known.code is None:
         return function
-    made = with_closure(plain, known.code, _POINTS, _Points(plain, known, evaluator))
+    made = with_closure(plain, known.code, _POINTS, _Points(plain, known, evaluation))
     return made if receiver is None else made.__get__(receiver)
 
 
@@ -169,23 +165,25 @@ def _is_text(node: ast.expr) -> bool:
 class _Points:
     """What a rewritten function calls for its expressions."""
 
-    def __init__(self, function: FunctionType, text: _Text, evaluator: _Within) -> None:
+    def __init__(self, function: FunctionType, text: _Text, evaluation: Evaluator) -> None:
         self._function = function
         self._text = text
-        self._evaluator = evaluator
+        self._evaluation = evaluation
 
     def value(self, number: int, thunks: Mapping[str, Callable[[], object]], ordinary: Callable[[], Any]) -> Any:
         """An expression: what its text is at a point where it computes with scalars there, else Python's value."""
         if not any(_is_any_of(_SYMBOLIC, thunk) for thunk in thunks.values()):
             return ordinary()
         node = self._text.nodes[number]
-        scope = FunctionScope(session_of("a function"), self._function, thunks, self._text.filename)
-        evaluation = self._evaluator(scope, node)
+        evaluation = self._evaluation.within(self._scope(thunks), node)
         given = evaluation.evaluate(node)
         evaluation.finish()
         if isinstance(given, Faulty):
             raise StagingStopped
-        return as_points(given, evaluation.definitions, scope.span(node))
+        return as_points(given, evaluation.definitions, evaluation.span(node))
+
+    def _scope(self, thunks: Mapping[str, Callable[[], object]]) -> Environment:
+        return self._evaluation.environment.within(self._function, thunks, self._text.filename)
 
     def decided(self, number: int, thunks: Mapping[str, Callable[[], object]], ordinary: Callable[[], Any]) -> Any:
         """The test of a branch, which staging must know."""
@@ -193,8 +191,7 @@ class _Points:
         scalars = any(_is_any_of(_SCALARS, thunk) for thunk in thunks.values())
         given = self.value(number, thunks, ordinary) if scalars else ordinary()
         if isinstance(given, PointValue):
-            filename = self._text.filename
-            span = FunctionScope(session_of("a branch"), self._function, {}, filename).span(self._text.nodes[number])
+            span = self._scope(thunks).span(self._text.nodes[number])
             fact = "Python branches on a value that is different at every point"
             raise Diagnostic(DslSyntaxError, fact, span, hint="write `a if condition else b` for a value").error()
         return given

@@ -245,24 +245,20 @@ class Recorder:
 
     def local(self, number: int, thunks: Thunks, ordinary: Callable[[], object]) -> object:
         """``z = x[i] * x[i]``: a scalar at each point if it has free index variables, else ordinary Python."""
+        name = self._rewritten.statements[number].targets[0].id  # type: ignore[attr-defined]
+        return self.bind(name, {name: thunks[name]}, self.part(number, thunks, ordinary))
+
+    def part(self, number: int, thunks: Thunks, ordinary: Callable[[], object]) -> object:
+        """The value of a local definition, or one of those that are unpacked: scalars at a point, or Python's."""
         session = session_of("a tensor statement")
         node = self._rewritten.statements[number]
         scope = self._scope(session, thunks)
         scope.letters = value_letters(node, self._rewritten, self._rewritten.letters[number], scope)
-        if isinstance(node, ast.Assign) and is_local_definition(node, scope):
-            if refused(session, node, scope):
-                return Poison()
-            return self._guarded(session, lambda: self._local(session, scope, node, thunks))
-        name = node.targets[0].id  # type: ignore[attr-defined]
-        return self.bind(name, {name: thunks[name]}, ordinary())
-
-    def _local(self, session: Session, scope: FunctionScope, node: ast.Assign, thunks: Thunks) -> Any:
-        made = evaluate_local(node, scope, session.builder)
-        name = made.label if isinstance(made, BareReduction) else ""
-        current = scope.holds(name)
-        if self._in_place and (isinstance(current, View) or is_tensor_memory(current)):
-            return self.bind(name, thunks, made)
-        return made
+        if not (isinstance(node, ast.Assign) and is_local_definition(node, scope)):
+            return ordinary()
+        if refused(session, node, scope):
+            return Poison()
+        return self._guarded(session, lambda: evaluate_local(node, scope, session.builder))
 
     # -- names and whole arrays
     # ------------------------------------------------------------------------
@@ -271,6 +267,11 @@ class Recorder:
         """``name = value``: in `@op` a new value, in `@cd` a store if the name holds memory."""
         if isinstance(value, PointValue):
             return value.named(name)
+        if isinstance(value, BareReduction):
+            # In code a name that holds memory is stored into.
+            stored = self._scope(session_of("a definition"), thunks).holds(name) if self._in_place else None
+            if not isinstance(stored, View | SymbolicTensor):
+                return value
         if isinstance(value, GraphTensor):
             if not self._in_place:
                 value.bound(name)
@@ -304,7 +305,7 @@ class Recorder:
         return value
 
     def named(self, value: Any) -> Any:
-        """The value of ``w = v`` for a name ``v``: of a view, the cells that it holds now, which `w` will have."""
+        """The value of ``w = v`` for a name ``v``: of a view, the cells that it holds now."""
         return value.held() if isinstance(value, View) and value.memory else value
 
     def snapshot(self, values: tuple[Any, ...], names: tuple[str, ...], thunks: Thunks) -> Any:

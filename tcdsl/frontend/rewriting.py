@@ -8,6 +8,7 @@ the rewritten function holds as the closure variable `RECORDER`::
     C[i, j] += A[i, k] * B[k, j]      C = RECORDER.statement(0, {"A": lambda: A, ...}, lambda: (C, (i, j), ...))
     C["@"] += A * B                   C = RECORDER.statement(0, {...}, ..., lambda: ("mul", lambda: A * B, ...))
     z = x[i] * x[i]                   z = RECORDER.local(1, {...}, lambda: x[i] * x[i])
+    a, b = x[i], y                    a, b = RECORDER.part(1, {...}, lambda: x[i]), y
     [a, b] + x                        RECORDER.operation("Add", [a, b], x, True, False)
     p -= learning_rate * g            p = RECORDER.augment("p", "-", p, learning_rate * g)
     h = relu(x)                       h = RECORDER.bind("h", {...}, RECORDER.call(relu, x))
@@ -19,13 +20,12 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from tcdsl.frontend.annotations import annotation_names, names_in_extents
+from tcdsl.frontend.binding_rewriting import RECORDER, BindingRewriter, Rewritten, recorder_call
 from tcdsl.frontend.bindings import bindings_of, parameters_of
 from tcdsl.frontend.functions import LANGUAGE_NAMES
-from tcdsl.frontend.index_letters import LetterUses, letters_outside_subscripts
+from tcdsl.frontend.index_letters import LetterUses
 from tcdsl.frontend.operand_syntax import (
     ORDER,
     declared_names,
@@ -42,80 +42,11 @@ from tcdsl.frontend.terms import term_thunk
 
 __all__ = ["RECORDER", "Rewritten", "rewrite"]
 
-RECORDER = "__tcdsl__"
-
 # Calls that look at the frame or the class they stand in must not be wrapped.
 _FRAME_CALLS = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
 
 
-@dataclass(slots=True)
-class Rewritten:
-    """The rewritten definition and the statements that its recorder calls refer to by number.
-
-    ``targets`` are the names that nothing else than tensor statements binds. ``letters`` are, by the number of a local
-    definition, the index letters of what runs after it and what they index.
-    """
-
-    definition: ast.FunctionDef
-    statements: list[ast.stmt] = field(default_factory=list)
-    own_names: frozenset[str] = frozenset()
-    fresh_names: tuple[str, ...] = ()
-    annotations: dict[str, ast.expr] = field(default_factory=dict)
-    declared_names: frozenset[str] = frozenset()
-    targets: frozenset[str] = frozenset()
-    letters: dict[int, Mapping[str, frozenset[str]]] = field(default_factory=dict)
-    projected: bool = False
-    #: What is stored into that is no name: what it is held by, and its text.
-    places: dict[str, str] = field(default_factory=dict)
-
-
-def _recorder(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
-    function = ast.Attribute(ast.Name(RECORDER, ast.Load()), method, ast.Load())
-    call = ast.Call(function, list(arguments), [])
-    # Only what is new has no place yet: arguments are calls of the recorder in their turn, which have been placed.
-    new: list[ast.AST] = [call]
-    while new:
-        node = new.pop()
-        if "lineno" in node._attributes:
-            ast.copy_location(node, at)
-        new.extend(part for part in ast.iter_child_nodes(node) if not hasattr(part, "lineno"))
-    return call
-
-
-class _Rewriter(ast.NodeTransformer):
-    def __init__(
-        self, own: frozenset[str], tensors: frozenset[str], uses: LetterUses, result: Rewritten, in_place: bool
-    ) -> None:
-        self.own = own
-        self.in_place = in_place
-        self._uses = uses
-        #: Names that may hold local definitions.
-        self._locals: set[str] = set()
-        self.tensors = tensors
-        self.result = result
-
-    # -- pieces
-    # ----------------------------------------------------------------------------------------
-
-    def _thunks(self, node: ast.AST, extra: tuple[str, ...] = ()) -> ast.Dict:
-        # Own names only: everything else is looked up by the recorder, in the order that the language says.
-        names = _names(node) | set(extra)
-        keys = sorted(names & self.own)
-        empty = ast.arguments([], [], None, [], [], None, [])
-        values: list[ast.expr] = [ast.Lambda(empty, ast.Name(name, ast.Load())) for name in keys]
-        return ast.Dict([ast.Constant(name) for name in keys], values)
-
-    def _number(self, node: ast.stmt) -> ast.Constant:
-        self.result.statements.append(node)
-        return ast.Constant(len(self.result.statements) - 1)
-
-    def _store(self, names: tuple[str, ...], value: ast.expr, at: ast.stmt) -> ast.stmt:
-        if not names:
-            return ast.copy_location(ast.Expr(value), at)
-        targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
-        target = targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())
-        return ast.fix_missing_locations(ast.copy_location(ast.Assign([target], value), at))
-
+class _Rewriter(BindingRewriter, ast.NodeTransformer):
     # -- statements
     # ------------------------------------------------------------------------------------
 
@@ -129,36 +60,19 @@ class _Rewriter(ast.NodeTransformer):
             return self._statement(node, target.id) if self._in_slot(target) else self._binding(node, target.id)
         if all(is_of_names(each) for each in node.targets):
             return self._unpacking(node)  # type: ignore[return-value]
+        if self._may_define(node.value):
+            # `first, *others = pair(x[i])`
+            node.value = self._part(node.value, RECORDER, node)
+            return node
         return self.generic_visit(node)
-
-    def _unpacking(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
-        # `a, b = b, a`: Python unpacks into names of its own, then parameters and names that assignments bind are
-        # bound, or stored into, as each would be alone. A name that only unpacking binds is Python's for the object.
-        places: dict[str, str] = {}
-        for inner in (part for target in node.targets for part in ast.walk(target)):
-            if isinstance(inner, ast.Name) and inner.id in self.tensors:
-                place = f"{RECORDER}{len(places)}"
-                places[place], inner.id = inner.id, place
-        if not places:
-            return self.generic_visit(node)
-        node.value = self._named(self.visit(node.value), unpacked=True)
-        values: list[ast.expr] = [ast.Name(place, ast.Load()) for place in places]
-        names: list[ast.expr] = [ast.Constant(name) for name in places.values()]
-        known = self._thunks(ast.Pass(), tuple(places.values()))
-        held = _recorder("snapshot", ast.Tuple(values, ast.Load()), ast.Tuple(names, ast.Load()), known, at=node)
-        kept = ast.Assign([ast.Tuple([ast.Name(place, ast.Store()) for place in places], ast.Store())], held)
-        stores: list[ast.stmt] = [node, ast.fix_missing_locations(ast.copy_location(kept, node))]
-        for place, name in places.items():
-            value = ast.Name(place, ast.Load())
-            known = self._thunks(ast.Pass(), (name,))
-            stores.append(self._store((name,), _recorder("bind", ast.Constant(name), known, value, at=node), node))
-        return stores
 
     def _statement(self, node: ast.Assign | ast.AugAssign | ast.Expr, name: str) -> ast.stmt:
         number = self._number(copy.deepcopy(node))
         term = self._term(node)
         known = self._thunks(node, (PROJECTIONS,))
-        call = _recorder("statement", number, known, self._ordinary(node), *([] if term is None else [term]), at=node)
+        call = recorder_call(
+            "statement", number, known, self._ordinary(node), *([] if term is None else [term]), at=node
+        )
         return self._store((name,), call, node)
 
     def _term(self, node: ast.Assign | ast.AugAssign | ast.Expr) -> ast.expr | None:
@@ -201,7 +115,7 @@ class _Rewriter(ast.NodeTransformer):
         number = self._number(copy.deepcopy(node))
         current = copy.deepcopy(node.target)
         current.ctx = ast.Load()
-        call = _recorder(
+        call = recorder_call(
             "augment", number, ast.Constant(ast.unparse(node.target)), current, self.visit(node.value), at=node
         )
         return ast.fix_missing_locations(ast.copy_location(ast.Assign([node.target], call), node))
@@ -222,33 +136,6 @@ class _Rewriter(ast.NodeTransformer):
         empty = ast.arguments([], [], None, [], [], None, [])
         return ast.Lambda(empty, ast.Tuple(parts, ast.Load()))
 
-    def _binding(self, node: ast.Assign, name: str) -> ast.stmt:
-        original = copy.deepcopy(node.value)
-        letters = {letter: bases for letter, bases in self._uses.after(node).items() if letter not in self.own}
-        known = self._thunks(node, (name, *(base for bases in letters.values() for base in bases)))
-        value = self._named(self.visit(node.value))
-        if _may_hold_letters(original, self.own) or not self._locals.isdisjoint(_names(original)):
-            self._locals.add(name)
-            empty = ast.arguments([], [], None, [], [], None, [])
-            ordinary = ast.copy_location(ast.Lambda(empty, value), original)
-            number = self._number(ast.copy_location(ast.Assign(node.targets, original), node))
-            self.result.letters[len(self.result.statements) - 1] = letters
-            call = _recorder("local", number, known, ordinary, at=node)
-        else:
-            call = _recorder("bind", ast.Constant(name), self._thunks(ast.Pass(), (name,)), value, at=node)
-        return self._store((name,), call, node)
-
-    def _named(self, value: ast.expr, unpacked: bool = False) -> ast.expr:
-        # `w = v` in code: what a bare name holds is copied, what an index chooses is viewed.
-        match value:
-            case ast.Name() if self.in_place:
-                return _recorder("named", value, at=value)
-            case ast.IfExp():
-                value.body, value.orelse = self._named(value.body, unpacked), self._named(value.orelse, unpacked)
-            case ast.Tuple() | ast.List() if unpacked:
-                value.elts = [self._named(each, unpacked) for each in value.elts]
-        return value
-
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         if isinstance(node.target, ast.Subscript) and isinstance(node.target.value, ast.Name):
             return self._statement(node, node.target.value.id)
@@ -262,7 +149,10 @@ class _Rewriter(ast.NodeTransformer):
             name = node.target.id
             number = self._number(copy.deepcopy(node))
             current = ast.Name(name, ast.Load())
-            call = _recorder("augment", number, ast.Constant(name), current, self.visit(node.value), at=node)
+            if self._may_define(node.value):
+                self._locals.add(name)
+            value = self._part(node.value, name, node)
+            call = recorder_call("augment", number, ast.Constant(name), current, value, at=node)
             return self._store((name,), call, node)
         return self.generic_visit(node)
 
@@ -272,7 +162,7 @@ class _Rewriter(ast.NodeTransformer):
         names = tuple(dict.fromkeys((node.target.id, *annotation_names(node.annotation))))
         number = self._number(node)
         known = self._thunks(node, (*names, *names_in_extents(node.annotation)))
-        declared = self._store(names, _recorder("annotate", number, known, at=node), node)
+        declared = self._store(names, recorder_call("annotate", number, known, at=node), node)
         if node.value is None:
             return [declared]
         plain = ast.copy_location(ast.Assign([node.target], node.value), node)
@@ -283,7 +173,9 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(call, ast.Call):
             if isinstance(call.func, ast.Attribute) and call.func.attr == "bind_dims":
                 names = tuple(dict.fromkeys(arg.id for arg in call.args if isinstance(arg, ast.Name)))
-                return self._store(names, _recorder("bind_dims", self._number(node), self._thunks(node), at=node), node)
+                return self._store(
+                    names, recorder_call("bind_dims", self._number(node), self._thunks(node), at=node), node
+                )
             if isinstance(call.func, ast.Name) and call.func.id == "assign" and call.args:
                 target = call.args[0]
                 base = target.value if isinstance(target, ast.Subscript) else target
@@ -300,7 +192,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in _FRAME_CALLS:
             return node
-        function = _recorder("call", node.func, *map(self._declaration, node.args), at=node)
+        function = recorder_call("call", node.func, *map(self._declaration, node.args), at=node)
         function.keywords = node.keywords
         return function
 
@@ -318,7 +210,7 @@ class _Rewriter(ast.NodeTransformer):
     ) -> ast.Call:
         # An operator whose operands may be lists, which are arrays or Python's: staging knows.
         # Chains of operators are long: only what is new here gets its place, and operands are not walked again.
-        call = _recorder("operation", at=node)
+        call = recorder_call("operation", at=node)
         name = ast.copy_location(ast.Constant(type(kind).__name__), node)
         call.args = [name, left, right, *(ast.copy_location(ast.Constant(each), node) for each in written)]
         return call
@@ -336,7 +228,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         node.operand = self._declaration(node.operand)
         if written and not isinstance(node.op, ast.Not):
-            return _recorder("sign", ast.Constant(type(node.op).__name__), node.operand, at=node)
+            return recorder_call("sign", ast.Constant(type(node.op).__name__), node.operand, at=node)
         return node
 
     def _declaration(self, node: ast.expr) -> ast.expr:
@@ -344,25 +236,25 @@ class _Rewriter(ast.NodeTransformer):
         if not is_declaration(node):
             return node
         assert isinstance(node, ast.Subscript)
-        return _recorder("declaration", node.value, node.slice, at=node)
+        return recorder_call("declaration", node.value, node.slice, at=node)
 
     def visit_SpacedSign(self, node: SpacedSign) -> ast.AST:
         sign = "+" if isinstance(node.op, ast.UAdd) else "-"
-        return _recorder("signed", ast.Constant(sign), self.visit(node.operand), at=node)
+        return recorder_call("signed", ast.Constant(sign), self.visit(node.operand), at=node)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
         name = node.target.id
         value = self.visit(node.value)
-        node.value = _recorder("bind", ast.Constant(name), self._thunks(ast.Pass(), (name,)), value, at=node)
+        node.value = recorder_call("bind", ast.Constant(name), self._thunks(ast.Pass(), (name,)), value, at=node)
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if isinstance(node.ctx, ast.Load) and node.id not in self.own:
             if node.id in self.result.declared_names:
                 empty = ast.arguments([], [], None, [], [], None, [])
-                return _recorder("declared", ast.Constant(node.id), ast.Lambda(empty, node), at=node)
+                return recorder_call("declared", ast.Constant(node.id), ast.Lambda(empty, node), at=node)
             if node.id in LANGUAGE_NAMES:
-                return _recorder("name", ast.Constant(node.id), at=node)
+                return recorder_call("name", ast.Constant(node.id), at=node)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -370,21 +262,6 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return node
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-
-
-def _may_hold_letters(value: ast.expr, own: frozenset[str]) -> bool:
-    # Whether a subscript's index, or a letter beside subscripts, could be an index variable: only then is it worth
-    # asking at staging.
-    return not own.issuperset(letters_outside_subscripts(value)) or any(
-        isinstance(name, ast.Name) and name.id[:1].islower()
-        for node in ast.walk(value)
-        if isinstance(node, ast.Subscript)
-        for name in ast.walk(node.slice)
-    )
 
 
 def rewrite(source: Source, in_place: bool = False) -> Rewritten:
@@ -417,7 +294,7 @@ def rewrite(source: Source, in_place: bool = False) -> Rewritten:
     for statement in definition.body:
         new = rewriter.visit(statement)
         body.extend(new if isinstance(new, list) else [new])
-    prologue = _recorder("enter", rewriter._thunks(ast.Pass(), tuple(parameters)), at=definition.body[0])
+    prologue = recorder_call("enter", rewriter._thunks(ast.Pass(), tuple(parameters)), at=definition.body[0])
     entered = rewriter._store(result.fresh_names, prologue, definition.body[0])
     arguments = definition.args
     result.definition = ast.FunctionDef(

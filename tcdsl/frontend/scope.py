@@ -157,6 +157,12 @@ class FunctionScope:
             return None
         return self._session.capture(value, name)
 
+    def within(
+        self, function: FunctionType, thunks: Mapping[str, Callable[[], object]], filename: str
+    ) -> FunctionScope:
+        """What names mean in a function that a statement calls; ``thunks`` read those that it binds."""
+        return FunctionScope(self._session, function, thunks, filename)
+
     def span(self, node: ast.AST) -> Span | None:
         """The place of a node in the user's file."""
         return span_of(node, self._filename)

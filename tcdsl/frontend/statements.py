@@ -15,6 +15,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.accesses import axis_index, axis_nodes, is_data
@@ -340,19 +341,32 @@ def reads_points(node: ast.Subscript, environment: Environment) -> bool:
         return True
 
 
-def evaluate_local(node: ast.Assign, environment: Environment, builder: Builder) -> PointValue | BareReduction:
-    """What ``z = value`` defines, for the function to bind to ``z``. Raises its faults, all together."""
+def evaluate_local(node: ast.Assign, environment: Environment, builder: Builder) -> Any:
+    """What ``z = value`` defines, for the function to bind to ``z``: a `PointValue` or `BareReduction`, or a tuple or
+    list with such parts. Raises its faults, all together.
+    """
     (target,) = node.targets
     assert isinstance(target, ast.Name)
     evaluation = Evaluation(environment, index_names((), node.value, (), environment))
-    value = evaluation.value(node.value)
-    evaluation.finish()
-    assert value is not None
     span = environment.span(node.value)
-    if outside_names(value.expr, evaluation.definitions):
-        return PointValue.define(target.id, value, evaluation.definitions, span)
-    point = PointValue.define(target.id, standing_alone(value), evaluation.definitions, span)
-    return BareReduction(builder, target.id, point, partial(_record_bare, environment=environment, builder=builder))
+
+    def defined(given: object) -> Any:
+        value = evaluation.scalar(given, node.value)
+        evaluation.finish()
+        assert value is not None
+        if outside_names(value.expr, evaluation.definitions):
+            return PointValue.define(target.id, value, evaluation.definitions, span)
+        point = PointValue.define(target.id, standing_alone(value), evaluation.definitions, span)
+        return BareReduction(builder, target.id, point, partial(_record_bare, environment=environment, builder=builder))
+
+    def part(given: Any) -> Any:
+        # Of a tuple or list: what is no scalar at a point is what it is.
+        if type(given) in (tuple, list):
+            return type(given)(map(part, given))
+        return defined(given) if isinstance(given, Value) else given
+
+    found = evaluation.evaluate(node.value)
+    return part(found) if type(found) in (tuple, list) else defined(found)
 
 
 def _record_bare(point: PointValue, label: str, environment: Environment, builder: Builder) -> SymbolicTensor:

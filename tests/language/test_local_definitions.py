@@ -323,3 +323,71 @@ def test_bare_reductions_in_whole_array_arithmetic_under_plain_names() -> None:
 
     normalize(x)
     np.testing.assert_array_equal(x, [7 / 8, 3.5, 21 / 8])
+
+
+def doubled_and_negative(a, j):
+    return a[j] * 2, -a[j]
+
+
+def middle(k):
+    return (k + 0.5) / 2
+
+
+def test_several_definitions_at_once() -> None:
+    @op
+    def f(x, y):
+        fy, fx = middle(r), middle(c)
+        a, b = doubled_and_negative(x, i)
+        (p, q), s = doubled_and_negative(y, i), y
+        first, *others = doubled_and_negative(x, i)
+        pair = doubled_and_negative(y, i)
+        a, b = b, a
+        m = n = x[i] + 1
+        total, (largest, size) = sum(x[i]), (max(y[i]), x.shape[0])
+        O[r, c] = fy * fx * x[r] * y[c]
+        u[i] = a * 10 + b + p * q + s[i]
+        v[i] = first + others[0] + pair[0] * pair[1] + m * n
+        w = x / total + largest * size
+        return O, u, v, w
+
+    x, y = np.array([1.0, 4.0, 3.0]), np.array([2.0, 5.0, 3.0])
+    k = (np.arange(3) + 0.5) / 2
+    wanted = (
+        np.outer(k * x, k * y),
+        -10 * x + 2 * x - 2 * y * y + y,
+        x - 2 * y * y + (x + 1) ** 2,
+        x / 8 + 15,
+    )
+    for found, each in zip(f.interpret(x, y), wanted, strict=True):
+        np.testing.assert_allclose(found, each)
+
+
+def test_definitions_that_statements_change() -> None:
+    @op
+    def f(x):
+        (N,) = x.shape
+        a = (x[i] > 0) * 1.0
+        a /= x[i]
+        b = 0.0
+        for k in range(3):
+            b += x[i + k] * k
+        b *= a
+        c, d = x[i], N
+        c -= d
+        y[i] = a
+        z[i] = b + c
+        return y, z
+
+    x = np.array([0.0, 2.0, -4.0, 8.0])
+    for found, wanted in zip(f.interpret(x), ([0, 0.5, 0, 0.125], [-4, 4]), strict=True):
+        np.testing.assert_allclose(found, wanted)
+
+    @cd
+    def swap(x, y):
+        p, q = x[i], y[i]
+        x[i] = q * 2
+        y[i] = p
+
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    swap(x, y)
+    np.testing.assert_array_equal([x, y], [[6, 8], [1, 2]])

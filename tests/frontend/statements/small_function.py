@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import linecache
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,14 @@ class SmallFunction:
     @property
     def letters(self) -> frozenset[str]:
         return frozenset()
+
+    def within(
+        self, function: FunctionType, thunks: Mapping[str, Callable[[], object]], filename: str
+    ) -> SmallFunction:
+        inner = copy.copy(self)
+        inner.names = {name: thunk() for name, thunk in thunks.items()}
+        inner.globals, inner.outer, inner.filename = function.__globals__, {}, filename
+        return inner
 
     def own(self, name: str) -> object:
         return self.names.get(name, UNBOUND)

@@ -21,8 +21,8 @@ from tcdsl.frontend.int64_numbers import int64_constant
 from tcdsl.frontend.names import Position
 from tcdsl.frontend.points import PointValue
 from tcdsl.frontend.recognition import BOUNDARIES, recognize
-from tcdsl.frontend.run_time_integers import terms
-from tcdsl.frontend.session import Specialize, current_session
+from tcdsl.frontend.run_time_integers import Specialize, terms
+from tcdsl.frontend.session import current_session
 from tcdsl.frontend.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.frontend.values import Value, store_value
 from tcdsl.ir.build import apply
@@ -163,7 +163,8 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
         evaluation.fault(DtypeError, f"an index of type {value.logical}", node, hint)
         return None
     session = current_session()
-    expr: Expr | None = evaluation.attempt(lambda: exact_index(given_expr, evaluation.definitions), node)
+    integers = None if session is None else session.integers
+    expr: Expr | None = evaluation.attempt(lambda: exact_index(given_expr, evaluation.definitions, integers), node)
     if expr is None or isinstance(expr, Faulty):
         return None
     if session is not None and session.integers.is_alone(expr):

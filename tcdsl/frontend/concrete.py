@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from tcdsl.errors import DslSyntaxError, TcdslError
-from tcdsl.frontend.session import Specialize, session_of
+from tcdsl.frontend.run_time_integers import Specialize
+from tcdsl.frontend.session import session_of
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 
 __all__ = ["array_of", "integer_of", "iterate", "length_of", "number_of", "truth_of"]

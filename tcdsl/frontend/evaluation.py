@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError, raise_diagnostics
 from tcdsl.frontend import accesses, applications, operations
 from tcdsl.frontend.bare_reductions import point_of
@@ -163,6 +165,8 @@ class Evaluation:
     def evaluate(self, node: ast.expr, position: Position = Position.VALUE) -> object:
         """What ``node`` is: a `Value`, a Python object, or `FAULTY`."""
         given = self._evaluate(node, position)
+        if position is Position.INDEX and isinstance(given, np.integer):
+            return int(given)  # index arithmetic is Python's
         if position is not Position.VALUE and isinstance(given, SymbolicNumber) and given.weak_kind == "int":
             # Indices, ranges and conditions are solved when the function is staged: the number becomes a constant,
             # unless it is a term of an index or of a bound.

@@ -15,6 +15,7 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.definitions import FACTOR, GENERATED, Definition
+from tcdsl.frontend.run_time_integers import RunTimeIntegers
 from tcdsl.frontend.values import Conversion, Value
 from tcdsl.ir.build import apply, cast, constant
 from tcdsl.ir.dtypes import INTEGER, is_boolean, is_integer
@@ -23,8 +24,12 @@ from tcdsl.ir.expressions import (
     Cast,
     Constant,
     Expr,
+    IndexValue,
     Let,
     Local,
+    Read,
+    SizeValue,
+    children,
     is_affine_index,
     locals_read,
 )
@@ -33,6 +38,7 @@ from tcdsl.ir.primitives import PRIMITIVES
 __all__ = ["exact_index", "is_whole"]
 
 _ARITHMETIC = frozenset(("add", "sub", "mul", "neg", "abs", "square", "floor_div", "mod", "max", "min"))
+_SUMS = frozenset(("add", "sub", "neg"))
 _BITS = frozenset(("bit_and", "bit_or", "bit_xor", "shift_right"))
 # Shifts to the left by more leave every axis in any case.
 _LARGEST_SHIFT = 64
@@ -55,12 +61,15 @@ def is_whole(expr: Expr, definitions: Mapping[str, Definition]) -> bool:
     return is_integer(expr.dtype)
 
 
-def exact_index(expr: Expr, definitions: MutableMapping[str, Definition]) -> Expr:
+def exact_index(
+    expr: Expr, definitions: MutableMapping[str, Definition], integers: RunTimeIntegers | None = None
+) -> Expr:
     """The index that the value ``expr`` stands for: an int64 expression if that holds it, else one of type ``integer``.
 
-    Local definitions, which ``definitions`` gives by name, get a second one where index arithmetic needs them.
+    Local definitions, which ``definitions`` gives by name, get a second one where index arithmetic needs them. What
+    ``integers`` and index variables make is affine.
     """
-    return _Exact(definitions).index(expr)
+    return _Exact(definitions, integers).index(expr)
 
 
 @dataclass(slots=True)
@@ -68,13 +77,18 @@ class _Exact:
     """``bound`` says what the names of `Let`s around stand for, ``found`` what is known of definitions."""
 
     definitions: MutableMapping[str, Definition]
+    integers: RunTimeIntegers | None
     bound: Mapping[str, Expr] = field(default_factory=dict)
     found: dict[str, tuple[Expr, Definition | None]] = field(default_factory=dict)
 
     def index(self, expr: Expr) -> Expr:
-        if is_affine_index(expr):
-            return expr
         match expr:
+            case Constant(value=value):
+                return constant(int(value), "int64", expr.span)
+            case _ if is_affine_index(expr):
+                return expr
+            case Read() | Cast(operand=Read(dtype="bool")) if (size := self.size(expr)) is not None:
+                return size
             case Conversion(operand=operand, dtype=dtype) if is_integer(operand.dtype) and is_integer(dtype):
                 return self.converted(operand, dtype)
             case Cast(operand=operand) if not isinstance(expr, Conversion) and is_whole(operand, self.definitions):
@@ -93,6 +107,8 @@ class _Exact:
 
     def computed(self, expr: Expr, primitive: str, arguments: tuple[Expr, ...]) -> Expr:
         first, last = arguments[0], arguments[-1]
+        if primitive not in _SUMS and self.integers is not None:
+            self.integers.specialize(self.numbers(expr) or frozenset())
         if primitive in _ARITHMETIC or primitive in _BITS:
             return self.applied(primitive, *arguments)
         match primitive:
@@ -136,16 +152,45 @@ class _Exact:
         if primitive in ("floor_div", "mod") and isinstance(divisor, Constant) and divisor.value == 0:
             fact = f"an index that is `{PRIMITIVES[primitive].operator}` by 0"
             raise Diagnostic(DslSyntaxError, fact, divisor.span, hint="divide by a number that is not 0").error()
+        parts = tuple(map(self.index, arguments))
+        if PRIMITIVES[primitive].index and all(map(is_affine_index, parts)):
+            return apply(primitive, *parts)
         # Not simplified: the range of `p[i] + q[j] * 0` comes from q too.
-        return Apply(primitive, tuple(map(self.integer, arguments)), INTEGER)
+        return Apply(primitive, tuple(map(_as_integer, parts)), INTEGER)
+
+    def size(self, expr: Expr) -> Expr | None:
+        """A run-time integer as a size, if it is one and can be that."""
+        read = expr.operand if isinstance(expr, Cast) else expr
+        numbers = self.numbers(read)
+        if self.integers is None or not numbers:
+            return None
+        size = self.integers.size(read)
+        if size is None:
+            self.integers.specialize(numbers)
+        return size
+
+    def numbers(self, expr: Expr) -> frozenset[str] | None:
+        """The run-time integers of which ``expr`` is made, beside index variables, sizes and constants alone; ``None``
+        if there is anything else in it.
+        """
+        if self.integers is None:
+            return None
+        found: set[str] = set()
+        waiting = [(expr, self.definitions)]
+        while waiting:
+            node, definitions = waiting.pop()
+            if isinstance(node, Local) and node.name in definitions:
+                waiting.append((definitions[node.name].value.expr, dict(definitions[node.name].mentions)))
+            elif isinstance(node, Read) and node.tensor in self.integers:
+                found.add(node.tensor)
+            elif isinstance(node, Apply | Cast | Constant | IndexValue | SizeValue):
+                waiting.extend((part, definitions) for part in children(node))
+            else:
+                return None
+        return frozenset(found)
 
     def integer(self, expr: Expr) -> Expr:
-        found = self.index(expr)
-        if isinstance(found, Constant):
-            return constant(int(found.value), INTEGER, found.span)
-        if isinstance(found, Cast) and is_integer(found.operand.dtype):
-            found = found.operand  # a cell of a narrower type
-        return cast(found, INTEGER)
+        return _as_integer(self.index(expr))
 
     def defined(self, expr: Local) -> Expr:
         # Each definition is looked at once, however often others mention it.
@@ -159,7 +204,7 @@ class _Exact:
     def twin(self, expr: Local, definition: Definition) -> tuple[Expr, Definition | None]:
         """The index that a local definition is, and the definition of that, if it needs one of its own."""
         mentions = dict(definition.mentions)
-        inner = _Exact(mentions, found=self.found)
+        inner = _Exact(mentions, self.integers, found=self.found)
         value = definition.value.expr
         truth = is_boolean(value.dtype)
         found = inner.condition(value) if truth else inner.index(value)
@@ -178,7 +223,7 @@ class _Exact:
         name = f"{expr.name}_index"
         value = self.integer(expr.value)
         bound = {**self.bound, expr.name: Local(name, INTEGER)}
-        body = _Exact(self.definitions, bound, self.found).index(expr.body)
+        body = _Exact(self.definitions, self.integers, bound, self.found).index(expr.body)
         body = Let(name, value, body, expr.span)
         return Let(expr.name, expr.value, body, expr.span) if expr.name in locals_read(body) else body
 
@@ -196,6 +241,14 @@ class _Exact:
             case Local(name=name) if name in self.definitions:
                 return self.defined(expr)
         return expr
+
+
+def _as_integer(index: Expr) -> Expr:
+    if isinstance(index, Constant):
+        return constant(int(index.value), INTEGER, index.span)
+    if isinstance(index, Cast) and is_integer(index.operand.dtype):
+        index = index.operand  # a cell of a narrower type
+    return cast(index, INTEGER)
 
 
 def _as_index(expr: Expr) -> Expr:

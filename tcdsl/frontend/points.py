@@ -117,7 +117,7 @@ class PointValue:
     __float__ = __int__ = __index__ = __complex__ = __len__ = __iter__ = _no_number
 
     def __getitem__(self, key: object) -> Any:
-        raise Diagnostic(DtypeError, "a scalar at a point has no axes to index", self.span).error()
+        raise Diagnostic(ShapeError, "a scalar at a point has no axes to index", self.span).error()
 
     def __pos__(self) -> PointValue:
         return self

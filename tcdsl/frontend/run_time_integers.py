@@ -8,7 +8,7 @@ such as coefficients and divisors, are constants of the program, which is then s
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -18,10 +18,21 @@ from tcdsl.frontend.builder import ProgramBuilder
 from tcdsl.ir.build import apply
 from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, index_variables, size_names
 
-__all__ = ["MOST_CONSTANT", "CarriedInteger", "RunTimeIntegers", "terms"]
+__all__ = ["MOST_CONSTANT", "CarriedInteger", "RunTimeIntegers", "Specialize", "terms"]
 
 MOST_CONSTANT = 16
 _LIMIT = 1 << 40  # Larger ones could leave 64 bits together with other sizes.
+
+
+class Specialize(BaseException):
+    """Python asked for the value of run-time numbers: stage again with these arguments as constants.
+
+    Not an `Exception`, so that no ``except`` in user code catches it.
+    """
+
+    def __init__(self, parameters: frozenset[str]) -> None:
+        super().__init__(parameters)
+        self.parameters = parameters
 
 
 def terms(node: ast.expr) -> Iterator[ast.expr]:
@@ -49,6 +60,7 @@ class CarriedInteger:
 
     def array(self, number: int) -> np.ndarray | None:
         """The input for the integer ``number``; ``None`` if the program does not serve it."""
+        number = int(number)
         if (number < 0) != self.negative or not self.least <= number or abs(number) >= _LIMIT:
             return None
         return np.empty((abs(number), 0), np.bool_)
@@ -72,6 +84,18 @@ class RunTimeIntegers:
     def add(self, tensor: str, place: int | str, number: int) -> None:
         """The input ``tensor`` holds the argument at ``place``, which is ``number`` in this call."""
         self._given[tensor] = place, number
+
+    def __contains__(self, tensor: str) -> bool:
+        return tensor in self._given
+
+    def argument(self, tensor: str) -> frozenset[str]:
+        """Which argument the input ``tensor`` holds."""
+        return frozenset((str(self._given[tensor][0]),))
+
+    def specialize(self, tensors: Collection[str]) -> None:
+        """Stage the function again with the integers that these inputs hold as constants, if there are any."""
+        if tensors:
+            raise Specialize(frozenset().union(*map(self.argument, tensors)))
 
     def size(self, expr: Expr, bound: bool = False) -> Expr | None:
         """A sum of run-time integers and constants as an expression of sizes; ``None`` if it has to be a constant.

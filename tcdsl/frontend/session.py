@@ -33,7 +33,6 @@ __all__ = [
     "CapturedArray",
     "Poison",
     "Session",
-    "Specialize",
     "StagingStopped",
     "broadcast_relation",
     "current_session",
@@ -42,17 +41,6 @@ __all__ = [
 
 #: Line, last line, column, last column.
 _Place = tuple[int | None, int | None, int | None, int | None]
-
-
-class Specialize(BaseException):
-    """Python asked for the value of run-time numbers: stage again with these arguments as constants.
-
-    Not an `Exception`, so that no ``except`` in user code catches it.
-    """
-
-    def __init__(self, parameters: frozenset[str]) -> None:
-        super().__init__(parameters)
-        self.parameters = parameters
 
 
 class StagingStopped(BaseException):

@@ -21,7 +21,7 @@ import numpy as np
 from tcdsl.errors import Diagnostic, ShapeError, raise_diagnostics
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.exact import EXACT
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, size_names
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, size_names, walk
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Tensor
 from tcdsl.ir.size_code import SizeCode
@@ -110,8 +110,8 @@ class SizePlan:
         self._axes = [(positions[source.tensor], source.axis) for source in from_axes.values()]
         self._values = _compiled(program, from_axes)
         self._rank = max((len(tensor.shape) for tensor in program.tensors), default=0)
-        constants = (extent for tensor in program.tensors for extent in tensor.shape if isinstance(extent, Constant))
-        self._largest_constant = max((int(extent.value) for extent in constants), default=0)
+        parts = (part for tensor in program.tensors for extent in tensor.shape for part in walk(extent))
+        self._largest_constant = max((abs(int(each.value)) for each in parts if isinstance(each, Constant)), default=0)
 
     def bind(self, shapes: Sequence[tuple[int, ...]]) -> BoundSizes:
         """The value of every size, for inputs of these shapes. Raises `ShapeError` for all faults of one kind."""

@@ -34,6 +34,11 @@ class Argument:
     weak: str | None
     given: Any
 
+    @property
+    def is_integer(self) -> bool:
+        """Whether it was given as a number, Python's or NumPy's, that can be a term of an index."""
+        return isinstance(self.given, int | np.integer | np.bool_) and int(self.given) < 2**63
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -137,7 +142,7 @@ class Signature:
             else:
                 configuration[name] = hashable(self.name, name, value)
         key = (
-            tuple((a.place, a.dtype, a.array.ndim, a.weak) for a in arguments),
+            tuple((a.place, a.dtype, a.array.ndim, a.weak, a.is_integer) for a in arguments),
             tuple((name, type(value), value) for name, value in sorted(configuration.items())),
         )
         return Call(tuple(arguments), configuration, len(positional), key)

@@ -15,8 +15,8 @@ import numpy as np
 
 from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.readings import Reading
-from tcdsl.frontend.run_time_integers import CarriedInteger
-from tcdsl.frontend.session import CapturedArray, Session, Specialize
+from tcdsl.frontend.run_time_integers import CarriedInteger, Specialize
+from tcdsl.frontend.session import CapturedArray, Session
 from tcdsl.frontend.symbols import SymbolicNumber
 from tcdsl.ir.build import cast
 from tcdsl.ir.dtypes import is_floating
@@ -146,8 +146,8 @@ class StagedFunction(ABC):
                     value = argument.given
                 else:
                     value = symbolic_argument(session, argument, self.size_names(argument.label))
-                    if argument.weak == "int":
-                        session.integers.add(session.builder.inputs[-1].name, argument.place, argument.given)
+                    if argument.is_integer:
+                        session.integers.add(session.builder.inputs[-1].name, argument.place, int(argument.given))
                     sources.append(k)
                 if isinstance(argument.place, int):
                     positional[argument.place] = value
@@ -258,7 +258,7 @@ def _more_inputs(session: Session) -> list[CapturedArray | CarriedInteger]:
 def _printable(key: tuple[Any, ...], entry: Entry) -> str:
     arguments, configuration = key
     parts = []
-    for tensor, (place, dtype, rank, weak) in zip(entry.labels, arguments, strict=True):
+    for tensor, (place, dtype, rank, weak, _) in zip(entry.labels, arguments, strict=True):
         if place in entry.constants:
             parts.append(f"{tensor}={entry.constants[place]!r}")
         else:

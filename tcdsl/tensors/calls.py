@@ -15,7 +15,8 @@ import numpy as np
 from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError
 from tcdsl.frontend.called_functions import called_readings
 from tcdsl.frontend.declared_parameters import current_parameters
-from tcdsl.frontend.session import Session, Specialize
+from tcdsl.frontend.run_time_integers import Specialize
+from tcdsl.frontend.session import Session
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber
 from tcdsl.ir.build import cast
 from tcdsl.ir.expressions import Read

@@ -10,6 +10,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
+from tests.language.outcomes import refusal
 
 x, table, ids, w = np.arange(1.0, 6.0), np.arange(15.0).reshape(3, 5), np.array([3, 0, 2]), np.array([2.0, -1.0, 0.5])
 
@@ -265,3 +266,95 @@ def test_bounds_and_extents_are_run_time_numbers_unless_they_are_small() -> None
     with pytest.raises(tc.ShapeError, match="an extent of -3"):
         extended(long, -3)
     np.testing.assert_allclose(bounded.interpret(long, count=20, first=-2), np.arange(1.0, 21.0) * long[:20].sum())
+
+
+# -- in definitions, functions, and as NumPy's numbers -------------------------------------------------------
+
+
+def cell_of(a, j):
+    return a[j]
+
+
+def far_cell_of(a, j, n):
+    return a[j + 2 * n]
+
+
+@op
+def offsets(x, n):
+    (N,) = x.shape
+    a = output(N)
+    b = output(N)
+    c = output(N)
+    d = output(N)
+    e = output(N)
+    q = i + n
+    far = i + 2 * n
+    a[i] = x[i + n]
+    b[i] = x[q]
+    c[i] = cell_of(x, i + n)
+    d[i] = far_cell_of(x, i, n)
+    e[i] = x[far]
+    return a, b, c, d, e
+
+
+NUMBERS = (1, -1, True, np.int64(1), np.int64(-1), np.int8(2), np.uint64(1), np.bool_(True))
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=repr)
+def test_numbers_are_terms_of_indices_wherever_they_stand(number: Any) -> None:
+    x = np.arange(1.0, 6.0)
+    near, far = ([x[k] if 0 <= k < 5 else 0.0 for k in np.arange(5) + by * int(number)] for by in (1, 2))
+    found = [each.tolist() for each in offsets.interpret(x, number)]
+    assert found == [near, near, near, far, far]
+
+
+def test_numbers_of_numpy_keep_their_type_as_values_and_compile_once() -> None:
+    @op
+    def f(b, n):
+        (N,) = b.shape
+        y: int64[N]
+        y[i] = b[i + n]
+        z[i] = b[i] + n
+        return y, z
+
+    b = np.array([1, 2, 3], np.int8)
+    for number in (np.int16(1), np.int16(2), np.int16(0)):
+        y, z = f(b, number)
+        assert y.tolist() == [*b[int(number) :].tolist(), *[0] * int(number)]
+        assert (z.tolist(), z.dtype) == ((b + number).tolist(), np.int16)
+    assert f.cache_info().programs == 1
+    assert f(b, 1)[1].dtype == np.int8
+    with pytest.raises(tc.DataIndexError, match="index 3 is out of range for axis 0 of `b`"):
+        f(b, np.array(1, np.int16))  # an array is data
+
+
+@pytest.mark.parametrize("number", [-(2**62), -(2**63), np.int64(-(2**63))], ids=repr)
+def test_extents_that_no_array_has_are_errors(number: Any) -> None:
+    @op
+    def f(x, s):
+        y[i] = x[i + s]
+        return y
+
+    @op
+    def g(x, s):
+        (N,) = x.shape
+        y: real[N]
+        y[i] = x[i + s]
+        return y
+
+    assert "which is larger than an array can be" in refusal(tc.ShapeError, f, np.ones(3), number)
+    assert g(np.ones(3), number).tolist() == [0, 0, 0]
+
+
+def test_numbers_beyond_64_bits_beside_data() -> None:
+    @op
+    def f(x, a, s):
+        q = a[i] + 2**62 * s
+        y[i] = get(x[q], -1.0) + x[clamp(a[i] - 2**62 * s)]
+        z[i] = x[a[i] + 2**62 * s]
+        return y, z
+
+    x, a = np.arange(3.0), np.array([1, 0])
+    assert [each.tolist() for each in f(x, a, 0)] == [[2, 0], [1, 0]]
+    text = refusal(tc.DataIndexError, f, x, a, 3)
+    assert f"index {3 * 2**62 + 1} is out of range for axis 0 of `x`, which has extent 3" in text

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.readings import MISSING, Instance, Reading, snapshot
+from tcdsl.frontend.readings import MISSING, Instance, Reading, is_compared, snapshot
 from tcdsl.indices import IndexLetter
 from tcdsl.installation import FOLDER
 
@@ -54,10 +54,9 @@ def called_readings(values: Iterable[Any], given: Any = None) -> list[Reading]:
         for reading in _readings(function, receiver):
             value = reading.current()
             waiting.append(value)
-            plain = isinstance(value, bool | int | float | str | tuple | np.ndarray)
             if isinstance(getattr(value, "__self__", None), np.ndarray):
                 readings.append(Reading(reading.names[:-1], reading.root).with_cells())
-            if len(reading.names) == 1 or plain:
+            if len(reading.names) == 1 or is_compared(value):
                 readings.append(replace(reading, seen=snapshot(value)))
     return readings
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MISSING", "Cells", "Instance", "Reading", "Staleness", "snapshot"]
+from tcdsl.frontend.symbols import SymbolicSize
+
+__all__ = ["MISSING", "Cells", "Instance", "Reading", "Staleness", "is_compared", "snapshot"]
 
 #: What a name that does not exist holds.
 MISSING = object()
@@ -158,6 +160,16 @@ def _same_container(seen: Any, now: Any) -> bool:
 
 def _same_item(seen: Any, now: Any) -> bool:
     return seen is now if isinstance(now, np.ndarray) else _same(seen, now)
+
+
+def is_compared(value: Any) -> bool:
+    """Whether an attribute that has this value is asked for again, and compared.
+
+    Other objects may be made anew by each access, as the sizes of a tensor are in a function that is being staged.
+    """
+    if isinstance(value, tuple):
+        return not any(isinstance(item, SymbolicSize) for item in value)
+    return isinstance(value, bool | int | float | str | np.ndarray)
 
 
 def snapshot(value: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.frontend.called_functions import called_readings
-from tcdsl.frontend.readings import Instance, Reading, snapshot
+from tcdsl.frontend.readings import Instance, Reading, is_compared, snapshot
 from tcdsl.indices import IndexLetter
 
 __all__ = ["Surroundings"]
@@ -96,11 +96,10 @@ class Surroundings:
             reading = Reading(chain, root)
             value = reading.current()
             values.append(value)
-            plain = isinstance(value, bool | int | float | str | tuple | np.ndarray)
             if isinstance(getattr(value, "__self__", None), np.ndarray):
                 # `table.sum()`: Python asks an array for what it holds.
                 readings.append(Reading(chain[:-1], root).with_cells())
-            if isinstance(value, IndexLetter) or (len(chain) > 1 and not plain):
+            if isinstance(value, IndexLetter) or (len(chain) > 1 and not is_compared(value)):
                 continue
             readings.append(replace(reading, seen=snapshot(value)))
         return (*readings, *called_readings(values))

@@ -46,7 +46,7 @@ def assign_memory(
 
     Comes back with the program and the plans that use this memory: statements that save cells of it may be among them.
     """
-    sharing = _Sharing(program, plans)
+    sharing = _Sharing(program, plans, tensors)
     inside = InPlace(tensors, context, names)
     of: dict[str, str] = {tensor.name: tensor.name for tensor in program.inputs}
     members: dict[str, list[str]] = {tensor.name: [tensor.name] for tensor in program.inputs}
@@ -100,7 +100,7 @@ def assign_memory(
 class _Sharing:
     """Answers whose memory a statement's target may take over."""
 
-    def __init__(self, program: Program, plans: Sequence[Plan]) -> None:
+    def __init__(self, program: Program, plans: Sequence[Plan], tensors: Declarations) -> None:
         self.program = program
         self.plans = plans
         self.inputs = {tensor.name for tensor in program.inputs}
@@ -114,7 +114,7 @@ class _Sharing:
             for name in needed:
                 self.last[name] = position
         # From where on nothing can fail.
-        self.safe = 1 + max((k for k, plan in enumerate(plans) if can_fail(plan.statement)), default=-1)
+        self.safe = 1 + max((k for k, plan in enumerate(plans) if can_fail(plan.statement, tensors)), default=-1)
         self.written = self._written_inputs()
 
     def _written_inputs(self) -> dict[str, str]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import islpy as isl
-
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, Read, reads, size_names
 from tcdsl.ir.program import Program, Statement, Tensor
 from tcdsl.lowering.statements import statement_reads
@@ -66,8 +64,4 @@ def _finds_values(writer: Statement, axes: Sequence[str], reader: Statement, rea
         return False
     if len(set(variables)) != len(variables):
         return False
-    cells = arranged(reader.domain.set, variables)
-    written = arranged(writer.domain.set, axes)
-    for k, axis in enumerate(axes):
-        cells = cells.set_dim_name(isl.dim_type.set, k, axis)
-    return bool(cells.is_subset(written))
+    return bool(arranged(reader.domain.set, variables).is_subset(arranged(writer.domain.set, axes)))

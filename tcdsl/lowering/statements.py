@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import islpy as isl
 
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index, reads, substitute
+from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, is_affine_index, reads, substitute
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Tensor, map_statement
 from tcdsl.lowering.names import Names
 from tcdsl.shapes.affine import condition_set, universe
@@ -41,20 +42,31 @@ def statement_reads(statement: Statement) -> Iterator[Read]:
         yield from reads(expr)
 
 
-def can_fail(statement: Statement) -> bool:
-    """Whether the statement may stop the program: data indices that are checked, cells that must be unique."""
+def can_fail(statement: Statement, tensors: Mapping[str, Tensor] = MappingProxyType({})) -> bool:
+    """Whether the statement may stop the program: data indices that are checked, cells that must be unique.
+
+    Boundaries that move an index fail on an axis without cells, which one of ``tensors`` with a constant extent is not.
+    """
     if statement.unique:
         return True
-    affine = all(is_affine_index(axis) for axis in statement.target.indices)
-    if statement.oob != "skip" and not affine:
+
+    def empty(name: str, axis: int) -> bool:
+        extent = tensors[name].shape[axis] if name in tensors else None
+        return not (isinstance(extent, Constant) and extent.value)
+
+    target = statement.target
+    data = [axis for axis, place in enumerate(target.indices) if not is_affine_index(place)]
+    if data and statement.oob == "check":
         return True
-    # Boundaries such as `wrap` fail on axes without cells only, and where there is a point its target has some.
-    filled = statement.start.tensor if affine and isinstance(statement.start, Keep) else None
+    if statement.oob != "skip" and any(empty(target.tensor, axis) for axis in data):
+        return True
+    # Where there is a point the target has cells.
+    filled = statement.start.tensor if not data and isinstance(statement.start, Keep) else None
     harmless = (Boundary.SKIP, Boundary.FILL)
     return any(
-        boundary not in harmless and (boundary is Boundary.CHECK or read.tensor != filled)
+        boundary is Boundary.CHECK or (boundary not in harmless and read.tensor != filled and empty(read.tensor, axis))
         for read in statement_reads(statement)
-        for boundary in read.boundaries
+        for axis, boundary in enumerate(read.boundaries)
     )
 
 

@@ -369,3 +369,19 @@ def test_a_pullback_belongs_to_the_values_that_its_arguments_had() -> None:
     _, pullback = tc.vjp(squares, x)
     x[:] = 100
     np.testing.assert_array_equal(pullback(np.ones(3))[0], 2 * X)
+
+
+def test_sizes_of_arrays_that_are_read_for_nothing_else() -> None:
+    @op
+    def scaled(x, w):
+        y[i] = x[i] * w.shape[0]
+        return y
+
+    @op
+    def slope(x, w):
+        return tc.grad(lambda x: (x * w.shape[0] + scaled(x, w)).sum())(x)
+
+    w = np.ones((5, 2))
+    _, pullback = tc.vjp(lambda x: scaled(x, w), X)
+    np.testing.assert_array_equal(pullback(X)[0], 5 * X)
+    np.testing.assert_array_equal(slope(X, w), [10, 10, 10])

@@ -645,3 +645,15 @@ def test_numbers_that_no_type_holds_are_refused_as_values_only() -> None:
         return b + 200
 
     assert "the integer 200 does not fit in int8" in refusal(tc.DtypeError, h, b)
+
+
+def test_a_choice_is_as_wide_as_what_it_chooses_from() -> None:
+    @op
+    def f(x, m, b):
+        y[i] = get(x[2 * where(m[i] > 0, 1, b[i])], -1.0)
+        z[i] = get(x[2 * where(m[i] > 0, b[i], 1)], -1.0)
+        return y, z
+
+    b = np.array([1, 2**62 + 1, 2**63 - 1, -(2**63) + 1])
+    for m, wanted in ((np.zeros(4), [2.0, -1, -1, -1]), (np.ones(4), [2.0] * 4)):
+        assert_gives(f, np.arange(4.0), m, b, wanted=(wanted, [2.0, -1, -1, -1] if m.all() else [2.0] * 4))

@@ -181,6 +181,10 @@ def test_defaults() -> None:
     p = parameter("p")
     einsum("3=>", [p], HERE)
     assert closed(p) == ["4"]
+    # An axis that a position needs to be there is 1 beside one without cells.
+    p = parameter("p")
+    einsum("0=>", [p], HERE)
+    assert closed(p, add(p, known((0,)))) == ["1", "0"]
     # Windows of 2 and of 3 fit: the larger one.
     assert closed(einsum("2*o+k; o => k", [known((7,)), known((3,))], HERE)) == ["3"]
     # Both would be 2 by what they are added to, which does not fit together.

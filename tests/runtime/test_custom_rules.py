@@ -78,6 +78,23 @@ def test_a_pushforward_serves_all_modes():
     np.testing.assert_allclose(tc.grad(lambda x: log1pexp(x).sum())(np.array([1000.0, 0.0])), [1.0, 0.5])
 
 
+def test_a_pushforward_is_transposed_for_gradients():
+    @op
+    def product(x, w):
+        y[i] += w[i, j] * x[j]
+        return y
+
+    @product.defjvp
+    def product_pushforward(x, w, y, t_x, t_w):
+        t[i] += 3 * w[i, j] * t_x[j] + 3 * t_w[i, j] * x[j]
+        return t
+
+    w, weights = np.array([[1.0, 2, 3], [4, 5, 6]]), np.array([1.0, -2])
+    d_x, d_w = tc.grad(lambda x, w, s: (product(x, w) * s).sum(), argnums=(0, 1))(X, w, weights)
+    np.testing.assert_allclose(d_x, 3 * weights @ w)
+    np.testing.assert_allclose(d_w, 3 * np.outer(weights, X))
+
+
 def test_several_arguments_and_results():
     def loss(x, s):
         y, square = scaled(x, s)

@@ -98,9 +98,10 @@ def test_maps_that_depend_on_data_need_a_promise():
     assert statement.unique
 
 
-def test_data_beside_an_index_that_tells_points_apart_is_fine():
+@pytest.mark.parametrize("target", ["O[i, ids[i]]", "O[ids[i], i]"])
+def test_data_beside_an_index_that_tells_points_apart_is_fine(target):
     shapes = Shapes({"O": 2, "A": 1, "ids": 1}, {"ids": "int64"})
-    shapes.add("O[i, ids[i]] = A[i]", keep="O")
+    shapes.add(f"{target} = A[i]", keep="O")
     (statement,) = shapes.program().statements
     assert not statement.unique
 

@@ -78,3 +78,23 @@ def test_static_indices_of_one_name_move_together():
     with pytest.raises(tc.DataIndexError):
         step.run(batch_n=2)
     assert (int(first), int(second)) == (1, 1)
+
+
+def test_a_cell_at_a_static_index_is_written_in_place():
+    @cd
+    def put(a, x, n):
+        a[n, i] += x[i]
+        a[n, i] += a[n, i]
+
+    @cd
+    def take(x, a, n):
+        x[i] += a[n, i]
+
+    a, x = tc.tensor(np.zeros((3, 2)), label="a"), tc.tensor(np.array([1.0, 2.0]), label="x")
+    n = tc.static_index("n", 3)
+    for code in (put(a, x, n), take(x, a, n)):
+        step = tc.compile(code)
+        assert "copy" not in step.explain("loops")
+        step.run(n=1)
+    np.testing.assert_array_equal(a.value, [[0, 0], [2, 4], [0, 0]])
+    np.testing.assert_array_equal(x.value, [3, 6])

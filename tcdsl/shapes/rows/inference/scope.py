@@ -71,13 +71,9 @@ def _results(constraint: Constraint) -> list[Variable]:
 
 def _neighbours(variable: Variable, *, below_only: bool) -> Iterable[Variable]:
     for constraint in constraints_of(variable):
-        if variable in _results(constraint):
+        if not below_only or variable in _results(constraint):
             yield from _operands(constraint)
-        elif not below_only:
-            yield from _operands(constraint)
-            yield from _results(constraint)
-    if not below_only:
-        for constraint in constraints_of(variable):
+        if not below_only:
             yield from _results(constraint)
 
 

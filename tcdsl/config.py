@@ -11,14 +11,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from operator import index
 from types import MappingProxyType
 from typing import Any
 from weakref import ref
+
+import numpy as np
 
 from tcdsl.errors import ConfigurationError
 from tcdsl.locks import lock_of_this_process
@@ -48,33 +51,50 @@ class Settings:
 
 def _threads(value: object) -> int:
     try:
-        threads = int(value)  # type: ignore[call-overload]
+        if isinstance(value, bool):
+            raise TypeError(value)
+        # Words come from the environment.
+        threads = int(value) if isinstance(value, str) else index(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         threads = -1
     if threads < 0:
         raise ConfigurationError(f"threads is {value!r}; write a count of threads, or 0 for all cores")
-    return int(threads)
+    return threads
 
 
 def _check(value: object) -> frozenset[str]:
-    names = frozenset(n.strip() for n in value.split(",") if n.strip()) if isinstance(value, str) else frozenset(value)  # type: ignore[call-overload]
-    unknown = sorted(names - set(CHECKS))
+    if isinstance(value, str):
+        value = [name.strip() for name in value.split(",") if name.strip()]
+    if not isinstance(value, Iterable) or isinstance(value, bytes):
+        raise ConfigurationError(f"check={value!r} is no list of checks; choose from {', '.join(CHECKS)}")
+    names = list(value)
+    unknown = [name for name in names if not isinstance(name, str) or name not in CHECKS]
     if unknown:
         raise ConfigurationError(
             f"check={value!r} names {', '.join(map(repr, unknown))}; choose from {', '.join(CHECKS)}"
         )
-    return names
+    return frozenset(names)
+
+
+_WORDS = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+    "": False,
+}
 
 
 def _switch(value: object) -> bool:
-    if isinstance(value, str):
-        word = value.strip().lower()
-        if word in ("1", "true", "yes", "on"):
-            return True
-        if word in ("0", "false", "no", "off", ""):
-            return False
-        raise ConfigurationError(f"{value!r} is not a switch; write 1 or 0")
-    return bool(value)
+    if isinstance(value, str) and value.strip().lower() in _WORDS:
+        return _WORDS[value.strip().lower()]
+    if isinstance(value, bool | np.bool_ | int) and value in (0, 1):
+        return bool(value)
+    raise ConfigurationError(f"{value!r} is not a switch; write 1 or 0")
 
 
 def _folder(value: object) -> str:
@@ -82,7 +102,10 @@ def _folder(value: object) -> str:
         return ""
     if not isinstance(value, str | bytes | os.PathLike):
         raise ConfigurationError(f"cache_dir={value!r} is no path; write the path of a directory")
-    return os.path.expanduser(os.fsdecode(value))
+    path = os.path.expanduser(os.fsdecode(value))
+    if "\0" in path:
+        raise ConfigurationError(f"cache_dir={value!r} is no path; it holds a NUL character")
+    return path
 
 
 _READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(

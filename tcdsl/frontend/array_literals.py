@@ -129,7 +129,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _cells(leaf: Any, span: Span | None) -> list[Any]:
-    array = given_array(leaf, "x", span=span) if _is_array(leaf) else None
+    array = given_array(leaf, "", span=span) if _is_array(leaf) else None
     return [leaf] if array is None else list(array.ravel())
 
 

@@ -28,7 +28,7 @@ from tcdsl.ir.program import (
     tensors_read,
 )
 from tcdsl.ir.span import Span
-from tcdsl.shapes.affine import NotAffine, condition_set, universe
+from tcdsl.shapes.affine import knowing, universe
 from tcdsl.shapes.equal_sizes import with_equal_sizes
 from tcdsl.shapes.ranges import resolve
 from tcdsl.shapes.rows.ranks import RowRanks
@@ -69,6 +69,7 @@ class ProgramBuilder:
         #: What has been required since the context was last asked for.
         self._news: list[Expr] = []
         self._open: set[str] = set()
+        self._numbers: dict[str, Expr] = {}
         self._withdrawn: dict[str, str] = {}
         #: The last versions given out, below which all names are taken.
         self._versions: dict[str, int] = {}
@@ -237,10 +238,7 @@ class ProgramBuilder:
         if known is None:
             known, news = universe((), list(self._sizes)), self.facts()
         for condition in news:
-            try:
-                known = known.intersect(condition_set(condition, known))
-            except NotAffine:
-                continue
+            known = knowing(known, condition)
         if known is not self._context:
             self._context = known.params().coalesce()
         self._news = []
@@ -271,6 +269,14 @@ class ProgramBuilder:
     def knows(self, name: str) -> bool:
         """Whether an input or a statement makes a tensor of that name."""
         return name in self._declared
+
+    def number(self, name: str) -> Expr | None:
+        """The size that the only cell of an input is, if that is an integer which indices are made of."""
+        return self._numbers.get(name)
+
+    def set_number(self, name: str, size: Expr) -> None:
+        """Say that the input ``name`` holds the integer ``size``."""
+        self._numbers[name] = size
 
     def writer(self, name: str) -> Statement | None:
         """The statement that has made a tensor, where it may have left cells unwritten; ``None`` for all others."""

@@ -32,8 +32,9 @@ _INSTEAD = {
 def given_array(value: Any, label: str, context: str = "", span: Span | None = None) -> np.ndarray | None:
     """``value`` as an array of an element type of the language, or None if it is nothing like an array.
 
-    It shares the memory of ``value`` where that is possible. ``label`` is what it is called, ``context`` what faults
-    begin with, ``f(): ``. `DtypeError` for what would lose something, and for other element types.
+    It shares the memory of ``value`` where that is possible. ``label`` is what it is called, if it has a
+    name, ``context`` what faults begin with, ``f(): ``. `DtypeError` for what would lose something, and for other
+    element types.
     """
     if type(value) is np.ndarray:
         array = value
@@ -58,17 +59,17 @@ def element_type(array: np.ndarray) -> str:
 
 def require_plain(array: np.ndarray, label: str, context: str = "", span: Span | None = None) -> None:
     """Raise `DtypeError` for an array of a class with arithmetic of its own, which would be lost."""
-    kind, code = type(array), _code(label)
+    kind, code, called = type(array), _code(label), context + _called(label)
     if isinstance(array, np.ma.MaskedArray):
         raise _fault(
-            context + f"`{label}` is a masked array, whose mask would be lost",
+            f"{called} is a masked array, whose mask would be lost",
             span,
             f"pass its data, `{code}.filled(0)`, and the mask as an array of its own, `np.ma.getmaskarray({code})`",
         )
     if any(getattr(kind, name) is not getattr(np.ndarray, name) for name in ("__mul__", "__array_ufunc__")):
         meaning = "which multiplies as matrices do" if isinstance(array, np.matrix) else "with arithmetic of its own"
         raise _fault(
-            context + f"`{label}` is a {kind.__module__}.{kind.__qualname__}, an array {meaning}, which would be lost",
+            f"{called} is a {kind.__module__}.{kind.__qualname__}, an array {meaning}, which would be lost",
             span,
             f"pass its cells alone: `np.asarray({code})`",
         )
@@ -85,7 +86,7 @@ def _element_type_fault(dtype: np.dtype, label: str, context: str, span: Span | 
         hint = _INSTEAD[dtype.kind].format(code)
     else:
         hint = f"convert it with .astype to one of {', '.join(DTYPES)}"
-    return _fault(context + f"`{label}` has the element type {shown}, which tcdsl does not handle", span, hint)
+    return _fault(context + f"{_called(label)} has the element type {shown}, which tcdsl does not handle", span, hint)
 
 
 def _of_another_library(value: Any, label: str, context: str, span: Span | None) -> np.ndarray | None:
@@ -100,24 +101,28 @@ def _of_another_library(value: Any, label: str, context: str, span: Span | None)
                 raise
             except Exception as fault:
                 reason = reason or fault
-    kind, code = type(value).__name__, _code(label)
+    kind, code, called = type(value).__name__, _code(label), context + _called(label)
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
-        raise _fault(context + f"`{label}` is sparse ({kind})", span, f"pass all of its cells, `{code}.toarray()`")
+        raise _fault(f"{called} is sparse ({kind})", span, f"pass all of its cells, `{code}.toarray()`")
     if reason is None:
         return None
     if any(each.__name__ == "Tracer" for each in type(value).__mro__):
-        fact = f"`{label}` is traced by JAX, so its cells are not known"
+        fact = f"{called} is traced by JAX, so its cells are not known"
         hint = "call it outside of jax.jit, jax.grad and jax.vmap, or through jax.pure_callback"
     elif getattr(value, "requires_grad", False):
-        fact = f"`{label}` is a tensor of PyTorch that requires gradients, which would not be tracked"
+        fact = f"{called} is a tensor of PyTorch that requires gradients, which would not be tracked"
         hint = f"pass `{code}.detach()`, and take gradients with tc.grad or tc.vjp"
     elif "cpu" not in str(getattr(value, "device", "cpu")).lower():
-        fact = f"`{label}` lies on the device {value.device}"
+        fact = f"{called} lies on the device {value.device}"
         hint = f"pass a copy in the computer's own memory, such as `{code}.cpu()` or `jax.device_get({code})`"
     else:
-        fact = f"`{label}` is a {kind} that cannot be read as an array: {str(reason).partition(chr(10))[0]}"
+        fact = f"{called} is a {kind} that cannot be read as an array: {str(reason).partition(chr(10))[0]}"
         hint = "convert it to an array of NumPy"
-    raise _fault(context + fact, span, hint) from None
+    raise _fault(fact, span, hint) from None
+
+
+def _called(label: str) -> str:
+    return f"`{label}`" if label else "this array"
 
 
 def _code(label: str) -> str:

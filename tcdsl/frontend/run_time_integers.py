@@ -126,6 +126,7 @@ class RunTimeIntegers:
                 self._session.extents |= dict.fromkeys(size_names(extent), known)
             self.carried[tensor] = CarriedInteger(made.name, place, negative)
             self._sizes[tensor] = apply("neg", made.extents[0]) if negative else made.extents[0]
+            builder.set_number(tensor, self._sizes[tensor])
         if bound:
             self.carried[tensor] = replace(self.carried[tensor], least=MOST_CONSTANT + 1)
         return self._sizes[tensor]

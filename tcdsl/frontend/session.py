@@ -178,12 +178,13 @@ class Session:
             lifted: SymbolicTensor = self.graph.lift(value, label)
             return lifted
         reading = next((reading for reading in self.readings if reading.seen is value), None)
-        label = reading.names[-1] if reading is not None else label or "constant"
+        label = reading.names[-1] if reading is not None else label
         for captured in self.captured:
             if captured.value is value:
                 known = self.builder.tensor(captured.tensor)
                 return SymbolicTensor(self.builder, known.name, known.dtype, known.shape, known.label)
         array = given_array(value, label, span=self.location())
+        label = label or "constant"
         if array is None:
             fact = f"`{label}` is a {type(value).__name__}, which cannot be read as an array"
             raise self.fault(DtypeError, fact, "use arrays and numbers")

@@ -8,7 +8,7 @@ from tcdsl.ir.build import apply, integer, size
 from tcdsl.ir.equal_sizes import equal_sizes
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import AxisExtent, Program
-from tcdsl.shapes.affine import NotAffine, condition_set, universe
+from tcdsl.shapes.affine import knowing, universe
 from tcdsl.shapes.linear import has_cases
 
 __all__ = ["size_context"]
@@ -27,12 +27,8 @@ def size_context(program: Program) -> isl.Set:
     )
     facts.extend(assertion.condition for assertion in program.assertions)
     for fact in facts:
-        if has_cases(fact):
-            continue
-        try:
-            known = known.intersect(condition_set(fact, known))
-        except NotAffine:
-            continue
+        if not has_cases(fact):
+            known = knowing(known, fact)
     known = known.params()
     for name in equal_sizes(program):
         known = known.project_out(isl.dim_type.param, known.find_dim_by_name(isl.dim_type.param, name), 1)

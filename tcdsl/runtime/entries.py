@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tcdsl.errors import DtypeError
 from tcdsl.frontend.run_time_integers import CarriedInteger
 from tcdsl.frontend.session import BroadcastGuard, CapturedArray, broadcast_relation
 from tcdsl.ir.program import AxisExtent, Program, tensors_read
@@ -92,7 +93,10 @@ class Entry:
                 arrays.append(carrier)
             else:
                 tensor = self.executable.program.tensor(source.tensor)
-                array = tensor_argument("surroundings", tensor.label, 0, source.current()).array
+                try:
+                    array = tensor_argument(self.executable.program.name, tensor.label, 0, source.current()).array
+                except DtypeError:
+                    return None  # staging anew says where it is read
                 if array.dtype != tensor.dtype or array.ndim != len(tensor.shape):
                     return None
                 arrays.append(array)

@@ -23,9 +23,10 @@ from tcdsl.runtime.nan_search import NanSearch
 if TYPE_CHECKING:
     from tcdsl.codegen import CompiledKernel
     from tcdsl.codegen.bound import BoundKernel
+    from tcdsl.ir.interpreter import Interpretation
     from tcdsl.lowering.loops import Kernel
 
-__all__ = ["Executable"]
+__all__ = ["Executable", "interpreted"]
 
 _REMEMBERED_SHAPES = 2048
 
@@ -200,3 +201,15 @@ class Executable:
 def _run_unwatched(program: Program, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     with config(check=settings().check - {"nan"}):
         return Executable(program).run(arrays)
+
+
+def interpreted(executable: Executable, arrays: Sequence[np.ndarray]) -> Interpretation:
+    """What the reference interpreter computes of the program; searched for NaN where settings ask for it."""
+    from tcdsl.ir.interpreter import interpret
+
+    program = executable.program
+    done = interpret(program, arrays)
+    if "nan" in settings().check:
+        search = NanSearch(program, arrays)
+        search.after(done.outputs, executable.sizes(arrays), lambda *given: interpret(*given).outputs, done.updates)
+    return done

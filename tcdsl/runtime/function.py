@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, overload
 
-from tcdsl.errors import ConfigurationError, DifferentiationError, DslSyntaxError
+from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError, DslSyntaxError
 from tcdsl.frontend.declared_parameters import DeclarationMet
 from tcdsl.frontend.graphs import GraphTensor, calls_with_tensors
 from tcdsl.frontend.session import current_session
@@ -143,7 +144,7 @@ class TensorFunction:
             return calls_with_tensors().call_with_tensors(self, arguments, keywords)
         if not arguments and keywords and self._is_configured_by(keywords):
             return calls_with_tensors().configured(self, keywords)
-        if self._declares:
+        if self._declares and out is None:
             return calls_with_tensors().call_with_arrays(self, arguments, keywords)
         if out is None:
             try:
@@ -154,11 +155,26 @@ class TensorFunction:
                 self._declares = True
                 return calls_with_tensors().call_with_arrays(self, arguments, keywords)
         call = self.signature.call(arguments, keywords)
-        entry, arrays = self.staging.entry(call)
+        with self._without_parameters("out="):
+            entry, arrays = self.staging.entry(call)
         check_written(entry.executable.program, arrays, call)
         sizes = entry.executable.sizes(arrays)
         entry.executable.run(arrays, output_buffers(entry.executable.program, out, arrays, sizes), sizes)
         return out
+
+    @contextmanager
+    def _without_parameters(self, use: str) -> Iterator[None]:
+        # A block that stages a program of arrays alone, for ``use``.
+        try:
+            yield
+        except DeclarationMet as met:
+            if self.in_place:
+                raise met.fault from None
+            fact = (
+                f"`{self.__name__}` declares parameters, so it is a part of graphs of tensors, and {use} is for arrays"
+            )
+            hint = "call it with tensors, `tc.tensor(x)`; `explain` of a routine that runs on them shows their program"
+            raise Diagnostic(ConfigurationError, fact, met.fault.diagnostics[0].span, hint=hint).error() from None
 
     def _is_configured_by(self, keywords: Mapping[str, Any]) -> bool:
         # `mlp_layer(hid_dim=16)`: configuration alone makes a layer.
@@ -283,7 +299,8 @@ class TensorFunction:
     def program(self, *arguments: Any, **keywords: Any) -> Any:
         """The `tcdsl.ir.program.Program` that serves these arguments."""
         function, given = self._with_receiver(arguments)
-        return function.staging.program_of(function.signature.call(given, keywords))
+        with function._without_parameters("program()"):
+            return function.staging.program_of(function.signature.call(given, keywords))
 
     @user_facing
     def interpret(self, /, *arguments: Any, **keywords: Any) -> Any:
@@ -291,11 +308,12 @@ class TensorFunction:
 
         For a `@cd` function the result is the tuple of what its written arguments would become.
         """
-        from tcdsl.ir.interpreter import interpret
+        from tcdsl.runtime.execution import interpreted
 
         function, given = self._with_receiver(arguments)
-        entry, arrays = function.staging.entry(function.signature.call(given, keywords))
-        done = interpret(entry.executable.program, arrays)
+        with function._without_parameters("interpret()"):
+            entry, arrays = function.staging.entry(function.signature.call(given, keywords))
+        done = interpreted(entry.executable, arrays)
         if self.in_place:
             return tuple(done.updates.values())
         return entry.structure.build([array if array.ndim else array[()] for array in done.outputs])
@@ -312,7 +330,8 @@ class TensorFunction:
 
         function, given = self._with_receiver(arguments)
         call = function.signature.call(given, keywords) if arguments or keywords else None
-        return explain(function, function.staging, stage, call)
+        with function._without_parameters("explain()"):
+            return explain(function, function.staging, stage, call)
 
     @user_facing
     def cost(self, /, *arguments: Any, **keywords: Any) -> Cost:
@@ -324,7 +343,8 @@ class TensorFunction:
         from tcdsl.runtime.cost import cost_of
 
         function, given = self._with_receiver(arguments)
-        entry, arrays = function.staging.entry(function.signature.call(given, keywords))
+        with function._without_parameters("cost()"):
+            entry, arrays = function.staging.entry(function.signature.call(given, keywords))
         return cost_of(entry.executable.program, arrays, entry.differentiable)
 
     @property

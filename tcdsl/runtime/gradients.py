@@ -86,10 +86,10 @@ class DerivedFunction:
     @user_facing
     def interpret(self, /, *arguments: Any, **keywords: Any) -> Any:
         """Run the reference interpreter on the derivative's program."""
-        from tcdsl.ir.interpreter import interpret
+        from tcdsl.runtime.execution import interpreted
 
         entry, arrays = self.staging.entry(self.signature.call(arguments, keywords))
-        results = interpret(entry.executable.program, arrays).outputs
+        results = interpreted(entry.executable, arrays).outputs
         return entry.structure.build([array if array.ndim else array[()] for array in results])
 
     @user_facing

@@ -38,13 +38,14 @@ class NanSearch:
         results: Sequence[np.ndarray],
         sizes: Mapping[str, int],
         run: Callable[[Program, Sequence[np.ndarray]], Sequence[np.ndarray]],
+        updates: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         """Raise `NanError` if a result or a changed argument holds NaN. Arguments are then as they were.
 
-        ``run`` runs a program of the same inputs.
+        ``run`` runs a program of the same inputs. ``updates`` are the changed arguments where these are new arrays.
         """
         program = self._program
-        given = {tensor.name: array for tensor, array in zip(program.inputs, self._arrays, strict=True)}
+        given = updates or {tensor.name: array for tensor, array in zip(program.inputs, self._arrays, strict=True)}
         changed = [(name, made, given[name]) for name, made in program.updates]
         returned = [(name, name, array) for name, array in zip(program.outputs, results, strict=True)]
         for shown, made, array in (*returned, *changed):

@@ -31,7 +31,8 @@ class AxisAccess:
     """One axis expression of a read, or of the target (``written``).
 
     ``form`` is None if the index is data, ``extent`` is None on an axis of the target that is to be inferred.
-    ``settled`` is set by rule 2 where the ranges alone keep the access in range.
+    ``settled`` is set by rule 2 where the ranges alone keep the access in range. ``span`` is that of the index,
+    ``whole`` that of the access.
     """
 
     tensor: str
@@ -43,6 +44,7 @@ class AxisAccess:
     written: bool = False
     span: Span | None = None
     settled: bool = False
+    whole: Span | None = None
 
     def place(self, inference: Inference) -> str:
         """Where this is, in the user's words."""
@@ -154,7 +156,8 @@ class _Collector:
         known = self.inference.sketch.mode == "existing"
         size = None if extent is None else algebra.extent(extent) if known else algebra.form(extent)
         span = getattr(index, "span", None) or target.span
-        level.accesses.append(AxisAccess(target.tensor, axis, index, form, size, written=True, span=span))
+        access = AxisAccess(target.tensor, axis, index, form, size, written=True, span=span, whole=target.span)
+        level.accesses.append(access)
 
     def level(self, level: Level) -> None:
         # A point where one condition fails is left out, so the parts of a conjunction need not guard each other.
@@ -227,7 +230,8 @@ class _Collector:
                 size = self.inference.algebra.extent(extent)
                 span = getattr(index, "span", None) or read.span
                 closed = self.closed(index)
-                level.accesses.append(AxisAccess(read.tensor, axis, closed, self.form(index), size, guard, span=span))
+                form, whole = self.form(index), read.span
+                level.accesses.append(AxisAccess(read.tensor, axis, closed, form, size, guard, span=span, whole=whole))
             elif boundary is Boundary.FILL:
                 beyond = apply("not_", apply("and_", *in_range(index, extent)))
                 outside = beyond if outside is None else apply("or_", outside, beyond)

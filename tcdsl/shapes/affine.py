@@ -14,7 +14,7 @@ import islpy as isl
 
 from tcdsl.ir.build import apply, index, integer, size, truth
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, size_names
-from tcdsl.shapes.disjunctions import convex_pieces
+from tcdsl.shapes.disjunctions import convex_pieces, within
 from tcdsl.shapes.limits import new_question
 from tcdsl.shapes.spaces import dimension_names
 
@@ -26,6 +26,7 @@ __all__ = [
     "expression_of_condition",
     "function_of",
     "isl_value",
+    "knowing",
     "universe",
 ]
 
@@ -136,6 +137,21 @@ _COMPARISONS: Mapping[str, Callable[[isl.PwAff, isl.PwAff], isl.Set]] = {
     "eq": isl.PwAff.eq_set,
     "ne": isl.PwAff.ne_set,
 }
+
+
+def knowing(known: isl.Set, fact: Expr) -> isl.Set:
+    """What is known about sizes, with a condition that holds: as far as isl can say it, in few pieces.
+
+    Alternatives of independent sizes, such as ``N == 0 or K >= 6``, would multiply.
+    """
+    try:
+        allowed = condition_set(fact, known)
+    except NotAffine:
+        return known
+    if allowed.n_basic_set() == 1:
+        return known.intersect(allowed)
+    both = within(known, allowed)
+    return known if both is None else both
 
 
 def condition_set(expr: Expr, points: isl.Set) -> isl.Set:

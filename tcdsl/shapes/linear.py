@@ -15,8 +15,8 @@ _LINEAR = ("int64", INTEGER)
 
 
 def has_cases(expr: Expr) -> bool:
-    """Whether ``expr`` tells cases apart (``where``): exact for isl, but each case multiplies the pieces of a set."""
-    return any(isinstance(node, Apply) and node.primitive == "where" for node in walk(expr))
+    """Whether ``expr`` tells cases apart (``where``, ``or``): exact for isl, but cases multiply the pieces of sets."""
+    return any(isinstance(node, Apply) and node.primitive in ("where", "or_") for node in walk(expr))
 
 
 def linear_form(expr: Expr) -> tuple[dict[Expr, int], int]:

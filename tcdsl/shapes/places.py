@@ -27,8 +27,8 @@ from tcdsl.ir.expressions import (
     is_affine_index,
 )
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Size
-from tcdsl.shapes.affine import NotAffine, condition_set, function_of, universe
-from tcdsl.shapes.disjunctions import narrowed, within
+from tcdsl.shapes.affine import NotAffine, condition_set, function_of, knowing, universe
+from tcdsl.shapes.disjunctions import narrowed
 from tcdsl.shapes.linear import normalized
 
 __all__ = [
@@ -69,18 +69,10 @@ def _size_context(sizes: tuple[Size, ...], assertions: tuple[Assertion, ...]) ->
             fact = apply("ge", SizeValue(size.name), integer(0))
         else:
             fact = apply("eq", SizeValue(size.name), size.source)
-        known = _knowing(known, fact)
+        known = knowing(known, fact)
     for assertion in assertions:
-        known = _knowing(known, assertion.condition)
+        known = knowing(known, assertion.condition)
     return known.params()
-
-
-def _knowing(known: isl.Set, fact: Expr) -> isl.Set:
-    try:
-        said = within(known, condition_set(fact, known))
-    except NotAffine:
-        return known
-    return known if said is None else said
 
 
 def box(variables: Sequence[str], extents: Sequence[Expr]) -> isl.Set:

@@ -21,6 +21,7 @@ from tcdsl.ir.program import Keep, Statement, Tensor
 from tcdsl.shapes.accesses import AxisAccess, Level, conjuncts, levels_of, root_level
 from tcdsl.shapes.equal_extents import check_equal_extents
 from tcdsl.shapes.explicit_ranges import explicit_ranges
+from tcdsl.shapes.fixed_indices import check_fixed_indices
 from tcdsl.shapes.forms import Form
 from tcdsl.shapes.fresh_extents import inferred_extent
 from tcdsl.shapes.index_forms import normalized_sketch
@@ -68,6 +69,8 @@ def _resolved(sketch: Sketch, scope: Scope) -> Resolved:
         ranges = Ranges(RoundSolver(inference, variables, explicit, accesses).solve(), explicit)
         inference.raise_faults()
     shape = _shape(inference, root, ranges)
+    inference.raise_faults()
+    check_fixed_indices(inference, root, ranges)
     inference.raise_faults()
     temporaries = Temporaries(inference, ranges)
     region = temporaries.regions[id(root)] = region_of(inference, root, root.variables, None, ranges)

@@ -27,6 +27,9 @@ class Scope(Protocol):
     def size(self, name: str) -> Size:
         """The definition of a size."""
 
+    def number(self, name: str) -> Expr | None:
+        """The size that the only cell of an input is, if that is an integer which indices are made of."""
+
     def writer(self, name: str) -> Statement | None:
         """The statement that has made a tensor, where it may have left cells unwritten; ``None`` for all others."""
 

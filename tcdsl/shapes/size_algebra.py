@@ -14,7 +14,7 @@ import islpy as isl
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, index_variables
 from tcdsl.ir.program import AxisExtent
-from tcdsl.shapes.affine import NotAffine, condition_set, expression_of, function_of, universe
+from tcdsl.shapes.affine import NotAffine, condition_set, expression_of, function_of, knowing, universe
 from tcdsl.shapes.forms import Form, Monomial
 from tcdsl.shapes.linear import linear_expression
 from tcdsl.shapes.scope import Scope
@@ -187,10 +187,7 @@ class SizeAlgebra:
 
     def assume(self, condition: Expr) -> None:
         """Take an assertion of the program as known from here on."""
-        try:
-            self.context = self.context.intersect(condition_set(condition, self.context))
-        except NotAffine:
-            return
+        self.context = knowing(self.context, condition)
         self._assumed.append(condition)
         if self._facts is not None:
             self._facts.add(condition)

@@ -11,7 +11,7 @@ import islpy as isl
 
 from tcdsl.ir.build import apply
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names, substitute
-from tcdsl.shapes.affine import NotAffine, condition_set, universe
+from tcdsl.shapes.affine import condition_set, knowing, universe
 
 __all__ = ["SizeFacts"]
 
@@ -68,10 +68,7 @@ class SizeFacts:
             waiting.extend(other for fact in facts for other in sorted(size_names(fact)))
         known = universe((), sorted(found)).params()
         for fact in wanted:
-            try:
-                known = known.intersect(condition_set(fact, known))
-            except NotAffine:
-                continue
+            known = knowing(known, fact)
         return known
 
     def told(self, condition: Expr) -> Expr:

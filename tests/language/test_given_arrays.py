@@ -187,3 +187,25 @@ def test_numbers_of_other_types() -> None:
         for place in (doubled, lambda given: tc.tensor(X) * given, lambda given: tc.param("w", o=2, init=given)):
             with pytest.raises(tc.DtypeError, match="which tcdsl does not handle"):
                 place(number)
+
+
+def test_an_array_that_changes_between_calls_has_its_name_in_messages() -> None:
+    for function in (weighted, whole):
+        np.testing.assert_array_equal(around(function, X), X)
+        for run in (function, function.interpret):
+            with pytest.raises(tc.DtypeError) as caught:
+                around(run, X.astype(">f8"))
+            message = str(caught.value)
+            assert "`GIVEN` has the element type >f8 (not in this machine's byte order)" in message
+            assert "GIVEN" in message.splitlines()[1]
+            assert message.endswith("convert it: `GIVEN.astype('float64')`")
+        np.testing.assert_array_equal(around(function, 2 * X), 2 * X)
+
+
+def test_an_array_without_a_name_is_shown_where_it_is_used() -> None:
+    @op
+    def transposed(x):
+        return x * GIVEN.T
+
+    with pytest.raises(tc.DtypeError, match=r"this array has the element type >f8(.|\n)*return x \* GIVEN.T\n *\^"):
+        around(transposed, X.astype(">f8"))

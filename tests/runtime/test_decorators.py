@@ -8,6 +8,7 @@ import math
 import pickle
 import re
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -450,11 +451,31 @@ def test_settings() -> None:
             assert settings().check == {"bounds", "nan"}
             assert settings().optimize is False
     assert settings().optimize is True
+    with tc.config(threads=np.int8(2), check=("nan",), optimize=np.False_, debug=0):
+        assert settings() == replace(settings(), threads=2, check=frozenset({"nan"}), optimize=False, debug=False)
+        assert type(settings().threads) is int
+        assert settings().optimize is False
     for options, message in [
         ({"thread": 1}, "there is no setting 'thread'"),
         ({"threads": -1}, "threads is -1"),
         ({"check": "speed"}, "names 'speed'"),
+        ({"threads": 1.5}, "threads is 1.5; write a count of threads"),
+        ({"threads": 2.0}, "threads is 2.0"),
+        ({"threads": True}, "threads is True"),
+        ({"threads": np.True_}, "threads is np.True_"),
+        ({"threads": None}, "threads is None"),
+        ({"threads": "many"}, "threads is 'many'"),
+        ({"check": 5}, "check=5 is no list of checks; choose from bounds, nan, ir"),
+        ({"check": None}, "check=None is no list"),
+        ({"check": b"nan"}, "check=b'nan' is no list"),
+        ({"check": ["nan", 5]}, r"check=\['nan', 5\] names 5"),
+        ({"check": [["nan"]]}, r"names \['nan'\]"),
         ({"debug": "perhaps"}, "'perhaps' is not a switch"),
+        ({"debug": 3}, "3 is not a switch; write 1 or 0"),
+        ({"optimize": None}, "None is not a switch"),
+        ({"optimize": 1.0}, "1.0 is not a switch"),
+        ({"cache_dir": 3}, "cache_dir=3 is no path"),
+        ({"cache_dir": "a\0b"}, "it holds a NUL character"),
     ]:
         with pytest.raises(tc.ConfigurationError, match=message), tc.config(**options):
             pass

@@ -102,3 +102,21 @@ def test_what_is_never_stored_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) 
         return y
 
     assert "`y` holds NaN at (0,)\n    y[i] += d[i, j] / x[j]\n" in fault(quotients, np.zeros(3))
+
+
+def test_the_interpreter_says_the_same() -> None:
+    p, q = np.array([1.0, -2.0]), np.array([1.0, 1.0])
+    message = fault(weighted.interpret, p, q)
+    assert message == fault(weighted, p, q)
+    assert "`logarithms` holds NaN at (1,)" in message
+    assert "`total` holds NaN at (), which is computed from it" in message
+
+    @tc.cd
+    def logarithm(x):
+        x[i] = log(x[i])
+
+    assert "`x` holds NaN at (1,)\n    x[i] = log(x[i])\n" in fault(logarithm.interpret, p)
+    np.testing.assert_array_equal(logarithm.interpret(q)[0], [0.0, 0.0])
+    roots = tc.grad(lambda x: (np.sqrt(x) * x).sum())
+    assert "holds NaN at (1,)" in fault(roots.interpret, p)
+    np.testing.assert_allclose(roots.interpret(q), [1.5, 1.5])

@@ -102,6 +102,9 @@ class Shapes:
     def size(self, name: str) -> Size:
         return self.sizes[name]
 
+    def number(self, name: str) -> None:
+        """No input is an integer."""
+
     def writer(self, name: str) -> None:
         """Here the cells of all tensors count as written."""
 

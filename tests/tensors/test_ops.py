@@ -401,3 +401,30 @@ def test_a_failed_call_says_nothing_of_parameters() -> None:
     with pytest.raises(tc.TcdslError):
         failing(batch(), tc.tensor(np.ones((2, 2))))
     assert (w @ tc.tensor(np.ones(5)) + np.zeros(2)).shape == (2,)
+
+
+def test_what_is_for_arrays_alone_says_so_of_an_op_that_declares_parameters() -> None:
+    @op
+    def dense(x):
+        return "w" @ x + "b"[3]
+
+    @op
+    def network(x):
+        return dense(x) * 2
+
+    for function, source in ((dense, 'return "w" @ x'), (network, 'return "w" @ x')):
+        for use, call in {
+            "interpret()": function.interpret,
+            "cost()": function.cost,
+            "program()": function.program,
+            "explain()": lambda x, f=function: f.explain("ir", x),
+            "out=": lambda x, f=function: f(x, out=np.zeros(3)),
+        }.items():
+            with pytest.raises(tc.ConfigurationError) as caught:
+                call(np.ones(4))
+            message = str(caught.value)
+            assert (
+                f"`{function.__name__}` declares parameters, so it is a part of graphs of tensors, and {use}" in message
+            )
+            assert source in message
+            assert "call it with tensors, `tc.tensor(x)`" in message

@@ -62,7 +62,7 @@ class ProgramBuilder:
         self._sizes: dict[str, Size] = {}
         self._tensors: list[Tensor] = []
         self._statements: list[Statement] = []
-        self._assertions: list[Assertion] = []
+        self._assertions: dict[Assertion, None] = {}
         self._rules: list[DerivativeRule] = []
         self._declared: dict[str, Tensor] = {}
         self._context: isl.Set | None = None
@@ -224,7 +224,7 @@ class ProgramBuilder:
             return
         assertion = Assertion(condition, message, span)
         if assertion not in self._assertions:
-            self._assertions.append(assertion)
+            self._assertions[assertion] = None
             self._news.append(condition)
 
     def require_equal(self, left: Expr, right: Expr, message: str, span: Span | None = None) -> None:

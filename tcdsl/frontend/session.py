@@ -112,7 +112,7 @@ class Session:
     def __init__(self, name: str, algebra: Algebra) -> None:
         self.builder = ProgramBuilder(name, algebra)
         self.extents: dict[str, int] = {}
-        self.guards: list[BroadcastGuard] = []
+        self.guards: dict[BroadcastGuard, None] = {}
         self.captured: list[CapturedArray] = []
         self.integers = RunTimeIntegers(self)
         self.faults: list[Diagnostic] = []
@@ -163,9 +163,7 @@ class Session:
             relation = broadcast_relation(self.evaluate(left), self.evaluate(right))
         except KeyError:
             relation = "equal"
-        guard = BroadcastGuard(left, right, relation)
-        if guard not in self.guards:
-            self.guards.append(guard)
+        self.guards[BroadcastGuard(left, right, relation)] = None
         return relation
 
     def evaluate(self, expr: Expr) -> int:

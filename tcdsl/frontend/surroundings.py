@@ -49,13 +49,16 @@ def _base(node: ast.AST) -> ast.expr | None:
 
 def _outer_names(node: ast.AST) -> Iterator[tuple[str, ...]]:
     """The names and attribute chains that are read under ``node``, index variables left out."""
-    for child in ast.iter_child_nodes(node):
+    # In the order of the source, without recursion: generators inside generators would pass a name on for each level.
+    waiting = list(ast.iter_child_nodes(node))[::-1]
+    while waiting:
+        child = waiting.pop()
         if isinstance(child, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr):
             letters = _index_letters(child)
             yield from (chain for chain in _chains(child) if chain[0] not in letters)
         else:
             yield from _chains(child, deep=False)
-            yield from _outer_names(child)
+            waiting.extend(list(ast.iter_child_nodes(child))[::-1])
 
 
 def _chains(node: ast.AST, deep: bool = True) -> Iterator[tuple[str, ...]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import islpy as isl
 
 from tcdsl.ir.build import apply, integer, size
 from tcdsl.ir.equal_sizes import equal_sizes
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import Expr, size_names, substitute
 from tcdsl.ir.program import AxisExtent, Program
 from tcdsl.shapes.affine import knowing, universe
 from tcdsl.shapes.linear import has_cases
@@ -19,17 +21,19 @@ def size_context(program: Program) -> isl.Set:
 
     Of sizes that the assertions make equal it speaks of the first only.
     """
-    names = [each.name for each in program.sizes]
-    known = universe((), names)
-    facts: list[Expr] = [apply("ge", size(name), integer(0)) for name in names]
+    # isl takes cubic time in the number of sizes, so the others are never mentioned.
+    equal = equal_sizes(program)
+    known = universe((), [each.name for each in program.sizes if each.name not in equal])
+    facts: list[Expr] = [apply("ge", size(each.name), integer(0)) for each in program.sizes]
     facts.extend(
         apply("eq", size(each.name), each.source) for each in program.sizes if not isinstance(each.source, AxisExtent)
     )
     facts.extend(assertion.condition for assertion in program.assertions)
-    for fact in facts:
+    for fact in dict.fromkeys(_told(each, equal) for each in facts):
         if not has_cases(fact):
             known = knowing(known, fact)
-    known = known.params()
-    for name in equal_sizes(program):
-        known = known.project_out(isl.dim_type.param, known.find_dim_by_name(isl.dim_type.param, name), 1)
-    return known
+    return known.params()
+
+
+def _told(fact: Expr, equal: Mapping[str, str]) -> Expr:
+    return substitute(fact, {size(name): size(equal[name]) for name in size_names(fact) & equal.keys()})

@@ -122,7 +122,7 @@ class _Sharing:
         by_name = {plan.statement.target.tensor: plan.statement for plan in self.plans}
         found: dict[str, str] = {}
         for into, name in self.program.updates:
-            if name in self.program.outputs or into in self.program.outputs:
+            if name in self.program.outputs:
                 continue
             if sum(name == other for _, other in self.program.updates) > 1:
                 continue

@@ -186,8 +186,11 @@ class GraphAlgebra:
         if primitive in ("eq", "ne") and any(operand is None for operand in operands):
             return NotImplemented
         recorded = _recorded_in_session(operands)
-        if recorded is not None or any(isinstance(operand, PointValue) for operand in operands):
-            return NotImplemented if recorded is None else recorded.combine(primitive, *operands)
+        if recorded is not None:
+            return recorded.combine(primitive, *operands)
+        if any(isinstance(operand, PointValue) for operand in operands):
+            hint = "tensor statements compute with numbers, sizes, index variables and cells of arrays"
+            raise Diagnostic(DtypeError, "a Tensor is not a number", user_location(), hint=hint).error()
         arguments = [as_operand(operand) for operand in operands]
         operation = Operation(primitive, partial(_staged_combination, primitive), _pointwise)
         return apply_operation(operation, arguments)

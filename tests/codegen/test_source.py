@@ -112,6 +112,15 @@ def test_nested_bindings_of_one_name() -> None:
     assert text == "z_2 + 1.0 - z"
 
 
+def test_a_value_that_a_nested_body_needs_is_computed_before_its_branches() -> None:
+    z, u = Local("z", "float64"), Local("u", "float64")
+    chosen = apply("where", apply("gt", u, constant(0, "float64")), apply("exp", z), z)
+    lines, _ = written(Let("z", Local("x", "float64"), Let("u", Local("y", "float64"), chosen)))
+    assert lines[:2] == ["z = x", "u = y"]
+    lines, _ = written(Let("z", Local("x", "float64"), Let("u", apply("mul", z, z), chosen)))
+    assert lines[:2] == ["z = x", "u = z * z"]
+
+
 def test_names_are_valid_and_distinct() -> None:
     names = Names(("exp",))
     given = [names("buffer", text) for text in ("exp", "A.grad", "A_grad", "if", "3x", "", "é")]

@@ -93,6 +93,20 @@ def test_outputs_have_memory_of_their_own() -> None:
     assert all(kinds(made)[name] == "output" for name in made.outputs)
 
 
+def test_an_updated_array_is_not_returned_itself() -> None:
+    made = kernel(
+        """
+input x: float32[N]
+tensor x_2: float32[N]
+x_2[i] += 1.0  from x  for [i]: 0 <= i < N
+update x = x_2
+return x_2
+"""
+    )
+    assert made.outputs == ("x_2",)
+    assert made.updates == (("x", "x_2"),)
+
+
 def test_rows_of_softmax_share_a_loop_and_need_no_temporary() -> None:
     made = lower(parse_program(CASES["softmax"].text))
     (nest,) = made.nests

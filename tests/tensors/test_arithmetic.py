@@ -180,3 +180,18 @@ def test_literals_are_operands() -> None:
     assert_allclose(value([10, 20] * x), [10, 40])
     assert_allclose(value([(1, 2), (3, 4)] @ x), [5, 11])
     assert str((x + tc.batch([1.0, 2.0, 3.0])).rows) == "3 | 2"
+
+
+def test_a_tensor_meets_no_cell() -> None:
+    c = tc.tensor(2.0)
+
+    def product(a, b):
+        return a * b
+
+    @tc.op
+    def f(x):
+        y[i] = product(c, x[i])
+        return y
+
+    with pytest.raises(tc.DtypeError, match=r"a Tensor is not a number\n +return a \* b\n"):
+        f(X[0])

@@ -41,6 +41,14 @@ def test_results_do_not_depend_on_threads(compiled: CompiledKernel) -> None:
         np.testing.assert_array_equal(result, results[0])
 
 
+def test_a_bound_program_runs_on_as_many_threads_as_it_is_told(compiled: CompiledKernel) -> None:
+    A, B = arrays()
+    for threads in (1, 2, 3):
+        bound = compiled.bind([A, B], {"N": 200, "P": 200, "M": 200}, threads=threads)
+        bound()
+        np.testing.assert_allclose(bound.outputs[0], A @ B, rtol=1e-3, atol=1e-4)
+
+
 def test_loops_of_uneven_length_and_large_steps(options: CodegenOptions) -> None:
     # The lower triangle, rows in steps of 3: Y[i] = sum of X[j] for j <= i.
     three = loop(

@@ -35,6 +35,13 @@ def test_gradients_are_those_of_this_run_alone() -> None:
     np.testing.assert_allclose(problem.w.grad, problem.gradients(problem.w0, problem.b0)[0], atol=1e-12)
 
 
+def test_the_gradient_of_a_leaf_by_itself_is_one() -> None:
+    p = tc.param("p", o=1, init=np.array([3.0]), dtype="float64")
+    tc.compile(tc.train.grad_update(p)).run()
+    assert p.grad.tolist() == [1.0]
+    assert p.value.tolist() == [3.0]
+
+
 def test_computed_tensors_and_leaves_with_gradients() -> None:
     x = tc.tensor(X, batch=1, label="x", grad=True)
     fixed = tc.tensor(X + 1, batch=1, label="fixed")

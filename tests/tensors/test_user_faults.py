@@ -146,6 +146,15 @@ class TestAssignment:
         small.value = -128
         assert_array_equal(small.value, [-128])
 
+    def test_what_arrives_from_elsewhere_is_only_read(self) -> None:
+        @tc.cd
+        def overwrite(p):
+            p.grad.merge = p
+
+        message = r"`p.grad.merge` cannot be stored into here\n +p.grad.merge = p\n +\^+\na copy that arrives from"
+        with pytest.raises(tc.DslSyntaxError, match=message):
+            tc.compile(overwrite(tc.param("p", o=1)))
+
 
 class TestPlaces:
     """Faults that show when a node is staged are shown where it was made."""

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from tcdsl.frontend.declarations import output
     from tcdsl.runtime.checking import check_grads
     from tcdsl.runtime.einsum import einsum
-    from tcdsl.runtime.function import TensorFunction, cd, op
     from tcdsl.runtime.gradients import grad, value_and_grad
     from tcdsl.runtime.jacobians import hessian, jacobian
     from tcdsl.runtime.primitive import primitive
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from tcdsl.runtime.pushforwards import hvp, jvp
     from tcdsl.syntax import literal
     from tcdsl.tensors.constraints import constraints_only
+    from tcdsl.tensors.decorators import TensorFunction, cd, op
     from tcdsl.tensors.indices import StaticIndex, static_index
     from tcdsl.tensors.initialization import seed
     from tcdsl.tensors.layers import Layer
@@ -105,9 +105,9 @@ _LAZY = {
     "Routine": "tcdsl.tensors.routines",
     "StaticIndex": "tcdsl.tensors.indices",
     "Tensor": "tcdsl.tensors.tensor",
-    "TensorFunction": "tcdsl.runtime.function",
+    "TensorFunction": "tcdsl.tensors.decorators",
     "batch": "tcdsl.tensors.literals",
-    "cd": "tcdsl.runtime.function",
+    "cd": "tcdsl.tensors.decorators",
     "check_grads": "tcdsl.runtime.checking",
     "compile": "tcdsl.tensors.routines:compile_code",
     "constraints_only": "tcdsl.tensors.constraints",
@@ -122,7 +122,7 @@ _LAZY = {
     "literal": "tcdsl.syntax",
     "load_ipython_extension": "tcdsl.syntax.notebook",
     "number": "tcdsl.tensors.literals",
-    "op": "tcdsl.runtime.function",
+    "op": "tcdsl.tensors.decorators",
     "output": "tcdsl.frontend.declarations",
     "param": "tcdsl.tensors.parameters",
     "primitive": "tcdsl.runtime.primitive",

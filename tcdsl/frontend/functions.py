@@ -5,7 +5,7 @@ defined.
 from __future__ import annotations
 
 import builtins
-import importlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,14 @@ from tcdsl.frontend.recognition import BOUNDARIES, CONSTANTS, REDUCTIONS
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.primitives import PRIMITIVES
 
-__all__ = ["LANGUAGE_FUNCTIONS", "LANGUAGE_NAMES", "CastFunction", "PrimitiveFunction"]
+__all__ = [
+    "LANGUAGE_FUNCTIONS",
+    "CastFunction",
+    "PrimitiveFunction",
+    "is_language_name",
+    "language_names",
+    "register_functions",
+]
 
 
 def _is_symbolic(argument: object) -> bool:
@@ -125,29 +132,6 @@ def comment(*parts: Any) -> None:
     session_of("comment").builder.comment(" ".join(" ".join(words).split()))
 
 
-class GraphFunction:
-    """A function of the language that makes tensors of graphs. It stands above this package, so it is found by name."""
-
-    def __init__(self, name: str, module: str) -> None:
-        self.__name__ = name
-        self._module = module
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """The function itself, of `tcdsl.tensors`."""
-        return getattr(importlib.import_module(self._module), self.__name__)(*arguments, **keywords)
-
-    def __repr__(self) -> str:
-        return f"<function {self.__name__}>"
-
-
-_GRAPH_FUNCTIONS = {
-    "batch": "tcdsl.tensors.literals",
-    "constraints_only": "tcdsl.tensors.constraints",
-    "number": "tcdsl.tensors.literals",
-    "param": "tcdsl.tensors.parameters",
-    "tensor": "tcdsl.tensors.literals",
-}
-
 LANGUAGE_FUNCTIONS: dict[str, Any] = {
     **{name: PrimitiveFunction(name) for name in PRIMITIVES},
     **{name: ReductionFunction(name) for name in REDUCTIONS if not hasattr(builtins, name)},
@@ -155,11 +139,23 @@ LANGUAGE_FUNCTIONS: dict[str, Any] = {
     "comment": comment,
     "copy": PrimitiveFunction("id"),
     "einsum": einsum,
-    **{name: GraphFunction(name, module) for name, module in _GRAPH_FUNCTIONS.items()},
     **{name: _only_in_statements(name) for name in (*BOUNDARIES, "get", "assign")},
 }
 
-# What a decorated function may say without importing it; abs, max, min, round and pow are found as Python's builtins.
-LANGUAGE_NAMES = frozenset((*LANGUAGE_FUNCTIONS, *CONSTANTS, "output")) - frozenset(
-    ("abs", "max", "min", "round", "pow")
-)
+# These are found as Python's builtins, or as the user's.
+_FOUND_BY_PYTHON = frozenset(("abs", "max", "min", "round", "pow"))
+
+
+def register_functions(functions: Mapping[str, Any]) -> None:
+    """Make ``functions`` known to decorated functions by name."""
+    LANGUAGE_FUNCTIONS.update(functions)
+
+
+def language_names() -> set[str]:
+    """What a decorated function may say without importing it."""
+    return {name for name in (*LANGUAGE_FUNCTIONS, *CONSTANTS, "output") if is_language_name(name)}
+
+
+def is_language_name(name: str) -> bool:
+    """Whether a decorated function may say ``name`` without importing it."""
+    return name not in _FOUND_BY_PYTHON and (name in LANGUAGE_FUNCTIONS or name in CONSTANTS or name == "output")

@@ -7,15 +7,13 @@ which.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
-from types import ModuleType
 from typing import Any, Protocol
 
 from tcdsl.frontend.operators import Algebra, ArithmeticOperators
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 
-__all__ = ["GraphRecording", "GraphTensor", "PendingState", "States", "algebra_of", "calls_with_tensors"]
+__all__ = ["GraphRecording", "GraphTensor", "PendingState", "States", "algebra_of"]
 
 
 class GraphTensor(ArithmeticOperators):
@@ -72,11 +70,3 @@ def algebra_of(operands: Iterable[object]) -> Algebra | None:
         if isinstance(operand, GraphTensor):
             found = operand.builder.algebra
     return found
-
-
-def calls_with_tensors() -> ModuleType:
-    """The module that runs decorated functions on tensors of graphs.
-
-    It stands above this package, so it is found by name, and only where there are such tensors.
-    """
-    return importlib.import_module("tcdsl.tensors.calls")

@@ -24,7 +24,7 @@ import copy
 from tcdsl.frontend.annotations import annotation_names, names_in_extents
 from tcdsl.frontend.binding_rewriting import RECORDER, BindingRewriter, Rewritten, recorder_call
 from tcdsl.frontend.bindings import bindings_of, parameters_of
-from tcdsl.frontend.functions import LANGUAGE_NAMES
+from tcdsl.frontend.functions import is_language_name
 from tcdsl.frontend.index_letters import LetterUses
 from tcdsl.frontend.operand_syntax import (
     ORDER,
@@ -253,7 +253,7 @@ class _Rewriter(BindingRewriter, ast.NodeTransformer):
             if node.id in self.result.declared_names:
                 empty = ast.arguments([], [], None, [], [], None, [])
                 return recorder_call("declared", ast.Constant(node.id), ast.Lambda(empty, node), at=node)
-            if node.id in LANGUAGE_NAMES:
+            if is_language_name(node.id):
                 return recorder_call("name", ast.Constant(node.id), at=node)
         return node
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 
-from tcdsl.frontend.functions import LANGUAGE_NAMES
+from tcdsl.frontend.functions import language_names
 
 __all__ = ["undefined_name_hint"]
 
 
 def undefined_name_hint(name: str) -> str:
     """What to write instead of ``name``, which has no meaning where it stands: ``gelo`` is close to `gelu`."""
-    close = difflib.get_close_matches(name, LANGUAGE_NAMES, 1, 0.75) if len(name) > 2 else []
+    close = difflib.get_close_matches(name, language_names(), 1, 0.75) if len(name) > 2 else []
     if close:
         return f"did you mean `{close[0]}`?"
     if len(name) > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,7 +11,6 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.called_functions import called_readings
-from tcdsl.frontend.graphs import calls_with_tensors
 from tcdsl.frontend.readings import MISSING, Reading
 from tcdsl.frontend.session import Session, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicTensor, View
@@ -29,7 +28,7 @@ __all__ = ["Decorated", "DecoratedStaging", "run_inline"]
 
 
 class Decorated(Protocol):
-    """A decorated function, as `tcdsl.runtime.function.TensorFunction` is one."""
+    """A decorated function, as `tcdsl.runtime.function.DecoratedFunction` is one."""
 
     __name__: str
     function: FunctionType
@@ -37,6 +36,9 @@ class Decorated(Protocol):
     oob: str
     signature: Signature
     rules: dict[str, Any]
+
+    def scope_of_inner_call(self, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
+        """Where the declarations of this function go while it runs as part of another one."""
 
     def rule(self, mode: str) -> Rule:
         """The derivative rule of ``mode``."""
@@ -130,7 +132,7 @@ def run_inline(
         values = recording.values
     declarations: AbstractContextManager[None] = nullcontext()
     if session.graph is not None and not function.in_place and not declared:
-        declarations = calls_with_tensors().scope_of_inner_call(function, configuration)
+        declarations = function.scope_of_inner_call(configuration)
     outer = session.oob, session.states
     session.oob = function.oob
     if session.states is not None:

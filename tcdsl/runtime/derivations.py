@@ -28,7 +28,7 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read
 from tcdsl.runtime.arguments import Call, Signature
 from tcdsl.runtime.entries import Entry, Traced
-from tcdsl.runtime.function import TensorFunction
+from tcdsl.runtime.function import DecoratedFunction
 from tcdsl.runtime.kept_derivatives import kept
 from tcdsl.runtime.parts import Part
 from tcdsl.runtime.results import returned
@@ -110,7 +110,7 @@ def require_values(derivative: str, function: Any) -> None:
             f"tc.{derivative} takes a function, not an object of type {type(function).__name__}",
             hint=f"write tc.{derivative}(f, ...) with an @op or a Python function of ops",
         ).error()
-    if isinstance(function, TensorFunction) and function.in_place:
+    if isinstance(function, DecoratedFunction) and function.in_place:
         raise Diagnostic(
             DifferentiationError,
             f"`{function.__name__}` is a @cd function: it changes memory and has no gradient",
@@ -252,7 +252,7 @@ class DerivativeStaging(StagedFunction):
 
     def _watch(self, function: Any, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
         plain, receiver = users_function(function)
-        if plain is None or isinstance(function, TensorFunction | StagedFunction):
+        if plain is None or isinstance(function, DecoratedFunction | StagedFunction):
             return nullcontext()
         return warning_of_impure_calls(plain, receiver, configuration, self._name)
 

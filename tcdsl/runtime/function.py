@@ -1,17 +1,16 @@
-"""`op` and `cd`: the decorators, and the object that a decorated function becomes."""
+"""The object that a decorated function becomes, as far as arrays are concerned."""
 
 from __future__ import annotations
 
 import copy
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError, DslSyntaxError
 from tcdsl.frontend.declared_parameters import DeclarationMet
-from tcdsl.frontend.graphs import GraphTensor, calls_with_tensors
 from tcdsl.frontend.session import current_session
 from tcdsl.frontend.source import Source, check_decorators, read_source
 from tcdsl.ir.span import Span
@@ -26,29 +25,22 @@ if TYPE_CHECKING:
     from tcdsl.runtime.decorated import DecoratedStaging
     from tcdsl.runtime.staged import CacheInfo
 
-__all__ = ["TensorFunction", "cd", "op"]
+__all__ = ["DecoratedFunction", "decorated"]
 
 _OOB = ("check", "skip", "clamp")
 _UNGIVEN: Any = object()
 _RULE_DECORATORS = ("defvjp", "defjvp")
 
+Function = TypeVar("Function", bound="DecoratedFunction")
 
-class TensorFunction:
-    """A decorated function. Call it with arrays; ``explain``, ``interpret`` and ``cache_info`` show what it does.
 
-    ::
-
-        @op
-        def matmul(A, B):
-            C[i, j] += A[i, k] * B[k, j]
-            return C
-
-        matmul(A, B)                       # float32[N, K], float32[K, M] -> float32[N, M]
-        print(matmul.explain("loops", A, B))
-    """
+class DecoratedFunction:
+    """A decorated function on arrays; see `tcdsl.tensors.decorators.TensorFunction`, which users hold."""
 
     __name__: str
     __qualname__: str
+    #: The decorators that make such functions.
+    spellings: ClassVar[tuple[object, ...]] = ()
 
     def __init__(
         self,
@@ -64,14 +56,12 @@ class TensorFunction:
         self.oob = oob
         self._receiver = receiver
         self.decorators = tuple(decorators)
-        self._bound: dict[tuple[int, int], TensorFunction] = {}
+        self._bound: dict[tuple[int, int], DecoratedFunction] = {}
         self._class: type | None = None
         target = function if receiver is None else MethodType(function, receiver)
         self.signature = Signature(target, function.__name__)
         #: The derivative rules by mode, ``pullback`` and ``pushforward``; a method's instances share them.
-        self.rules: dict[str, TensorFunction] = {}
-        #: Whether staging has met a parameter that a string declares.
-        self._declares = False
+        self.rules: dict[str, DecoratedFunction] = {}
 
     # -- staging
     # ---------------------------------------------------------------------------------------
@@ -87,7 +77,7 @@ class TensorFunction:
     def source(self) -> Source:
         """The definition that the user wrote. `DslSyntaxError` if it is not available."""
         source = read_source(self.function)
-        check_decorators(self.function, source, (op, cd), self.decorators)
+        check_decorators(self.function, source, self.spellings, self.decorators)
         return source
 
     @functools.cached_property
@@ -135,25 +125,9 @@ class TensorFunction:
 
     def _called(self, out: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if current_session() is not None:
-            if not arguments and keywords and self._is_configured_by(keywords):
-                return calls_with_tensors().configured(self, keywords)
             return self.inline(*arguments, **keywords)
-        if any(isinstance(argument, GraphTensor) for argument in arguments):
-            if out is not None:
-                raise ConfigurationError(f"{self.__name__}(): out is for arrays; tensors have memory of their own")
-            return calls_with_tensors().call_with_tensors(self, arguments, keywords)
-        if not arguments and keywords and self._is_configured_by(keywords):
-            return calls_with_tensors().configured(self, keywords)
-        if self._declares and out is None:
-            return calls_with_tensors().call_with_arrays(self, arguments, keywords)
         if out is None:
-            try:
-                return self.staging.run(self.signature, arguments, keywords)
-            except DeclarationMet as met:
-                if self.in_place:
-                    raise met.fault from None
-                self._declares = True
-                return calls_with_tensors().call_with_arrays(self, arguments, keywords)
+            return self.staging.run(self.signature, arguments, keywords)
         call = self.signature.call(arguments, keywords)
         with self._without_parameters("out="):
             entry, arrays = self.staging.entry(call)
@@ -161,6 +135,10 @@ class TensorFunction:
         sizes = entry.executable.sizes(arrays)
         entry.executable.run(arrays, output_buffers(entry.executable.program, out, arrays, sizes), sizes)
         return out
+
+    def scope_of_inner_call(self, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
+        """Where the declarations of this function go while it runs as part of another one."""
+        return nullcontext()
 
     @contextmanager
     def _without_parameters(self, use: str) -> Iterator[None]:
@@ -176,15 +154,10 @@ class TensorFunction:
             hint = "call it with tensors, `tc.tensor(x)`; `explain` of a routine that runs on them shows their program"
             raise Diagnostic(ConfigurationError, fact, met.fault.diagnostics[0].span, hint=hint).error() from None
 
-    def _is_configured_by(self, keywords: Mapping[str, Any]) -> bool:
-        # `mlp_layer(hid_dim=16)`: configuration alone makes a layer.
-        missing = self.signature.required_positional
-        return not self.in_place and missing > 0 and keywords.keys() <= self.signature.keyword_only
-
     def __set_name__(self, owner: type, name: str) -> None:
         self._class = owner
 
-    def _with_receiver(self, arguments: tuple[Any, ...]) -> tuple[TensorFunction, tuple[Any, ...]]:
+    def _with_receiver(self, arguments: tuple[Any, ...]) -> tuple[DecoratedFunction, tuple[Any, ...]]:
         # `Base.f(self, x)`: the first argument of a method that is called through its class is its instance. From
         # Python 3.13 on, class methods pass their class here in the same way.
         if self._receiver is None and arguments:
@@ -203,7 +176,7 @@ class TensorFunction:
             cache = self._bound
         key = (id(self), id(instance))
         if key not in cache:
-            bound = TensorFunction(self.function, self.in_place, self.oob, instance, self.decorators)
+            bound = type(self)(self.function, self.in_place, self.oob, instance, self.decorators)
             bound.rules = self.rules
             cache[key] = bound
         return cache[key]
@@ -211,13 +184,13 @@ class TensorFunction:
     def __reduce__(self) -> tuple[Any, ...]:
         return reduced(self)
 
-    def __copy__(self) -> TensorFunction:
+    def __copy__(self) -> DecoratedFunction:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> TensorFunction:
+    def __deepcopy__(self, memo: dict[int, Any]) -> DecoratedFunction:
         if self._receiver is None:
             return self  # as functions do
-        bound: TensorFunction = getattr(copy.deepcopy(self._receiver, memo), self.function.__name__)
+        bound: DecoratedFunction = getattr(copy.deepcopy(self._receiver, memo), self.function.__name__)
         return bound
 
     def __repr__(self) -> str:
@@ -227,7 +200,7 @@ class TensorFunction:
     # ------------------------------------------------------------------------------------
 
     @user_facing
-    def defvjp(self, rule: Callable[..., Any], /) -> TensorFunction:
+    def defvjp(self, rule: Callable[..., Any], /) -> DecoratedFunction:
         """Give this operation a derivative of your own: ``rule(*arguments, result, cotangent, **configuration)``.
 
         ::
@@ -250,7 +223,7 @@ class TensorFunction:
         return self._with_rule("pullback", rule)
 
     @user_facing
-    def defjvp(self, rule: Callable[..., Any], /) -> TensorFunction:
+    def defjvp(self, rule: Callable[..., Any], /) -> DecoratedFunction:
         """Give this operation a forward derivative: ``rule(*arguments, result, *tangents, **configuration)``.
 
         ::
@@ -268,22 +241,26 @@ class TensorFunction:
         """
         return self._with_rule("pushforward", rule)
 
-    def _with_rule(self, mode: str, rule: Any) -> TensorFunction:
+    def _with_rule(self, mode: str, rule: Any) -> DecoratedFunction:
         if self.in_place:
             raise DifferentiationError(
                 f"`{self.__name__}` is a @cd function: it changes memory and has no derivative to define; "
                 "write an @op that returns the new values"
             )
-        made = rule if isinstance(rule, TensorFunction) else _decorate(rule, False, self.oob, _RULE_DECORATORS)
+        made = (
+            rule
+            if isinstance(rule, DecoratedFunction)
+            else decorated(type(self), rule, False, self.oob, _RULE_DECORATORS)
+        )
         if made.in_place:
             raise DifferentiationError(f"the rule `{made.__name__}` is a @cd function; a rule returns values: use @op")
         self.rules[mode] = made
         return made
 
-    def rule(self, mode: str) -> TensorFunction:
+    def rule(self, mode: str) -> DecoratedFunction:
         """The derivative rule of ``mode``, bound to the same instance if this is a method."""
         found = self.rules[mode]
-        bound: TensorFunction = found if self._receiver is None else found.__get__(self._receiver)
+        bound: DecoratedFunction = found if self._receiver is None else found.__get__(self._receiver)
         return bound
 
     @property
@@ -347,14 +324,6 @@ class TensorFunction:
             entry, arrays = function.staging.entry(function.signature.call(given, keywords))
         return cost_of(entry.executable.program, arrays, entry.differentiable)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The parameters that an op without configuration declares, by label; its first call makes them.
-
-        With configuration each layer has its own: ``layer = mlp(hid_dim=16)``, then ``layer.parameters``.
-        """
-        return dict(calls_with_tensors().parameters_of(self).by_label())
-
     def cache_info(self) -> CacheInfo:
         """How many programs were staged and kernels compiled, and how many calls they served."""
         return self.staging.cache_info()
@@ -365,7 +334,10 @@ class TensorFunction:
 
 
 @user_facing
-def _decorate(function: Any, in_place: bool, oob: str, decorators: Sequence[str] = ()) -> TensorFunction:
+def decorated(
+    kind: type[Function], function: Any, in_place: bool, oob: str, decorators: Sequence[str] = ()
+) -> Function:
+    """The object of class ``kind`` that a decorated function becomes. `DslSyntaxError` if it cannot be decorated."""
     name = "cd" if in_place else decorators[0] if decorators else "op"
     if oob not in _OOB:
         raise ConfigurationError(f"@{name}(oob={oob!r}): choose from {', '.join(map(repr, _OOB))}")
@@ -373,61 +345,15 @@ def _decorate(function: Any, in_place: bool, oob: str, decorators: Sequence[str]
         raise DslSyntaxError(
             f"@{name} stands above @{type(function).__name__}; write it directly above `def`, below the other"
         )
-    if isinstance(function, TensorFunction):
+    if isinstance(function, DecoratedFunction):
         raise DslSyntaxError(f"`{function.__qualname__}` is decorated already; one of @op and @cd is enough")
     if not isinstance(function, FunctionType):
-        kind = type(function).__name__
-        raise DslSyntaxError(f"@{name} takes a function, not a {kind}; put it directly above `def`")
+        raise DslSyntaxError(f"@{name} takes a function, not a {type(function).__name__}; put it directly above `def`")
     if getattr(function, "__wrapped__", None) is not None:
         raise DslSyntaxError(
             f"another decorator stands between @{name} and `def {function.__name__}`; put @{name} directly above `def`"
         )
-    made = TensorFunction(function, in_place, oob, decorators=decorators)
+    made = kind(function, in_place, oob, decorators=decorators)
     # Reading the source now reports what cannot be decorated where it is decorated.
     made.source  # noqa: B018
     return made
-
-
-@overload
-def op(function: Callable[..., Any], /) -> TensorFunction: ...
-@overload
-def op(*, oob: str = "check") -> Callable[[Callable[..., Any]], TensorFunction]: ...
-@user_facing
-def op(function: Any = None, /, *, oob: str = "check") -> Any:
-    """Define an operation: arrays in, new arrays out, differentiable.
-
-    ::
-
-        @op
-        def conv1d(I, K):
-            O[n, x, c] += I[n, x + k, d] * K[k, d, c]
-            return O
-
-    ``oob`` says what happens where a data index is out of range: ``"check"`` raises `DataIndexError`, ``"skip"`` leaves
-    the point out, ``"clamp"`` moves it to the nearest end.
-    """
-    if function is None:
-        return functools.partial(_decorate, in_place=False, oob=oob)
-    return _decorate(function, False, oob)
-
-
-@overload
-def cd(function: Callable[..., Any], /) -> TensorFunction: ...
-@overload
-def cd(*, oob: str = "check") -> Callable[[Callable[..., Any]], TensorFunction]: ...
-@user_facing
-def cd(function: Any = None, /, *, oob: str = "check") -> Any:
-    """Define code: assignments that change arrays in place, such as an optimizer's update.
-
-    ::
-
-        @cd
-        def sgd(p, g, *, learning_rate):
-            p -= learning_rate * g
-
-    Written arguments must be writable NumPy arrays that do not overlap any other argument. A failed call changes
-    nothing.
-    """
-    if function is None:
-        return functools.partial(_decorate, in_place=True, oob=oob)
-    return _decorate(function, True, oob)

@@ -94,7 +94,7 @@ class DerivedFunction:
 
     @user_facing
     def explain(self, stage: str = "ir", /, *arguments: Any, **keywords: Any) -> Any:
-        """One stage of the derivative as text; see `TensorFunction.explain`. Its source is the function's."""
+        """One stage of the derivative as text; see `DecoratedFunction.explain`. Its source is the function's."""
         from tcdsl.runtime.explanation import Explanation, explain
 
         if stage == "source":
@@ -110,7 +110,7 @@ class DerivedFunction:
 
     @user_facing
     def cost(self, /, *arguments: Any, **keywords: Any) -> Any:
-        """What a call costs, and its derivatives; see `TensorFunction.cost`."""
+        """What a call costs, and its derivatives; see `DecoratedFunction.cost`."""
         from tcdsl.runtime.cost import cost_of
 
         entry, arrays = self.staging.entry(self.signature.call(arguments, keywords))

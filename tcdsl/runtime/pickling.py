@@ -12,8 +12,6 @@ from tcdsl.frontend.source import read_source
 if TYPE_CHECKING:
     from types import FrameType, FunctionType
 
-    from tcdsl.runtime.function import TensorFunction
-
 __all__ = ["BoundFunctions", "reduced"]
 
 # They write functions that other processes cannot import by value.
@@ -27,7 +25,7 @@ class BoundFunctions(dict[tuple[int, int], Any]):
         return BoundFunctions, ()
 
 
-def reduced(function: TensorFunction) -> tuple[Any, ...]:
+def reduced(function: Any) -> tuple[Any, ...]:
     """What ``function.__reduce__()`` gives. ``PicklingError`` for what its name does not lead to."""
     if function.receiver is not None:
         return getattr, (function.receiver, function.function.__name__)
@@ -40,7 +38,14 @@ def reduced(function: TensorFunction) -> tuple[Any, ...]:
     if found is function and not (by_value and place[0] == "__main__"):
         return _by_name, place
     if by_value:
-        return _decorated, (function.function, function.in_place, function.oob, function.decorators, function.rules)
+        return _decorated, (
+            type(function),
+            function.function,
+            function.in_place,
+            function.oob,
+            function.decorators,
+            function.rules,
+        )
     fact = f"{function!r} cannot be pickled: the name {'.'.join(place)} does not lead to it"
     raise PicklingError(f"{fact}; decorate a function of a module or of a class there, or use cloudpickle")
 
@@ -62,11 +67,9 @@ def _by_name(module: str, qualname: str) -> Any:
 
 
 def _decorated(
-    function: FunctionType, in_place: bool, oob: str, decorators: tuple[str, ...], rules: dict[str, Any]
-) -> TensorFunction:
-    from tcdsl.runtime.function import TensorFunction
-
-    made = TensorFunction(function, in_place, oob, decorators=decorators)
+    kind: type, function: FunctionType, in_place: bool, oob: str, decorators: tuple[str, ...], rules: dict[str, Any]
+) -> Any:
+    made = kind(function, in_place, oob, decorators=decorators)
     made.rules = rules
     # Its decorators were looked at where it was decorated; their names need not mean anything here.
     made.source = read_source(function)

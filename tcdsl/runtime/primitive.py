@@ -41,7 +41,7 @@ from tcdsl.ir.span import Span
 from tcdsl.runtime.arguments import Signature
 from tcdsl.runtime.custom_rules import RuleRecording
 from tcdsl.runtime.entries import Traced
-from tcdsl.runtime.function import TensorFunction
+from tcdsl.runtime.function import DecoratedFunction
 from tcdsl.runtime.results import returned
 from tcdsl.runtime.rule_calls import PULLBACK, Rule
 from tcdsl.runtime.staged import StagedFunction
@@ -58,7 +58,7 @@ _RESULT, _GRADIENT = ("v", "t", "lhs"), ("g",)
 class Primitive:
     """A primitive that `primitive` has made: call it with as many operands as its code has slots."""
 
-    def __init__(self, name: str, forward: TensorFunction, gradient: TensorFunction | None, logic: str) -> None:
+    def __init__(self, name: str, forward: DecoratedFunction, gradient: DecoratedFunction | None, logic: str) -> None:
         self.__name__ = name
         self.logic = logic
         self.function: FunctionType = forward.function
@@ -260,7 +260,7 @@ def primitive(name: str, forward: Any, gradient: Any = None, *, logic: str = "."
     for role, function in (("forward", forward), ("gradient", gradient)):
         if function is None and role == "gradient":
             continue
-        if not isinstance(function, TensorFunction) or not function.in_place:
+        if not isinstance(function, DecoratedFunction) or not function.in_place:
             raise Diagnostic(
                 DslSyntaxError,
                 f"the {role} code of the primitive `{name}` is no @cd function",

@@ -25,7 +25,7 @@ _RESULTS = {PULLBACK: "adjoint", PUSHFORWARD: "tangent"}
 
 
 class Rule(Protocol):
-    """A function that gives a derivative, as `tcdsl.runtime.function.TensorFunction` is one."""
+    """A function that gives a derivative, as `tcdsl.runtime.function.DecoratedFunction` is one."""
 
     __name__: str
     signature: Signature

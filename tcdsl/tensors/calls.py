@@ -37,12 +37,12 @@ from tcdsl.tensors.state import States, StateShape
 from tcdsl.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
-    from tcdsl.runtime.function import TensorFunction
+    from tcdsl.runtime.function import DecoratedFunction
 
 __all__ = ["call_layer", "call_with_arrays", "call_with_tensors", "configured", "parameters_of", "scope_of_inner_call"]
 
 
-def parameters_of(function: TensorFunction) -> Parameters:
+def parameters_of(function: DecoratedFunction) -> Parameters:
     """The parameters of an op without configuration."""
     found = function.__dict__.get("_parameters")
     if found is None:
@@ -50,7 +50,7 @@ def parameters_of(function: TensorFunction) -> Parameters:
     return found
 
 
-def configured(function: TensorFunction, keywords: Mapping[str, Any]) -> Layer:
+def configured(function: DecoratedFunction, keywords: Mapping[str, Any]) -> Layer:
     """``mlp_layer(hid_dim=16)``: the layer of that configuration. `ConfigurationError` if some of it is missing."""
     function.signature.split([None] * function.signature.required_positional, keywords)
     outer = current_parameters()
@@ -63,7 +63,7 @@ def configured(function: TensorFunction, keywords: Mapping[str, Any]) -> Layer:
     return Layer(function, keywords)
 
 
-def call_with_tensors(function: TensorFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+def call_with_tensors(function: DecoratedFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """A decorated function on tensors, outside of any other: tensors from an `@op`, code from a `@cd` function."""
     positional, configuration = function.signature.split(arguments, keywords)
     if function.in_place:
@@ -86,7 +86,7 @@ def call_layer(layer: Layer, arguments: tuple[Any, ...]) -> Any:
     return _arrays(function, positional, configuration, layer.scope)
 
 
-def call_with_arrays(function: TensorFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+def call_with_arrays(function: DecoratedFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """An op that declares parameters, called with arrays: arrays come out. Without arguments it gives a tensor.
 
     One that takes nothing but configuration is a factory like any other: it gives a layer, called without arguments.
@@ -101,7 +101,7 @@ def call_with_arrays(function: TensorFunction, arguments: Sequence[Any], keyword
 
 
 def _arrays(
-    function: TensorFunction,
+    function: DecoratedFunction,
     positional: Sequence[tuple[str, Any]],
     configuration: Mapping[str, Any],
     scope: Parameters,
@@ -124,7 +124,7 @@ def _as_tensor(value: Any) -> Any:
 class _Unconfigured(Parameters):
     # An op that is called with its configuration and its arguments at once: nobody keeps parameters for it.
 
-    def __init__(self, function: TensorFunction, configuration: Mapping[str, Any]) -> None:
+    def __init__(self, function: DecoratedFunction, configuration: Mapping[str, Any]) -> None:
         super().__init__(function.__name__, function.source)
         self._describe = describe(function, configuration)
 
@@ -137,7 +137,7 @@ class _Unconfigured(Parameters):
         ).error()
 
 
-def scope_of_inner_call(function: TensorFunction, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
+def scope_of_inner_call(function: DecoratedFunction, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Where the declarations of ``function`` go that is called inside another op that runs on tensors."""
     outer = current_parameters()
     if not isinstance(outer, Parameters):
@@ -156,7 +156,7 @@ def scope_of_inner_call(function: TensorFunction, configuration: Mapping[str, An
 
 
 def _tensors(
-    function: TensorFunction,
+    function: DecoratedFunction,
     positional: Sequence[tuple[str, Any]],
     configuration: Mapping[str, Any],
     scope: Parameters,
@@ -188,7 +188,7 @@ def _operand(value: Any) -> Any:
     return as_operand(value) if hasattr(value, "__array__") and not isinstance(value, np.generic) else value
 
 
-def _results(function: TensorFunction, recording: InputRecording, result: Any, given: Sequence[Tensor]) -> Any:
+def _results(function: DecoratedFunction, recording: InputRecording, result: Any, given: Sequence[Tensor]) -> Any:
     from tcdsl.frontend.declarations import DeclaredTarget, Unwritten
 
     kinds = SymbolicArray | SymbolicNumber | Tensor | np.ndarray | Unwritten | DeclaredTarget
@@ -211,7 +211,7 @@ def _results(function: TensorFunction, recording: InputRecording, result: Any, g
 # ----------------------------------------------------------------------------------------------------------------
 
 
-def _code(function: TensorFunction, positional: Sequence[tuple[str, Any]], given: Mapping[str, Any]) -> Code:
+def _code(function: DecoratedFunction, positional: Sequence[tuple[str, Any]], given: Mapping[str, Any]) -> Code:
     configuration = {
         name: float(value) if isinstance(value, np.floating) else hashable(function.__name__, name, value)
         for name, value in given.items()
@@ -228,7 +228,7 @@ def _code(function: TensorFunction, positional: Sequence[tuple[str, Any]], given
 
 
 def _recorded(
-    function: TensorFunction,
+    function: DecoratedFunction,
     positional: Sequence[tuple[str, Any]],
     configuration: Mapping[str, Any],
     states: States,

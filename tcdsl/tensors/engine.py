@@ -7,11 +7,12 @@ A tensor offers all of this, and all of this is written in terms of tensors. So 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tcdsl.ir.span import Span
-from tcdsl.shapes.rows.inference import Shape
-from tcdsl.tensors.operations import Operation
+if TYPE_CHECKING:
+    from tcdsl.ir.span import Span
+    from tcdsl.shapes.rows.inference import Shape
+    from tcdsl.tensors.operations import Operation
 
 __all__ = ["Engine", "engine", "use_engine"]
 

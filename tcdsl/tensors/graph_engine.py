@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tcdsl.ir.span import Span
-from tcdsl.shapes.rows.inference import Shape
-from tcdsl.tensors.operations import Operation
+if TYPE_CHECKING:
+    from tcdsl.ir.span import Span
+    from tcdsl.shapes.rows.inference import Shape
+    from tcdsl.tensors.operations import Operation
 
 __all__ = ["GraphEngine"]
 

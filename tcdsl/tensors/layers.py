@@ -20,7 +20,7 @@ from tcdsl.tensors.tensor import Tensor
 from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
-    from tcdsl.runtime.function import TensorFunction
+    from tcdsl.runtime.function import DecoratedFunction
 
 __all__ = ["Layer", "configuration_labels", "describe"]
 
@@ -31,7 +31,7 @@ def configuration_labels(configuration: Mapping[str, Any]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(map(str, given or ()))
 
 
-def describe(function: TensorFunction, configuration: Mapping[str, Any]) -> str:
+def describe(function: DecoratedFunction, configuration: Mapping[str, Any]) -> str:
     """``mlp_layer(hid_dim=16)``."""
     return f"{function.__name__}({', '.join(f'{name}={value!r}' for name, value in configuration.items())})"
 
@@ -39,7 +39,7 @@ def describe(function: TensorFunction, configuration: Mapping[str, Any]) -> str:
 class Layer:
     """A configured op: call it with tensors or arrays. ``layer["w"]`` is its parameter of that name."""
 
-    def __init__(self, function: TensorFunction, configuration: Mapping[str, Any]) -> None:
+    def __init__(self, function: DecoratedFunction, configuration: Mapping[str, Any]) -> None:
         self.function = function
         self.configuration = dict(configuration)
         self.description = describe(function, configuration)

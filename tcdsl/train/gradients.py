@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
-from tcdsl.runtime.function import TensorFunction
 from tcdsl.tensors.code import Code, GradientUpdate
+from tcdsl.tensors.decorators import TensorFunction
 from tcdsl.tensors.layers import Layer
 from tcdsl.tensors.linking import leaves
 from tcdsl.tensors.location import user_location

@@ -19,7 +19,7 @@ from typing import Any
 
 from tcdsl.frontend.declarations import output
 from tcdsl.primitives import max, min, sign, sqrt, square  # noqa: A004  # the language's
-from tcdsl.runtime.function import cd
+from tcdsl.tensors.decorators import cd
 
 __all__ = ["adam", "adamw", "clip_norm", "clip_value", "lion", "rmsprop", "sgd"]
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic
 from tcdsl.primitives import cos, floor, min, where  # noqa: A004  # the language's
-from tcdsl.runtime.function import cd
+from tcdsl.tensors.decorators import cd
 from tcdsl.tensors.location import user_location
 from tcdsl.tracebacks import user_facing
 

@@ -1,0 +1,36 @@
+"""Functions of the language that make tensors of graphs: decorated functions know them without an import."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from tcdsl.frontend.functions import LANGUAGE_FUNCTIONS, register_functions
+
+__all__ = ["LANGUAGE_FUNCTIONS", "GraphFunction"]
+
+
+class GraphFunction:
+    """A function of the language that makes tensors of graphs; its module is loaded when it is first called."""
+
+    def __init__(self, name: str, module: str) -> None:
+        self.__name__ = name
+        self._module = module
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """The function itself."""
+        return getattr(importlib.import_module(self._module), self.__name__)(*arguments, **keywords)
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__}>"
+
+
+_FUNCTIONS = {
+    "batch": "tcdsl.tensors.literals",
+    "constraints_only": "tcdsl.tensors.constraints",
+    "number": "tcdsl.tensors.literals",
+    "param": "tcdsl.tensors.parameters",
+    "tensor": "tcdsl.tensors.literals",
+}
+
+register_functions({name: GraphFunction(name, module) for name, module in _FUNCTIONS.items()})

@@ -25,6 +25,7 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError
 from tcdsl.locks import lock_of_this_process
+from tcdsl.pass_names import chosen_passes
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["CHECKS", "Settings", "config", "settings"]
@@ -38,13 +39,14 @@ class Settings:
 
     ``threads``: the most threads that a call may use, 0 for all cores. ``check``: any of ``bounds`` (every access of
     generated code is tested), ``nan`` (outputs are searched for NaN) and ``ir`` (programs are verified before they are
-    compiled). ``optimize``: whether statements are fused. ``debug``: whether compilations and runs are timed and shown.
+    compiled). ``optimize``: whether the passes run that programs can do without, or names of some, as in
+    ``"-fusion"``, which is all but that one. ``debug``: whether compilations and runs are timed and shown.
     ``cache_dir``: where generated modules live, the user's cache directory if empty.
     """
 
     threads: int = 0
     check: frozenset[str] = frozenset()
-    optimize: bool = True
+    optimize: bool | str = True
     debug: bool = False
     cache_dir: str = ""
 
@@ -87,6 +89,13 @@ def _switch(value: object) -> bool:
     raise ConfigurationError(f"{value!r} is not a switch; write 1 or 0")
 
 
+def _passes(value: object) -> bool | str:
+    if isinstance(value, str) and value.strip().lower() not in _WORDS:
+        chosen_passes(value)  # refuses names that no pass has
+        return " ".join(sorted(value.replace(",", " ").split()))
+    return _switch(value)
+
+
 def _folder(value: object) -> str:
     if value is None:
         return ""
@@ -99,7 +108,7 @@ def _folder(value: object) -> str:
 
 
 _READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(
-    {"threads": _threads, "check": _check, "optimize": _switch, "debug": _switch, "cache_dir": _folder}
+    {"threads": _threads, "check": _check, "optimize": _passes, "debug": _switch, "cache_dir": _folder}
 )
 
 _current: ContextVar[Settings | None] = ContextVar("tcdsl_settings", default=None)

@@ -14,13 +14,14 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tcdsl"
 
 # A package may import itself and those named here. Modules directly under tcdsl/ are packages of their own.
-BASE = {"errors", "config", "indices", "installation", "recent", "tracebacks", "locks", "ir", "shapes"}
+BASE = {"errors", "config", "indices", "installation", "recent", "tracebacks", "locks", "pass_names", "ir", "shapes"}
 # What `import tcdsl` itself loads.
-FIRST = {"config", "errors", "installation", "large_stack", "locks", "tracebacks"}
+FIRST = {"config", "errors", "installation", "large_stack", "locks", "pass_names", "tracebacks"}
 COMPILER = BASE | {"frontend", "simplification", "autodiff", "lowering", "codegen"}
 ALLOWED = {
     "errors": {"ir.span"},
-    "config": {"errors", "locks", "tracebacks"},
+    "config": {"errors", "locks", "pass_names", "tracebacks"},
+    "pass_names": {"errors"},
     "indices": set(),
     "large_stack": {"locks"},
     "installation": set(),

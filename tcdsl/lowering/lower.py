@@ -5,7 +5,8 @@ from __future__ import annotations
 from tcdsl.errors import ShapeError
 from tcdsl.ir.program import Program
 from tcdsl.lowering.loops import Kernel
-from tcdsl.lowering.pipeline import PASSES, QUICK, Enabled, Watch, Work, enabled_passes
+from tcdsl.lowering.pipeline import PASSES, QUICK, Watch, Work
+from tcdsl.pass_names import Enabled, chosen_passes
 from tcdsl.shapes.limits import TooMuchWork, limited, refused_beyond_limits
 
 __all__ = ["lower"]
@@ -24,7 +25,7 @@ def lower(
     isl would take too long, the quick passes alone run. Sizes may be up to ``largest``, or else as large as the kernel
     says. ``watch`` sees what each pass does.
     """
-    enabled = enabled_passes(optimize)
+    enabled = chosen_passes(optimize)
     if enabled - QUICK:
         try:
             with limited():
@@ -40,7 +41,7 @@ def _lowered(program: Program, enabled: Enabled, largest: int | None, watch: Wat
     if watch is not None:
         watch.begin(work)
     for each in PASSES:
-        if not each.optional or each.name in work.enabled:
+        if work.runs(each.name):
             each.run(work)
             if watch is not None:
                 watch.after(each, work)

@@ -13,7 +13,6 @@ from typing import Protocol
 
 import islpy as isl
 
-from tcdsl.errors import ConfigurationError
 from tcdsl.ir.expressions import Let, walk
 from tcdsl.ir.program import Program, Statement, Tensor, map_statement
 from tcdsl.lowering.bodies import Setting
@@ -38,6 +37,7 @@ from tcdsl.lowering.summing import summed
 from tcdsl.lowering.transposing import transposed
 from tcdsl.lowering.traversal import serial
 from tcdsl.lowering.unit_axes import plain_unit_axes, without_single_steps
+from tcdsl.pass_names import OPTIONAL, Enabled
 from tcdsl.shapes.equal_sizes import with_equal_sizes
 from tcdsl.simplification import without_sparse_tensors
 from tcdsl.simplification.copies import without_copies
@@ -45,20 +45,14 @@ from tcdsl.simplification.simplify import without_dead_statements
 
 __all__ = [
     "NEST_PASSES",
-    "OPTIONAL",
     "PASSES",
     "QUICK",
-    "Enabled",
     "NestPass",
     "Nodes",
     "Pass",
     "Watch",
     "Work",
-    "enabled_passes",
 ]
-
-Enabled = frozenset[str]
-"""Names of the optional passes that run."""
 
 Nodes = Sequence[Node]
 
@@ -92,6 +86,10 @@ class Work:
         """The memory of the program's outputs."""
         return tuple(self.memory.of[name] for name in self.program.outputs)
 
+    def runs(self, name: str) -> bool:
+        """Whether the pass of that name runs."""
+        return name in self.enabled or name not in OPTIONAL
+
     def kernel(self) -> Kernel:
         """What the passes have made."""
         return Kernel(self.program, self.buffers, tuple(self.nests), self.outputs, self.memory.updates, self.limit)
@@ -99,12 +97,11 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass: its name, what it does, and whether programs run without it."""
+    """One pass: its name, and what it does."""
 
     name: str
     what: str
     run: Callable[[Work], None]
-    optional: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +111,6 @@ class NestPass:
     name: str
     what: str
     run: Callable[[Nodes, Draft, Setting], Nodes]
-    optional: bool = True
 
 
 class Watch(Protocol):
@@ -240,7 +236,7 @@ def _loops(work: Work) -> None:
         for draft in drafts_of(group, setting):
             nodes: Nodes = draft.nodes
             for each in NEST_PASSES:
-                if not each.optional or each.name in work.enabled:
+                if work.runs(each.name):
                     before, nodes = nodes, each.run(nodes, draft, setting)
                     if work.watch is not None:
                         work.watch.after_nest(each, draft, before, nodes, work)
@@ -265,29 +261,29 @@ def _index_widths(work: Work) -> None:
 
 
 PASSES: tuple[Pass, ...] = (
-    Pass("distinct_names", "index variables get names that no tensor and no size has", _distinct_names, False),
+    Pass("distinct_names", "index variables get names that no tensor and no size has", _distinct_names),
     Pass("sparse_tensors", "tensors that are mostly zeros are read where they were written", _sparse_tensors),
-    Pass("equal_sizes", "sizes that must be equal get one name", _equal_sizes, False),
-    Pass("own_outputs", "every output becomes a tensor of its own", _own_outputs, False),
+    Pass("equal_sizes", "sizes that must be equal get one name", _equal_sizes),
+    Pass("own_outputs", "every output becomes a tensor of its own", _own_outputs),
     Pass("unit_axes", "axes of one cell are written at 0", _unit_axes),
     Pass("constants", "parts of values that are constant are computed", _constants),
     Pass("dead_statements", "statements that nothing needs go", _dead_statements),
     Pass("copies", "tensors that hold the same as others go", _copies),
     Pass("summing", "statements that add to the same cells become one that stores their sum", _summing),
     Pass("fusion", "values that are read once, or are little work, are computed where they are read", _fusion),
-    Pass("gathers", "scatters with affine targets are solved for their cells", _gathers, False),
-    Pass("wide_cells", "sums in half precision are kept in single precision", _wide_cells, False),
+    Pass("gathers", "scatters with affine targets are solved for their cells", _gathers),
+    Pass("wide_cells", "sums in half precision are kept in single precision", _wide_cells),
     Pass("plain_cells", "targets that single variables determine are written cell by cell", _plain_cells),
     Pass("transposing", "small factors are copied so that their rows lie along the target's", _transposing),
-    Pass("loop_orders", "each statement gets the order of its loops", _loop_orders, False),
+    Pass("loop_orders", "each statement gets the order of its loops", _loop_orders),
     Pass("phase_rows", "rows whose cells go in steps become the innermost loop", _phase_rows),
-    Pass("memory", "tensors get memory, versions share it where nothing can tell", _memory, False),
+    Pass("memory", "tensors get memory, versions share it where nothing can tell", _memory),
     Pass("merging", "statements share outer loops", _merging),
     Pass("phases", "statements whose targets go in steps are done one phase at a time", _phases),
-    Pass("loops", "loops with exact bounds, nest by nest, through the passes of nests", _loops, False),
+    Pass("loops", "loops with exact bounds, nest by nest, through the passes of nests", _loops),
     Pass("joining", "consecutive nests without parallel loops become one", _joining),
-    Pass("unread_memory", "memory that nothing reads goes", _unread_memory, False),
-    Pass("index_widths", "indices get as many bits as they need", _index_widths, False),
+    Pass("unread_memory", "memory that nothing reads goes", _unread_memory),
+    Pass("index_widths", "indices get as many bits as they need", _index_widths),
 )
 
 
@@ -324,33 +320,8 @@ NEST_PASSES: tuple[NestPass, ...] = (
     NestPass("long_sums", "long sums are added up a block at a time", _long_sums),
 )
 
-_OPTIONAL_OF_NESTS: Enabled = frozenset(each.name for each in NEST_PASSES if each.optional)
-OPTIONAL: Enabled = _OPTIONAL_OF_NESTS | {each.name for each in PASSES if each.optional}
-QUICK: Enabled = _OPTIONAL_OF_NESTS | {"constants", "dead_statements"}
+QUICK: Enabled = OPTIONAL & {each.name for each in NEST_PASSES} | {"constants", "dead_statements"}
 """The passes that ask isl nothing, for programs of which it would know too much."""
-
-_EVERY = frozenset(each.name for each in PASSES) | frozenset(each.name for each in NEST_PASSES)
-
-
-def enabled_passes(optimize: bool | str) -> Enabled:
-    """The optional passes that run: all, none, or ``"-fusion -merging"``, all but these, or ``"fusion"``, these alone.
-
-    `ConfigurationError` for a name that no optional pass has.
-    """
-    if isinstance(optimize, bool):
-        return OPTIONAL if optimize else frozenset()
-    given = optimize.replace(",", " ").split()
-    names = {name.removeprefix("-") for name in given}
-    unknown = sorted(names - OPTIONAL)
-    if unknown:
-        fact = "no program can do without that pass" if unknown[0] in _EVERY else "there is no such pass"
-        raise ConfigurationError(
-            f"optimize={optimize!r}: {unknown[0]}: {fact}; the passes to choose from are {', '.join(sorted(OPTIONAL))}"
-        )
-    without = [name.startswith("-") for name in given]
-    if any(without) != all(without):
-        raise ConfigurationError(f"optimize={optimize!r} names passes to run and passes to leave out: give one kind")
-    return OPTIONAL - names if any(without) else frozenset(names)
 
 
 def _declared(program: Program) -> set[str]:

@@ -41,7 +41,7 @@ class Executable:
         self.program = program
         self._fixed = fixed  # sizes that are constants to the kernel
         self._plan = SizePlan(program)
-        self._kernel: dict[tuple[bool, bool], Kernel] = {}
+        self._kernel: dict[tuple[bool | str, bool], Kernel] = {}
         self._compiled: dict[tuple[Any, ...], CompiledKernel] = {}
         self._sizes: Recent[tuple[tuple[int, ...], ...], dict[str, int]] = Recent(_REMEMBERED_SHAPES)
         self._specialized: dict[tuple[int, ...], Executable] = {}
@@ -54,16 +54,15 @@ class Executable:
         """How many kernels were compiled or loaded."""
         return len(self._compiled)
 
-    def kernel(self, optimize: bool = True, large: bool = False) -> Kernel:
+    def kernel(self, optimize: bool | str = True, large: bool = False) -> Kernel:
         """The loop nests, for sizes up to the kernel's limit, or ``large`` ones."""
         with COMPILING:
             if (optimize, large) not in self._kernel:
                 from tcdsl.lowering.index_widths import LARGEST_SIZE
                 from tcdsl.lowering.lower import lower
-                from tcdsl.simplification import specialized, without_sparse_tensors
+                from tcdsl.simplification import specialized
 
                 program = self.program if self._fixed is None else specialized(self.program, self._fixed)
-                program = without_sparse_tensors(program) if optimize else program
                 largest = LARGEST_SIZE if large else None
                 self._kernel[optimize, large] = lower(program, optimize=optimize, largest=largest)
             return self._kernel[optimize, large]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STAGES", "Explanation", "explain", "explain_program"]
 
-STAGES = ("source", "ir", "loops", "python", "grad", "cost")
+STAGES = ("source", "ir", "passes", "loops", "python", "grad", "cost")
 
 
 class Explanation(str):
@@ -51,6 +51,10 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
         from tcdsl.ir.printer import format_program
 
         return Explanation(format_program(program))
+    if stage == "passes":
+        from tcdsl.lowering.pass_log import explain_passes
+
+        return Explanation(explain_passes(program, settings().optimize))
     if stage == "loops":
         return Explanation(_loops(entry, arrays))
     if stage == "python":

@@ -358,7 +358,7 @@ def test_cache_dir_is_where_generated_modules_live(tmp_path: Any) -> None:
 
 
 def test_explain_and_interpret_show_what_a_function_does() -> None:
-    for stage in ("source", "ir", "loops", "python", "grad"):
+    for stage in ("source", "ir", "passes", "loops", "python", "grad"):
         assert str(doubled.explain(stage, X))
     assert "return 2 * x" in doubled.explain("source")
     assert "for" in str(doubled.explain("python", X))

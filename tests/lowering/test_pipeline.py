@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+import tcdsl as tc
+from tcdsl import op
 from tcdsl.autodiff import adjoint
+from tcdsl.config import settings
 from tcdsl.errors import ConfigurationError
 from tcdsl.ir.interpreter import interpret
 from tcdsl.ir.parser import parse_program
@@ -16,7 +19,8 @@ from tcdsl.ir.program import Program
 from tcdsl.lowering.execute import execute
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.pass_log import PassLog, explain_passes
-from tcdsl.lowering.pipeline import NEST_PASSES, OPTIONAL, PASSES, enabled_passes
+from tcdsl.lowering.pipeline import NEST_PASSES, PASSES
+from tcdsl.pass_names import OPTIONAL, chosen_passes
 from tests.golden_texts import Golden
 from tests.lowering import test_phases, test_summing
 from tests.lowering.cases import CASES, real
@@ -115,21 +119,45 @@ def test_the_log_says_what_each_pass_does(golden: Golden) -> None:
 def test_passes_are_chosen_by_name() -> None:
     names = [each.name for each in (*PASSES, *NEST_PASSES)]
     assert len(set(names)) == len(names)
-    assert enabled_passes(True) == OPTIONAL
-    assert enabled_passes(False) == frozenset()
-    assert enabled_passes("-fusion, -merging") == OPTIONAL - {"fusion", "merging"}
-    assert enabled_passes("fusion") == {"fusion"}
+    assert set(names) >= OPTIONAL
+    assert chosen_passes(True) == OPTIONAL
+    assert chosen_passes(False) == frozenset()
+    assert chosen_passes("-fusion, -merging") == OPTIONAL - {"fusion", "merging"}
+    assert chosen_passes("fusion") == {"fusion"}
 
 
 @pytest.mark.parametrize(
     ("optimize", "message"),
     [
-        ("-fussion", "optimize='-fussion': fussion: there is no such pass; the passes to choose from are constants,"),
-        ("-memory", "optimize='-memory': memory: no program can do without that pass; the passes to choose from are"),
+        ("-fussion", "optimize='-fussion': there is no pass 'fussion' that programs can do without; write True,"),
+        ("-memory", "optimize='-memory': there is no pass 'memory' that programs can do without; write True,"),
         ("fusion -merging", "optimize='fusion -merging' names passes to run and passes to leave out: give one kind"),
     ],
 )  # fmt: skip
 def test_names_of_passes_are_checked(optimize: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        enabled_passes(optimize)
+        tc.config(optimize=optimize)
     assert str(caught.value).startswith(message)
+    assert settings().optimize is True
+
+
+@op
+def normalized(x):
+    t[i] = x[i] * 2.0
+    s[()] += t[i] * t[i]
+    y[i] = t[i] / sqrt(s[()])
+    return y
+
+
+def test_settings_leave_passes_out() -> None:
+    x = np.arange(1.0, 4.0)
+    everything = str(normalized.explain("passes", x))
+    assert "fusion " in everything
+    assert "left out" not in everything
+    with tc.config(optimize="-fusion,-merging"):
+        assert settings().optimize == "-fusion -merging"
+        text = str(normalized.explain("passes", x))
+        assert text.count("left out") == 2
+        assert normalized.explain("loops", x).count("nest_") > 1
+        np.testing.assert_allclose(normalized(x), x / np.sqrt(14))
+    np.testing.assert_allclose(normalized(x), x / np.sqrt(14))

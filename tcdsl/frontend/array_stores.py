@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arithmetic import axes, box, broadcast, element_of, in_letters, staged_operand
 from tcdsl.frontend.environment import Existing
@@ -35,9 +37,12 @@ def store_item(array: SymbolicArray, key: object, value: object) -> None:
     part.tensor.become(store_elementwise(part, "assign", value))
 
 
-def store_elementwise(target: SymbolicTensor | View, accumulate: str, operand: object) -> SymbolicTensor:
+def store_elementwise(
+    target: SymbolicTensor | View, accumulate: str, operand: object, parts: Sequence[Statement] = ()
+) -> SymbolicTensor:
     """Record ``target <accumulate>= operand`` on every cell, the operand broadcast to the target's shape.
 
+    ``parts`` are the statements that were recorded for the operand: products of matrices, calls of operations.
     Returns the new version of the tensor that the target is, or is a part of. `ShapeError` if the operand does not
     broadcast to the target, `DtypeError` if it cannot be stored in the target's type (NumPy's same-kind rule).
     """
@@ -61,6 +66,7 @@ def store_elementwise(target: SymbolicTensor | View, accumulate: str, operand: o
         box(session, variables, part.extents),
         span=span,
     )
+    builder.check_recurrence(statement, tensor.name, parts)
     label = "" if tensor.label == name else tensor.label
     builder.append((statement,), (Tensor(name, tensor.dtype, tensor.extents, label, span),))
     made = SymbolicTensor(builder, name, tensor.dtype, tensor.extents, tensor.label)

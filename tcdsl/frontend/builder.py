@@ -31,6 +31,7 @@ from tcdsl.ir.span import Span
 from tcdsl.shapes.affine import knowing, universe
 from tcdsl.shapes.equal_sizes import with_equal_sizes
 from tcdsl.shapes.ranges import resolve
+from tcdsl.shapes.recurrences import recurrence_assertions, surely_written
 from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.shapes.sketch import Sketch
 
@@ -292,6 +293,14 @@ class ProgramBuilder:
         nothing = made.domain.set.subtract(made.domain.set)
         self._writers[name] = replace(made, domain=Domain.from_set(nothing))
 
+    def written_as(self, name: str, other: str) -> None:
+        """Say that of a tensor the same cells count as written as of another one."""
+        writer = self._writers.get(other)
+        if writer is None:
+            self._writers.pop(name, None)
+        else:
+            self._writers[name] = writer
+
     def rows(self, name: str) -> RowRanks | None:
         """The rows of a tensor, if it has others than output axes."""
         return self._rows.get(name)
@@ -326,10 +335,19 @@ class ProgramBuilder:
         # Statements are known by what they write; labels are for comments in the user's source.
         self.append([replace(statement, label="") for statement in resolved.statements], resolved.tensors)
         last = resolved.statements[-1]
-        if not sketch.resets and not isinstance(last.start, Keep):
-            self._writers[last.target.tensor] = last
+        if last.target.tensor in self._writers or not (sketch.resets or isinstance(last.start, Keep)):
+            self._writers[last.target.tensor] = surely_written(last, sketch.conditions)
         made = self._declared[sketch.target.tensor]
         return SymbolicTensor(self, made.name, made.dtype, made.shape, label)
+
+    def check_recurrence(self, statement: Statement, previous: str, parts: Sequence[Statement] = ()) -> None:
+        """Require that a statement on the tensor ``previous`` reads nothing that it is itself to write first.
+
+        Neither do ``parts``, the statements that compute parts of its value.
+        """
+        if previous in self._writers:
+            for assertion in recurrence_assertions(statement, self._declared[previous], parts, self):
+                self.require(assertion.condition, assertion.message, assertion.span)
 
     def append(self, statements: Sequence[Statement], tensors: Sequence[Tensor]) -> None:
         """Add statements whose domains are known, with the declarations of what they make."""
@@ -343,7 +361,8 @@ class ProgramBuilder:
         for statement in statements:
             # What continues a tensor all of whose cells are written leaves none unwritten.
             if isinstance(statement.start, Keep) and statement.start.tensor in self._writers:
-                self._writers[statement.target.tensor] = statement
+                condition = statement.condition
+                self._writers[statement.target.tensor] = surely_written(statement, (condition and (condition,)) or ())
         self._tensors.extend(tensors)
         self._statements.extend(statements)
 

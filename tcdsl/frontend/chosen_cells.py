@@ -66,4 +66,6 @@ def record_choice(
         label=target.label,
         span=sketch.span,
     )
-    return builder.record(whole, target.label)
+    made = builder.record(whole, target.label)
+    builder.written_as(made.name, target.name)
+    return made

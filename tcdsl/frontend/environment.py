@@ -74,6 +74,9 @@ class Builder(Scope, Owner, Protocol):
     def record(self, sketch: Sketch, label: str) -> SymbolicTensor:
         """Infer the ranges of ``sketch``, append its statements, and return the tensor that it makes."""
 
+    def written_as(self, name: str, other: str) -> None:
+        """Say that of a tensor the same cells count as written as of another one."""
+
     def require(self, condition: Expr, message: str, span: Span | None = None) -> None:
         """State that ``condition`` holds at every call."""
         ...

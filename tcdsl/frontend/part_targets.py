@@ -97,7 +97,10 @@ def record_part(
     """
     _check_letters(node, name, extents_of(current), environment)
     accumulate, reset = _accumulator(node, environment)
+    builder = session_of("a tensor statement").builder
+    begin = builder.mark()
     _, key, value = ordinary()
+    parts = builder.statements_since(begin)
     if isinstance(current, DeclaredTarget) and current.extents is not None:
         current = _started(current, current.extents, accumulate or "assign", value, name)
     if not isinstance(current, SymbolicTensor | View):
@@ -116,7 +119,7 @@ def record_part(
         neutral = Value.of(neutral_element(accumulate, part.dtype))
         number = PendingArray(part.builder, neutral, ())
         part = part.of(store_elementwise(part, "assign", number))
-    return store_elementwise(part, accumulate, value)
+    return store_elementwise(part, accumulate, value, parts)
 
 
 def _accumulator(node: ast.stmt, environment: Environment) -> tuple[str | None, bool]:

@@ -50,6 +50,7 @@ def record_in_view(view: View, name: str, record: Callable[[Existing], SymbolicT
         version = _version(view)
         *others, last = moved
         last = replace(last, target=replace(last.target, tensor=version.name))
+        builder.check_recurrence(last, view.tensor.name, others)
         declared = Tensor(version.name, version.dtype, version.extents, version.label, last.span)
         builder.append([*others, last], [*(each for each in tensors if each.name != made.name), declared])
         version.rows = view.tensor.rows

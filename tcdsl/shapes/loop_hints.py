@@ -11,30 +11,64 @@ import islpy as isl
 
 from tcdsl.ir.build import index
 from tcdsl.ir.domain_text import domain_name
-from tcdsl.ir.expressions import size_names
+from tcdsl.ir.expressions import index_variables, size_names
 from tcdsl.ir.program import AxisExtent
 from tcdsl.ir.span import Span
 from tcdsl.shapes.affine import function_of
 from tcdsl.shapes.forms import Form
 from tcdsl.shapes.inference import Inference
+from tcdsl.shapes.linear import linear_form
 from tcdsl.shapes.regions import ends_of
 from tcdsl.shapes.spaces import arranged
 
-__all__ = ["loop_hint"]
+__all__ = ["loop_hint", "part_hint"]
+
+_RULE = "a statement reads everything as it was before the statement"
 
 
 def loop_hint(inference: Inference, points: isl.Set, pairs: isl.Set, own: Sequence[str], other: Sequence[str]) -> str:
     """What to write where the points ``own`` read what the points ``other`` of the same statement write."""
-    label = inference.label(inference.sketch.target.tensor)
-    rule = "a statement reads everything as it was before the statement"
-    first = f"write its cells first, as in `{label}[...] = 0`, if it is them that are to be read"
+    first = _first(inference)
     loops = _loops(pairs, own, other)
     if not loops:
-        return f"{rule}; write a loop whose rounds follow each other, or {first}"
+        return f"{_RULE}; write a loop whose rounds follow each other, or {first}"
     lines = [f"{'    ' * k}{_head(inference, points, *loop)}" for k, loop in enumerate(loops, 1)]
     body = textwrap.indent(_source(inference.sketch.span), "    " * (len(loops) + 1))
-    written = "write a loop" if len(loops) == 1 else "write loops"
-    return "\n".join([f"{rule}; {written}:", *lines, body, f"or {first}"])
+    return _written(lines, body, first)
+
+
+def part_hint(inference: Inference, points: isl.Set, pairs: isl.Set, own: Sequence[str], other: Sequence[str]) -> str:
+    """The same for a part of a tensor, whose variables are its axes."""
+    target = inference.sketch.target.indices
+    indices = [":"] * len(target)
+    heads: list[str] = []
+    for letter, (variable, step) in zip("ijkl", _loops(pairs, own, other), strict=False):
+        axis = next(k for k, each in enumerate(target) if variable in index_variables(each))
+        scale = linear_form(target[axis])[0].get(index(variable))
+        if scale not in (1, -1):
+            heads.clear()
+            break
+        cells = isl.Map.from_pw_aff(function_of(target[axis], points)).intersect_domain(points).range()
+        heads.append(f"{'    ' * (len(heads) + 1)}{_head(inference, cells, letter, step * scale)}")
+        indices[axis] = letter
+    if not heads:
+        return f"{_RULE}; write a loop whose rounds follow each other, or {_first(inference)}"
+    label = inference.label(inference.sketch.target.tensor)
+    body = f"{'    ' * (len(heads) + 1)}{label}[{', '.join(indices)}] = ..."
+    return _written(heads, body, _first(inference))
+
+
+def _written(heads: Sequence[str], body: str, first: str) -> str:
+    loops = "a loop" if len(heads) == 1 else "loops"
+    # Loops of Python know no sizes.
+    known = any(letter.isalpha() for head in heads for letter in head.partition(" in range")[2])
+    sizes = ", with the sizes passed as keyword-only numbers" if known else ""
+    return "\n".join([f"{_RULE}; write {loops}{sizes}:", *heads, body, f"or {first}"])
+
+
+def _first(inference: Inference) -> str:
+    label = inference.label(inference.sketch.target.tensor)
+    return f"write its cells first, as in `{label}[...] = 0`, if it is them that are to be read"
 
 
 def _loops(pairs: isl.Set, own: Sequence[str], other: Sequence[str]) -> list[tuple[str, int]]:
@@ -58,7 +92,9 @@ def _loops(pairs: isl.Set, own: Sequence[str], other: Sequence[str]) -> list[tup
 
 
 def _head(inference: Inference, points: isl.Set, variable: str, step: int) -> str:
-    line = arranged(points.intersect_params(inference.algebra.context), (variable,))
+    points = points.intersect_params(inference.algebra.context)
+    # What a part covers is an unnamed dimension.
+    line = points if points.get_dim_name(isl.dim_type.set, 0) is None else arranged(points, (variable,))
     ends = ends_of(inference, line, 0)
     low, high = ends or (Form.number(0), Form.number(0))
     if step > 0:

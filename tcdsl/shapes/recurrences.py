@@ -3,32 +3,46 @@
 A statement reads everything as it was before the statement, so after ``s: real[N]; s[0] = x[0]`` the statement
 ``s[t] = s[t - 1] * 2 + x[t], t >= 1`` finds nothing in ``s[1]``. That is an error: of the pairs of points p and q
 such that p reads the cell that q writes, none may be left over once the cells are taken away that earlier statements
-have written. Inputs and whole-array arithmetic write all cells, declarations none. Reads and writes whose place depends
-on data are exempt; such an earlier write may have been to any cell.
+have surely written. Inputs and whole-array arithmetic write all cells, declarations none, and what data decides counts
+as not written (`surely_written`). Reads and writes of the statement itself whose place depends on data are exempt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import islpy as isl
 
-from tcdsl.ir.build import index, integer
-from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, index_variables, is_affine_index, substitute, walk
-from tcdsl.ir.program import Keep, Statement
-from tcdsl.shapes.accesses import Level, OwnRead, levels_of
+from tcdsl.ir.build import index, integer, truth
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.expressions import (
+    Apply,
+    Boundary,
+    Constant,
+    Expr,
+    index_variables,
+    is_affine_index,
+    reads,
+    substitute,
+    walk,
+)
+from tcdsl.ir.program import Assertion, Keep, Statement, Tensor
+from tcdsl.shapes.accesses import Level, OwnRead, conjuncts, levels_of, root_level
 from tcdsl.shapes.affine import NotAffine, expression_of_condition, function_of
 from tcdsl.shapes.constraints import named_sizes
 from tcdsl.shapes.contexts import statement_context
 from tcdsl.shapes.inference import Inference
-from tcdsl.shapes.loop_hints import loop_hint
+from tcdsl.shapes.loop_hints import loop_hint, part_hint
+from tcdsl.shapes.nesting import free_variables
 from tcdsl.shapes.places import box, places
 from tcdsl.shapes.regions import Region, affine_guard
+from tcdsl.shapes.sketch import Scope, Sketch
 from tcdsl.shapes.spaces import arranged, dimension_names, has_end, parameter_names
+from tcdsl.shapes.writes import named
 
-__all__ = ["check_recurrence"]
+__all__ = ["check_recurrence", "recurrence_assertions", "surely_written"]
 
 # isl cannot speak of a variable that a size multiplies (`i*P + p`). A recurrence shows in its first two values too.
 _SAMPLES = (0, 1)
@@ -44,19 +58,81 @@ def check_recurrence(inference: Inference, root: Level, regions: Mapping[int, Re
     sketch = inference.sketch
     if not root.variables or not sketch.previous or inference.scope.writer(sketch.previous) is None:
         return
-    pairs = _Pairs(inference, regions[id(root)].points)
+    reads = [
+        (regions[id(level)].points, read)
+        for level in levels_of(root)
+        for read in (level.own_reads if id(level) in regions else ())
+        # Each point may read the cell that it alone writes.
+        if level is not root or read.indices != sketch.target.indices or sketch.accumulate != "assign"
+    ]
+    _check(inference, regions[id(root)].points, reads)
+
+
+def recurrence_assertions(
+    statement: Statement, target: Tensor, parts: Sequence[Statement], scope: Scope
+) -> tuple[Assertion, ...]:
+    """What must hold for a statement on a part of ``target``, whose points are known, not to recur.
+
+    ``parts`` are statements that compute its value: each point counts as made of all that they read. Raises the fault
+    of one that always recurs.
+    """
+    sketch = Sketch(
+        statement.target,
+        target.dtype,
+        target.shape,
+        "part",
+        statement.accumulate,
+        Keep(target.name),
+        statement.value,
+        statement.domain.variables,
+        conditions=() if statement.condition is None else (statement.condition,),
+        label=target.label or target.name,
+        previous=target.name,
+        span=statement.span,
+    )
+    inference = Inference(sketch, scope)
+    root = root_level(inference)
+    points = arranged(statement.domain.set, root.variables)
+    found = [(points, read) for read in root.own_reads]
+    for part in parts:
+        others: dict[Expr, Expr] = {index(name): index(f"{name}_part") for name in part.domain.variables}
+        inside = named(part.domain.set, [f"{name}_part" for name in part.domain.variables])
+        both = points.flat_product(inside.reset_tuple_id())
+        for read in reads(part.value):
+            if read.tensor == sketch.previous:
+                indices = tuple(substitute(axis, others) for axis in read.indices)
+                found.append((both, OwnRead(indices, read.boundaries, (), sketch.span)))
+    _check(inference, points, found)
+    inference.raise_faults()
+    return tuple(inference.assertions)
+
+
+def surely_written(made: Statement, conditions: Sequence[Expr]) -> Statement:
+    """A statement as far as it writes whatever the data are; ``conditions`` say where it does.
+
+    A condition on data that speaks of the target's variables alone may leave cells out, one with a reduced variable
+    only filters. A place that depends on data is no certain one.
+    """
+    indices = made.target.indices
+    used = frozenset().union(*map(free_variables, indices))
+    chosen = [each for each in conjuncts(conditions) if free_variables(each) <= used]
+    if all(map(is_affine_index, indices)) and not any(map(reads, chosen)):
+        return made
+    return replace(made, domain=Domain.from_set(made.domain.set.subtract(made.domain.set)))
+
+
+def _check(inference: Inference, points: isl.Set, reads: Sequence[tuple[isl.Set, OwnRead]]) -> None:
+    target = inference.sketch.target
+    pairs = _Pairs(inference, points)
     first: OwnRead | None = None
     every: isl.Set | None = None
-    for level in levels_of(root):
-        for read in level.own_reads if id(level) in regions else ():
-            if level is root and read.indices == sketch.target.indices and sketch.accumulate == "assign":
-                continue  # each point reads the cell that it alone writes
-            if any(map(_apart, read.indices, read.boundaries, sketch.target.indices)):
-                continue
-            found = pairs.left_over(regions[id(level)].points, read)
-            if found is not None:
-                first = first or read
-                every = found if every is None else every.union(found)
+    for there, read in reads:
+        if any(map(_apart, read.indices, read.boundaries, target.indices)):
+            continue
+        found = pairs.left_over(there, read)
+        if found is not None:
+            first = first or read
+            every = found if every is None else every.union(found)
     if first is not None and every is not None:
         _report(inference, pairs, first, every)
 
@@ -162,11 +238,12 @@ class _Pairs:
         return cells.intersect_params(self.context(cells))
 
     def _written(self, statement: Statement) -> isl.Set | None:
-        # The cells that a statement writes; None if it may be any.
+        # The cells that a statement surely writes; None where isl cannot speak of them, and they may be all.
         indices = tuple(self._named(axis) for axis in statement.target.indices)
+        if not all(map(is_affine_index, indices)):
+            every = self._every_cell(statement)
+            return every.subtract(every)
         try:
-            if not all(map(is_affine_index, indices)):
-                return None
             return arranged(_accessed(statement.domain.set, indices, self.cell), self.cell)
         except NotAffine:
             return None
@@ -206,23 +283,28 @@ def _samples(indices: Sequence[Expr]) -> Iterator[dict[Expr, Expr]]:
 
 def _report(inference: Inference, pairs: _Pairs, read: OwnRead, found: isl.Set) -> None:
     target = inference.label(inference.sketch.target.tensor)
-    shown = ", ".join(
-        f"{boundary.value}({inference.text(axis)})" if boundary in _BOUNDARIES else inference.text(axis)
-        for axis, boundary in zip(read.indices, read.boundaries, strict=True)
-    )
-    fact = f"`{target}[{shown}]` reads what other points of this statement write and nothing has written before"
-    hint = loop_hint(inference, pairs.points, found, pairs.own, pairs.other)
+    if inference.sketch.mode == "part":
+        fact = f"the statement reads cells of `{target}` that its other cells write and nothing has written before"
+        hint = part_hint(inference, pairs.points, found, pairs.own, pairs.other)
+    else:
+        shown = ", ".join(
+            f"{boundary.value}({inference.text(axis)})" if boundary in _BOUNDARIES else inference.text(axis)
+            for axis, boundary in zip(read.indices, read.boundaries, strict=True)
+        )
+        fact = f"`{target}[{shown}]` reads what other points of this statement write and nothing has written before"
+        hint = loop_hint(inference, pairs.points, found, pairs.own, pairs.other)
     context = pairs.context(found)
     allowed = context.subtract(found.params()).coalesce()
-    if _degenerate(pairs.points.intersect_params(context), allowed):
-        inference.fault(fact, read.span, hint=hint)
-        return
     try:
-        condition = expression_of_condition(allowed.gist(context))
+        condition = truth(False) if allowed.is_empty() else expression_of_condition(allowed.gist(context))
     except NotAffine:
+        condition = truth(False)
+    if isinstance(condition, Constant):
         inference.fault(fact, read.span, hint=hint)
         return
-    inference.require(condition, f"{fact}, unless {inference.text(condition)}\n{hint}", read.span)
+    if not _degenerate(pairs.points.intersect_params(context), allowed):
+        fact = f"{fact}, unless {inference.text(condition)}"
+    inference.require(condition, f"{fact}\n{hint}", read.span)
 
 
 def _degenerate(points: isl.Set, sizes: isl.Set) -> bool:

@@ -44,7 +44,8 @@ def test_the_message_shows_the_loop_to_write() -> None:
     message = refusal(tc.ShapeError, filtered, x)
     assert f"`s[t - 1]` {RECURS}\n    s[t] = s[t - 1] * 2 + x[t], t >= 1\n           ^^^^^^^^" in message
     assert (
-        "write a loop:\n    for t in range(1, N):\n        s[t] = s[t - 1] * 2 + x[t], t >= 1\n"
+        "write a loop, with the sizes passed as keyword-only numbers:\n"
+        "    for t in range(1, N):\n        s[t] = s[t - 1] * 2 + x[t], t >= 1\n"
         "or write its cells first, as in `s[...] = 0`" in message
     )
 
@@ -93,7 +94,8 @@ def test_only_the_variable_of_the_recurrence_is_looped_over() -> None:
         return d
 
     assert (
-        "write loops:\n    for i in range(1, N):\n        for j in range(1, M):\n            d[i, j] = A[i, j] + min("
+        "write loops, with the sizes passed as keyword-only numbers:\n"
+        "    for i in range(1, N):\n        for j in range(1, M):\n            d[i, j] = A[i, j] + min("
     ) in refused(distances, A)
 
     @op
@@ -413,6 +415,46 @@ def of_a_target_written_by_slices() -> Any:
 
 
 @statement
+def of_a_target_written_under_a_condition_on_data() -> Any:
+    @op
+    def f(x):
+        (N,) = x.shape
+        s: real[N]
+        s[i] = x[i], x[i] > 2
+        s[i] = s[i - 1] + x[i], i > 0
+        return s
+
+    return f
+
+
+@statement
+def of_a_target_written_by_a_scatter() -> Any:
+    @op
+    def f(x):
+        (N,) = x.shape
+        s: real[N]
+        s[int64(x[i]) % N] += x[i]
+        s[i] = s[i - 1] + x[i], i > 0
+        return s
+
+    return f
+
+
+@statement
+def of_a_target_reset_where_data_says() -> Any:
+    @op
+    def f(x):
+        (N,) = x.shape
+        s: real[N]
+        s[0] = x[0]
+        s[int64(x[i]) % N] = sum(x[i] * x[k]), i > 0
+        s[i] += s[i - 1]
+        return s
+
+    return f
+
+
+@statement
 def of_a_logic() -> Any:
     @op
     def f(x):
@@ -440,8 +482,234 @@ def in_place() -> Any:
 
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_no_form_of_a_recurrence_is_silent(name: str) -> None:
-    message = refused(STATEMENTS[name](), x)
+    message = refused(STATEMENTS[name](), np.append(x, [32.0, 64.0]))
     assert "everything as it was before the statement" in message
+
+
+PARTS: dict[str, Callable[[], Any]] = {}
+
+
+def part(function: Callable[[], Any]) -> Callable[[], Any]:
+    PARTS[function.__name__] = function
+    return function
+
+
+@part
+def shifted_by_slices() -> Any:
+    @op
+    def f(x):
+        (N,) = x.shape
+        s = output(N)
+        s[0] = x[0]
+        s[1:] = s[:-1] * 2 + x[1:]
+        return s
+
+    return f
+
+
+@part
+def added_by_slices() -> Any:
+    @op
+    def f(x):
+        (N,) = x.shape
+        s: real[N]
+        s[0] = x[0]
+        s[1:] += s[:-1]
+        return s
+
+    return f
+
+
+@part
+def in_reverse_order() -> Any:
+    @op
+    def f(x):
+        (N,) = x.shape
+        s: real[N]
+        s[:1] = x[:1]
+        s[:] = s[::-1] + x
+        return s
+
+    return f
+
+
+@part
+def through_a_product_of_matrices() -> Any:
+    @op
+    def f(x):
+        (N,) = x.shape
+        h: real[N, N]
+        h[0] = x
+        h[1:] = tanh(h[:-1] @ h[:, :])
+        return h
+
+    return f
+
+
+@part
+def of_a_local_of_code() -> Any:
+    @cd
+    def f(x):
+        (N,) = x.shape
+        s = output(N)
+        s[0] = x[0]
+        s[1:] += s[:-1]
+        x[i] = s[i]
+
+    return f
+
+
+@part
+def into_a_view() -> Any:
+    @cd
+    def f(x):
+        (N,) = x.shape
+        s = output(N)
+        s[0] = x[0]
+        w = s[1:]
+        w += s[:-1]
+        x[i] = s[i]
+
+    return f
+
+
+@part
+def by_an_index_list_on_a_view() -> Any:
+    @cd
+    def f(x):
+        (N,) = x.shape
+        s = output(N)
+        s[0] = x[0]
+        w = s[1:]
+        w[i] = w[i - 1] + x[i + 1]
+        x[i] = s[i]
+
+    return f
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_no_recurrence_through_parts_is_silent(name: str) -> None:
+    with pytest.raises(tc.ShapeError, match="that its other cells write and nothing has written before"):
+        PARTS[name]().interpret(x)
+
+
+def test_the_message_about_a_part_shows_the_read_and_the_loop_to_write() -> None:
+    @op
+    def f(x):
+        N, M = x.shape
+        s = output(N, M)
+        s[-1] = x[-1]
+        s[:-1] = s[1:] * 2 + x[:-1]
+        return s
+
+    message = refusal(tc.ShapeError, f, A)
+    assert "the statement reads cells of `s` that its other cells write and nothing has written before" in message
+    assert "    s[:-1] = s[1:] * 2 + x[:-1]\n             ^^^^^\n" in message
+    assert "    for i in range(N - 2, -1, -1):\n        s[i, :] = ...\nor write its cells first" in message
+
+    @op
+    def looped(x, *, n):
+        M = x.shape[1]
+        s = output(n, M)
+        s[-1] = x[-1]
+        for i in range(n - 2, -1, -1):
+            s[i, :] = s[i + 1, :] * 2 + x[i, :]
+        return s
+
+    wanted = A.copy()
+    for i in (2, 1, 0):
+        wanted[i] += 2 * wanted[i + 1]
+    check(looped, A, n=4, wanted=wanted)
+
+
+def test_parts_whose_cells_are_written_are_read_as_they_were() -> None:
+    @op
+    def f(x):
+        (N,) = x.shape
+        s = output(N)
+        s[...] = 0.0
+        s[0] = x[0]
+        s[1:] = s[:-1] * 2 + x[1:]
+        t = x * 1
+        t[1:] += t[:-1]
+        half: real[N]
+        half[0:2] = x[0:2]
+        half[2:4] = half[0:2] + x[2:4]
+        comb = output(N)
+        comb[::2] = x[::2]
+        comb[1::2] = comb[:-1:2]
+        return s, t, half, comb
+
+    check(f, x[:4], wanted=([1, 4, 4, 8], [1, 3, 6, 12], [1, 2, 5, 10], [1, 1, 4, 4]))
+
+    @cd
+    def in_place(x):
+        x[1:] = x[:-1] + x[1:]
+        w = x[1:]
+        w[i] += w[i - 1]
+
+    np.testing.assert_array_equal(in_place.interpret(x)[0], [1, 3, 9, 18, 36])
+
+
+def test_a_sum_over_what_data_choose_writes_its_cells() -> None:
+    @op
+    def f(x, A):
+        positive[j] += A[i, j], A[i, j] > 2
+        positive[j] = positive[j] - positive[j - 1]
+        large[i] += x[i] * (x[i] > 2)
+        large[i] = large[i] - large[i - 1]
+        return positive, large
+
+    sums = np.where(A > 2, A, 0).sum(0)
+    check(f, x, A, wanted=([sums[0], *np.diff(sums)], [0, 0, 4, 4, 8]))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5])
+def test_it_is_no_recurrence_at_sizes_where_nothing_is_read_that_is_written(size: int) -> None:
+    def sequential(lag: int, first: int, x: np.ndarray) -> tuple[list[float], bool]:
+        s, recurs = list(x[:first]) + [0.0] * max(0, len(x) - first), False
+        for t in range(lag, len(x)):
+            recurs = recurs or t - lag >= max(first, lag)
+            s[t] = s[t - lag] + x[t]
+        return s, recurs
+
+    @op
+    def fibonacci(x):
+        (N,) = x.shape
+        s: real[N]
+        s[i] = x[i], i < 2
+        s[t] = s[t - 1] + s[t - 2], t >= 2
+        return s
+
+    @op
+    def lagged(x, *, d):
+        (N,) = x.shape
+        s: real[N]
+        s[0:1] = x[0:1]
+        s[t] = s[t - d] + x[t], t >= d
+        return s
+
+    @op
+    def parts(x):
+        (N,) = x.shape
+        s: real[N]
+        s[0:1] = x[0:1]
+        s[2:] = s[:-2] + x[2:]
+        return s
+
+    given = np.arange(1.0, size + 1)
+    if size > 3:
+        refused(fibonacci, given)
+    else:
+        check(fibonacci, given, wanted=[1, 2, 3][:size])
+    for d in (2, 3, 5):
+        wanted, recurs = sequential(d, 1, given)
+        for f, configuration in ((lagged, {"d": d}), (parts, {}))[: 2 if d == 2 else 1]:
+            if recurs:
+                with pytest.raises(tc.ShapeError, match="nothing has written before"):
+                    f.interpret(given, **configuration)
+            else:
+                check(f, given, wanted=wanted, **configuration)
 
 
 def test_code_on_tensors_follows_the_same_rule() -> None:
@@ -508,6 +776,7 @@ def test_data_dependent_reads_and_writes_are_exempt() -> None:
         s[0] = x[0]
         s[i] = s[n[i]] + x[i], i >= 1
         t: real[N]
+        t[...] = 0.0
         t[n[i]] += x[i]
         t[i] = t[i + 1] + x[i]
         u: real[N]

@@ -216,7 +216,7 @@ def _written(
         if statement.reset and target.array is None:
             return np.ones(shape, bool)
         cells = found().after(before())
-        if statement.reset:
+        if statement.reset and found().certain:
             cells |= restarted_cells(statement, values, _target_accesses(statement, shape), shape)
         return cells
 

@@ -1,7 +1,8 @@
 """Which cells a statement writes and which cells of its own target it reads, point by point: no recurrence is silent.
 
 Conditions on data count as true here, and of branches that data decides both count as taken: what may be written counts
-as written, and what may be read as read.
+as written, and what may be read as read. But for the statements that follow a cell that data may have left out does not
+count as written, nor does one whose place depends on data.
 """
 
 from __future__ import annotations
@@ -38,11 +39,15 @@ def reads_itself(statement: Statement) -> bool:
 
 @dataclass(frozen=True)
 class Traffic:
-    """``written`` and ``read`` by the points that touch each cell; ``anywhere`` if data decides what is written."""
+    """``written`` and ``read`` by the points that touch each cell; ``anywhere`` if data decides what is written.
+
+    ``certain`` unless conditions on data may leave cells out.
+    """
 
     written: Mapping[Place, set[int]]
     read: Mapping[Place, set[int]]
     anywhere: bool
+    certain: bool
 
     def recurs(self, before: np.ndarray) -> bool:
         """Whether a point reads a cell that another one writes and that is not among those written ``before``."""
@@ -55,11 +60,11 @@ class Traffic:
         )
 
     def after(self, before: np.ndarray) -> np.ndarray:
-        """The cells that are written once the statement has run."""
+        """The cells that are surely written once the statement has run."""
         found = np.array(before)
-        for place in self.written:
+        for place in self.written if self.certain and not self.anywhere else ():
             found[place] = True
-        return np.full_like(found, True) if self.anywhere else found
+        return found
 
 
 def traffic(
@@ -82,7 +87,7 @@ def traffic(
             read.setdefault(cell, set()).add(number)
         if not walker.anywhere:
             written.setdefault(walker.target(point), set()).add(number)
-    return Traffic(written, read, walker.anywhere)
+    return Traffic(written, read, walker.anywhere, not any(map(has_data, own_conditions(statement))))
 
 
 @dataclass(frozen=True)
@@ -205,10 +210,16 @@ def _from_end(index: Node, value: int, extent: int) -> int:
     return value + extent if isinstance(index, Number) and value < 0 else value
 
 
+def own_conditions(statement: Statement) -> list[Node]:
+    """The conditions that speak of the target's variables alone: they say which cells are written."""
+    names = frozenset[str]().union(*map(variables_of, statement.indices))
+    return [each for each in conjuncts(statement.trailing) if variables_of(each) <= names]
+
+
 def restarted_cells(statement: Statement, values: Values, writing: Sequence[AxisAccess], shape: Place) -> np.ndarray:
     """Which cells of an existing target a reset starts anew: those that its indices and own conditions name."""
     names = sorted(frozenset[str]().union(*map(variables_of, statement.indices)))
-    conditions = tuple(each for each in conjuncts(statement.trailing) if variables_of(each) <= set(names))
+    conditions = tuple(own_conditions(statement))
     if not conditions:
         fixed = tuple(
             slice(None) if variables_of(index) or has_data(index) else int(values.at(index, {}))

@@ -16,6 +16,7 @@ from typing import Protocol
 from tcdsl.frontend.operators import Owner
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.expressions import Expr
+from tcdsl.ir.program import Statement, Tensor
 from tcdsl.ir.span import Span
 from tcdsl.shapes.scope import Scope
 from tcdsl.shapes.sketch import Sketch
@@ -73,6 +74,9 @@ class Builder(Scope, Owner, Protocol):
 
     def record(self, sketch: Sketch, label: str) -> SymbolicTensor:
         """Infer the ranges of ``sketch``, append its statements, and return the tensor that it makes."""
+
+    def add_statement(self, statement: Statement, tensor: Tensor) -> None:
+        """Add one statement whose domain is known, with the declaration of what it makes."""
 
     def written_as(self, name: str, other: str) -> None:
         """Say that of a tensor the same cells count as written as of another one."""

@@ -1,13 +1,15 @@
-"""The reset form on a target that holds cells: those start anew that the conditions on its variables admit.
+"""The reset form on a target that holds cells: those start anew that its index list can reach, the others stay.
 
 ::
 
     R[j] = sum(q[i] * A[i, j]), j > 0       R[j] = 0, j > 0
                                             R[j] += q[i] * A[i, j], j > 0
 
-Conditions with a reduced variable only filter, and so do the ``if``s of a generator and brackets. Without conditions it
-is all cells, of a fixed index those at its position. An index list that may name a cell twice under conditions
-(``R[j // 2]``, ``R[ids[j]]``) is recorded as flags first.
+    R[j + 1] = sum(A[i, j])                 R[j + 1] = 0, 0 <= j < A_1
+                                            R[j + 1] += A[i, j]
+
+Conditions and reads with a reduced variable only filter, and so do the ``if``s of a generator and brackets. An index
+that is data reaches all positions of its axis, unless a condition says which: then cells are recorded as flags first.
 """
 
 from __future__ import annotations
@@ -15,65 +17,92 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import islpy as isl
+
 from tcdsl.frontend.chosen_cells import record_choice, record_touched
 from tcdsl.frontend.environment import Builder
 from tcdsl.frontend.sharing import fresh_name
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import constant, index, truth
+from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index
-from tcdsl.ir.program import Fill, Keep
+from tcdsl.ir.program import Access, Fill, Keep, Statement, Tensor
 from tcdsl.shapes.accesses import conjuncts
 from tcdsl.shapes.linear import linear_form
 from tcdsl.shapes.nesting import free_variables, variables_of
+from tcdsl.shapes.restarts import Restarts
 from tcdsl.shapes.sketch import Sketch
 
 __all__ = ["record_partial_reset", "restarted"]
 
 
-def restarted(indices: Sequence[Expr], conditions: Sequence[Expr]) -> tuple[Expr, ...] | None:
-    """Those of ``conditions`` that say which cells of its target a reset starts anew; None if it is all of them."""
+def restarted(indices: Sequence[Expr], conditions: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Those of ``conditions`` that say which cells of its target a reset starts anew."""
     used = frozenset().union(*map(free_variables, indices))
-    found = tuple(condition for condition in conjuncts(conditions) if free_variables(condition) <= used)
-    return found if found or not all(map(_varies, indices)) else None
-
-
-def _varies(axis: Expr) -> bool:
-    # Whether an index has a variable, or is data: else it is fixed.
-    return bool(free_variables(axis)) or not is_affine_index(axis)
+    return tuple(condition for condition in conjuncts(conditions) if free_variables(condition) <= used)
 
 
 def record_partial_reset(sketch: Sketch, target: SymbolicTensor, builder: Builder) -> SymbolicTensor:
     """Record ``sketch``, a reset, onto ``target``, whose other cells stay."""
+    taken = set(builder.size_names())
+    names = tuple(fresh_name(f"axis_{k}", taken) for k in range(target.rank))
+    restarts = Restarts(sketch, builder)
+    clearing = _clearing(sketch, names, restarts)
+    cells = restarts.cells(clearing, names)
+    if cells is not None and restarts.every(cells):
+        return builder.record(replace(sketch, restarts=None, resets=True), target.label)
+    cleared = _cleared(sketch, clearing, names, cells, target, builder)
+    access = replace(sketch.target, tensor=builder.new_version(target.label))
+    return builder.record(replace(sketch, target=access, start=Keep(cleared.name), restarts=None), target.label)
+
+
+def _clearing(sketch: Sketch, names: Sequence[str], restarts: Restarts) -> Sketch:
+    """The statement over the target's variables alone that reaches the cells to start anew."""
     indices = sketch.target.indices
     if not sketch.restarts:
-        taken = set(builder.size_names())
-        names = [fresh_name(f"axis_{k}", taken) for k in range(len(indices))]
-        indices = tuple(index(name) if _varies(axis) else axis for name, axis in zip(names, indices, strict=True))
+        pairs = zip(names, indices, strict=True)
+        indices = tuple(axis if is_affine_index(axis) else index(name) for name, axis in pairs)
     used = tuple(dict.fromkeys(name for axis in indices for name in variables_of(axis)))
-    clearing = replace(
+    return replace(
         sketch,
         target=replace(sketch.target, indices=indices),
         variables=used,
         ranges=(),
         conditions=sketch.restarts or (),
-        filters=(),
+        filters=restarts.conditions(frozenset(used)),
         unique=False,
         restarts=None,
+        resets=True,
     )
+
+
+def _cleared(
+    sketch: Sketch,
+    clearing: Sketch,
+    names: Sequence[str],
+    cells: isl.Set | None,
+    target: SymbolicTensor,
+    builder: Builder,
+) -> SymbolicTensor:
+    """The target with the neutral element in the ``cells`` that start anew; None of those that data chooses."""
     if isinstance(sketch.start, Fill):
         neutral = sketch.start.value
     else:
         neutral = constant(neutral_element(sketch.accumulate, sketch.dtype), compute_dtype(sketch.dtype))
-    if _one_to_one(indices):
-        store = replace(clearing, accumulate="assign", start=Keep(target.name), value=neutral)
-        cleared = builder.record(store, target.label)
-    else:
+    store = replace(clearing, accumulate="assign", start=Keep(target.name), value=neutral)
+    if cells is None:
+        if _one_to_one(clearing.target.indices):
+            return builder.record(store, target.label)
         touched = record_touched(clearing, target, truth(True), builder)
-        cleared = record_choice(touched, target, lambda _: neutral, sketch, builder)
-    access = replace(sketch.target, tensor=builder.new_version(target.label))
-    return builder.record(replace(sketch, target=access, start=Keep(cleared.name), restarts=None), target.label)
+        return record_choice(touched, target, lambda _: neutral, sketch, builder)
+    name = sketch.target.tensor
+    access = Access(name, tuple(map(index, names)), sketch.target.span)
+    statement = Statement(access, "assign", Keep(target.name), neutral, Domain.from_set(cells), span=sketch.span)
+    label = "" if name == target.label else target.label
+    builder.add_statement(statement, Tensor(name, target.dtype, target.extents, label, sketch.span))
+    return SymbolicTensor(builder, name, target.dtype, target.extents, target.label)
 
 
 def _one_to_one(indices: Sequence[Expr]) -> bool:

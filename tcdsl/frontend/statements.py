@@ -108,9 +108,9 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: Environmen
     previous = state.tensor.name if isinstance(state, Existing) else ""
     restarts = None
     if previous and reset and form.plain:
-        # Those of the generator belong to the reduction. `assign(..., "=:+", ...)` starts all cells anew.
+        # Conditions of the generator belong to the reduction. `assign(..., "=:+", ...)` starts all cells anew.
         restarts = restarted(bound.indices, bound.conditions[len(loops.conditions) :])
-    return replace(sketch, previous=previous, resets=reset and restarts is None, restarts=restarts)
+    return replace(sketch, previous=previous, resets=reset, restarts=restarts)
 
 
 def _binding(definitions: Mapping[str, Definition], environment: Environment, builder: Builder) -> Binding:

@@ -116,7 +116,7 @@ def surely_written(made: Statement, conditions: Sequence[Expr]) -> Statement:
     indices = made.target.indices
     used = frozenset().union(*map(free_variables, indices))
     chosen = [each for each in conjuncts(conditions) if free_variables(each) <= used]
-    if all(map(is_affine_index, indices)) and not any(map(reads, chosen)):
+    if all(map(is_affine_index, indices)) and not any(True for each in chosen for _ in reads(each)):
         return made
     return replace(made, domain=Domain.from_set(made.domain.set.subtract(made.domain.set)))
 

@@ -63,7 +63,7 @@ class Sketch:
 
     ``previous`` is the tensor that holds the target's cells before the statement, if it has any. ``resets`` says that
     the statement starts all of them anew, by ``start``; ``restarts``, that it does so with those that the target's
-    index list names where these conditions hold (`tcdsl.frontend.partial_resets` records such a sketch).
+    index list can reach where these conditions hold (`tcdsl.frontend.partial_resets` records such a sketch).
     """
 
     target: Access

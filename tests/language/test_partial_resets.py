@@ -1,4 +1,4 @@
-"""The reset form on a target that holds cells: the conditions on its variables say which of them start anew."""
+"""The reset form on a target that holds cells: those start anew that its index list can reach."""
 
 from __future__ import annotations
 
@@ -60,13 +60,16 @@ def test_conditions_of_the_generator_and_brackets_belong_to_the_reduction() -> N
     check(f, held, held, A, wanted=(wanted, wanted))
 
 
-def test_a_cell_that_no_point_writes_starts_anew_where_the_conditions_hold() -> None:
+def test_a_cell_with_nothing_to_sum_starts_anew_and_one_that_is_out_of_reach_stays() -> None:
     @op
-    def f(R, A):
+    def f(R, S, T, A, w):
         R[j] = prod(A[i, j + 1]), j > 1
-        return R
+        S[j] = sum(A[i, j] * w[j + k])
+        T[j] = prod(w[j + k] for k in range(2))
+        return R, S, T
 
-    check(f, held, A, wanted=[10, 20, 36, 1])
+    w = np.array([3.0, 5.0, 7.0])
+    check(f, held, held, held, A, w, wanted=([10, 20, 36, 40], 15 * sums, [15, 35, 7, 1]))
 
 
 def test_conditions_on_data() -> None:
@@ -78,10 +81,34 @@ def test_conditions_on_data() -> None:
     check(f, held, A, np.array([1, 0, 0, 1]), wanted=[sums[0], 20, 30, sums[3]])
 
 
-def test_without_conditions_all_cells_start_anew_or_those_at_a_fixed_index() -> None:
+def test_without_conditions_the_cells_start_anew_that_the_index_list_reaches() -> None:
+    @op
+    def f(R, S, T, U, V, A):
+        R[2 * j] = sum(A[i, j])
+        S[j + 1] = sum(A[i, j])
+        T[j + 1] = sum(A[i, j + 1])
+        U[j // 3] = sum(A[i, j])
+        V[5 - j - k] = sum(A[i, j] * A[i, k]), k < 2
+        return R, S, T, U, V
+
+    five, seven = np.arange(50.0, 55), np.arange(70.0, 77)
+    products = np.array([[A[:, j] @ A[:, k] for k in range(2)] for j in range(4)])
+    V = seven.copy()
+    V[1:6] = [sum(products[j, k] for k in range(2) for j in range(4) if 5 - j - k == cell) for cell in range(1, 6)]
+    wanted = (
+        [sums[0], 71, sums[1], 73, sums[2], 75, sums[3]],
+        [50, *sums],
+        [sums[0], *sums[1:], 54][: len(five)],
+        [sums[:3].sum(), sums[3], 52, 53, 54],
+        V,
+    )
+    check(f, seven, five, five, five, seven, A, wanted=wanted)
+
+
+def test_all_cells_or_those_at_a_fixed_index() -> None:
     @op
     def f(R, S, A):
-        R[2 * j] = sum(A[i, j])
+        R[j] = sum(A[i, j])
         stats = output(3)
         stats[0] = sum(A[i, j])
         stats[1] = sum(A[i, j] * A[i, j])
@@ -89,7 +116,7 @@ def test_without_conditions_all_cells_start_anew_or_those_at_a_fixed_index() -> 
         S[1, j] = sum(A[i, j] for i in range(2))
         return R, stats, S
 
-    wanted = ([sums[0], 0, sums[1], 0], [A.sum(), (A * A).sum(), 9], np.stack([A[0], sums]))
+    wanted = (sums, [A.sum(), (A * A).sum(), 9], np.stack([A[0], sums]))
     check(f, held, A, A, wanted=wanted)
 
 
@@ -108,10 +135,53 @@ def test_shifted_strided_mirrored_and_meeting_indices() -> None:
         [10, sums[0], sums[1], 40],
         [10, 20, 30, sums[1]],
         [10, 20, sums[1], sums[0]],
-        [10, sums[2] + sums[3], 0, 0],
+        [10, sums[2] + sums[3], 30, 40],
         [10, 20, 30, sums[2] + sums[3]],
     )
     check(f, held, held, held, held, held, A, np.array([0, 1, 3, 3]), wanted=wanted)
+
+
+def test_an_index_that_is_data_reaches_all_positions_of_its_axis() -> None:
+    @op
+    def f(R, S, A, b):
+        R[b[j]] = sum(A[i, j])
+        S[b[j], i + 1] = sum(A[i, j] for k in range(1))
+        return R, S
+
+    wanted = ([sums[0] + sums[1], sums[2], 0, sums[3]], np.full((4, 4), 8.0))
+    wanted[1][:, 1:3] = 0
+    for j, row in enumerate([0, 0, 1, 3]):
+        wanted[1][row, 1:3] += A[:, j]
+    check(f, held, np.full((4, 4), 8.0), A, np.array([0, 0, 1, 3]), wanted=wanted)
+
+
+def test_branches_that_data_decides_reach_where_they_are_in_range() -> None:
+    @op
+    def f(R, S, A, m):
+        R[j] = sum(A[i, j + 1] if j < 2 else A[i, j]), j != 0
+        S[j] = sum(A[i, j + 1] if m[j] else A[i, j])
+        return R, S
+
+    m = np.array([True, False, False, True])
+    wanted = ([10, sums[2], sums[2], sums[3]], [sums[1], sums[1], sums[2], 40])
+    check(f, held, held, A, m, wanted=wanted)
+
+
+def test_an_unchanged_reset_clears_nothing_beside() -> None:
+    @op
+    def f(C, D, A, B):
+        C[i, j] = sum(A[i, k] * B[k, j])
+        D[D.shape[0] - 1 - i] = sum(C[i, k] * D[i])
+        N, M = C.shape
+        E = output(N, M)
+        for _ in range(2):
+            E[i, j] = sum(C[i, k] * C[k, j])
+        return C, D, E
+
+    square = A[:, :2]
+    text = str(f.explain("ir", square, square[0], square, square))
+    assert "+=" in text
+    assert " = 0.0" not in text, text
 
 
 def test_new_and_declared_targets_and_the_literal_operator_reset_all_cells() -> None:

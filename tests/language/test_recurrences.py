@@ -122,9 +122,13 @@ def test_a_declaration_writes_nothing_and_a_store_over_all_cells_writes_them() -
         u[i] = u[i - 1] + u[i]
         v = x + 0
         v[i] = v[i + 1]
-        return s, u, v
+        w: real[N]
+        w[0] = x[0]
+        w[i] = x[i], i >= 1, i % 2 < 2
+        w[i] += w[i - 1], i > 0
+        return s, u, v, w
 
-    check(f, x, wanted=([1, 4, 4, 8, 16], [1, 3, 6, 12, 24], [2, 4, 8, 16, 16]))
+    check(f, x, wanted=([1, 4, 4, 8, 16], [1, 3, 6, 12, 24], [2, 4, 8, 16, 16], [1, 3, 6, 12, 24]))
 
 
 def test_what_an_earlier_statement_or_input_has_written_is_read_as_it_was() -> None:

@@ -217,7 +217,7 @@ def _written(
             return np.ones(shape, bool)
         cells = found().after(before())
         if statement.reset and found().certain:
-            cells |= restarted_cells(statement, values, _target_accesses(statement, shape), shape)
+            cells |= _restarted(statement, values, shape)
         return cells
 
     if target.array is None or not reads_itself(statement):
@@ -226,6 +226,11 @@ def _written(
         raise ShapeFaultError("the statement reads what other points of it write")
     doubtful = not before().all() or min(shape, default=3) <= 2
     return after, "a recurrence for other sizes" if doubtful else ""
+
+
+def _restarted(statement: Statement, values: Values, shape: tuple[int, ...]) -> np.ndarray:
+    accesses = reading_accesses(statement, values.arrays)
+    return restarted_cells(statement, values, accesses, _target_accesses(statement, shape), shape)
 
 
 def _new_cells(
@@ -237,8 +242,7 @@ def _new_cells(
         return anew
     if not statement.reset:
         return target.array.astype(wide)
-    restarted = restarted_cells(statement, values, _target_accesses(statement, shape), shape)
-    return np.where(restarted, anew, target.array.astype(wide))
+    return np.where(_restarted(statement, values, shape), anew, target.array.astype(wide))
 
 
 def _accumulated(

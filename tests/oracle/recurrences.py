@@ -216,29 +216,50 @@ def own_conditions(statement: Statement) -> list[Node]:
     return [each for each in conjuncts(statement.trailing) if variables_of(each) <= names]
 
 
-def restarted_cells(statement: Statement, values: Values, writing: Sequence[AxisAccess], shape: Place) -> np.ndarray:
-    """Which cells of an existing target a reset starts anew: those that its indices and own conditions name."""
-    names = sorted(frozenset[str]().union(*map(variables_of, statement.indices)))
-    conditions = tuple(own_conditions(statement))
-    if not conditions:
-        fixed = tuple(
-            slice(None) if variables_of(index) or has_data(index) else int(values.at(index, {}))
-            for index in statement.indices
-        )
-        found = np.zeros(shape, bool)
-        if all(isinstance(axis, slice) or -extent <= axis < extent for axis, extent in zip(fixed, shape, strict=True)):
-            found[fixed] = True
-        return found
-    box = candidates(names, explicit_ranges(statement.only(conditions)), writing)
+def restarted_cells(
+    statement: Statement,
+    values: Values,
+    accesses: Sequence[AxisAccess],
+    writing: Sequence[AxisAccess],
+    shape: Place,
+) -> np.ndarray:
+    """Which cells of an existing target a reset starts anew: those that its index list can reach.
+
+    Its own conditions and the reads at its variables alone say which these are. Without such a condition an index that
+    is data reaches every position.
+    """
+    conditions = own_conditions(statement)
+    indices = [None if has_data(index) and not conditions else index for index in statement.indices]
+    names = sorted(frozenset[str]().union(*(variables_of(index) for index in indices if index is not None)))
+    reads = [access for access in accesses if _speaks_of(access, names)]
+    alone = [access for access in reads if not access.guards]
+    box = candidates(names, explicit_ranges(statement.only(tuple(conditions))), [*writing, *alone])
     found = np.zeros(shape, bool)
     for place in itertools.product(*(box[name] for name in names)):
         point = dict(zip(names, place, strict=True))
         try:
-            if all(values.at(condition, point) for condition in conditions):
-                pairs = zip(statement.indices, shape, strict=True)
-                cell = tuple(_from_end(index, int(values.at(index, point)), extent) for index, extent in pairs)
-                if all(0 <= axis < extent for axis, extent in zip(cell, shape, strict=True)):
-                    found[cell] = True
+            if not all(values.at(condition, point) for condition in conditions):
+                continue
+            if not all(_fits(access, values, point) for access in reads):
+                continue
+            pairs = zip(indices, shape, strict=True)
+            cell = tuple(
+                slice(None) if index is None else _from_end(index, int(values.at(index, point)), extent)
+                for index, extent in pairs
+            )
         except OutOfRangeError:
             continue
+        if all(isinstance(axis, slice) or 0 <= axis < extent for axis, extent in zip(cell, shape, strict=True)):
+            found[cell] = True
     return found
+
+
+def _speaks_of(access: AxisAccess, names: Sequence[str]) -> bool:
+    mentioned = access.variables.union(*(variables_of(guard) for guard, _ in access.guards))
+    return access.fold is None and bool(access.variables) and mentioned <= set(names)
+
+
+def _fits(access: AxisAccess, values: Values, point: Point) -> bool:
+    if any(bool(values.at(guard, point)) != wanted for guard, wanted in access.guards):
+        return True
+    return 0 <= _from_end(access.index, int(values.at(access.index, point)), access.extent) < access.extent

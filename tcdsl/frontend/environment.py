@@ -115,10 +115,14 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """A target that holds cells already. ``declared`` stays true for one that was declared."""
+    """A target that holds cells already. ``declared`` stays true for one that was declared.
+
+    ``sized`` is the statement of the function that has inferred its extents, if one has.
+    """
 
     tensor: SymbolicTensor
     declared: bool = False
+    sized: Span | None = None
 
     @property
     def mode(self) -> str:

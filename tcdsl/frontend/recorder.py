@@ -206,9 +206,13 @@ class Recorder:
         if isinstance(current, View):
             return self._stored(current, record_in_view(current, name, record))
         if isinstance(current, SymbolicTensor):
-            return self._stored(current, record(Existing(current.held(), current.declared)))
-        state = current.state(name) if isinstance(current, DeclaredTarget) else Fresh(_label(session, name))
-        made = self._made(record(state), isinstance(state, Declared))
+            function, sized = current.sized
+            state = Existing(current.held(), current.declared, sized if function is self._function else None)
+            return self._stored(current, record(state))
+        fresh = current.state(name) if isinstance(current, DeclaredTarget) else Fresh(_label(session, name))
+        made = self._made(record(fresh), isinstance(fresh, Declared))
+        if isinstance(fresh, Fresh):
+            made.sized = (self._function, session.builder.tensor(made.name).span)
         if session.states is not None:
             session.states.created(name, made)
         return made
@@ -235,7 +239,7 @@ class Recorder:
         if isinstance(current, View):
             current.tensor.become(version)
             return current
-        version.declared = current.declared
+        version.declared, version.sized = current.declared, current.sized
         return current.become(version) if self._in_place and current.memory else version
 
     def signed(self, sign: str, value: Any) -> Any:

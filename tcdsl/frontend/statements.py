@@ -110,7 +110,8 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: Environmen
     if previous and reset and form.plain:
         # Conditions of the generator belong to the reduction. `assign(..., "=:+", ...)` starts all cells anew.
         restarts = restarted(bound.indices, bound.conditions[len(loops.conditions) :])
-    return replace(sketch, previous=previous, resets=reset, restarts=restarts)
+    sized = state.sized if isinstance(state, Existing) else None
+    return replace(sketch, previous=previous, resets=reset, restarts=restarts, sized=sized)
 
 
 def _binding(definitions: Mapping[str, Definition], environment: Environment, builder: Builder) -> Binding:

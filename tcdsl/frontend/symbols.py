@@ -194,10 +194,11 @@ class SymbolicTensor(SymbolicArray):
     """A tensor of the program: ``name`` is its version in the program, ``label`` what the user calls it.
 
     In `@op` it is a value. In `@cd` it is memory (``memory``): storing into it makes ``name`` the new version, for
-    every name that holds it. ``declared`` says that the function stated its extents, whatever is written to it.
+    every name that holds it. ``declared`` says that the function stated its extents, whatever is written to it;
+    ``sized`` is the function and its statement that inferred them.
     """
 
-    __slots__ = ("builder", "declared", "dtype", "extents", "label", "memory", "name")
+    __slots__ = ("builder", "declared", "dtype", "extents", "label", "memory", "name", "sized")
 
     def __init__(
         self,
@@ -215,6 +216,7 @@ class SymbolicTensor(SymbolicArray):
         self.label = label or name
         self.memory = memory
         self.declared = False
+        self.sized: tuple[object, Span | None] = (None, None)
 
     @property
     def rows(self) -> RowRanks:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 from tcdsl.ir.build import apply
-from tcdsl.ir.program import Keep
 from tcdsl.shapes.accesses import AxisAccess
 from tcdsl.shapes.explicit_ranges import Ends
 from tcdsl.shapes.forms import Form
@@ -63,12 +62,12 @@ def _require_equal(inference: Inference, name: str, left: AxisAccess, right: Axi
     skip = f" skip what is out of range by a condition, `{name} < n`," if skippable else ""
     hint = f"make the extents equal,{skip} or read one of the two with a boundary such as get(..., 0.0)"
     sketch = inference.sketch
-    if (left.written or right.written) and isinstance(sketch.start, Keep) and sketch.accumulate != "assign":
+    if (left.written or right.written) and sketch.previous and sketch.accumulate != "assign":
         # Mostly a loop that reuses a name.
         label = inference.label(sketch.target.tensor)
         hint = (
-            f"`{label}` exists already, and the statement accumulates onto it: "
-            f"use another name, or start anew with the reset form `{label}[...] = sum(...)`"
+            f"`{label}` exists already and keeps its extents: for a tensor with others use another name, or write "
+            f"`{label} = output()` before the statement in an @op function"
         )
     if algebra.nonzero(difference):
         texts = inference.text(left.extent), inference.text(right.extent)

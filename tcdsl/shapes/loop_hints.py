@@ -21,7 +21,7 @@ from tcdsl.shapes.linear import linear_form
 from tcdsl.shapes.regions import ends_of
 from tcdsl.shapes.spaces import arranged
 
-__all__ = ["loop_hint", "part_hint"]
+__all__ = ["loop_hint", "part_hint", "spoken"]
 
 _RULE = "a statement reads everything as it was before the statement"
 
@@ -98,16 +98,17 @@ def _head(inference: Inference, points: isl.Set, variable: str, step: int) -> st
     ends = ends_of(inference, line, 0)
     low, high = ends or (Form.number(0), Form.number(0))
     if step > 0:
-        stated = [] if low.value == 0 else [_text(inference, low)]
-        stated.append(_text(inference, high + 1))
+        stated = [] if low.value == 0 else [spoken(inference, low)]
+        stated.append(spoken(inference, high + 1))
     else:
-        stated = [_text(inference, high), _text(inference, low - 1), "-1"]
+        stated = [spoken(inference, high), spoken(inference, low - 1), "-1"]
     return f"for {variable} in range({', '.join(stated)}):"
 
 
-def _text(inference: Inference, form: Form) -> str:
-    # Sizes without a name of their own are written as the user can write them.
-    def spoken(found: re.Match[str]) -> str:
+def spoken(inference: Inference, form: Form) -> str:
+    """How the user can write a form: `x.shape[0]` for a size without a name of its own."""
+
+    def name_of(found: re.Match[str]) -> str:
         name = found[0]
         source = inference.scope.size(name).source
         if isinstance(source, AxisExtent) and name == domain_name(f"{source.tensor}_{source.axis}"):
@@ -115,7 +116,7 @@ def _text(inference: Inference, form: Form) -> str:
         return name
 
     names = size_names(inference.algebra.expr(form))
-    return re.sub(rf"\b({'|'.join(names)})\b", spoken, inference.text(form)) if names else inference.text(form)
+    return re.sub(rf"\b({'|'.join(names)})\b", name_of, inference.text(form)) if names else inference.text(form)
 
 
 def _source(span: Span | None) -> str:

@@ -417,7 +417,7 @@ def test_cells_that_no_point_writes() -> None:
 
     x = np.array([5.0, 6.0, 7.0, 8.0])
     held = np.full(4, -1.0)
-    wanted = ([5, 0, 6, 0], [5, 1, 6, 1], [5, np.inf, 6, np.inf], [5, -1, 6, -1], [5, 1, 6, 1])
+    wanted = ([5, 0, 6, 0], [5, 1, 6, 1], [5, np.inf, 6, np.inf], [5, -1, 6, -1], [5, -1, 6, -1])
     assert_gives(f, x, held, held, wanted=wanted)
 
 

@@ -790,36 +790,3 @@ def test_data_dependent_reads_and_writes_are_exempt() -> None:
 
     n = np.array([0, 0, 1, 2, 3])
     check(f, x, n, wanted=([1, 3, 4, 8, 16], [5, 10, 20, 8, 0], [2, 0, 0, 0, 0]))
-
-
-def test_a_target_that_is_too_small_for_its_statement_is_to_be_declared() -> None:
-    @op
-    def f(x):
-        s[0] = x[0]
-        s[i + 1] = s[i] + x[i + 1]
-        return s
-
-    message = refusal(tc.ShapeError, f, x)
-    assert "the statement can write no cell of `s`, whatever the sizes are" in message
-    assert "`s` has the shape [1], which the first statement on it has given it" in message
-    assert "declare `s` before its first statement, with all its cells: `s: real[N]` or `s = output(N)`" in message
-
-    @op
-    def g(x):
-        s[0, 0] += x[i]
-        s[1, j] += x[j]
-        return s
-
-    assert "`s` has the shape [1, 1]" in refusal(tc.ShapeError, g, x)
-
-    @op
-    def nothing_to_do(x, y):
-        s[i] = x[i]
-        s[i] += x[i], i < 0
-        y[i + 5] += x[i]
-        t: real[1]
-        t[0] = x[0]
-        t[i + 1] = x[i]
-        return s, y, t
-
-    check(nothing_to_do, x, x, wanted=(x, x, [1]))

@@ -104,10 +104,28 @@ def test_a_loop_that_reuses_a_name_says_that_it_exists_and_how_to_start_anew() -
             x = h
         return x
 
+    @op
+    def resets(y, A):
+        y[i] = sum(A[k, i])
+        return y
+
     message = refusal(tc.ShapeError, mlp, np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 5)))
     assert "the index `o` runs over axis 1 of h, which has the extent 4, and over axis 1 of second" in message
     assert "`h` exists already" in message
-    assert "start anew with the reset form `h[...] = sum(...)`" in message
+    assert "use another name, or write `h = output()` before the statement in an @op function" in message
+
+    @op
+    def advised(x, first, second):
+        for w in (first, second):
+            h = output()
+            h[n, o] += x[n, i] * w[i, o]
+            x = h
+        return x
+
+    wanted = np.full((2, 5), 12.0)
+    np.testing.assert_array_equal(advised.interpret(np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 5))), wanted)
+    with pytest.raises(tc.ShapeError, match="`y` exists already and keeps its extents"):
+        resets.interpret(np.ones(3), np.ones((2, 4)))
 
 
 def test_a_loop_that_reuses_a_name_of_one_shape_accumulates_and_the_reset_form_starts_anew() -> None:
@@ -129,7 +147,7 @@ def test_a_loop_that_reuses_a_name_of_one_shape_accumulates_and_the_reset_form_s
     assert_gives(anew, x[:2], w, times=3, wanted=x[:2] @ w @ w @ w)
 
 
-def test_the_reset_form_gives_all_cells_the_neutral_element_first() -> None:
+def test_the_reset_form_gives_the_cells_that_it_reaches_the_neutral_element_first() -> None:
     @op
     def f(A, s, p, u, v, e, a):
         s[i + 1] = sum(A[i, k])
@@ -141,7 +159,7 @@ def test_the_reset_form_gives_all_cells_the_neutral_element_first() -> None:
         return s, p, u, v, e, a
 
     held, flags = np.array([100.0, -100.0, 7.0]), np.array([True, True, True])
-    wanted = ([0, 6, 16], [1, 6, 140], [-np.inf, 3, 7], [np.inf, 1, 4], [False, False, True], [True, False, True])
+    wanted = ([100, 6, 16], [100, 6, 140], [100, 3, 7], [100, 1, 4], [True, False, True], [False, False, True])
     assert_gives(f, A, held, held, held, held, flags, ~flags, wanted=wanted)
 
 

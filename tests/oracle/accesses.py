@@ -21,13 +21,14 @@ Guard = tuple[Node, bool]
 class AxisAccess:
     """``index`` must lie in ``range(extent)``, for reads in a branch only where ``guards`` have their truth values.
 
-    ``fold`` is the innermost reduction around it, ``None`` for the statement itself.
+    ``fold`` is the innermost reduction around it, ``None`` for the statement itself. ``tensor`` is what is accessed.
     """
 
     index: Node
     extent: int
     guards: tuple[Guard, ...]
     fold: Fold | None
+    tensor: str
 
     @property
     def conditional(self) -> bool:
@@ -51,7 +52,7 @@ def reading_accesses(statement: Statement, arrays: Mapping[str, np.ndarray]) -> 
             case Cell(tensor=tensor, axes=axes, fill=fill):
                 for axis, extent in zip(axes, arrays[tensor].shape, strict=True):
                     if axis.mode == "direct" and fill is None:
-                        yield AxisAccess(axis.index, extent, guards, fold)
+                        yield AxisAccess(axis.index, extent, guards, fold, tensor)
                     yield from of(axis.index, guards, fold)
                 if fill is not None:
                     yield from of(fill, (*guards, (Number(True), True)), fold)

@@ -93,7 +93,7 @@ def _target_accesses(statement: Statement, shape: tuple[int, ...]) -> list[AxisA
     if len(shape) != len(statement.indices):
         raise ShapeFaultError("the target's rank")
     pairs = zip(statement.indices, shape, strict=True)
-    return [AxisAccess(index, extent, (), None) for index, extent in pairs if not _data(index)]
+    return [AxisAccess(index, extent, (), None, statement.target) for index, extent in pairs if not _data(index)]
 
 
 def _inferred_shape(statement: Statement, ranges: Mapping[str, Any]) -> tuple[int, ...]:
@@ -172,6 +172,8 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
         doubt = "a variable may be unbounded where extents are not 0"
     if not sure >= {*outer, *inner}:
         doubt = "only reads that may not be evaluated bound a variable"
+    if target.written is not None and not target.declared and _too_small(statement, accesses, writing, explicit, outer):
+        raise ShapeFaultError("the target is too small for the statement")
     sure_inside = [a for a in accesses if a.fold is not None and not a.conditional]
     plain = Values({}, {})
     values = Values(
@@ -190,6 +192,36 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     if target.written is not None and not target.declared and not result.counts:
         result.doubtful = "the target may be too small for any sizes"
     return result
+
+
+def _too_small(
+    statement: Statement,
+    accesses: list[AxisAccess],
+    writing: list[AxisAccess],
+    explicit: Mapping[str, Ends],
+    names: list[str],
+) -> bool:
+    """Whether points are lost because the extents that an earlier statement has inferred do not suffice.
+
+    An index that stands alone narrows, a stated end skips, and what the target holds is no reason to want more of it.
+    """
+    ended = {name for name, (_, high) in explicit.items() if high is not None}
+    loose = [a for a in writing if a.bare is None and not a.variables & ended]
+    others = [a for a in accesses if a.fold is None and not a.conditional and a.tensor != statement.target]
+    others += [a for a in writing if a not in loose]
+    box = candidates(names, explicit, others)
+    if not loose or any(values and (at_an_end(values[0]) or at_an_end(values[-1])) for values in box.values()):
+        return False
+    plain = Values({}, {})
+    for point in _points(names, box, others):
+        told = (each for each in statement.conditions if not _data(each))
+        if not all(plain.at(condition, point) for condition in told):
+            continue
+        places = [(plain.at(access.index, point), access) for access in loose]
+        fits = all(place >= 0 or isinstance(access.index, Number) for place, access in places)
+        if fits and any(place >= access.extent for place, access in places):
+            return True
+    return False
 
 
 Space = tuple[list[str], dict[str, range], list[AxisAccess]]

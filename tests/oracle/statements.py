@@ -15,6 +15,8 @@ def write_statement(draft: Draft) -> str:
     """Append one statement (and what it needs before it) to ``draft``; returns the target's name."""
     if draft.chance(8):
         return _on_itself(draft)
+    if draft.chance(8):
+        return _elsewhere(draft)
     kept = list(LETTERS[: draft.number(0, 2)]) if draft.chance(90) else list(LETTERS[:3])
     reduced = [letter for letter in LETTERS if letter not in kept][: draft.number(0, 2 if len(kept) < 2 else 1)]
     form = draft.choose("plain", "plain", "plain", "reset", "fold")
@@ -72,6 +74,39 @@ def _on_itself(draft: Draft) -> str:
         value = f"get({read}, 0) * {data}[i]" if "(" not in shift else value
     tail = draft.choose("", "", ", i >= 1", f", 1 <= i < {rows}", f", {data}[i] > 0")
     draft.lines.append(f"{target}[i{column}] {draft.choose('=', '=', '=', '+=')} {value}{tail}")
+    return target
+
+
+def _elsewhere(draft: Draft) -> str:
+    """A statement at other places of a tensor that holds cells: shifted, strided, fixed, chosen by data."""
+    rows = draft.number(2, 5)
+    draft.extents["i"] = rows
+    data, matrix = draft.array(draft.dtypes[0], (rows,)), draft.array(draft.dtypes[0], (2, rows))
+    places = ("i", "i + 1", "2*i", "2*i + 1", f"{rows - 1} - i", "i // 2", "i % 2", "1")
+    form = draft.number(0, 3)
+    if form == 0:
+        target = draft.array(draft.dtypes[0], (max(1, rows + draft.number(-1, 3)),))
+    else:
+        draft.targets += 1
+        target = f"T{draft.targets}"
+        if form == 1:
+            draft.lines.append(f"{target} = output({rows + draft.number(-1, 3)})")
+        sign = draft.choose("=", "=", "+=")
+        place = draft.choose(*(places[:5] if sign == "=" else places))
+        draft.lines.append(f"{target}[{place}] {sign} {data}[i]")
+    place = draft.choose(*places)
+    if draft.chance(12):
+        ids = draft.array("int64", (rows,))
+        draft.arrays[ids] = draft.random.integers(0, 2, rows)
+        place = f"{ids}[i]"
+    read = draft.choose("i", "i", "i", "i + 1", "i - 1", "clamp(i + 1)")
+    tail = draft.choose("", "", "", ", i >= 1", ", i < 2", ", 2*i < 5", f", {data}[i] > 0")
+    if draft.chance(60):
+        tail += draft.choose("", "", ", j > 0", ", j <= i")
+        value = f"{draft.choose('sum', 'sum', 'max', 'prod')}({matrix}[j, {read}])"
+        draft.lines.append(f"{target}[{place}] = {value}{tail}")
+    else:
+        draft.lines.append(f"{target}[{place}] += {data}[{read}]{tail}")
     return target
 
 

@@ -95,7 +95,7 @@ def test_rule_3_skips_and_pads() -> None:
     check("Y[i] = sum(A[i, k]), i > 1\nreturn Y", [1, 1, A[2].sum()], Y=np.ones(3), A=A)
     check("Y[i] = sum(A[i, k]), i > 1, k > 5\nreturn Y", [1.0, 1, 0], Y=np.ones(3), A=A)
     check("Y[0] = sum(A[i, k])\nreturn Y", [A.sum(), 1, 1], Y=np.ones(3), A=A)
-    check("Y[2*i] = sum(A[i, k])\nreturn Y", [A[0].sum(), 0, A[1].sum()], Y=np.ones(3), A=A)
+    check("Y[2*i] = sum(A[i, k])\nreturn Y", [A[0].sum(), 1, A[1].sum()], Y=np.ones(3), A=A)
     check("O = output(4)\nO[i] = x[i - 1] if i > 0 else 7.0\nreturn O", [7.0, 1, 2, 4], x=X)
 
 

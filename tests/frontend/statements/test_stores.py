@@ -150,7 +150,7 @@ def test_a_reused_name_in_a_loop_is_explained() -> None:
     assert "`C` exists already: a new tensor needs another name" in str(caught.value)
     with pytest.raises(ShapeError) as caught:
         run("C[i] += w[i]\nC[i] += x[i]", "C", x=np.ones(3), w=np.ones(2))
-    assert "start anew with the reset form `C[...] = sum(...)`" in str(caught.value)
+    assert "`C` exists already and keeps its extents: for a tensor with others use another name" in str(caught.value)
     np.testing.assert_array_equal(
         run("C[i] += x[i]\nC[i] = sum(x[i] * w[k])", "C", x=np.ones(3), w=np.ones(2)), [2, 2, 2]
     )

@@ -14,6 +14,7 @@ target itself are no reason to want more cells.
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -127,17 +128,20 @@ def _report_lost(
     known = not isinstance(condition, Constant)
     reached = "" if largest is None else f" {inference.number(largest) if known else inference.text(largest)}"
     extent = inference.number(first.extent) if known else inference.text(first.extent)
-    label = inference.label(first.tensor)
-    sized = inference.sketch.sized
-    line = f" (line {sized.line})" if sized is not None else ""
     fact = (
-        f"{first.place(inference)} reaches position{reached}, but the first statement on `{label}`{line} has given it "
-        f"the extent {extent} there"
+        f"{first.place(inference)} reaches position{reached}, but its first statement{_source(inference)} has given "
+        f"{inference.label(first.tensor)} the extent {extent} there"
     )
     if known:
         inference.require(condition, f"{fact}\n{hint}", first.span)
     else:
         inference.fault(fact, first.span, hint=hint)
+
+
+def _source(inference: Inference) -> str:
+    span = inference.sketch.sized
+    text = "" if span is None or span.line != span.end_line else linecache.getline(span.filename, span.line)
+    return f", `{text[span.column : span.end_column]}`," if text and span is not None else ""
 
 
 def _largest(inference: Inference, points: isl.Set, access: AxisAccess) -> Form | None:

@@ -10,7 +10,7 @@ from tcdsl.frontend.environment import Existing
 from tcdsl.frontend.row_alignment import axis_variable, common_rows, rows_of
 from tcdsl.frontend.scalar_primitives import apply_primitive
 from tcdsl.frontend.session import Session, session_of
-from tcdsl.frontend.stores import Store, store
+from tcdsl.frontend.stores import Store, in_its_type, store
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
 from tcdsl.frontend.values import Value, cast_value
 from tcdsl.frontend.views import part_of, whole
@@ -34,7 +34,7 @@ def store_item(array: SymbolicArray, key: object, value: object) -> None:
             " helpers change what @cd functions pass them",
         )
     part = part_of(array, key)
-    part.tensor.become(store_elementwise(part, "assign", value))
+    part.tensor.become(in_its_type(part.tensor, lambda: store_elementwise(part, "assign", value)))
 
 
 def store_elementwise(
@@ -69,6 +69,8 @@ def store_elementwise(
     builder.check_recurrence(statement, tensor.name, parts)
     label = "" if tensor.label == name else tensor.label
     builder.append((statement,), (Tensor(name, tensor.dtype, tensor.extents, label, span),))
+    if kept.weak:
+        builder.written_by_numbers(statement)
     made = SymbolicTensor(builder, name, tensor.dtype, tensor.extents, tensor.label)
     made.rows = tensor.rows
     return made

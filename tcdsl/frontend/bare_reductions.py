@@ -36,7 +36,7 @@ class BareReduction(PendingArray):
         self, builder: Owner, label: str, point: PointValue, record: Callable[[PointValue, str], SymbolicTensor]
     ) -> None:
         self.builder = builder
-        self.dtype = ElementType(stored_dtype(point.value))
+        self._dtype = ElementType(stored_dtype(point.value))
         self.extents = ()
         self.rows = RowRanks()
         self.label = label

@@ -11,9 +11,10 @@ from tcdsl.errors import Diagnostic, DifferentiationError, ShapeError
 from tcdsl.frontend.opaque_sizes import never_negative, opaque_facts, spoken_size
 from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.symbols import SymbolicTensor
-from tcdsl.ir.build import apply, integer
+from tcdsl.ir.build import apply, cast, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.domain_text import domain_name
+from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
 from tcdsl.ir.program import (
     Assertion,
@@ -77,6 +78,8 @@ class ProgramBuilder:
         self._rows: dict[str, RowRanks] = {}
         #: The statements in index notation that may have left cells of their tensors unwritten.
         self._writers: dict[str, Statement] = {}
+        #: The statements that have made a tensor of whole numbers of Python alone, first to last.
+        self._weak: dict[str, tuple[Statement, ...]] = {}
         self._comment = ""
 
     # -- inputs and sizes
@@ -287,11 +290,16 @@ class ProgramBuilder:
         """Say that all cells of a tensor have been found to be written."""
         self._writers.pop(name, None)
 
-    def only_declared(self, name: str) -> None:
-        """The statement that has made a tensor stands for its declaration: no cell counts as written."""
+    def only_declared(self, name: str, weak: bool) -> None:
+        """The statement that has made a tensor stands for its declaration: no cell counts as written.
+
+        ``weak`` says that whole numbers of Python will be the first to be written.
+        """
         made = next(each for each in reversed(self._statements) if each.target.tensor == name)
         nothing = made.domain.set.subtract(made.domain.set)
         self._writers[name] = replace(made, domain=Domain.from_set(nothing))
+        if weak:
+            self.written_by_numbers(made)
 
     def written_as(self, name: str, other: str) -> None:
         """Say that of a tensor the same cells count as written as of another one."""
@@ -300,6 +308,35 @@ class ProgramBuilder:
             self._writers.pop(name, None)
         else:
             self._writers[name] = writer
+
+    def written_by_numbers(self, statement: Statement) -> None:
+        """Say that whole numbers of Python alone give the tensor that ``statement`` makes its type."""
+        start, name = statement.start, statement.target.tensor
+        if not isinstance(start, Keep):
+            self._weak[name] = (statement,)
+        elif start.tensor in self._weak:
+            self._weak[name] = (*self._weak[start.tensor], statement)
+
+    def is_weak(self, name: str) -> bool:
+        """Whether a tensor has its element type from whole numbers of Python alone."""
+        return name in self._weak
+
+    def retyped(self, name: str, dtype: str) -> SymbolicTensor:
+        """A tensor of another type that is made as ``name``, which only whole numbers have been written to."""
+        previous = ""
+        for statement in self._weak[name]:
+            old = self.tensor(statement.target.tensor)
+            label = old.label or old.name
+            new = self.new_version(label)
+            start = Keep(previous) if previous else statement.start
+            value = cast(statement.value, compute_dtype(dtype))
+            target = replace(statement.target, tensor=new)
+            made = replace(statement, target=target, start=start, value=value, label="")
+            self.append((made,), (replace(old, name=new, dtype=dtype, label=label),))
+            self.written_as(new, old.name)
+            previous = new
+        self.set_rows(previous, self.rows(name) or RowRanks(output=len(old.shape)))
+        return SymbolicTensor(self, previous, dtype, old.shape, label)
 
     def rows(self, name: str) -> RowRanks | None:
         """The rows of a tensor, if it has others than output axes."""
@@ -337,6 +374,8 @@ class ProgramBuilder:
         last = resolved.statements[-1]
         if last.target.tensor in self._writers or not (sketch.resets or isinstance(last.start, Keep)):
             self._writers[last.target.tensor] = surely_written(last, sketch.conditions)
+        if sketch.weak:
+            self.written_by_numbers(last)
         made = self._declared[sketch.target.tensor]
         return SymbolicTensor(self, made.name, made.dtype, made.shape, label)
 
@@ -398,10 +437,15 @@ class ProgramBuilder:
         """The statements after ``mark``."""
         return tuple(self._statements[mark.statements :])
 
-    def placeholder(self, label: str, dtype: str, extents: Sequence[Expr]) -> SymbolicTensor:
-        """A tensor without cells, which statements after a mark may read until they are withdrawn."""
+    def placeholder(self, label: str, dtype: str, extents: Sequence[Expr], weak: bool = False) -> SymbolicTensor:
+        """A tensor without cells, which statements after a mark may read until they are withdrawn.
+
+        ``weak`` says that it stands for one that has its element type from whole numbers of Python alone.
+        """
         tensor = Tensor(self.fresh_name(label), dtype, tuple(extents), label)
         self._declared[tensor.name] = tensor
+        if weak:
+            self._weak[tensor.name] = ()
         return SymbolicTensor(self, tensor.name, dtype, tensor.shape, label)
 
     def withdraw(
@@ -416,6 +460,7 @@ class ProgramBuilder:
         for name in (*made, *placeholders):
             del self._declared[name]
             self._writers.pop(name, None)
+            self._weak.pop(name, None)
         self._versions.clear()
         return statements, tensors, rules
 

@@ -215,6 +215,7 @@ def _record(
         label=state.label,
         previous=state.tensor.name if isinstance(state, Existing) else "",
         resets=reset,
+        weak=stored.weak,
         sized=state.sized if isinstance(state, Existing) else None,
         span=span,
     )

@@ -84,6 +84,12 @@ class Owner(Protocol):
     def rows(self, name: str) -> RowRanks | None:
         """The rows of a tensor, if it is known to have others than output axes."""
 
+    def is_weak(self, name: str) -> bool:
+        """Whether a tensor has its element type from whole numbers of Python alone."""
+
+    def retyped(self, name: str, dtype: str) -> Any:
+        """A tensor of another type that is made as ``name``, which only whole numbers have been written to."""
+
     def set_rows(self, name: str, rows: RowRanks) -> None:
         """Say which axes of a tensor are batch and input axes."""
 

@@ -138,6 +138,8 @@ def _accumulator(node: ast.stmt, environment: Environment) -> tuple[str | None, 
     return "assign", False
 
 
+# Their neutral elements are other numbers in other types.
+_ENDS = frozenset(("max", "min"))
 _SUMS = frozenset(("add", "subtract", "multiply"))
 
 
@@ -153,7 +155,8 @@ def _started(
         dtype = declared.dtype
     start = Value(constant(neutral_element(accumulate, dtype), compute_dtype(dtype)), None, dtype)
     made = record_elementwise(session.builder, start, extents, name)
-    session.builder.only_declared(made.name)
+    weak = element.weak == "int" and declared.dtype is None and accumulate not in _ENDS
+    session.builder.only_declared(made.name, weak)
     return made
 
 

@@ -35,6 +35,7 @@ from tcdsl.frontend.session import Poison, Session, StagingStopped, materialized
 from tcdsl.frontend.spacing import refused, signed
 from tcdsl.frontend.statement_targets import target_name, target_of
 from tcdsl.frontend.statements import evaluate_local, evaluate_statement, is_local_definition
+from tcdsl.frontend.stores import in_its_type
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor, View
 from tcdsl.frontend.terms import Term
 from tcdsl.frontend.view_statements import record_in_view
@@ -153,7 +154,7 @@ class Recorder:
                 element_of(current, session)
             return self._recorded(session, name, current, lambda state: record_logic(session, form, state, value))
 
-        return self._guarded(session, action)
+        return self._guarded(session, lambda: _in_its_type(current, action))
 
     def _shadows(self, scope: FunctionScope, node: ast.stmt, name: str, current: object) -> bool:
         # A container around the function is stored into only where the subscript cannot be that of a tensor.
@@ -295,9 +296,7 @@ class Recorder:
             if isinstance(current, View) or is_tensor_memory(current):
                 if value is current:
                     return current
-                return self._guarded(
-                    session, lambda: self._stored(current, store_elementwise(current, "assign", value))
-                )
+                return self._stored_whole(session, current, "assign", value)
             self._require_memory(session, name, current, value)
             if session.states is not None:
                 session.states.created(name, value)
@@ -337,8 +336,13 @@ class Recorder:
             return self._first_augmented(name, current, value)
         if not isinstance(current, SymbolicTensor | View) or kind not in AUGMENTED:
             return self.bind(name, {name: lambda: current}, augmented(kind, current, value))
-        session = session_of("a tensor statement")
-        return self._guarded(session, lambda: self._stored(current, store_elementwise(current, AUGMENTED[kind], value)))
+        return self._stored_whole(session_of("a tensor statement"), current, AUGMENTED[kind], value)
+
+    def _stored_whole(self, session: Session, current: Any, accumulate: str, value: Any) -> Any:
+        def action() -> Any:
+            return self._stored(current, store_elementwise(current, accumulate, value))
+
+        return self._guarded(session, lambda: _in_its_type(current, action))
 
     def _first_augmented(self, name: str, current: Unwritten, value: Any) -> Any:
         # `m += g` on a name that nothing has written: state, of the shape of what is added.
@@ -446,6 +450,11 @@ class Recorder:
         """A name of the language that the function does not bind: closures, globals and builtins come first."""
         session = session_of("a decorated function")
         return self._scope(session, {}).language(name)
+
+
+def _in_its_type(current: object, action: Callable[[], Any]) -> Any:
+    tensor = current.tensor if isinstance(current, View) else current
+    return in_its_type(tensor, action) if isinstance(tensor, SymbolicTensor) else action()
 
 
 def _label(session: Session, name: str) -> str:

@@ -111,7 +111,7 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: Environmen
         # Conditions of the generator belong to the reduction. `assign(..., "=:+", ...)` starts all cells anew.
         restarts = restarted(bound.indices, bound.conditions[len(loops.conditions) :])
     sized = state.sized if isinstance(state, Existing) else None
-    return replace(sketch, previous=previous, resets=reset, restarts=restarts, sized=sized)
+    return replace(sketch, previous=previous, resets=reset, restarts=restarts, weak=stored.weak, sized=sized)
 
 
 def _binding(definitions: Mapping[str, Definition], environment: Environment, builder: Builder) -> Binding:

@@ -2,14 +2,20 @@
 
 A new target has the type of the value, 64-bit for sums and products of bool and small integers; a target that exists
 keeps its type, and NumPy's same-kind rule says which values it takes.
+
+Whole numbers of Python are weak: a new target that only they have been written to is int64 so far, and takes the type
+of the first floating value (`Retyping`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from tcdsl.errors import Diagnostic, DtypeError
 from tcdsl.frontend.environment import Declared, Existing, Fresh, TargetState
+from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.frontend.values import Value, as_truth, store_value, stored_dtype, sum_dtype
 from tcdsl.ir.build import cast, constant, truth
 from tcdsl.ir.dtypes import compute_dtype, is_boolean, is_floating
@@ -17,21 +23,42 @@ from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Fill, Keep, Neutral, Start
 from tcdsl.ir.span import Span
 
-__all__ = ["Store", "store"]
+__all__ = ["Retyping", "Store", "in_its_type", "store"]
+
+
+class Retyping(Exception):  # noqa: N818  # no error: the statement is recorded again
+    """The target has to take ``dtype`` before the statement can be recorded."""
+
+    def __init__(self, dtype: str) -> None:
+        super().__init__(dtype)
+        self.dtype = dtype
+
+
+def in_its_type(target: SymbolicTensor, action: Callable[[], Any]) -> Any:
+    """The result of ``action``, a statement on ``target``; the target takes another type first if it asks for that."""
+    try:
+        return action()
+    except Retyping as needed:
+        target.become(target.builder.retyped(target.name, needed.dtype))
+        return action()
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """How a value meets its target: ``accumulate`` may differ from the operator written (max of bools is or)."""
+    """How a value meets its target: ``accumulate`` may differ from the operator written (max of bools is or).
+
+    ``weak`` says that only whole numbers of Python have given the target its type.
+    """
 
     accumulate: str
     dtype: str
     start: Start
     value: Expr
+    weak: bool = False
 
 
 def store(state: TargetState, accumulate: str, reset: bool, value: Value, span: Span | None) -> Store:
-    """The store of ``value`` by ``accumulate`` into a target. `DtypeError` where types do not fit."""
+    """The store of ``value`` by ``accumulate`` into a target. `DtypeError` where types do not fit; `Retyping`."""
     kept = isinstance(state, Existing) and not reset
     start: Start = Keep(state.tensor.name) if isinstance(state, Existing) and kept else Neutral()
     dtype = _target_dtype(state, accumulate, value)
@@ -46,13 +73,32 @@ def store(state: TargetState, accumulate: str, reset: bool, value: Value, span: 
             span,
             hint="make the target a floating tensor, or write `//` in the value",
         ).error()
-    return Store(accumulate, dtype, start, store_value(value, dtype, span))
+    weak = value.weak == "int" and _takes_types(state)
+    return Store(accumulate, dtype, start, store_value(value, dtype, span, _wider(state, value)), weak)
+
+
+def _takes_types(state: TargetState) -> bool:
+    match state:
+        case Existing(tensor=tensor):
+            return tensor.builder.is_weak(tensor.name)
+        case Declared(dtype=dtype):
+            return dtype is None
+    return True
+
+
+def _wider(state: TargetState, value: Value) -> str:
+    if isinstance(state, Fresh) or (isinstance(state, Existing) and not (state.sized or state.declared)):
+        return ""
+    return f', or declare the target with a type, as in `{state.label} = output(N, dtype="{stored_dtype(value)}")`'
 
 
 def _target_dtype(state: TargetState, accumulate: str, value: Value) -> str:
     given = stored_dtype(value)
     match state:
         case Existing(tensor=tensor):
+            floating = given if is_floating(given) else "float64"
+            if (is_floating(given) or accumulate == "divide") and tensor.builder.is_weak(tensor.name):
+                raise Retyping(floating)
             return tensor.dtype
         case Declared(dtype="real"):
             return given if is_floating(given) else "float64"

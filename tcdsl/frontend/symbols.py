@@ -94,9 +94,14 @@ class SymbolicArray(MemoryOperators):
     __slots__ = ()
 
     builder: Owner
-    dtype: str
     extents: tuple[Expr, ...]
     rows: RowRanks
+    _dtype: ElementType
+
+    @property
+    def dtype(self) -> ElementType:
+        """The element type."""
+        return self._dtype
 
     @property
     def rank(self) -> int:
@@ -198,7 +203,7 @@ class SymbolicTensor(SymbolicArray):
     ``sized`` is the function and its statement that inferred them.
     """
 
-    __slots__ = ("builder", "declared", "dtype", "extents", "label", "memory", "name", "sized")
+    __slots__ = ("_dtype", "builder", "declared", "extents", "label", "memory", "name", "sized")
 
     def __init__(
         self,
@@ -211,7 +216,7 @@ class SymbolicTensor(SymbolicArray):
     ) -> None:
         self.builder = builder
         self.name = name
-        self.dtype = ElementType(dtype)
+        self._dtype = ElementType(dtype)
         self.extents = tuple(extents)
         self.label = label or name
         self.memory = memory
@@ -231,7 +236,7 @@ class SymbolicTensor(SymbolicArray):
 
     def become(self, version: SymbolicTensor) -> SymbolicTensor:
         """Store: from here on this memory holds the cells of ``version``."""
-        self.name = version.name
+        self.name, self._dtype = version.name, version.dtype
         return self
 
     def held(self) -> SymbolicTensor:
@@ -251,12 +256,12 @@ class PendingArray(SymbolicArray):
     (k). ``uses`` counts what was computed with it.
     """
 
-    __slots__ = ("_element", "_made", "builder", "dtype", "extents", "rows", "uses")
+    __slots__ = ("_dtype", "_element", "_made", "builder", "extents", "rows", "uses")
 
     def __init__(self, builder: Owner, element: Value, extents: Sequence[Expr], rows: RowRanks | None = None) -> None:
         self.builder = builder
         self._element = element
-        self.dtype = ElementType(element.logical)
+        self._dtype = ElementType(element.logical)
         self.extents = tuple(extents)
         self.rows = RowRanks(output=len(self.extents)) if rows is None else rows
         self._made: SymbolicTensor | None = None
@@ -313,6 +318,11 @@ class View(PendingArray):
         self.boundaries = (Boundary.SKIP,) * len(self.indices) if boundaries is None else tuple(boundaries)
         self.span = span
         super().__init__(tensor.builder, self.element, extents, rows)
+
+    @property
+    def dtype(self) -> ElementType:
+        """The element type of the tensor, which memory of whole numbers may still take from what is stored."""
+        return self.tensor.dtype
 
     @property
     def element(self) -> Value:

@@ -184,8 +184,11 @@ def sum_dtype(value: Value) -> str:
     return accumulation_dtype(stored_dtype(value))
 
 
-def store_value(value: Value, dtype: str, span: Span | None = None) -> Expr:
-    """``value`` in the compute type of a target of type ``dtype``. `DtypeError`: NumPy's same-kind rule."""
+def store_value(value: Value, dtype: str, span: Span | None = None, advice: str = "") -> Expr:
+    """``value`` in the compute type of a target of type ``dtype``. `DtypeError`: NumPy's same-kind rule.
+
+    ``advice`` follows that of the error.
+    """
     if value.weak in (None, "bool"):
         allowed = same_kind(value.logical, dtype)
     else:
@@ -195,7 +198,7 @@ def store_value(value: Value, dtype: str, span: Span | None = None) -> Expr:
         raise value_fault(
             f"a tensor of {dtype} cannot hold {given}{' values' if value.weak is None else ''}",
             span or value.expr.span,
-            f"write `{dtype}(...)` around the value to convert it",
+            f"write `{dtype}(...)` around the value to convert it{advice}",
         )
     converted = convert(value, dtype, span)
     require_fitting(converted, span)

@@ -135,7 +135,7 @@ def _is_one(session: Session, extent: Expr) -> bool:
 
 
 def _whole_store(session: Session, part: View, accumulate: str, value: Value, span: Span | None) -> Store:
-    state = Existing(part.tensor.held())
+    state = Existing(part.tensor.held(), part.tensor.declared, part.tensor.sized[1])
     if accumulate in ("or", "and") and not is_boolean(part.dtype):
         # Every cell is written once, so a number becomes 0 or 1 in one assignment.
         combined = apply_primitive(f"{accumulate}_", [part.element, value], span)

@@ -18,7 +18,7 @@ from tests.differential.agreement import agree, attempt, matches_outcome, shown
 from tests.differential.layouts import laid_out
 from tests.differential.loading import loaded
 from tests.oracle.functions import expected
-from tests.oracle.generation import Case, case_of_seed, cases
+from tests.oracle.generation import Case, case_elsewhere, case_of_seed, cases
 
 drawn = settings(
     derandomize=True,
@@ -77,9 +77,18 @@ def test_compiled_code_agrees_with_the_interpreter(batch: int) -> None:
         compiled_as_interpreted(case_of_seed(seed, 1 + seed % 3), seed)
 
 
+def test_statements_that_reach_other_cells_than_those_before() -> None:
+    for seed in range(120):
+        interpreted_as_the_rules_say(case_elsewhere(seed))
+    for seed in range(1000, 1006):
+        compiled_as_interpreted(case_elsewhere(seed), seed)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("batch", range(10))
 def test_many_programs(batch: int) -> None:
+    for seed in range(100_000 + batch, 100_000 + PROGRAMS_BY_HAND, 10):
+        interpreted_as_the_rules_say(case_elsewhere(seed))
     for seed in range(100_000 + batch, 100_000 + PROGRAMS_BY_HAND, 10):
         case = case_of_seed(seed, 1 + seed % 3)
         interpreted_as_the_rules_say(case)

@@ -225,6 +225,15 @@ def test_the_advice_of_the_error_for_other_types_works() -> None:
     np.testing.assert_array_equal(advised.interpret(x, np.arange(4)), x + np.arange(4))
 
     @op
+    def of_a_part(x, n):
+        s = output(x.shape[0])
+        s[:2] = n[:2]
+        s[2:] = x[2:]
+        return s
+
+    assert 'as in `s = output(N, dtype="float64")`' in refusal(tc.DtypeError, of_a_part, x, np.arange(4))
+
+    @op
     def given(n, x):
         n[i] += x[i]
         return n

@@ -46,6 +46,14 @@ def _outcome(source: str, arguments: Mapping[str, np.ndarray], reading: str) -> 
         return Outcome(fault=fault, doubtful=fault.doubtful)
 
 
+def _as_floats(array: np.ndarray, kind: object) -> np.ndarray:
+    floats = array.astype(kind if isinstance(kind, np.dtype) and is_float(kind) else np.float64)
+    # The neutral elements of maximum and minimum.
+    ends = np.iinfo(np.int64)
+    floats[array == ends.min], floats[array == ends.max] = -np.inf, np.inf
+    return floats
+
+
 class _Function:
     def __init__(self, arguments: Mapping[str, np.ndarray], reading: str) -> None:
         self.tensors = {name: np.asarray(value) for name, value in arguments.items()}
@@ -54,6 +62,7 @@ class _Function:
         self.local: dict[str, ast.expr] = {}
         self.written: dict[str, Written] = {}
         self.real: set[str] = set()
+        self.weak: set[str] = set()  # what whole numbers alone have been written to
         self.reading = reading
         self.terms = 1
         self.doubts: list[str] = []
@@ -119,11 +128,18 @@ class _Function:
         statement = Reader(self.sizes, bound, self.local).statement(node).mapped(self._guarded)
         known = self.declared.get(statement.target, Target())
         array = self.tensors.get(statement.target)
+        kind = kind_of(statement.value, {name: tensor.dtype for name, tensor in self.tensors.items()})
+        if statement.target in self.weak and (is_float(kind) or statement.accumulate == "/"):
+            array = _as_floats(array, kind)
         target = Target(array, known.shape, known.declared, known.dtype, self.written.get(statement.target))
         result: Result = apply_statement(statement, target, self.tensors, self.reading)
         if array is None and statement.target in self.real:
-            kind = kind_of(statement.value, {name: tensor.dtype for name, tensor in self.tensors.items()})
             result.array = result.array.astype(kind if isinstance(kind, np.dtype) and is_float(kind) else np.float64)
+        fresh = self.tensors.get(statement.target) is None and known.dtype is None
+        if result.array.dtype == np.int64 and kind is int and (fresh or statement.target in self.weak):
+            self.weak.add(statement.target)
+        else:
+            self.weak.discard(statement.target)
         self.tensors[statement.target] = result.array
         if result.written is not None:
             self.written[statement.target] = result.written

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.functions import expected
 
-__all__ = ["Case", "Draft", "case_of_seed", "cases", "write_case"]
+__all__ = ["Case", "Draft", "case_elsewhere", "case_of_seed", "cases", "write_case"]
 
 FLOATS = ("float64", "float32")
 INTEGERS = ("int64", "int32", "int8", "uint8", "int16")
@@ -254,6 +254,17 @@ def write_case(pick: Callable[[int, int], int], statements: int, dtypes: tuple[s
         draft.made[target] = outcome.arrays[0]
     outputs = list(draft.made)
     return Case(draft.source(outputs[-1:] if draft.chance(50) else outputs), draft.arrays)
+
+
+def case_elsewhere(seed: int) -> Case:
+    """Two statements on one tensor, of which the second one reaches other cells."""
+    from tests.oracle.statements import write_elsewhere
+
+    pick = random.Random(seed).randint
+    every = (*FLOATS, *FLOATS, *INTEGERS)
+    draft = Draft(pick, (every[pick(0, len(every) - 1)],), np.random.default_rng(seed))
+    target = write_elsewhere(draft)
+    return Case(draft.source([target]), draft.arrays)
 
 
 @st.composite

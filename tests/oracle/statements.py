@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.oracle.generation import LETTERS, Draft
 
-__all__ = ["write_statement"]
+__all__ = ["write_elsewhere", "write_statement"]
 
 _PLAIN = ("+=", "+=", "+=", "=", "=", ">>=", "<<=", "*=", "-=", "|=", "&=")
 _WHOLE = ("sum", "sum", "max", "min", "prod")
@@ -15,8 +15,6 @@ def write_statement(draft: Draft) -> str:
     """Append one statement (and what it needs before it) to ``draft``; returns the target's name."""
     if draft.chance(8):
         return _on_itself(draft)
-    if draft.chance(8):
-        return _elsewhere(draft)
     kept = list(LETTERS[: draft.number(0, 2)]) if draft.chance(90) else list(LETTERS[:3])
     reduced = [letter for letter in LETTERS if letter not in kept][: draft.number(0, 2 if len(kept) < 2 else 1)]
     form = draft.choose("plain", "plain", "plain", "reset", "fold")
@@ -77,8 +75,11 @@ def _on_itself(draft: Draft) -> str:
     return target
 
 
-def _elsewhere(draft: Draft) -> str:
-    """A statement at other places of a tensor that holds cells: shifted, strided, fixed, chosen by data."""
+def write_elsewhere(draft: Draft) -> str:
+    """Append a statement at other places of a tensor that holds cells: shifted, strided, fixed, chosen by data.
+
+    Returns the target's name.
+    """
     rows = draft.number(2, 5)
     draft.extents["i"] = rows
     data, matrix = draft.array(draft.dtypes[0], (rows,)), draft.array(draft.dtypes[0], (2, rows))
@@ -93,7 +94,8 @@ def _elsewhere(draft: Draft) -> str:
             draft.lines.append(f"{target} = output({rows + draft.number(-1, 3)})")
         sign = draft.choose("=", "=", "+=")
         place = draft.choose(*(places[:5] if sign == "=" else places))
-        draft.lines.append(f"{target}[{place}] {sign} {data}[i]")
+        whole = form == 1 and draft.chance(30)
+        draft.lines.append(f"{target}[{'0' if whole else place}] {sign} {'2' if whole else f'{data}[i]'}")
     place = draft.choose(*places)
     if draft.chance(12):
         ids = draft.array("int64", (rows,))

@@ -99,6 +99,19 @@ def test_rule_3_skips_and_pads() -> None:
     check("O = output(4)\nO[i] = x[i - 1] if i > 0 else 7.0\nreturn O", [7.0, 1, 2, 4], x=X)
 
 
+def test_whole_numbers_leave_the_type_of_a_target_open() -> None:
+    check("O = output(5)\nO[0] = 0\nO[i] = x[i], i > 0\nreturn O", X * (X > 1), x=X)
+    check("O = output(6)\nO[0] >>= 3\nO[i] >>= x[i]\nreturn O", [3.0, 2, 4, 8, 16, -np.inf], x=X)
+    assert isinstance(fault("O[i] = n[i]\nO[i] += x[i]\nreturn O", x=X, n=np.arange(5)), DtypeFaultError)
+
+
+def test_targets_that_were_made_too_small() -> None:
+    assert isinstance(fault("O[2*i] = x[i]\nO[2*i + 1] += x[i]\nreturn O", x=X), ShapeFaultError)
+    assert isinstance(fault("O[i, 0] = x[i]\nO[i, 1] = x[i]\nreturn O", x=X), ShapeFaultError)
+    check("O[i] = x[i]\nO[i] += x[i - 1]\nreturn O", X + np.append(0, X[:-1]), x=X)
+    check("O[2*i] = x[i]\nO[2*i + 1] += x[i], i < 5\nreturn O", np.repeat(X, 2)[:-1], x=X)
+
+
 def test_explicit_ranges_skip() -> None:
     check("O[i] = x[i] + y[i], i < 4\nreturn O", [2.0, 4, 8, 0], x=X, y=X[:3].copy())
     check("O[()] += x[k] * y[k], k <= 3\nreturn O", 21.0, x=X, y=X[:3].copy())

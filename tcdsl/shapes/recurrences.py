@@ -38,7 +38,8 @@ from tcdsl.shapes.loop_hints import loop_hint, part_hint
 from tcdsl.shapes.nesting import free_variables
 from tcdsl.shapes.places import box, places
 from tcdsl.shapes.regions import Region, affine_guard
-from tcdsl.shapes.sketch import Scope, Sketch
+from tcdsl.shapes.scope import Scope
+from tcdsl.shapes.sketch import Sketch
 from tcdsl.shapes.spaces import arranged, dimension_names, has_end, parameter_names
 from tcdsl.shapes.writes import named
 

@@ -27,7 +27,8 @@ from tcdsl.shapes.nesting import free_variables
 from tcdsl.shapes.places import box
 from tcdsl.shapes.ranges import resolve
 from tcdsl.shapes.regions import conjunction
-from tcdsl.shapes.sketch import Scope, Sketch
+from tcdsl.shapes.scope import Scope
+from tcdsl.shapes.sketch import Sketch
 from tcdsl.shapes.writes import affine_target, cell_map, named
 
 __all__ = ["Restarts"]

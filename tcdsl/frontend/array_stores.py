@@ -10,10 +10,11 @@ from tcdsl.frontend.environment import Existing
 from tcdsl.frontend.row_alignment import axis_variable, common_rows, rows_of
 from tcdsl.frontend.scalar_primitives import apply_primitive
 from tcdsl.frontend.session import Session, session_of
-from tcdsl.frontend.stores import Store, in_its_type, store
+from tcdsl.frontend.stores import Store, store
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
 from tcdsl.frontend.values import Value, cast_value
 from tcdsl.frontend.views import part_of, whole
+from tcdsl.frontend.weak_targets import in_its_type
 from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import is_boolean
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, substitute
@@ -70,7 +71,7 @@ def store_elementwise(
     label = "" if tensor.label == name else tensor.label
     builder.append((statement,), (Tensor(name, tensor.dtype, tensor.extents, label, span),))
     if kept.weak:
-        builder.written_by_numbers(statement)
+        builder.written.by_numbers(statement)
     made = SymbolicTensor(builder, name, tensor.dtype, tensor.extents, tensor.label)
     made.rows = tensor.rows
     return made

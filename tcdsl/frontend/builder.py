@@ -8,19 +8,17 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from tcdsl.errors import Diagnostic, DifferentiationError, ShapeError
-from tcdsl.frontend.opaque_sizes import never_negative, opaque_facts, spoken_size
+from tcdsl.frontend.opaque_sizes import opaque_facts, spoken_size
 from tcdsl.frontend.operators import Algebra
 from tcdsl.frontend.symbols import SymbolicTensor
-from tcdsl.ir.build import apply, cast, integer
-from tcdsl.ir.domain import Domain
+from tcdsl.frontend.written_cells import WrittenCells
+from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain_text import domain_name
-from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
 from tcdsl.ir.program import (
     Assertion,
     AxisExtent,
     DerivativeRule,
-    Keep,
     Neutral,
     Program,
     Size,
@@ -28,11 +26,12 @@ from tcdsl.ir.program import (
     Tensor,
     tensors_read,
 )
+from tcdsl.ir.size_signs import never_negative
 from tcdsl.ir.span import Span
 from tcdsl.shapes.affine import knowing, universe
 from tcdsl.shapes.equal_sizes import with_equal_sizes
 from tcdsl.shapes.ranges import resolve
-from tcdsl.shapes.recurrences import recurrence_assertions, surely_written
+from tcdsl.shapes.recurrences import recurrence_assertions
 from tcdsl.shapes.rows.ranks import RowRanks
 from tcdsl.shapes.sketch import Sketch
 
@@ -76,10 +75,8 @@ class ProgramBuilder:
         #: The last versions given out, below which all names are taken.
         self._versions: dict[str, int] = {}
         self._rows: dict[str, RowRanks] = {}
-        #: The statements in index notation that may have left cells of their tensors unwritten.
-        self._writers: dict[str, Statement] = {}
-        #: The statements that have made a tensor of whole numbers of Python alone, first to last.
-        self._weak: dict[str, tuple[Statement, ...]] = {}
+        #: Which cells statements have written.
+        self.written = WrittenCells()
         self._comment = ""
 
     # -- inputs and sizes
@@ -253,7 +250,7 @@ class ProgramBuilder:
         # Every extent of an input is a size; products and quotients of sizes are non-negative like their parts.
         facts = [apply("ge", SizeValue(name), integer(0)) for name in self._sizes if self._is_extent(name)]
         for size in self._sizes.values():
-            facts.extend(opaque_facts(size))
+            facts.extend(opaque_facts(size, self.never_negative))
         facts.extend(assertion.condition for assertion in self._assertions)
         return facts
 
@@ -261,7 +258,15 @@ class ProgramBuilder:
         source = self._sizes[name].source
         if isinstance(source, AxisExtent) or name in self._open:
             return True
-        return isinstance(source, Apply) and source.primitive in ("mul", "floor_div", "mod") and never_negative(source)
+        form = isinstance(source, Apply) and source.primitive in ("mul", "floor_div", "mod")
+        return form and self.never_negative(name)
+
+    def never_negative(self, name: str) -> bool:
+        """Whether a size is non-negative by its form."""
+        source = self._sizes[name].source
+        if isinstance(source, AxisExtent) or name in self._open:
+            return True
+        return never_negative(source, self.never_negative)
 
     # -- statements
     # ------------------------------------------------------------------------------------
@@ -284,59 +289,11 @@ class ProgramBuilder:
 
     def writer(self, name: str) -> Statement | None:
         """The statement that has made a tensor, where it may have left cells unwritten; ``None`` for all others."""
-        return self._writers.get(name)
+        return self.written.writer(name)
 
     def all_written(self, name: str) -> None:
         """Say that all cells of a tensor have been found to be written."""
-        self._writers.pop(name, None)
-
-    def only_declared(self, name: str, weak: bool) -> None:
-        """The statement that has made a tensor stands for its declaration: no cell counts as written.
-
-        ``weak`` says that whole numbers of Python will be the first to be written.
-        """
-        made = next(each for each in reversed(self._statements) if each.target.tensor == name)
-        nothing = made.domain.set.subtract(made.domain.set)
-        self._writers[name] = replace(made, domain=Domain.from_set(nothing))
-        if weak:
-            self.written_by_numbers(made)
-
-    def written_as(self, name: str, other: str) -> None:
-        """Say that of a tensor the same cells count as written as of another one."""
-        writer = self._writers.get(other)
-        if writer is None:
-            self._writers.pop(name, None)
-        else:
-            self._writers[name] = writer
-
-    def written_by_numbers(self, statement: Statement) -> None:
-        """Say that whole numbers of Python alone give the tensor that ``statement`` makes its type."""
-        start, name = statement.start, statement.target.tensor
-        if not isinstance(start, Keep):
-            self._weak[name] = (statement,)
-        elif start.tensor in self._weak:
-            self._weak[name] = (*self._weak[start.tensor], statement)
-
-    def is_weak(self, name: str) -> bool:
-        """Whether a tensor has its element type from whole numbers of Python alone."""
-        return name in self._weak
-
-    def retyped(self, name: str, dtype: str) -> SymbolicTensor:
-        """A tensor of another type that is made as ``name``, which only whole numbers have been written to."""
-        previous = ""
-        for statement in self._weak[name]:
-            old = self.tensor(statement.target.tensor)
-            label = old.label or old.name
-            new = self.new_version(label)
-            start = Keep(previous) if previous else statement.start
-            value = cast(statement.value, compute_dtype(dtype))
-            target = replace(statement.target, tensor=new)
-            made = replace(statement, target=target, start=start, value=value, label="")
-            self.append((made,), (replace(old, name=new, dtype=dtype, label=label),))
-            self.written_as(new, old.name)
-            previous = new
-        self.set_rows(previous, self.rows(name) or RowRanks(output=len(old.shape)))
-        return SymbolicTensor(self, previous, dtype, old.shape, label)
+        self.written.all_written(name)
 
     def rows(self, name: str) -> RowRanks | None:
         """The rows of a tensor, if it has others than output axes."""
@@ -372,10 +329,7 @@ class ProgramBuilder:
         # Statements are known by what they write; labels are for comments in the user's source.
         self.append([replace(statement, label="") for statement in resolved.statements], resolved.tensors)
         last = resolved.statements[-1]
-        if last.target.tensor in self._writers or not (sketch.resets or isinstance(last.start, Keep)):
-            self._writers[last.target.tensor] = surely_written(last, sketch.conditions)
-        if sketch.weak:
-            self.written_by_numbers(last)
+        self.written.recorded(last, sketch.conditions, sketch.resets, sketch.weak)
         made = self._declared[sketch.target.tensor]
         return SymbolicTensor(self, made.name, made.dtype, made.shape, label)
 
@@ -384,7 +338,7 @@ class ProgramBuilder:
 
         Neither do ``parts``, the statements that compute parts of its value.
         """
-        if previous in self._writers:
+        if self.written.writer(previous) is not None:
             for assertion in recurrence_assertions(statement, self._declared[previous], parts, self):
                 self.require(assertion.condition, assertion.message, assertion.span)
 
@@ -398,10 +352,7 @@ class ProgramBuilder:
         for tensor in tensors:
             self._declared[tensor.name] = tensor
         for statement in statements:
-            # What continues a tensor all of whose cells are written leaves none unwritten.
-            if isinstance(statement.start, Keep) and statement.start.tensor in self._writers:
-                condition = statement.condition
-                self._writers[statement.target.tensor] = surely_written(statement, (condition and (condition,)) or ())
+            self.written.appended(statement)
         self._tensors.extend(tensors)
         self._statements.extend(statements)
 
@@ -437,15 +388,10 @@ class ProgramBuilder:
         """The statements after ``mark``."""
         return tuple(self._statements[mark.statements :])
 
-    def placeholder(self, label: str, dtype: str, extents: Sequence[Expr], weak: bool = False) -> SymbolicTensor:
-        """A tensor without cells, which statements after a mark may read until they are withdrawn.
-
-        ``weak`` says that it stands for one that has its element type from whole numbers of Python alone.
-        """
+    def placeholder(self, label: str, dtype: str, extents: Sequence[Expr]) -> SymbolicTensor:
+        """A tensor without cells, which statements after a mark may read until they are withdrawn."""
         tensor = Tensor(self.fresh_name(label), dtype, tuple(extents), label)
         self._declared[tensor.name] = tensor
-        if weak:
-            self._weak[tensor.name] = ()
         return SymbolicTensor(self, tensor.name, dtype, tensor.shape, label)
 
     def withdraw(
@@ -459,8 +405,7 @@ class ProgramBuilder:
         del self._statements[mark.statements :], self._rules[mark.rules :]
         for name in (*made, *placeholders):
             del self._declared[name]
-            self._writers.pop(name, None)
-            self._weak.pop(name, None)
+            self.written.forget(name)
         self._versions.clear()
         return statements, tensors, rules
 

@@ -67,5 +67,5 @@ def record_choice(
         span=sketch.span,
     )
     made = builder.record(whole, target.label)
-    builder.written_as(made.name, target.name)
+    builder.written.same(made.name, target.name)
     return made

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 
 from tcdsl.frontend.definitions import open_children
 from tcdsl.frontend.environment import Builder
-from tcdsl.frontend.opaque_sizes import never_negative
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue
 from tcdsl.ir.printer import format_expr
+from tcdsl.ir.size_signs import never_negative
 from tcdsl.ir.span import Span
 
 __all__ = ["require_divisors"]
@@ -29,7 +29,8 @@ def require_divisors(expressions: Sequence[Expr], builder: Builder, span: Span |
         divisor = node.arguments[1]
         if isinstance(divisor, Constant) or not _is_size(divisor):
             continue
-        known = apply("ge", divisor, integer(1)) if never_negative(divisor) else apply("ne", divisor, integer(0))
+        positive = never_negative(divisor, builder.never_negative)
+        known = apply("ge", divisor, integer(1)) if positive else apply("ne", divisor, integer(0))
         builder.require(known, f"`{format_expr(node)}` divides by 0", node.span or span)
 
 

@@ -78,15 +78,15 @@ class Builder(Scope, Owner, Protocol):
     def add_statement(self, statement: Statement, tensor: Tensor) -> None:
         """Add one statement whose domain is known, with the declaration of what it makes."""
 
-    def written_as(self, name: str, other: str) -> None:
-        """Say that of a tensor the same cells count as written as of another one."""
-
     def require(self, condition: Expr, message: str, span: Span | None = None) -> None:
         """State that ``condition`` holds at every call."""
         ...
 
     def new_version(self, label: str) -> str:
         """A name for the next version of what the user calls ``label``."""
+
+    def never_negative(self, name: str) -> bool:
+        """Whether a size is non-negative by its form."""
 
     def size_names(self) -> Sequence[str]:
         """The names of all sizes so far; index variables must differ from them."""

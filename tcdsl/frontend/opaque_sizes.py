@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
 from tcdsl.ir.program import Size
+from tcdsl.ir.size_signs import never_negative
 
-__all__ = ["never_negative", "opaque_facts", "spoken_size"]
+__all__ = ["opaque_facts", "spoken_size"]
 
 _OPERATION_NAMES = {"mul": "times", "floor_div": "over", "mod": "mod", "add": "plus", "sub": "minus"}
 
 
-def never_negative(expr: Expr) -> bool:
-    """Whether an expression of sizes is non-negative by its form, as sums, products and quotients of extents are."""
-    match expr:
-        case Constant(value=value):
-            return value >= 0
-        case SizeValue():
-            return True
-        case Apply(primitive="add" | "mul" | "floor_div" | "mod" | "min" | "max", arguments=arguments):
-            return all(map(never_negative, arguments))
-        case _:
-            return False
+def opaque_facts(size: Size, known: Callable[[str], bool]) -> list[Expr]:
+    """What holds for a size by its definition: ``N // K`` is at most N, and ``N % K`` below K.
 
-
-def opaque_facts(size: Size) -> list[Expr]:
-    """What holds for a size by its definition: ``N // K`` is at most N, and ``N % K`` below K."""
+    ``known`` says of a size by its name whether it is never negative.
+    """
     name = SizeValue(size.name)
     match size.source:
-        case Apply(primitive="floor_div", arguments=(dividend, _)) if never_negative(size.source):
+        case Apply(primitive="floor_div", arguments=(dividend, _)) if never_negative(size.source, known):
             return [apply("le", name, dividend)]
-        case Apply(primitive="mod", arguments=(_, divisor)) if never_negative(size.source):
+        case Apply(primitive="mod", arguments=(_, divisor)) if never_negative(size.source, known):
             return [apply("lt", name, apply("max", divisor, integer(1)))]
         case _:
             return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from tcdsl.frontend.written_cells import WrittenCells
 from tcdsl.shapes.rows.ranks import RowRanks
 
 __all__ = ["Algebra", "ArithmeticOperators", "Owner"]
@@ -77,18 +78,13 @@ class Owner(Protocol):
     """The program under construction, as far as operators are concerned."""
 
     algebra: Algebra
+    written: WrittenCells
 
     def knows(self, name: str) -> bool:
         """Whether it has a tensor of that name."""
 
     def rows(self, name: str) -> RowRanks | None:
         """The rows of a tensor, if it is known to have others than output axes."""
-
-    def is_weak(self, name: str) -> bool:
-        """Whether a tensor has its element type from whole numbers of Python alone."""
-
-    def retyped(self, name: str, dtype: str) -> Any:
-        """A tensor of another type that is made as ``name``, which only whole numbers have been written to."""
 
     def set_rows(self, name: str, rows: RowRanks) -> None:
         """Say which axes of a tensor are batch and input axes."""

@@ -154,9 +154,12 @@ def _started(
     elif declared.dtype is not None:
         dtype = declared.dtype
     start = Value(constant(neutral_element(accumulate, dtype), compute_dtype(dtype)), None, dtype)
+    begin = session.builder.mark()
     made = record_elementwise(session.builder, start, extents, name)
-    weak = element.weak == "int" and declared.dtype is None and accumulate not in _ENDS
-    session.builder.only_declared(made.name, weak)
+    statement = session.builder.statements_since(begin)[-1]
+    session.builder.written.declared(statement)
+    if element.weak == "int" and declared.dtype is None and accumulate not in _ENDS:
+        session.builder.written.by_numbers(statement)
     return made
 
 

@@ -35,10 +35,10 @@ from tcdsl.frontend.session import Poison, Session, StagingStopped, materialized
 from tcdsl.frontend.spacing import refused, signed
 from tcdsl.frontend.statement_targets import target_name, target_of
 from tcdsl.frontend.statements import evaluate_local, evaluate_statement, is_local_definition
-from tcdsl.frontend.stores import in_its_type
 from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor, View
 from tcdsl.frontend.terms import Term
 from tcdsl.frontend.view_statements import record_in_view
+from tcdsl.frontend.weak_targets import in_its_type
 from tcdsl.ir.expressions import Expr
 
 __all__ = ["Recorder"]
@@ -100,10 +100,10 @@ class Recorder:
                     return outer
         return Unwritten(name)
 
-    def _guarded(self, session: Session, action: Callable[[], Any]) -> Any:
+    def _guarded(self, session: Session, action: Callable[[], Any], target: object = None) -> Any:
         # A fault is kept and staging goes on, so that all faults of the function are reported together.
         try:
-            return action()
+            return in_its_type(target, action)
         except StagingStopped:
             return Poison()
         except TcdslError as error:
@@ -111,7 +111,6 @@ class Recorder:
             return Poison()
 
     # -- statements
-    # ------------------------------------------------------------------------------------
 
     def statement(
         self,
@@ -154,7 +153,7 @@ class Recorder:
                 element_of(current, session)
             return self._recorded(session, name, current, lambda state: record_logic(session, form, state, value))
 
-        return self._guarded(session, lambda: _in_its_type(current, action))
+        return self._guarded(session, action, current)
 
     def _shadows(self, scope: FunctionScope, node: ast.stmt, name: str, current: object) -> bool:
         # A container around the function is stored into only where the subscript cannot be that of a tensor.
@@ -207,13 +206,11 @@ class Recorder:
         if isinstance(current, View):
             return self._stored(current, record_in_view(current, name, record))
         if isinstance(current, SymbolicTensor):
-            function, sized = current.sized
-            state = Existing(current.held(), current.declared, sized if function is self._function else None)
+            state = Existing(current.held(), current.declared, current.sized_in(self._function))
             return self._stored(current, record(state))
         fresh = current.state(name) if isinstance(current, DeclaredTarget) else Fresh(_label(session, name))
         made = self._made(record(fresh), isinstance(fresh, Declared))
-        if isinstance(fresh, Fresh):
-            made.sized = (self._function, session.builder.tensor(made.name).span)
+        made.sized = (self._function, session.builder.tensor(made.name).span)
         if session.states is not None:
             session.states.created(name, made)
         return made
@@ -243,6 +240,9 @@ class Recorder:
         version.declared, version.sized = current.declared, current.sized
         return current.become(version) if self._in_place and current.memory else version
 
+    def _store(self, current: SymbolicTensor | View, accumulate: str, value: Any) -> SymbolicTensor | View:
+        return self._stored(current, store_elementwise(current, accumulate, value))
+
     def signed(self, sign: str, value: Any) -> Any:
         """The value of ``name =+ value`` or ``name =- value``: Python's, unless it is a tensor."""
         session = session_of("a tensor statement")
@@ -266,7 +266,6 @@ class Recorder:
         return self._guarded(session, lambda: evaluate_local(node, scope, session.builder))
 
     # -- names and whole arrays
-    # ------------------------------------------------------------------------
 
     def bind(self, name: str, thunks: Thunks, value: Any) -> Any:
         """``name = value``: in `@op` a new value, in `@cd` a store if the name holds memory."""
@@ -296,7 +295,7 @@ class Recorder:
             if isinstance(current, View) or is_tensor_memory(current):
                 if value is current:
                     return current
-                return self._stored_whole(session, current, "assign", value)
+                return self._guarded(session, lambda: self._store(current, "assign", value), current)
             self._require_memory(session, name, current, value)
             if session.states is not None:
                 session.states.created(name, value)
@@ -336,13 +335,7 @@ class Recorder:
             return self._first_augmented(name, current, value)
         if not isinstance(current, SymbolicTensor | View) or kind not in AUGMENTED:
             return self.bind(name, {name: lambda: current}, augmented(kind, current, value))
-        return self._stored_whole(session_of("a tensor statement"), current, AUGMENTED[kind], value)
-
-    def _stored_whole(self, session: Session, current: Any, accumulate: str, value: Any) -> Any:
-        def action() -> Any:
-            return self._stored(current, store_elementwise(current, accumulate, value))
-
-        return self._guarded(session, lambda: _in_its_type(current, action))
+        return self._guarded(session_of("a store"), lambda: self._store(current, AUGMENTED[kind], value), current)
 
     def _first_augmented(self, name: str, current: Unwritten, value: Any) -> Any:
         # `m += g` on a name that nothing has written: state, of the shape of what is added.
@@ -440,7 +433,6 @@ class Recorder:
         return values[0] if len(values) == 1 else tuple(values)
 
     # -- expressions
-    # -----------------------------------------------------------------------------------
 
     def call(self, function: Any, *arguments: Any, **keywords: Any) -> Any:
         """``function(...)``: a primitive on symbolic arguments, else Python's call."""
@@ -450,11 +442,6 @@ class Recorder:
         """A name of the language that the function does not bind: closures, globals and builtins come first."""
         session = session_of("a decorated function")
         return self._scope(session, {}).language(name)
-
-
-def _in_its_type(current: object, action: Callable[[], Any]) -> Any:
-    tensor = current.tensor if isinstance(current, View) else current
-    return in_its_type(tensor, action) if isinstance(tensor, SymbolicTensor) else action()
 
 
 def _label(session: Session, name: str) -> str:

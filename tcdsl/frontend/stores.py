@@ -4,43 +4,24 @@ A new target has the type of the value, 64-bit for sums and products of bool and
 keeps its type, and NumPy's same-kind rule says which values it takes.
 
 Whole numbers of Python are weak: a new target that only they have been written to is int64 so far, and takes the type
-of the first floating value (`Retyping`).
+of the first floating value (`tcdsl.frontend.weak_targets`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from tcdsl.errors import Diagnostic, DtypeError
 from tcdsl.frontend.environment import Declared, Existing, Fresh, TargetState
-from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.frontend.values import Value, as_truth, store_value, stored_dtype, sum_dtype
+from tcdsl.frontend.weak_targets import Retyping
 from tcdsl.ir.build import cast, constant, truth
 from tcdsl.ir.dtypes import compute_dtype, is_boolean, is_floating
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Fill, Keep, Neutral, Start
 from tcdsl.ir.span import Span
 
-__all__ = ["Retyping", "Store", "in_its_type", "store"]
-
-
-class Retyping(Exception):  # noqa: N818  # no error: the statement is recorded again
-    """The target has to take ``dtype`` before the statement can be recorded."""
-
-    def __init__(self, dtype: str) -> None:
-        super().__init__(dtype)
-        self.dtype = dtype
-
-
-def in_its_type(target: SymbolicTensor, action: Callable[[], Any]) -> Any:
-    """The result of ``action``, a statement on ``target``; the target takes another type first if it asks for that."""
-    try:
-        return action()
-    except Retyping as needed:
-        target.become(target.builder.retyped(target.name, needed.dtype))
-        return action()
+__all__ = ["Store", "store"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +61,7 @@ def store(state: TargetState, accumulate: str, reset: bool, value: Value, span: 
 def _takes_types(state: TargetState) -> bool:
     match state:
         case Existing(tensor=tensor):
-            return tensor.builder.is_weak(tensor.name)
+            return tensor.builder.written.is_weak(tensor.name)
         case Declared(dtype=dtype):
             return dtype is None
     return True
@@ -97,7 +78,7 @@ def _target_dtype(state: TargetState, accumulate: str, value: Value) -> str:
     match state:
         case Existing(tensor=tensor):
             floating = given if is_floating(given) else "float64"
-            if (is_floating(given) or accumulate == "divide") and tensor.builder.is_weak(tensor.name):
+            if (is_floating(given) or accumulate == "divide") and tensor.builder.written.is_weak(tensor.name):
                 raise Retyping(floating)
             return tensor.dtype
         case Declared(dtype="real"):

@@ -239,6 +239,10 @@ class SymbolicTensor(SymbolicArray):
         self.name, self._dtype = version.name, version.dtype
         return self
 
+    def sized_in(self, function: object) -> Span | None:
+        """The statement of ``function`` that inferred the extents, if one did."""
+        return self.sized[1] if self.sized[0] is function and not self.declared else None
+
     def held(self) -> SymbolicTensor:
         """What this memory holds now, as a value that later stores do not change."""
         return SymbolicTensor(self.builder, self.name, self.dtype, self.extents, self.label)

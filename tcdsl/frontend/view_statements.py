@@ -31,14 +31,15 @@ def record_in_view(view: View, name: str, record: Callable[[Existing], SymbolicT
     """Record a statement on what ``name`` holds, a view: the new version of the tensor behind it."""
     builder = session_of("a tensor statement").builder
     mark = builder.mark()
-    stand_in = builder.placeholder(name, view.dtype, view.extents, weak=builder.is_weak(view.tensor.name))
+    stand_in = builder.placeholder(name, view.dtype, view.extents)
+    builder.written.stands_for(stand_in.name, view.tensor.name)
     stand_in.rows = view.rows
     view.stands_for(stand_in)
     try:
         made = record(Existing(stand_in))
     finally:
         view.stands_for(None)
-    weak = builder.is_weak(made.name)
+    weak = builder.written.is_weak(made.name)
     statements, tensors, rules = builder.withdraw(mark, (stand_in.name,))
     moved = _moved(statements, view, stand_in.name)
     if moved is None:
@@ -55,7 +56,7 @@ def record_in_view(view: View, name: str, record: Callable[[Existing], SymbolicT
         declared = Tensor(version.name, version.dtype, version.extents, version.label, last.span)
         builder.append([*others, last], [*(each for each in tensors if each.name != made.name), declared])
         if weak:
-            builder.written_by_numbers(last)
+            builder.written.by_numbers(last)
         version.rows = view.tensor.rows
     for rule in rules:
         builder.add_rule(rule)

@@ -1,4 +1,4 @@
-"""What is known of a program's sizes before any call: none is negative, definitions and assertions hold."""
+"""What is known of a program's sizes before any call: no extent is negative, definitions and assertions hold."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tcdsl.ir.build import apply, integer, size
 from tcdsl.ir.equal_sizes import equal_sizes
 from tcdsl.ir.expressions import Expr, size_names, substitute
 from tcdsl.ir.program import AxisExtent, Program
+from tcdsl.ir.size_signs import never_negative_in
 from tcdsl.shapes.affine import knowing, universe
 from tcdsl.shapes.linear import has_cases
 
@@ -24,7 +25,8 @@ def size_context(program: Program) -> isl.Set:
     # isl takes cubic time in the number of sizes, so the others are never mentioned.
     equal = equal_sizes(program)
     known = universe((), [each.name for each in program.sizes if each.name not in equal])
-    facts: list[Expr] = [apply("ge", size(each.name), integer(0)) for each in program.sizes]
+    positive = never_negative_in(program)
+    facts: list[Expr] = [apply("ge", size(each.name), integer(0)) for each in program.sizes if positive(each.name)]
     facts.extend(
         apply("eq", size(each.name), each.source) for each in program.sizes if not isinstance(each.source, AxisExtent)
     )

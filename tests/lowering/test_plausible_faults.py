@@ -334,3 +334,16 @@ def test_the_interior_of_a_window_is_written_out(golden: Golden) -> None:
         return y
 
     golden("lowering/window_interior", format_kernel(lower(staged(f, np.ones((5, 6))))))
+
+
+def test_a_size_that_may_be_negative_is_not_taken_for_an_extent() -> None:
+    # The range of i depends on N * max(-M, -2), which is negative: taken for an extent it lost a lower bound.
+    @op
+    def f(A, B, D):
+        N = A.shape[0]
+        T[()] >>= max(A[clamp(i + 2), 1 - j] * B[j * N + i], D[j] * i)
+        return T
+
+    A, B, D = np.array([[-3, -2], [3, 0], [-1, 2]]), np.array([-2, 2, -3, 0, -3, -3]), np.array([0, -3])
+    assert f.interpret(A, B, D) == 4
+    assert f(A, B, D) == 4

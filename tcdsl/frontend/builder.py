@@ -154,7 +154,7 @@ class ProgramBuilder:
         extents = tuple(None if k in axes else extent for k, extent in enumerate(sketch.extents))
         fresh = resolve(replace(sketch, extents=extents, mode="fresh", start=Neutral()), self)
         for assertion in fresh.assertions:
-            self.require(assertion.condition, assertion.message, assertion.span)
+            self._require(assertion)
         for k in axes:
             extent = sketch.extents[k]
             if isinstance(extent, SizeValue):
@@ -223,10 +223,13 @@ class ProgramBuilder:
             if not condition.value:
                 raise Diagnostic(ShapeError, message, span).error()
             return
-        assertion = Assertion(condition, message, span)
+        self._require(Assertion(condition, message, span))
+
+    def _require(self, assertion: Assertion) -> None:
         if assertion not in self._assertions:
             self._assertions[assertion] = None
-            self._news.append(condition)
+            if assertion.assumed:
+                self._news.append(assertion.condition)
 
     def require_equal(self, left: Expr, right: Expr, message: str, span: Span | None = None) -> None:
         """State that two extents agree."""
@@ -251,7 +254,7 @@ class ProgramBuilder:
         facts = [apply("ge", SizeValue(name), integer(0)) for name in self._sizes if self._is_extent(name)]
         for size in self._sizes.values():
             facts.extend(opaque_facts(size, self.never_negative))
-        facts.extend(assertion.condition for assertion in self._assertions)
+        facts.extend(assertion.condition for assertion in self._assertions if assertion.assumed)
         return facts
 
     def _is_extent(self, name: str) -> bool:
@@ -325,7 +328,7 @@ class ProgramBuilder:
         self._open_extents(sketch)
         resolved = resolve(sketch, self)
         for assertion in resolved.assertions:
-            self.require(assertion.condition, assertion.message, assertion.span)
+            self._require(assertion)
         # Statements are known by what they write; labels are for comments in the user's source.
         self.append([replace(statement, label="") for statement in resolved.statements], resolved.tensors)
         last = resolved.statements[-1]
@@ -340,7 +343,7 @@ class ProgramBuilder:
         """
         if self.written.writer(previous) is not None:
             for assertion in recurrence_assertions(statement, self._declared[previous], parts, self):
-                self.require(assertion.condition, assertion.message, assertion.span)
+                self._require(assertion)
 
     def append(self, statements: Sequence[Statement], tensors: Sequence[Tensor]) -> None:
         """Add statements whose domains are known, with the declarations of what they make."""

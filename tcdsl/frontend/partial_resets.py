@@ -32,7 +32,7 @@ from tcdsl.ir.program import Access, Fill, Keep, Statement, Tensor
 from tcdsl.shapes.accesses import conjuncts
 from tcdsl.shapes.linear import linear_form
 from tcdsl.shapes.nesting import free_variables, variables_of
-from tcdsl.shapes.restarts import Restarts
+from tcdsl.shapes.restarts import Restarts, starts_all_anew
 from tcdsl.shapes.sketch import Sketch
 
 __all__ = ["record_partial_reset", "restarted"]
@@ -46,13 +46,16 @@ def restarted(indices: Sequence[Expr], conditions: Sequence[Expr]) -> tuple[Expr
 
 def record_partial_reset(sketch: Sketch, target: SymbolicTensor, builder: Builder) -> SymbolicTensor:
     """Record ``sketch``, a reset, onto ``target``, whose other cells stay."""
+    everything = replace(sketch, restarts=None, resets=True)
+    if starts_all_anew(sketch):
+        return builder.record(everything, target.label)
     taken = set(builder.size_names())
     names = tuple(fresh_name(f"axis_{k}", taken) for k in range(target.rank))
     restarts = Restarts(sketch, builder)
     clearing = _clearing(sketch, names, restarts)
     cells = restarts.cells(clearing, names)
     if cells is not None and restarts.every(cells):
-        return builder.record(replace(sketch, restarts=None, resets=True), target.label)
+        return builder.record(everything, target.label)
     cleared = _cleared(sketch, clearing, names, cells, target, builder)
     access = replace(sketch.target, tensor=builder.new_version(target.label))
     return builder.record(replace(sketch, target=access, start=Keep(cleared.name), restarts=None), target.label)

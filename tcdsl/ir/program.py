@@ -79,12 +79,14 @@ class Assertion:
     """A condition on sizes that must hold at the call, and what to tell the user if it does not (a `ShapeError`).
 
     ``message`` may name sizes in braces, ``"A has {N} rows"``, to be filled in with their values; what follows its
-    first line says what to write instead. Like the span it takes no part in equality.
+    first line says what to write instead. Like the span it takes no part in equality. What holds for a few sizes only is
+    not ``assumed`` in the statements that follow: their faults would be strange ones.
     """
 
     condition: Expr
     message: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    assumed: bool = field(default=True, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

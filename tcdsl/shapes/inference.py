@@ -48,16 +48,17 @@ class Inference:
         """Raise one error for all faults noted so far, if there are any."""
         raise_diagnostics(self._faults)
 
-    def require(self, condition: Expr, message: str, span: Span | None) -> None:
-        """State that ``condition``, on sizes, holds at the call; it is known from here on."""
+    def require(self, condition: Expr, message: str, span: Span | None, assumed: bool = True) -> None:
+        """State that ``condition``, on sizes, holds at the call; what is ``assumed`` is known from here on."""
         if isinstance(condition, Constant):
             if not condition.value:
                 self.fault(message, span)
             return
-        assertion = Assertion(condition, message, span or self.sketch.span)
+        assertion = Assertion(condition, message, span or self.sketch.span, assumed)
         if assertion not in self.assertions:
             self.assertions.append(assertion)
-            self.algebra.assume(condition)
+            if assumed:
+                self.algebra.assume(condition)
 
     def require_nonnegative(self, form: Form, message: str, span: Span | None, hint: str = "") -> bool:
         """State that a form of sizes is not negative, unless that is known; a fault if it is known to be false."""

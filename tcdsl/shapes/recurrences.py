@@ -305,7 +305,7 @@ def _report(inference: Inference, pairs: _Pairs, read: OwnRead, found: isl.Set) 
         return
     if not _degenerate(pairs.points.intersect_params(context), allowed):
         fact = f"{fact}, unless {inference.text(condition)}"
-    inference.require(condition, f"{fact}\n{hint}", read.span)
+    inference.require(condition, f"{fact}\n{hint}", read.span, assumed=False)
 
 
 def _degenerate(points: isl.Set, sizes: isl.Set) -> bool:

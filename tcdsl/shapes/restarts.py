@@ -17,13 +17,13 @@ import islpy as isl
 
 from tcdsl.errors import ShapeError
 from tcdsl.ir.build import apply, in_range, truth
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import Expr, IndexValue, Read, is_affine_index
 from tcdsl.ir.program import Neutral, Statement
 from tcdsl.shapes.accesses import AxisAccess, levels_of, root_level
 from tcdsl.shapes.equal_extents import check_equal_extents
 from tcdsl.shapes.explicit_ranges import explicit_ranges
 from tcdsl.shapes.inference import Inference
-from tcdsl.shapes.nesting import free_variables
+from tcdsl.shapes.nesting import free_variables, parts
 from tcdsl.shapes.places import box
 from tcdsl.shapes.ranges import resolve
 from tcdsl.shapes.regions import conjunction
@@ -31,7 +31,26 @@ from tcdsl.shapes.scope import Scope
 from tcdsl.shapes.sketch import Sketch
 from tcdsl.shapes.writes import affine_target, cell_map, named
 
-__all__ = ["Restarts"]
+__all__ = ["Restarts", "starts_all_anew"]
+
+
+def starts_all_anew(sketch: Sketch) -> bool:
+    """Whether a reset reaches every cell by its form, as ``C[i, j] = sum(A[i, k] * B[k, j])`` does.
+
+    Of an existing target, a variable that always stands alone runs over the whole axis.
+    """
+    names = {axis.name for axis in sketch.target.indices if isinstance(axis, IndexValue)}
+    if sketch.mode != "existing" or sketch.restarts or len(names) < len(sketch.target.indices):
+        return False
+
+    def stands_alone(expr: Expr) -> bool:
+        if isinstance(expr, Read):
+            mixed = (axis for axis in expr.indices if is_affine_index(axis) and not isinstance(axis, IndexValue))
+            if any(free_variables(axis) & names for axis in mixed):
+                return False
+        return all(map(stands_alone, parts(expr)))
+
+    return all(map(stands_alone, (sketch.value, *sketch.conditions, *sketch.filters)))
 
 
 class Restarts:

@@ -133,7 +133,7 @@ def _report_lost(
         f"{inference.label(first.tensor)} the extent {extent} there"
     )
     if known:
-        inference.require(condition, f"{fact}\n{hint}", first.span)
+        inference.require(condition, f"{fact}\n{hint}", first.span, assumed=False)
     else:
         inference.fault(fact, first.span, hint=hint)
 

@@ -772,6 +772,20 @@ def test_where_it_depends_on_sizes_it_is_checked_at_the_call() -> None:
     assert f.interpret(y[:4], x[:4], np.zeros(2)) is not None
 
 
+def test_what_follows_is_not_staged_for_the_few_sizes_at_which_there_is_none() -> None:
+    @op
+    def f(x):
+        (N,) = x.shape
+        s: real[N]
+        s[0] = x[0]
+        s[t] = s[t - 1] + x[t], t >= 1
+        tail = output(N - 3)
+        tail[i] = s[i + 3]
+        return tail
+
+    assert "negative extent" not in refused(f, x)
+
+
 def test_data_dependent_reads_and_writes_are_exempt() -> None:
     @op
     def f(x, n):

@@ -79,8 +79,8 @@ class Assertion:
     """A condition on sizes that must hold at the call, and what to tell the user if it does not (a `ShapeError`).
 
     ``message`` may name sizes in braces, ``"A has {N} rows"``, to be filled in with their values; what follows its
-    first line says what to write instead. Like the span it takes no part in equality. What holds for a few sizes only is
-    not ``assumed`` in the statements that follow: their faults would be strange ones.
+    first line says what to write instead. Like the span it takes no part in equality. What holds for a few sizes only
+    is not ``assumed`` in the statements that follow: their faults would be strange ones.
     """
 
     condition: Expr

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import Diagnostic, TcdslError
+from tcdsl.ir.boundaries import moved_integer
 from tcdsl.ir.dtypes import INTEGER, WIDE_INTEGERS, is_floating
 from tcdsl.ir.exact import EXACT, INDEX_ARITHMETIC
 from tcdsl.ir.expressions import (
@@ -48,23 +49,6 @@ def working_dtype(dtype: str) -> str:
     if dtype == INTEGER or dtype in WIDE_INTEGERS:
         return "object"  # Python's integers
     return "float64" if is_floating(dtype) else dtype
-
-
-def moved(position: int, extent: int, boundary: Boundary) -> int:
-    """Where ``boundary`` moves an index of an axis with ``extent`` > 0 cells: ``moved(-1, 5, Boundary.WRAP)`` is 4."""
-    match boundary:
-        case Boundary.CLAMP:
-            return min(max(position, 0), extent - 1)
-        case Boundary.WRAP:
-            return position % extent
-        case Boundary.REFLECT:
-            period = max(1, 2 * (extent - 1))
-            inside = position % period
-            return min(inside, period - inside) if extent > 1 else 0
-        case Boundary.SYMMETRIC:
-            inside = position % (2 * extent)
-            return min(inside, 2 * extent - 1 - inside)
-    return position
 
 
 class PointEvaluator:
@@ -228,7 +212,7 @@ class PointEvaluator:
                         return fill(frame)
                     if boundary in (Boundary.SKIP, Boundary.CHECK, Boundary.FILL) or extent == 0:
                         raise self.out_of_range(expr.tensor, axis, position, boundary, frame, expr.span)
-                    position = moved(position, extent, boundary)
+                    position = moved_integer(position, extent, boundary)
                 cell.append(position)
             return array[tuple(cell)]
 

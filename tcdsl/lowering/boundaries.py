@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, cast, constant
+from tcdsl.ir.build import apply
 from tcdsl.ir.build import in_range as bounds
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, children, is_affine_index, rebuild
 from tcdsl.ir.program import Tensor
@@ -20,7 +20,7 @@ from tcdsl.shapes.disjunctions import within
 from tcdsl.shapes.linear import normalized
 from tcdsl.shapes.spaces import arranged, dimension_names
 
-__all__ = ["Declarations", "in_range", "interior", "moved_index", "specialized"]
+__all__ = ["Declarations", "in_range", "interior", "specialized"]
 
 Declarations = dict[str, Tensor]
 """Tensors by name."""
@@ -32,28 +32,6 @@ _MOST_PIECES = 24
 def in_range(index: Expr, extent: Expr) -> Expr:
     """``0 <= index < extent``."""
     return apply("and_", *bounds(index, extent))
-
-
-def moved_index(index: Expr, extent: Expr, boundary: Boundary) -> Expr:
-    """Where a read of an axis with ``extent`` > 0 cells goes: ``index`` itself if it is in range."""
-    zero, one, two = (constant(number, index.dtype) for number in (0, 1, 2))
-    extent = cast(extent, index.dtype)
-    match boundary:
-        case Boundary.CLAMP:
-            return apply("min", apply("max", index, zero), apply("sub", extent, one))
-        case Boundary.WRAP:
-            return apply("mod", index, extent)
-        case Boundary.REFLECT:
-            # For one cell the period would be 0; with period 1 the result is 0.
-            period = apply("max", apply("mul", two, apply("sub", extent, one)), one)
-            inside = apply("mod", index, period)
-            return apply("min", inside, apply("sub", period, inside))
-        case Boundary.SYMMETRIC:
-            period = apply("mul", two, extent)
-            inside = apply("mod", index, period)
-            return apply("min", inside, apply("sub", apply("sub", period, one), inside))
-        case _:
-            return index
 
 
 def _questions(expr: Expr, tensors: Declarations) -> Iterator[Expr]:

@@ -16,12 +16,13 @@ from functools import reduce
 
 import islpy as isl
 
+from tcdsl.ir.boundaries import moved_index
 from tcdsl.ir.build import apply, index, integer, truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read, substitute, transform
 from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor, map_statement
-from tcdsl.lowering.boundaries import Declarations, in_range, moved_index
+from tcdsl.lowering.boundaries import Declarations, in_range
 from tcdsl.lowering.names import Names
 from tcdsl.lowering.schedule import FixedOrder, Plan, plan
 from tcdsl.lowering.statements import can_fail, statement_reads

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
+from tcdsl.ir.boundaries import moved_index
 from tcdsl.ir.build import apply, cast, constant, integer, truth
 from tcdsl.ir.dtypes import INTEGER, compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index
 from tcdsl.ir.program import Fill, Keep, Neutral, Statement, Tensor
-from tcdsl.lowering.boundaries import in_range, moved_index
+from tcdsl.lowering.boundaries import in_range
 from tcdsl.lowering.loops import Accumulate, Check, Define, Node, Store, Update
 from tcdsl.lowering.scalars import Scalars
 

@@ -12,6 +12,7 @@ from itertools import islice
 
 import islpy as isl
 
+from tcdsl.ir.boundaries import moved_index
 from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import (
@@ -31,7 +32,7 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.program import Tensor
 from tcdsl.ir.span import Span
-from tcdsl.lowering.boundaries import Declarations, in_range, moved_index
+from tcdsl.lowering.boundaries import Declarations, in_range
 from tcdsl.lowering.loops import Branch, Check, Define, Node
 from tcdsl.lowering.names import Names
 from tcdsl.shapes.affine import NotAffine, condition_set

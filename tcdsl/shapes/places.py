@@ -14,12 +14,12 @@ from functools import lru_cache
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, cast, constant, integer
+from tcdsl.ir.boundaries import moved_index
+from tcdsl.ir.build import apply, cast, integer
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
-    Constant,
     Expr,
     IndexValue,
     SizeValue,
@@ -202,24 +202,4 @@ def remapped(axis: Expr, boundary: Boundary, extent: Expr) -> Expr:
     """The cell that an index finds, computed at run time: ``max(min(ids[i], N - 1), 0)`` for ``clamp``."""
     if boundary in (Boundary.SKIP, Boundary.FILL, Boundary.CHECK):
         return axis
-    dtype = "int64" if is_affine_index(axis) else INTEGER
-    zero, one, two = (constant(number, dtype) for number in (0, 1, 2))
-    axis, extent = cast(axis, dtype), cast(extent, dtype)
-    last = apply("sub", extent, one)
-    match boundary:
-        case Boundary.CLAMP:
-            return apply("max", apply("min", axis, last), zero)
-        case Boundary.WRAP:
-            return apply("mod", axis, extent)
-        case Boundary.REFLECT:
-            period = apply("mul", two, last)
-            # One cell has period 0, and every index finds it.
-            phase = apply("mod", axis, apply("max", period, one))
-            return apply("min", phase, apply("sub", period, phase)) if not _is_one(extent) else zero
-    period = apply("mul", two, extent)
-    phase = apply("mod", axis, period)
-    return apply("min", phase, apply("sub", apply("sub", period, one), phase))
-
-
-def _is_one(extent: Expr) -> bool:
-    return isinstance(extent, Constant) and extent.value == 1
+    return moved_index(cast(axis, "int64" if is_affine_index(axis) else INTEGER), extent, boundary)

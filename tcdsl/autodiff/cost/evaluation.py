@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DataIndexError, Diagnostic
+from tcdsl.ir.boundaries import moved
 from tcdsl.ir.evaluation import working_dtype
 from tcdsl.ir.exact import INDEX_ARITHMETIC
 from tcdsl.ir.expressions import (
@@ -33,6 +34,8 @@ from tcdsl.ir.primitives import PRIMITIVES
 __all__ = ["Array", "Definition", "Definitions", "PointValues", "elementwise"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+_POSITIONS = {"sub": np.subtract, "mul": np.multiply, "mod": np.mod, "min": np.minimum, "max": np.maximum}
 
 
 @dataclass(slots=True)
@@ -161,19 +164,10 @@ class PointValues:
 
 
 def _moved(position: Array, extent: int, boundary: Boundary) -> Array:
-    moved = position
-    match boundary:
-        case Boundary.CLAMP:
-            moved = np.clip(position, 0, extent - 1)
-        case Boundary.WRAP:
-            moved = position % extent
-        case Boundary.REFLECT:
-            inside = position % max(1, 2 * (extent - 1))
-            moved = np.minimum(inside, 2 * (extent - 1) - inside)
-        case Boundary.SYMMETRIC:
-            inside = position % (2 * extent)
-            moved = np.minimum(inside, 2 * extent - 1 - inside)
-    return moved
+    def compute(primitive: str, *values: Array) -> Array:
+        return np.asarray(_POSITIONS[primitive](*values))
+
+    return moved(position, np.asarray(extent), boundary, compute, np.asarray)
 
 
 def elementwise(primitive: str, values: tuple[Array, ...]) -> Array:

@@ -14,8 +14,9 @@ import numpy as np
 
 from tcdsl.autodiff.cost.operations import OperationCount, operations_of
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
+from tcdsl.ir.boundaries import moved_integer
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.evaluation import moved, working_dtype
+from tcdsl.ir.evaluation import working_dtype
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
@@ -120,7 +121,7 @@ class _Run:
                 assert statement.oob != "check"
                 if statement.oob == "skip":
                     return None
-                position = moved(position, extent, Boundary.CLAMP)
+                position = moved_integer(position, extent, Boundary.CLAMP)
             cell.append(position)
         return tuple(cell)
 
@@ -165,7 +166,7 @@ class _Run:
                 if boundary is Boundary.FILL and expr.fill is not None:
                     found, zero = self.value(expr.fill, indices, local)
                     return found, zero or _is_zero(expr.fill)
-                position = moved(position, extent, boundary)
+                position = moved_integer(position, extent, boundary)
             cell.append(position)
         assert all(0 <= position < extent for position, extent in zip(cell, array.shape, strict=True))
         return array[tuple(cell)], False

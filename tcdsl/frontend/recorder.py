@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
+from tcdsl.frontend.annotated_targets import declared_target
 from tcdsl.frontend.annotations import annotation_names, parsed_annotation
 from tcdsl.frontend.arithmetic import combine, element_of, record_elementwise
 from tcdsl.frontend.array_literals import is_literal
 from tcdsl.frontend.array_stores import store_elementwise
 from tcdsl.frontend.bare_reductions import BareReduction
 from tcdsl.frontend.calls import call_function
-from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, bind_dimensions, declared_dtype, extent_expression
+from tcdsl.frontend.declarations import DeclaredTarget, Unwritten, bind_dimensions
 from tcdsl.frontend.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
 from tcdsl.frontend.environment import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.forms import AUGMENTED
@@ -35,11 +36,10 @@ from tcdsl.frontend.session import Poison, Session, StagingStopped, materialized
 from tcdsl.frontend.spacing import refused, signed
 from tcdsl.frontend.statement_targets import target_name, target_of
 from tcdsl.frontend.statements import evaluate_local, evaluate_statement, is_local_definition
-from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor, View
+from tcdsl.frontend.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor, View
 from tcdsl.frontend.terms import Term
 from tcdsl.frontend.view_statements import record_in_view
 from tcdsl.frontend.weak_targets import in_its_type
-from tcdsl.ir.expressions import Expr
 
 __all__ = ["Recorder"]
 
@@ -393,25 +393,9 @@ class Recorder:
         if isinstance(current, SymbolicArray):
             self._guarded(session, lambda: bind_dimensions(scope, current, target, kind, extents, found))
         else:
-            found[target] = self._guarded(session, lambda: self._declaration(scope, node, kind, extents, found))
+            found[target] = self._guarded(session, lambda: declared_target(scope, node, kind, extents, found))
         values = [found[name] if name in found else scope.holds(name) for name in names]
         return values[0] if len(values) == 1 else tuple(values)
-
-    def _declaration(
-        self, scope: FunctionScope, node: ast.stmt, kind: str, extents: list[ast.expr], found: dict[str, object]
-    ) -> DeclaredTarget:
-        span = scope.span(node)
-        dtype = "real" if kind == "real" else declared_dtype(kind, span)
-        builder = session_of("an annotation").builder
-        for extent in extents:
-            # A name without a value is an extent that the statements leave open; from here on it is that size.
-            if isinstance(extent, ast.Name) and extent.id not in found and scope.value_of(extent.id) is UNBOUND:
-                found[extent.id] = SymbolicSize(builder, builder.open_size(extent.id))
-        return DeclaredTarget(tuple(self._extent(scope, extent, found) for extent in extents), dtype, span)
-
-    def _extent(self, scope: FunctionScope, node: ast.expr, found: Mapping[str, object]) -> Expr:
-        opened = found.get(node.id) if isinstance(node, ast.Name) else None
-        return opened.expr if isinstance(opened, SymbolicSize) else extent_expression(scope, node)
 
     def bind_dims(self, number: int, thunks: Thunks) -> Any:
         """``A.bind_dims(N, K)``: names the extents of a tensor; names bound before must agree."""

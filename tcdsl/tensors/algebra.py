@@ -167,6 +167,11 @@ def _staged_einsum(
     return record_einsum(spec, tuple(given), accumulate, primitive, sizes)
 
 
+def _staged_composition(accumulate: str, primitive: str, session: Session, given: Sequence[Any]) -> Any:
+    # An operand that might have had axes to sum over, and turned out to have none, is scaled, as by `w @ x`.
+    return _staged_einsum("@" if given[0].rows.input else ".", accumulate, primitive, session, given)
+
+
 def _rule(logic: str, shapes: Sequence[Shape]) -> Callable[[Sequence[Shape], Origin], Shape] | None:
     # What a logic says of shapes; None where it means what NumPy does, whose shapes staging tells.
     if logic == "@":
@@ -252,7 +257,12 @@ class GraphAlgebra:
 
     def einsum(self, spec: str, operands: Sequence[Any], accumulate: str, primitive: str) -> Any:
         """``einsum(spec, a, b)``."""
-        return self.logical("einsum", spec, operands, partial(_staged_einsum, spec, accumulate, primitive))
+        record = partial(_staged_einsum, spec, accumulate, primitive)
+        if spec == "@" and len(operands) == 2 and _recorded_in_session(operands) is None:
+            operands = [as_operand(each) for each in operands]
+            if _rule("@", list(map(_shape, operands))) is not None:
+                record = partial(_staged_composition, accumulate, primitive)
+        return self.logical("einsum", spec, operands, record)
 
     def logical(self, name: str, logic: str, operands: Sequence[Any], record: Callable[..., Any]) -> Any:
         """What ``record`` makes of operands whose axes meet as ``logic`` says."""

@@ -195,3 +195,15 @@ def test_a_tensor_meets_no_cell() -> None:
 
     with pytest.raises(tc.DtypeError, match=r"a Tensor is not a number\n +return a \* b\n"):
         f(X[0])
+
+
+@pytest.mark.parametrize("given", [5.0, tc.batch([1.0, 2.0]), (1.0, 2.0), [1.0, 2.0, 4.0]], ids=str)
+def test_compositions_by_einsum_are_those_by_the_operator(given: Any) -> None:
+    # What the parameter composes with has output axes, or it has none to sum over and scales.
+    composed = tc.param("w", o=3, init=2.0) @ tc.tensor(given)
+    by_einsum = tc.einsum("@", tc.param("w", o=3, init=2.0), tc.tensor(given))
+    np.testing.assert_array_equal(value(by_einsum), value(composed))
+    assert str(by_einsum.rows) == str(composed.rows)
+    largest = tc.einsum("@", tc.param("w", o=3, init=2.0), tc.tensor(given), accumulate="max", combine="add")
+    wanted = np.full(3, 6.0) if given == [1.0, 2.0, 4.0] else value(composed) / 2 + 2
+    np.testing.assert_array_equal(value(largest), wanted)

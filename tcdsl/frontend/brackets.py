@@ -18,24 +18,33 @@ __all__ = ["conjuncts", "without_brackets"]
 
 
 def without_brackets(value: Expr, definition: Callable[[str], Value | None]) -> tuple[tuple[Expr, ...], Expr]:
-    """The brackets of a term of a sum and the rest: ``where(k <= i, I[k], 0)`` gives ``((k <= i,), I[k])``.
+    """The brackets of a term of a sum, each once, and the rest: ``where(k <= i, I[k], 0)`` gives ``((k <= i,), I[k])``.
 
     ``definition(name)`` is the local definition of that name, if it is one: what they are is what the term is.
     """
+    found, rest = _separated(value, definition)
+    once: dict[Expr, Expr] = {}
+    for bracket in found:
+        local = definition(bracket.name) if isinstance(bracket, Local) else None
+        once.setdefault(bracket if local is None else local.expr, bracket)
+    return tuple(once.values()), rest
+
+
+def _separated(value: Expr, definition: Callable[[str], Value | None]) -> tuple[tuple[Expr, ...], Expr]:
     match value:
         case Apply(primitive="where", arguments=(condition, taken, Constant(value=0))):
-            inner, rest = without_brackets(taken, definition)
+            inner, rest = _separated(taken, definition)
             return (*conjuncts(condition, definition), *inner), rest
         case Local(name=name) if (local := definition(name)) is not None:
-            inner, rest = without_brackets(local.expr, definition)
+            inner, rest = _separated(local.expr, definition)
             return (inner, rest) if inner else ((), value)
         case Apply(primitive="neg", arguments=(operand,)):
-            inner, rest = without_brackets(operand, definition)
+            inner, rest = _separated(operand, definition)
             return inner, apply("neg", rest, span=value.span) if inner else value
         case Cast(operand=operand, dtype=dtype) if is_boolean(operand.dtype):
             return _counted(value, operand, dtype, definition)
         case Cast(operand=operand, dtype=dtype):
-            inner, rest = without_brackets(operand, definition)
+            inner, rest = _separated(operand, definition)
             return inner, cast(rest, dtype, value.span) if inner else value
         case _:
             return (), value

@@ -15,9 +15,15 @@ from tcdsl.frontend.called_functions import is_installed, users_function
 from tcdsl.frontend.source import readable_source
 from tcdsl.recent import Recent
 
-__all__ = ["indexing_arguments"]
+__all__ = ["indexing_arguments", "is_users"]
 
 _KNOWN: Recent[CodeType, frozenset[str]] = Recent(1000)
+
+
+def is_users(function: object) -> bool:
+    """Whether a call of ``function`` runs Python code of the user's."""
+    plain, _ = users_function(function)
+    return plain is not None and not is_installed(plain.__code__.co_filename)
 
 
 def indexing_arguments(function: object, call: ast.Call) -> list[ast.expr]:

@@ -23,7 +23,7 @@ from numbers import Number
 from tcdsl.frontend.bare_reductions import point_of
 from tcdsl.frontend.environment import UNBOUND, Environment
 from tcdsl.frontend.functions import LANGUAGE_FUNCTIONS
-from tcdsl.frontend.indexing_parameters import indexing_arguments
+from tcdsl.frontend.indexing_parameters import indexing_arguments, is_users
 from tcdsl.frontend.recognition import CONSTANTS, language_name
 
 __all__ = [
@@ -161,11 +161,22 @@ def _names(node: ast.AST, indexing: bool, hidden: frozenset[str], environment: E
 
 
 def index_arguments(call: ast.Call, environment: Environment) -> list[ast.expr]:
-    """The arguments of a call that stand for indices: of functions of the user's that index with them."""
+    """The arguments of a call that stand for indices: of functions of the user's that index with them, and letters that
+    mean nothing else.
+    """
     match call.func:
         case ast.Name(id=name):
-            return indexing_arguments(value_meaning(name, environment), call)
+            function = value_meaning(name, environment)
+            return [*indexing_arguments(function, call), *_free_letters(function, call, environment)]
     return []
+
+
+def _free_letters(function: object, call: ast.Call, environment: Environment) -> Iterator[ast.expr]:
+    if is_users(function):
+        for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+            letter = isinstance(argument, ast.Name) and is_letter(argument.id)
+            if letter and value_meaning(argument.id, environment) is UNBOUND:  # type: ignore[attr-defined]
+                yield argument
 
 
 def _name(name: str, indexing: bool, environment: Environment) -> Iterator[str]:

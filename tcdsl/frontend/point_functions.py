@@ -24,6 +24,7 @@ from tcdsl.frontend.called_functions import is_installed, users_function
 from tcdsl.frontend.environment import Environment
 from tcdsl.frontend.evaluator import Evaluator
 from tcdsl.frontend.faults import Faulty
+from tcdsl.frontend.functions import LANGUAGE_NAMES
 from tcdsl.frontend.points import PointValue, as_points
 from tcdsl.frontend.rewritten_functions import compiled_definition, with_closure
 from tcdsl.frontend.session import StagingStopped
@@ -173,7 +174,12 @@ class _Points:
     def value(self, number: int, thunks: Mapping[str, Callable[[], object]], ordinary: Callable[[], Any]) -> Any:
         """An expression: what its text is at a point where it computes with scalars there, else Python's value."""
         if not any(_is_any_of(_SYMBOLIC, thunk) for thunk in thunks.values()):
-            return ordinary()
+            try:
+                return ordinary()
+            except NameError as error:
+                # `log(2)`, of the language.
+                if error.name not in LANGUAGE_NAMES:
+                    raise
         node = self._text.nodes[number]
         evaluation = self._evaluation.within(self._scope(thunks), node)
         given = evaluation.evaluate(node)

@@ -7,6 +7,7 @@ the right, as broadcasting does. Binding it to a name, returning it or indexing 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,7 @@ from tcdsl.frontend.row_alignment import axis_variable, common_rows, rows_of
 from tcdsl.frontend.scalar_primitives import apply_primitive
 from tcdsl.frontend.session import Poison, Session, StagingStopped, session_of
 from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
-from tcdsl.frontend.values import Value, cast_value, require_fitting, store_value, stored_dtype
+from tcdsl.frontend.values import Product, Value, cast_value, require_fitting, store_value, stored_dtype
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import DTYPES, compute_dtype
@@ -93,6 +94,14 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
                 f"a {type(operand).__name__} does not take part in tensor arithmetic",
                 "use arrays, numbers, sizes, and lists of these",
             )
+
+
+def _factor_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ...]]:
+    # As an operand of pointwise arithmetic, which the brackets of a product guard.
+    value, extents = element_of(operand, session)
+    if isinstance(operand, SymbolicTensor) and operand.brackets:
+        value = replace(value, product=Product(operand.brackets, value))
+    return value, extents
 
 
 def broadcast(
@@ -165,7 +174,7 @@ def combine(primitive: str, *operands: object) -> Any:
     for array in pending:
         array.uses += 1  # before any is asked: in `t * t` both operands are one array
     staged = [operand.shared() if isinstance(operand, PendingArray) else operand for operand in staged]
-    parts = [element_of(operand, session) for operand in staged]
+    parts = [_factor_of(operand, session) for operand in staged]
     if not any(isinstance(operand, SymbolicArray | np.ndarray) for operand in staged):
         return _combine_numbers(session, primitive, staged, [value for value, _ in parts])
     parts, rows = common_rows(staged, parts)

@@ -14,7 +14,7 @@ from tcdsl.ir.build import apply, cast, constant
 from tcdsl.ir.dtypes import is_boolean
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Local
 
-__all__ = ["conjuncts", "without_brackets"]
+__all__ = ["conjuncts", "text_of", "without_brackets"]
 
 
 def without_brackets(value: Expr, definition: Callable[[str], Value | None]) -> tuple[tuple[Expr, ...], Expr]:
@@ -25,9 +25,14 @@ def without_brackets(value: Expr, definition: Callable[[str], Value | None]) -> 
     found, rest = _separated(value, definition)
     once: dict[Expr, Expr] = {}
     for bracket in found:
-        local = definition(bracket.name) if isinstance(bracket, Local) else None
-        once.setdefault(bracket if local is None else local.expr, bracket)
+        once.setdefault(text_of(bracket, definition), bracket)
     return tuple(once.values()), rest
+
+
+def text_of(condition: Expr, definition: Callable[[str], Value | None]) -> Expr:
+    """What a condition is that may be a local definition: equal ones are the same condition."""
+    local = definition(condition.name) if isinstance(condition, Local) else None
+    return condition if local is None else local.expr
 
 
 def _separated(value: Expr, definition: Callable[[str], Value | None]) -> tuple[tuple[Expr, ...], Expr]:

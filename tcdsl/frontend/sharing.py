@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import cast
 
-from tcdsl.frontend.brackets import conjuncts
+from tcdsl.frontend.brackets import conjuncts, text_of
 from tcdsl.frontend.definitions import GENERATED, definition_name, is_definition, serial
 from tcdsl.frontend.values import Value, applied
 from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Let, Local, Read, SizeValue, children, rebuild, walk
@@ -129,14 +129,17 @@ class _Placement:
         # A factor behind its own brackets, as in `z * w[k]` with `z = x[k] * (k <= i)`, need not test them again.
         if value.product is None or not all(map(self._is_factor, uses)):
             return value.expr
-        missing = {part for bracket in value.product.brackets for part in conjuncts(bracket, self._definition)}
-        missing.difference_update(self._known)
+        missing = {part for bracket in value.product.brackets for part in self._texts(bracket)}
+        missing.difference_update(text_of(condition, self._definition) for condition in self._known)
         while missing and self._around[position] >= 0:
             position, inner = self._around[position], position
             expr = self._exprs[position]
             if isinstance(expr, Apply) and expr.primitive == "where" and self._parts[position][1] == inner:
-                missing.difference_update(conjuncts(expr.arguments[0], self._definition))
+                missing.difference_update(self._texts(expr.arguments[0]))
         return value.expr if missing else value.product.rest.expr
+
+    def _texts(self, condition: Expr) -> list[Expr]:
+        return [text_of(part, self._definition) for part in conjuncts(condition, self._definition)]
 
     def _is_factor(self, use: int) -> bool:
         local = self._exprs[use]

@@ -200,10 +200,11 @@ class SymbolicTensor(SymbolicArray):
 
     In `@op` it is a value. In `@cd` it is memory (``memory``): storing into it makes ``name`` the new version, for
     every name that holds it. ``declared`` says that the function stated its extents, whatever is written to it;
-    ``sized`` is the function and its statement that inferred them.
+    ``sized`` is the function and its statement that inferred them. ``brackets`` are those of the product that a node of
+    a graph is, in terms of `axis_variable`s.
     """
 
-    __slots__ = ("_dtype", "builder", "declared", "extents", "label", "memory", "name", "sized")
+    __slots__ = ("_dtype", "brackets", "builder", "declared", "extents", "label", "memory", "name", "sized")
 
     def __init__(
         self,
@@ -222,6 +223,7 @@ class SymbolicTensor(SymbolicArray):
         self.memory = memory
         self.declared = False
         self.sized: tuple[object, Span | None] = (None, None)
+        self.brackets: tuple[Expr, ...] = ()
 
     @property
     def rows(self) -> RowRanks:

@@ -18,6 +18,7 @@ from tcdsl.frontend.session import Session
 from tcdsl.frontend.symbols import SymbolicTensor
 from tcdsl.frontend.values import Value
 from tcdsl.ir.build import constant, integer
+from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Program
 from tcdsl.runtime.parts import symbolic
 from tcdsl.shapes.inlining import append_program
@@ -56,6 +57,7 @@ class Linker(InputRecording):
         self._inputs: dict[Buffer | Setting, str] = {}
         self._written: dict[Buffer, None] = {}
         self._shifted = {id(tensor): tensor for tensor in shifted}
+        self._brackets: dict[str, tuple[Expr, ...]] = {}
         self.shifts: dict[int, str] = {}
 
     # -- reading ---------------------------------------------------------------------------------------------
@@ -68,6 +70,7 @@ class Linker(InputRecording):
         lifted = symbolic(self.session.builder, [tensor])[0]
         # What code has written in the place of the first value has the rows of the memory.
         lifted.rows = buffer.owner.row_ranks
+        lifted.brackets = self._brackets.get(lifted.name, ())
         return lifted
 
     def setting(self, setting: Setting) -> SymbolicTensor:
@@ -117,6 +120,7 @@ class Linker(InputRecording):
                 staged.append(self.lift_buffer(argument) if isinstance(argument, Buffer) else argument)
         with located(tensor.location):
             made = staged_result(self.session, tensor, staged)
+        self._brackets[made.name] = made.brackets
         if id(tensor) in self._shifted:
             zeros = self.session.builder.fixed_input(f"{tensor.name}_shift", str(made.dtype), tensor.sizes)
             self.shifts[id(tensor)] = zeros.name

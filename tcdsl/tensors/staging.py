@@ -134,11 +134,18 @@ def staged_result(session: Session, tensor: Tensor, arguments: Sequence[Any]) ->
     """What computes ``tensor``, on staged operands and numbers, as a tensor of the program of that name."""
     operation, name = tensor.operation, tensor.name
     assert operation is not None
+    made: SymbolicTensor | PendingArray
     if operation.stage_sized is None:
         made = operation.stage(session, arguments)
     else:
         made = operation.stage_sized(session, arguments, tensor.sizes)
-    return made.materialize(name) if isinstance(made, PendingArray) else made
+    if not isinstance(made, PendingArray):
+        return made
+    product = made.element.product
+    node = made.materialize(name)
+    # `(t > 0) * a / t` is one expression, although each of its operations is a node.
+    node.brackets = () if product is None else product.brackets
+    return node
 
 
 def shape_by_staging(operation: Operation, arguments: Sequence[Any], location: Span | None = None) -> tuple[Shape, str]:

@@ -207,3 +207,17 @@ def test_compositions_by_einsum_are_those_by_the_operator(given: Any) -> None:
     largest = tc.einsum("@", tc.param("w", o=3, init=2.0), tc.tensor(given), accumulate="max", combine="add")
     wanted = np.full(3, 6.0) if given == [1.0, 2.0, 4.0] else value(composed) / 2 + 2
     np.testing.assert_array_equal(value(largest), wanted)
+
+
+def test_brackets_guard_through_nodes() -> None:
+    given = np.array([0.0, 2.0, -4.0])
+    t = tc.tensor(given)
+    kept = (t > 0) * 3.0
+    assert value(kept / t).tolist() == [0, 1.5, 0]
+    assert value(-(t > 0) * 3.0 / t * 2.0).tolist() == [0, -3, 0]
+    assert value((t > 0) * 1.0 * tc.number(2.0) * np.log(t)).tolist() == [0, 2 * np.log(2.0), 0]
+    matrix = tc.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(value((t != 0) * 4.0 * matrix / t), [[0, 2, -2], [0, 0, 0]])
+    p = tc.param("p", init=given)
+    tc.compile(tc.train.grad_update(((p != 0) * p * 3.0 / p / p).sum()))()
+    np.testing.assert_allclose(p.grad, [0, -3 / 4, -3 / 16])

@@ -24,7 +24,7 @@ from tcdsl.frontend.called_functions import is_installed, users_function
 from tcdsl.frontend.environment import Environment
 from tcdsl.frontend.evaluator import Evaluator
 from tcdsl.frontend.faults import Faulty
-from tcdsl.frontend.functions import LANGUAGE_NAMES
+from tcdsl.frontend.functions import is_language_name
 from tcdsl.frontend.points import PointValue, as_points
 from tcdsl.frontend.rewritten_functions import compiled_definition, with_closure
 from tcdsl.frontend.session import StagingStopped
@@ -178,7 +178,7 @@ class _Points:
                 return ordinary()
             except NameError as error:
                 # `log(2)`, of the language.
-                if error.name not in LANGUAGE_NAMES:
+                if not is_language_name(error.name or ""):
                     raise
         node = self._text.nodes[number]
         evaluation = self._evaluation.within(self._scope(thunks), node)

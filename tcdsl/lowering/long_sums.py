@@ -9,18 +9,19 @@
                                                part += x[i, k]
                                            acc = acc + part
 
-Inside, the loop is what it was, and is vectorized as it was. Of nested loops the outermost one that sums is cut: inner
-ones may be short windows.
+Inside, the loop is what it was, and is vectorized as it was. Nested loops are cut into tiles, whichever of them is
+long: a whole number of short windows, or a part of a long row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
 
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Constant, Expr, Local, walk
+from tcdsl.ir.expressions import Constant, Expr, Local, index_variables, walk
 from tcdsl.lowering.effort import weight
 from tcdsl.lowering.loops import Accumulate, Branch, Define, Loop, Node
 from tcdsl.lowering.names import Names
@@ -68,19 +69,102 @@ class _Blocks:
             if isinstance(node, Accumulate) and node.name not in own and is_floating(types.get(node.name, "bool"))
         }
         summed = set(sums.values()) <= {"add", "subtract"} and not _reads_any(loop, sums)
-        length = normalized(apply("sub", loop.stop, loop.start))
-        longest = _IN_VECTORS if _in_vectors(loop) else _LENGTH
-        most = int(length.value) if isinstance(length, Constant) else longest + 1
-        if not sums or not summed or loop.parallel or loop.step != 1 or most <= longest:
+        nest = _nest(loop)
+        longest = _IN_VECTORS if _in_vectors(nest[-1]) else _LENGTH
+        if not sums or not summed or _is_short(nest, longest):
             return (replace(loop, body=self.of(loop.body, types)),)
         parts = {name: self.names.fresh("part") for name in sums}
-        body = self.of(_renamed(loop.body, parts), {name: types[name] for name in types.keys() - sums.keys()})
+        body = self.of(_renamed(nest[-1].body, parts), {name: types[name] for name in types.keys() - sums.keys()})
         before = tuple(Define(part, constant(0, types[name])) for name, part in parts.items())
         after = tuple(Define(name, _sum(name, part, types[name])) for name, part in parts.items())
-        first = self.names.fresh("first")
-        end = apply("min", loop.stop, apply("add", index(first), integer(longest)))
-        block = replace(loop, start=index(first), stop=end, body=body)
-        return (Loop(first, loop.start, loop.stop, longest, (*before, block, *after)),)
+        tiles = _Tiles(self.names)
+        for inner in reversed(nest):
+            tiles.add(inner, longest if inner is nest[-1] else _LENGTH)
+        for inner in tiles.inside:
+            body = (replace(inner, body=body),)
+        body = (*before, *body, *after)
+        for over_tiles in tiles.around:
+            body = over_tiles(body)
+        # A few terms in all are one tile, around which so many loops would take longer than they do.
+        return body if tiles.many is None else (Branch(tiles.many, body, (loop,)),)
+
+
+def _nest(loop: Loop) -> list[Loop]:
+    # Loops with nothing between them, outermost first, whose bounds do not depend on each other.
+    nest = [loop]
+    while len(nest[-1].body) == 1:
+        (inner,) = nest[-1].body
+        if not isinstance(inner, Loop) or inner.parallel or inner.step != 1:
+            break
+        if (index_variables(inner.start) | index_variables(inner.stop)) & {each.variable for each in nest}:
+            break
+        nest.append(inner)
+    return nest
+
+
+def _is_short(nest: Sequence[Loop], longest: int) -> bool:
+    lengths = [_length(each) for each in nest]
+    known = [int(each.value) for each in lengths if isinstance(each, Constant)]
+    return nest[0].parallel or nest[0].step != 1 or (len(known) == len(lengths) and prod(known) <= longest)
+
+
+def _length(loop: Loop) -> Expr:
+    return normalized(apply("sub", loop.stop, loop.start))
+
+
+@dataclass(slots=True)
+class _Tiles:
+    """The tiles of a nest, whose loops are added innermost first.
+
+    ``inside`` are the loops of one tile, ``around`` make those over tiles. ``many`` says whether there are many points,
+    if tiles depend on sizes: finding out costs less than dividing for them.
+    """
+
+    names: Names
+    inside: list[Loop] = field(default_factory=list)
+    around: list[Callable[[tuple[Node, ...]], tuple[Node, ...]]] = field(default_factory=list)
+    many: Expr | None = None
+    # As many as there are in a tile, up to a limit.
+    _points: Expr = field(default_factory=lambda: integer(1))
+
+    def add(self, loop: Loop, longest: int) -> None:
+        """Cut ``loop`` so that a tile has at most ``longest`` points, as far as that depends on it."""
+        length = _length(loop)
+        points = apply("mul", self._points, length)
+        room = apply("max", apply("floor_div", integer(longest), apply("max", self._points, integer(1))), integer(1))
+        if isinstance(points, Constant) and int(points.value) <= longest:
+            self.inside.append(loop)
+        else:
+            first = self.names.fresh("first")
+            if isinstance(room, Constant):
+                self._cut_by_constant(loop, first, int(room.value))
+            else:
+                self._cut(loop, first, room)
+                self.many = apply("gt", points, integer(longest))
+        self._points = apply("min", points, integer(_IN_VECTORS))
+
+    def _cut_by_constant(self, loop: Loop, first: str, steps: int) -> None:
+        end = apply("min", loop.stop, apply("add", index(first), integer(steps)))
+        self.inside.append(replace(loop, start=index(first), stop=end))
+        self.around.append(lambda body: (Loop(first, loop.start, loop.stop, steps, body),))
+
+    def _cut(self, loop: Loop, first: str, room: Expr) -> None:
+        number, start, steps = (
+            self.names.fresh("tile"),
+            Local(first, "int64"),
+            Local(self.names.fresh("steps"), "int64"),
+        )
+        end = apply("min", loop.stop, apply("add", start, steps))
+        self.inside.append(replace(loop, start=start, stop=end))
+        low = apply("add", loop.start, apply("mul", index(number), steps))
+        last = apply("sub", apply("add", _length(loop), steps), integer(1))
+        count = apply("floor_div", last, steps)
+        self.around.append(
+            lambda body: (
+                Define(steps.name, room, index=True),
+                Loop(number, integer(0), count, 1, (Define(first, low, index=True), *body)),
+            )
+        )
 
 
 def _sum(name: str, part: str, dtype: str) -> Expr:

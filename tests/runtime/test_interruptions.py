@@ -1,0 +1,117 @@
+"""Ctrl-C at any moment: while staging, compiling and running. What was begun is begun anew, and is right."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import cd, op
+from tcdsl.locks import COMPILING
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no interval timers")
+
+
+@op
+def scaled(x, *, factor):
+    return factor * x + 1
+
+
+@op
+def outer(x, y):
+    z[i, j] = x[i] * y[j]
+    return z
+
+
+@cd
+def increase(a, b):
+    a += b
+    b[i] = a[i] / 2
+
+
+@pytest.fixture(autouse=True)
+def interrupted() -> Iterator[None]:
+    """The alarm of a timer does what Ctrl-C does."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def interrupting(call: Callable[[], Any], seconds: float) -> bool:
+    """Call, and say whether the interruption came meanwhile."""
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        call()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def check_compilation(seconds: float, number: int) -> bool:
+    """Interrupt the staging and compilation of a function that is new, then call it."""
+
+    @op
+    def wave(x):
+        (N,) = x.shape
+        y: real[N]
+        y[i] = sin(x[i] * number) + get(x[i - 1], 0.0)
+        t[()] += y[i] * y[i]
+        return y, t
+
+    x = np.linspace(0, 1, 6)
+    done = interrupting(lambda: wave(x), seconds)
+    want = np.sin(x * number) + np.concatenate([[0], x[:-1]])
+    y, t = wave(x)
+    np.testing.assert_allclose(y, want)
+    np.testing.assert_allclose(t, (want**2).sum())
+    np.testing.assert_allclose(tc.grad(lambda x: wave(x)[1]).interpret(x).shape, (6,))
+    assert COMPILING.acquire(timeout=1)
+    COMPILING.release()
+    return done
+
+
+def test_compilations_begin_anew() -> None:
+    assert check_compilation(0.02, 2)
+    assert check_compilation(0.2, 3)
+
+
+@pytest.mark.long
+def test_compilations_begin_anew_whenever_they_are_interrupted() -> None:
+    for k in range(1, 40):
+        check_compilation(0.02 * k, k + 3)
+
+
+def test_calls_leave_everything_usable() -> None:
+    x, y = np.arange(4.0), np.arange(3.0)
+    scaled(x, factor=1.0), outer(x, y), increase(x.copy(), x.copy())
+    chance = random.Random(5)
+    count = 0
+    for round_ in range(150):
+        m, n = chance.randint(0, 50), chance.randint(0, 50)
+        a, b = np.ones(m), np.arange(float(m))
+
+        def calls(m: int = m, n: int = n, a: np.ndarray = a, b: np.ndarray = b) -> None:
+            for _ in range(2000):
+                scaled(np.ones(m), factor=2.0)
+                outer(np.ones(m), np.ones(n))
+                increase(a, b)
+
+        count += interrupting(calls, chance.uniform(1e-5, 2e-3))
+        if round_ % 10 == 0:
+            np.testing.assert_array_equal(scaled(np.ones(m), factor=2.0), np.full(m, 3.0))
+            np.testing.assert_array_equal(outer(np.ones(m), np.arange(n)), np.ones((m, 1)) * np.arange(n))
+            a, b = np.ones(m), np.arange(float(m))
+            increase(a, b)
+            np.testing.assert_array_equal(a, 1 + np.arange(m))
+            np.testing.assert_array_equal(b, a / 2)
+    assert count > 140, count  # one that comes while Python cleans up is lost
+    assert threading.active_count() < 20

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -79,15 +80,17 @@ def check_compilation(seconds: float, number: int) -> bool:
     return done
 
 
-def test_compilations_begin_anew() -> None:
-    assert check_compilation(0.02, 2)
-    assert check_compilation(0.2, 3)
+def test_compilations_begin_anew(tmp_path: Path) -> None:
+    with tc.config(cache_dir=tmp_path):
+        assert check_compilation(0.005, 2)
+        assert check_compilation(0.2, 3)
 
 
 @pytest.mark.long
-def test_compilations_begin_anew_whenever_they_are_interrupted() -> None:
-    for k in range(1, 40):
-        check_compilation(0.02 * k, k + 3)
+def test_compilations_begin_anew_whenever_they_are_interrupted(tmp_path: Path) -> None:
+    with tc.config(cache_dir=tmp_path):
+        for k in range(1, 40):
+            check_compilation(0.02 * k, k + 3)
 
 
 def test_calls_leave_everything_usable() -> None:

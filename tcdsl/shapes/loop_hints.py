@@ -113,6 +113,10 @@ def spoken(inference: Inference, form: Form) -> str:
         source = inference.scope.size(name).source
         if isinstance(source, AxisExtent) and name == domain_name(f"{source.tensor}_{source.axis}"):
             return f"{inference.label(source.tensor)}.shape[{source.axis}]"
+        if isinstance(source, AxisExtent) and name == source.tensor:
+            # An integer of the call, which an input of its own carries.
+            sign, _, number = name.partition("_")
+            return number if sign == "offset" else f"(-{number})"
         return name
 
     names = size_names(inference.algebra.expr(form))

@@ -229,6 +229,19 @@ def test_the_result_of_another_function_is_an_array_like_any_other() -> None:
     check(outer, x, wanted=x + np.insert(x[:-1], 0, 0))
 
 
+def test_offsets_that_are_numbers_of_the_call() -> None:
+    @op
+    def f(x, *, n):
+        y[i] = x[i]
+        y[i + n] += x[i]
+        return y
+
+    np.testing.assert_array_equal(f.interpret(x, n=0), 2 * x)
+    np.testing.assert_array_equal(f.interpret(x, n=-1), x + np.append(x[1:], 0))
+    with pytest.raises(tc.ShapeError, match=re.escape("as in `y = output(n + x.shape[0])`, or leave")):
+        f.interpret(x, n=2)
+
+
 def test_where_it_depends_on_sizes_it_is_checked_at_the_call() -> None:
     @op
     def f(a, x):

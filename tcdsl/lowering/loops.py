@@ -150,4 +150,4 @@ class Kernel:
     nests: tuple[Nest, ...]
     outputs: tuple[str, ...]
     updates: tuple[tuple[str, str], ...]
-    limit: int = 2**48
+    limit: int

@@ -58,7 +58,7 @@ def make(
         Nest(f"{name}_{k}", f"nest {k} of {name}", tuple(body), integer(1) if work is None else work)
         for k, body in enumerate(bodies)
     )
-    return Kernel(program, buffers, nests, program.outputs, tuple(updates))
+    return Kernel(program, buffers, nests, program.outputs, tuple(updates), 2**48)
 
 
 def matmul(dtype: str = "float32", *, parallel: bool = True) -> Kernel:

@@ -148,3 +148,14 @@ def test_the_inner_loop_is_what_it_was(function: Any) -> None:
     inner = [loop for loop in loops if loop.variable == "j"]
     assert len(inner) == (2 if function is total else 1)  # for few terms, and in tiles
     assert all([type(node) for node in loop.body] == [Accumulate] for loop in inner)
+
+
+def test_scatters_of_rows_that_threads_share_need_no_memory() -> None:
+    @op
+    def counts(ids, w):
+        y: float32[w.shape[0], 3]
+        y[j, ids[i]] += w[j, i]
+        return y
+
+    kernel = lower(counts.program(np.zeros(9, np.int64), constant(4, 9)))
+    assert not any(buffer.kind == "temporary" for buffer in kernel.buffers)

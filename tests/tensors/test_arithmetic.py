@@ -221,3 +221,15 @@ def test_brackets_guard_through_nodes() -> None:
     p = tc.param("p", init=given)
     tc.compile(tc.train.grad_update(((p != 0) * p * 3.0 / p / p).sum()))()
     np.testing.assert_allclose(p.grad, [0, -3 / 4, -3 / 16])
+
+
+def test_comparisons_are_elementwise_but_with_none() -> None:
+    x, y = tc.tensor(np.array([1.0, 2.0])), tc.tensor(np.array([1.0, 3.0]))
+    assert value(x == y).tolist() == [True, False]
+    assert value(x != 2.0).tolist() == [True, False]
+    assert x.__eq__(None) is x.__ne__(None) is NotImplemented
+
+
+def test_a_tensor_is_shown_with_its_type() -> None:
+    assert repr(tc.tensor(np.zeros((2, 3), np.float32), label="x")) == "<tensor x: 2, 3 float32>"
+    assert repr(tc.param("w", o=2)) == "<param w: ... -> 2>"

@@ -29,6 +29,14 @@ def test_types_and_values_of_deep_graphs() -> None:
     np.testing.assert_allclose(value(made), np.array([1.0, 2.0]) + 0.5 * length)
 
 
+def test_what_is_used_twice_is_looked_at_once() -> None:
+    made = tc.tensor([1.0, 3.0])
+    for _ in range(60):
+        made = made + made
+    assert value(made).tolist() == [2.0**60, 3 * 2.0**60]
+    assert tc.compile(made).explain("ir").count(" + ") == 60
+
+
 def test_names_of_versions_are_found_at_once() -> None:
     class Counting(dict[str, object]):
         asked = 0

@@ -25,6 +25,7 @@ from tcdsl.frontend.environment import UNBOUND, Environment
 from tcdsl.frontend.functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.indexing_parameters import indexing_arguments, is_users
 from tcdsl.frontend.recognition import CONSTANTS, language_name
+from tcdsl.frontend.symbols import SymbolicArray
 
 __all__ = [
     "GlobalNumber",
@@ -164,11 +165,19 @@ def index_arguments(call: ast.Call, environment: Environment) -> list[ast.expr]:
     """The arguments of a call that stand for indices: of functions of the user's that index with them, and letters that
     mean nothing else.
     """
-    match call.func:
+    function = _called(call.func, environment)
+    return [*indexing_arguments(function, call), *_free_letters(function, call, environment)]
+
+
+def _called(node: ast.expr, environment: Environment) -> object:
+    # What a call calls, as far as names and attributes say.
+    match node:
         case ast.Name(id=name):
-            function = value_meaning(name, environment)
-            return [*indexing_arguments(function, call), *_free_letters(function, call, environment)]
-    return []
+            return value_meaning(name, environment)
+        case ast.Attribute(value=base, attr=name):
+            holder = _called(base, environment)
+            return UNBOUND if isinstance(holder, SymbolicArray) else getattr(holder, name, UNBOUND)
+    return UNBOUND
 
 
 def _free_letters(function: object, call: ast.Call, environment: Environment) -> Iterator[ast.expr]:

@@ -101,6 +101,10 @@ class _Rewriter(ast.NodeTransformer):
         self.nodes: list[ast.expr] = []
 
     def _read(self, node: ast.expr, method: str = "value") -> ast.expr:
+        if isinstance(node, ast.Lambda | ast.JoinedStr):
+            return node  # a lambda is read where it is called
+        if isinstance(node, ast.Starred) or any(map(_is_python, ast.walk(node))):
+            return self._parts(node)
         if not _is_text(node):
             return node
         self.nodes.append(node)
@@ -111,6 +115,23 @@ class _Rewriter(ast.NodeTransformer):
         function = ast.Attribute(ast.Name(_POINTS, ast.Load()), method, ast.Load())
         call = ast.Call(function, [ast.Constant(len(self.nodes) - 1), known, ast.Lambda(empty, node)], [])
         return ast.fix_missing_locations(ast.copy_location(call, node))
+
+    def _parts(self, node: ast.expr) -> ast.expr:
+        # What tensor statements have no meaning for is Python's; the expressions in it are read for themselves.
+        inner = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.comprehension | ast.keyword)]
+        loops = [part for part in inner if isinstance(part, ast.comprehension)]
+        self.own |= {part.id for loop in loops for part in ast.walk(loop.target) if isinstance(part, ast.Name)}
+        for holder in (node, *inner):
+            for name, value in ast.iter_fields(holder):
+                if isinstance(value, ast.expr) and name not in ("slice", "target"):
+                    setattr(holder, name, self._read(value))
+                elif isinstance(value, list):
+                    value[:] = [self._read(each) if isinstance(each, ast.expr) else each for each in value]
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        node.test = self._read(node.test, "decided")
+        return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         node.value = self._read(node.value)
@@ -147,10 +168,13 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
 
+def _is_python(node: ast.AST) -> bool:
+    starred = isinstance(node, ast.Tuple | ast.List) and any(isinstance(each, ast.Starred) for each in node.elts)
+    return starred or isinstance(node, _PYTHON)
+
+
 def _is_text(node: ast.expr) -> bool:
     parts = list(ast.walk(node))
-    if any(isinstance(part, _PYTHON) for part in parts):
-        return False
     loops = [clause.iter for part in parts if isinstance(part, ast.GeneratorExp) for clause in part.generators]
     calls = [
         part.func.id for part in (*parts, *loops) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)

@@ -44,7 +44,15 @@ class Scaled:
     def __init__(self, by): self.by = by
     def of(self, a, j): return a[j] * self.by if a[j] > 0 else 0.0
     def __call__(self, a): return a if a > self.by else self.by
+    @staticmethod
+    def twice(a, j): return a[j] * 2
 scaled = Scaled(3.0)
+def listed(a, j): return sum([a[j + n] for n in range(2)] + [0.0])
+def kept(a, j):
+    cells = {"here": a[j] if j > 0 else 0.0, "name": f"{j!r}"}
+    both = (*[cells["here"]], a[j])
+    return both[0] + both[1]
+def many(a, j, *rest): return max(a[j], *rest)
 """
 # What calls them, and what it means.
 CALLS = (
@@ -65,6 +73,9 @@ CALLS = (
     ("staged(y[i])", "y[i] * 2"),
     ("staged(y[i], 2)", "(y[i] if y[i] > 0 else -y[i])"),
     ("scaled.of(y, i)", "(y[i] * 3.0 if y[i] > 0 else 0.0)"),
+    ("Scaled.twice(x, i)", "x[i] * 2"),
+    ("kept(x, i)", "(x[i] if i > 0 else 0.0) + x[i]"),
+    ("many(x, i, 2.5)", "max(x[i], 2.5)"),
     ("scaled(y[i])", "(y[i] if y[i] > 3.0 else 3.0)"),
 )
 X, Y, A = np.arange(1.0, 6.0), np.arange(5.0) - 2, np.arange(1.0, 16.0).reshape(5, 3)
@@ -82,6 +93,7 @@ def test_functions_mean_their_text(call: str, text: str) -> None:
 
 
 def test_functions_of_functions_and_loops_in_them() -> None:
+    assert shown("listed(x, i)")[1] == [3, 5, 7, 9, 0]
     size = np.abs(Y)
     np.testing.assert_allclose(shown("largest(y[i], 1.0)")[1], np.maximum(size, 1) + np.exp(-size))
     doubled = np.where(Y > 1, 2 * Y, Y)

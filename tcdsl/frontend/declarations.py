@@ -122,6 +122,13 @@ class DeclaredTarget(_NotWritten):
             "parameter, for which the call passes a buffer",
         ).error()
 
+    def __setitem__(self, key: object, value: object) -> None:
+        raise session_of("a store").fault(
+            DslSyntaxError,
+            "Python stores into a declared target, which has no cells yet",
+            "begin it by a statement of its own in this function, one target in each: `y[0] = a`, then `y[-1] = b`",
+        )
+
     def state(self, name: str) -> Declared | Fresh:
         """What a statement on ``name`` needs to know."""
         return Fresh(name) if self.extents is None else Declared(self.extents, self.dtype, name)

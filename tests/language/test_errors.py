@@ -260,3 +260,24 @@ def test_ordinary_python_errors_stay_pythons_own() -> None:
         missing(np.ones(2))
     with pytest.raises(ZeroDivisionError):
         divided(np.ones(2))
+
+
+def test_several_targets_at_once_do_not_begin_a_declared_target() -> None:
+    @op
+    def f(x):
+        y = output(x.shape[0])
+        y[0], y[-1] = x[0], x[-1]
+        return y
+
+    error = raised(lambda: f.interpret(np.ones(3)))
+    assert isinstance(error, tc.DslSyntaxError)
+    assert "Python stores into a declared target, which has no cells yet" in str(error)
+
+    @op
+    def advised(x):
+        y = output(x.shape[0])
+        y[0] = x[0]
+        y[-1] = x[-1]
+        return y
+
+    np.testing.assert_array_equal(advised.interpret(np.ones(3)), [1, 0, 1])

@@ -261,14 +261,17 @@ def test_extents_of_0_and_1(shape: tuple[int, int]) -> None:
 
 def test_the_adjoint_of_what_the_target_held_is_zero_exactly_on_the_reset_cells() -> None:
     @op
-    def f(R, S, A, b):
+    def f(R, S, T, A, b):
         R[j] = sum(A[i, j] * A[i, j]), j > 1
         S[b[j]] = sum(A[i, j]), j > 1
-        return R, S
+        T[2 * j + 1] = sum(A[0, j] for i in range(2))
+        return R, S, T
 
-    seeds = (np.array([1.0, 10, 100, 1000]), np.array([2.0, 3, 5, 7]))
-    _, pullback = tc.vjp(f, held, held, A, np.array([0, 1, 3, 3]))
-    d_R, d_S, d_A, _ = pullback(seeds)
+    seeds = (np.array([1.0, 10, 100, 1000]), np.array([2.0, 3, 5, 7]), np.arange(10.0, 20))
+    _, pullback = tc.vjp(f, held, held, np.zeros(10), A, np.array([0, 1, 3, 3]))
+    d_R, d_S, d_T, d_A, _ = pullback(seeds)
+    np.testing.assert_array_equal(d_T, [10, 0, 12, 0, 14, 0, 16, 0, 18, 19])
+    d_A[0] -= [22, 26, 30, 34]
     np.testing.assert_array_equal(d_R, [1, 10, 0, 0])
     np.testing.assert_array_equal(d_S, [2, 3, 5, 0])
     np.testing.assert_array_equal(d_A, 2 * A * [0, 0, 100, 1000] + [0, 0, 7, 7])

@@ -81,11 +81,11 @@ class BindingRewriter(ast.NodeTransformer):
         self.result.statements.append(node)
         return ast.Constant(len(self.result.statements) - 1)
 
-    def _store(self, names: tuple[str, ...], value: ast.expr, at: ast.stmt) -> ast.stmt:
+    def _store(self, names: tuple[str, ...], value: ast.expr, at: ast.stmt, several: bool = False) -> ast.stmt:
         if not names:
             return ast.copy_location(ast.Expr(value), at)
         targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
-        target = targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())
+        target = targets[0] if len(targets) == 1 and not several else ast.Tuple(targets, ast.Store())
         return ast.fix_missing_locations(ast.copy_location(ast.Assign([target], value), at))
 
     def _unpacking(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
@@ -103,16 +103,23 @@ class BindingRewriter(ast.NodeTransformer):
         node.value = self._parts(node.value, node.targets[0], node, places)
         if defines:
             self._locals.update(places.values())
-        values: list[ast.expr] = [ast.Name(place, ast.Load()) for place in places]
-        names: list[ast.expr] = [ast.Constant(name) for name in places.values()]
-        known = self._thunks(ast.Pass(), tuple(places.values()))
-        held = recorder_call("snapshot", ast.Tuple(values, ast.Load()), ast.Tuple(names, ast.Load()), known, at=node)
-        kept = ast.Assign([ast.Tuple([ast.Name(place, ast.Store()) for place in places], ast.Store())], held)
-        stores: list[ast.stmt] = [node, ast.fix_missing_locations(ast.copy_location(kept, node))]
+        stores: list[ast.stmt] = [node]
+        stored = {place: name for place, name in places.items() if name in self.tensors}
+        if stored:
+            values: list[ast.expr] = [ast.Name(place, ast.Load()) for place in stored]
+            names: list[ast.expr] = [ast.Constant(name) for name in stored.values()]
+            known = self._thunks(ast.Pass(), tuple(stored.values()))
+            held = recorder_call(
+                "snapshot", ast.Tuple(values, ast.Load()), ast.Tuple(names, ast.Load()), known, at=node
+            )
+            stores.append(self._store(tuple(stored), held, node, several=True))
         for place, name in places.items():
             value = ast.Name(place, ast.Load())
-            known = self._thunks(ast.Pass(), (name,))
-            stores.append(self._store((name,), recorder_call("bind", ast.Constant(name), known, value, at=node), node))
+            if place in stored:
+                call = recorder_call("bind", ast.Constant(name), self._thunks(ast.Pass(), (name,)), value, at=node)
+            else:
+                call = recorder_call("unpacked", ast.Constant(name), value, at=node)
+            stores.append(self._store((name,), call, node))
         return stores
 
     def _may_define(self, value: ast.expr) -> bool:

@@ -321,6 +321,10 @@ class Recorder:
             for name, value in zip(names, values, strict=True)
         )
 
+    def unpacked(self, name: str, value: Any) -> Any:
+        """``p, q = e`` for a name that nothing else binds: a definition is named, all else is Python's object."""
+        return value.named(name) if isinstance(value, PointValue) else value
+
     def augment(self, number: int, name: str, current: Any, value: Any) -> Any:
         """``name op= value`` on a bare name: on an array a statement over all its cells, else ordinary Python."""
         node = self._rewritten.statements[number]

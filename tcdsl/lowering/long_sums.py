@@ -21,7 +21,7 @@ from math import prod
 
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Constant, Expr, Local, index_variables, walk
+from tcdsl.ir.expressions import Apply, Constant, Expr, Local, index_variables, walk
 from tcdsl.lowering.effort import weight
 from tcdsl.lowering.loops import Accumulate, Branch, Define, Loop, Node
 from tcdsl.lowering.names import Names
@@ -103,13 +103,26 @@ def _nest(loop: Loop) -> list[Loop]:
 
 
 def _is_short(nest: Sequence[Loop], longest: int) -> bool:
-    lengths = [_length(each) for each in nest]
-    known = [int(each.value) for each in lengths if isinstance(each, Constant)]
+    lengths = [_most(each.start, each.stop) for each in nest]
+    known = [most for most in lengths if most is not None]
     return nest[0].parallel or nest[0].step != 1 or (len(known) == len(lengths) and prod(known) <= longest)
 
 
 def _length(loop: Loop) -> Expr:
     return normalized(apply("sub", loop.stop, loop.start))
+
+
+def _most(start: Expr, stop: Expr) -> int | None:
+    # As many steps as a loop has for any sizes, as in windows that are cut at the ends of an array.
+    match start, stop:
+        case _, Apply(primitive="min", arguments=ends):
+            known = [_most(start, end) for end in ends]
+        case Apply(primitive="max", arguments=starts), _:
+            known = [_most(each, stop) for each in starts]
+        case _:
+            length = normalized(apply("sub", stop, start))
+            return max(int(length.value), 0) if isinstance(length, Constant) else None
+    return min((most for most in known if most is not None), default=None)
 
 
 @dataclass(slots=True)
@@ -124,15 +137,18 @@ class _Tiles:
     inside: list[Loop] = field(default_factory=list)
     around: list[Callable[[tuple[Node, ...]], tuple[Node, ...]]] = field(default_factory=list)
     many: Expr | None = None
-    # As many as there are in a tile, up to a limit.
+    # As many as there are in a tile, up to a limit; and a number that they never exceed, if there is one.
     _points: Expr = field(default_factory=lambda: integer(1))
+    _most: int | None = 1
 
     def add(self, loop: Loop, longest: int) -> None:
         """Cut ``loop`` so that a tile has at most ``longest`` points, as far as that depends on it."""
         length = _length(loop)
         points = apply("mul", self._points, length)
         room = apply("max", apply("floor_div", integer(longest), apply("max", self._points, integer(1))), integer(1))
-        if isinstance(points, Constant) and int(points.value) <= longest:
+        steps = _most(loop.start, loop.stop)
+        self._most = None if self._most is None or steps is None else self._most * steps
+        if self._most is not None and self._most <= longest:
             self.inside.append(loop)
         else:
             first = self.names.fresh("first")

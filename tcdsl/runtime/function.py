@@ -129,8 +129,7 @@ class DecoratedFunction:
         if out is None:
             return self.staging.run(self.signature, arguments, keywords)
         call = self.signature.call(arguments, keywords)
-        with self._without_parameters("out="):
-            entry, arrays = self.staging.entry(call)
+        entry, arrays = self.staging.entry(call)
         check_written(entry.executable.program, arrays, call)
         sizes = entry.executable.sizes(arrays)
         entry.executable.run(arrays, output_buffers(entry.executable.program, out, arrays, sizes), sizes)
@@ -141,8 +140,8 @@ class DecoratedFunction:
         return nullcontext()
 
     @contextmanager
-    def _without_parameters(self, use: str) -> Iterator[None]:
-        # A block that stages a program of arrays alone, for ``use``.
+    def without_parameters(self, use: str) -> Iterator[None]:
+        """A block that stages a program of arrays alone, for ``use``: a declared parameter is an error in it."""
         try:
             yield
         except DeclarationMet as met:
@@ -276,7 +275,7 @@ class DecoratedFunction:
     def program(self, *arguments: Any, **keywords: Any) -> Any:
         """The `tcdsl.ir.program.Program` that serves these arguments."""
         function, given = self._with_receiver(arguments)
-        with function._without_parameters("program()"):
+        with function.without_parameters("program()"):
             return function.staging.program_of(function.signature.call(given, keywords))
 
     @user_facing
@@ -288,7 +287,7 @@ class DecoratedFunction:
         from tcdsl.runtime.execution import interpreted
 
         function, given = self._with_receiver(arguments)
-        with function._without_parameters("interpret()"):
+        with function.without_parameters("interpret()"):
             entry, arrays = function.staging.entry(function.signature.call(given, keywords))
         done = interpreted(entry.executable, arrays)
         if self.in_place:
@@ -307,7 +306,7 @@ class DecoratedFunction:
 
         function, given = self._with_receiver(arguments)
         call = function.signature.call(given, keywords) if arguments or keywords else None
-        with function._without_parameters("explain()"):
+        with function.without_parameters("explain()"):
             return explain(function, function.staging, stage, call)
 
     @user_facing
@@ -320,7 +319,7 @@ class DecoratedFunction:
         from tcdsl.runtime.cost import cost_of
 
         function, given = self._with_receiver(arguments)
-        with function._without_parameters("cost()"):
+        with function.without_parameters("cost()"):
             entry, arrays = function.staging.entry(function.signature.call(given, keywords))
         return cost_of(entry.executable.program, arrays, entry.differentiable)
 

@@ -50,7 +50,8 @@ class TensorFunction(DecoratedFunction):
                 raise ConfigurationError(f"{self.__name__}(): out is for arrays; tensors have memory of their own")
             return call_with_tensors(self, arguments, keywords)
         if out is not None or self.in_place:
-            return super()._called(out, arguments, keywords)
+            with self.without_parameters("out="):
+                return super()._called(out, arguments, keywords)
         if not self._declares:
             try:
                 return super()._called(out, arguments, keywords)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tcdsl.codegen.store import store
 from tcdsl.ir.parser import parse_program
 from tcdsl.ir.program import Program
 from tcdsl.ir.span import Span
+from tcdsl.large_stack import on_large_stack
 from tcdsl.lowering.loops import Kernel
 from tcdsl.lowering.lower import lower
 
@@ -63,7 +65,7 @@ class Lowering:
 
     def __call__(self) -> Kernel:
         self.count += 1
-        return lower(self.program)
+        return on_large_stack(partial(lower, self.program))
 
 
 def compiled(text: str, options: CodegenOptions, **choices: Any) -> tuple[CompiledKernel, int]:

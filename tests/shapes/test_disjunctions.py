@@ -23,7 +23,9 @@ from tcdsl.ir.interpreter import interpret
 from tcdsl.ir.program import Program
 from tcdsl.lowering.execute import execute
 from tcdsl.lowering.lower import lower
+from tcdsl.lowering.pipeline import QUICK
 from tcdsl.lowering.traversal import walk_nodes
+from tcdsl.pass_names import Enabled
 from tcdsl.shapes import limits
 from tcdsl.shapes.affine import NotAffine, condition_set, universe
 from tcdsl.shapes.disjunctions import convex_pieces, narrowed
@@ -238,16 +240,16 @@ def test_lowering_beyond_limits_is_simpler(monkeypatch: pytest.MonkeyPatch) -> N
     lowered = lower.__globals__["_lowered"]
     seen: list[bool] = []
 
-    def slow(program: Program, optimize: bool, *others: Any) -> Any:
-        seen.append(optimize)
-        if optimize:
+    def slow(program: Program, enabled: Enabled, *others: Any) -> Any:
+        seen.append(enabled <= QUICK)
+        if not enabled <= QUICK:
             pieces_of(6).complement()
-        return lowered(program, optimize, *others)
+        return lowered(program, enabled, *others)
 
     monkeypatch.setattr(limits, "_MOST_OPERATIONS", 100_000)
     monkeypatch.setitem(lower.__globals__, "_lowered", slow)
     np.testing.assert_allclose(execute(lower(program), [X]).outputs[0], expected("around_five"))
-    assert seen == [True, False]
+    assert seen == [False, True]
 
 
 def test_statements_beyond_limits_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,5 +95,6 @@ def test_faults_are_errors_of_collection(run: pytest.Pytester) -> None:
 def test_the_plugin_is_light() -> None:
     code = "import sys, tcdsl.syntax.pytest_plugin; print(*[n for n in sys.modules if n.startswith('tcdsl')])"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    ours = {"", ".config", ".errors", ".large_stack", ".locks", ".tracebacks", ".syntax", ".syntax.pytest_plugin"}
-    assert set(loaded.split()) == {f"tcdsl{name}" for name in ours}
+    ours = {"config", "errors", "installation", "large_stack", "locks", "pass_names", "tracebacks"}
+    expected = {f"tcdsl.{name}" for name in (*ours, "syntax", "syntax.pytest_plugin")}
+    assert set(loaded.split()) == {"tcdsl", *expected}

@@ -34,25 +34,25 @@ from tcdsl.errors import (
 
 if TYPE_CHECKING:
     from tcdsl import train
-    from tcdsl.frontend.declarations import output
-    from tcdsl.runtime.checking import check_grads
+    from tcdsl.frontend.staging.declarations import output
     from tcdsl.runtime.einsum import einsum
-    from tcdsl.runtime.gradients import grad, value_and_grad
-    from tcdsl.runtime.jacobians import hessian, jacobian
     from tcdsl.runtime.primitive import primitive
-    from tcdsl.runtime.pullbacks import linearize, vjp
-    from tcdsl.runtime.pushforwards import hvp, jvp
+    from tcdsl.runtime.transforms.checking import check_grads
+    from tcdsl.runtime.transforms.gradients import grad, value_and_grad
+    from tcdsl.runtime.transforms.jacobians import hessian, jacobian
+    from tcdsl.runtime.transforms.pullbacks import linearize, vjp
+    from tcdsl.runtime.transforms.pushforwards import hvp, jvp
     from tcdsl.syntax import literal
-    from tcdsl.tensors.constraints import constraints_only
-    from tcdsl.tensors.decorators import TensorFunction, cd, op
-    from tcdsl.tensors.indices import StaticIndex, static_index
-    from tcdsl.tensors.initialization import seed
-    from tcdsl.tensors.layers import Layer
-    from tcdsl.tensors.literals import batch, number, tensor
-    from tcdsl.tensors.parameters import param
+    from tcdsl.tensors.functions.decorators import TensorFunction, cd, op
+    from tcdsl.tensors.functions.layers import Layer
+    from tcdsl.tensors.functions.parameters import param
+    from tcdsl.tensors.graphs.constraints import constraints_only
+    from tcdsl.tensors.graphs.initialization import seed
+    from tcdsl.tensors.graphs.literals import batch, number, tensor
+    from tcdsl.tensors.graphs.tensor import Tensor
+    from tcdsl.tensors.linking.indices import StaticIndex, static_index
     from tcdsl.tensors.routines import Routine
     from tcdsl.tensors.routines import compile_code as compile  # noqa: A004  # tc.compile
-    from tcdsl.tensors.tensor import Tensor
     from tcdsl.train.files import load, save
 
 __all__ = [
@@ -101,38 +101,38 @@ __all__ = [
 __version__ = "0.1.0"
 
 _LAZY = {
-    "Layer": "tcdsl.tensors.layers",
+    "Layer": "tcdsl.tensors.functions.layers",
     "Routine": "tcdsl.tensors.routines",
-    "StaticIndex": "tcdsl.tensors.indices",
-    "Tensor": "tcdsl.tensors.tensor",
-    "TensorFunction": "tcdsl.tensors.decorators",
-    "batch": "tcdsl.tensors.literals",
-    "cd": "tcdsl.tensors.decorators",
-    "check_grads": "tcdsl.runtime.checking",
+    "StaticIndex": "tcdsl.tensors.linking.indices",
+    "Tensor": "tcdsl.tensors.graphs.tensor",
+    "TensorFunction": "tcdsl.tensors.functions.decorators",
+    "batch": "tcdsl.tensors.graphs.literals",
+    "cd": "tcdsl.tensors.functions.decorators",
+    "check_grads": "tcdsl.runtime.transforms.checking",
     "compile": "tcdsl.tensors.routines:compile_code",
-    "constraints_only": "tcdsl.tensors.constraints",
+    "constraints_only": "tcdsl.tensors.graphs.constraints",
     "einsum": "tcdsl.runtime.einsum",
-    "grad": "tcdsl.runtime.gradients",
-    "hessian": "tcdsl.runtime.jacobians",
-    "hvp": "tcdsl.runtime.pushforwards",
-    "jacobian": "tcdsl.runtime.jacobians",
-    "jvp": "tcdsl.runtime.pushforwards",
-    "linearize": "tcdsl.runtime.pullbacks",
+    "grad": "tcdsl.runtime.transforms.gradients",
+    "hessian": "tcdsl.runtime.transforms.jacobians",
+    "hvp": "tcdsl.runtime.transforms.pushforwards",
+    "jacobian": "tcdsl.runtime.transforms.jacobians",
+    "jvp": "tcdsl.runtime.transforms.pushforwards",
+    "linearize": "tcdsl.runtime.transforms.pullbacks",
     "load": "tcdsl.train.files",
     "literal": "tcdsl.syntax",
     "load_ipython_extension": "tcdsl.syntax.notebook",
-    "number": "tcdsl.tensors.literals",
-    "op": "tcdsl.tensors.decorators",
-    "output": "tcdsl.frontend.declarations",
-    "param": "tcdsl.tensors.parameters",
+    "number": "tcdsl.tensors.graphs.literals",
+    "op": "tcdsl.tensors.functions.decorators",
+    "output": "tcdsl.frontend.staging.declarations",
+    "param": "tcdsl.tensors.functions.parameters",
     "primitive": "tcdsl.runtime.primitive",
     "save": "tcdsl.train.files",
-    "seed": "tcdsl.tensors.initialization",
-    "static_index": "tcdsl.tensors.indices",
-    "tensor": "tcdsl.tensors.literals",
+    "seed": "tcdsl.tensors.graphs.initialization",
+    "static_index": "tcdsl.tensors.linking.indices",
+    "tensor": "tcdsl.tensors.graphs.literals",
     "unload_ipython_extension": "tcdsl.syntax.notebook",
-    "value_and_grad": "tcdsl.runtime.gradients",
-    "vjp": "tcdsl.runtime.pullbacks",
+    "value_and_grad": "tcdsl.runtime.transforms.gradients",
+    "vjp": "tcdsl.runtime.transforms.pullbacks",
 }
 
 _LAZY_MODULES = ("train",)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # At run time this import would be circular: the package tcdsl.ir raises these errors.
-    from tcdsl.ir.span import Span
+    from tcdsl.span import Span
 
 __all__ = [
     "ConfigurationError",

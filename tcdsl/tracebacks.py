@@ -29,7 +29,7 @@ from tcdsl.installation import FOLDER
 from tcdsl.large_stack import on_large_stack
 
 if TYPE_CHECKING:
-    from tcdsl.ir.span import Span
+    from tcdsl.span import Span
 
 __all__ = ["hide_library_frames", "user_facing", "warn_user", "with_large_stack"]
 
@@ -89,7 +89,7 @@ def with_large_stack(action: Callable[[], Result], error: RecursionError) -> Res
 
 def _place(error: BaseException, caller: FrameType | None) -> Span | None:
     # The user's innermost expression that was being executed.
-    from tcdsl.ir.span import Span
+    from tcdsl.span import Span
 
     users = [(entry.tb_frame, entry.tb_lasti) for entry in _frames(error.__traceback__) if _is_users(entry.tb_frame)]
     if not users and caller is not None:

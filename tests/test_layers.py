@@ -1,11 +1,13 @@
-"""The packages import in one direction, without cycles, and ``import tcdsl`` loads little."""
+"""The house: each folder's README says what it may import, nothing goes round in circles, and folders stay small."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,40 +15,35 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tcdsl"
 
-# A package may import itself and those named here. Modules directly under tcdsl/ are packages of their own.
-BASE = {"errors", "config", "indices", "installation", "recent", "tracebacks", "locks", "pass_names", "ir", "shapes"}
 # What `import tcdsl` itself loads.
 FIRST = {"config", "errors", "installation", "large_stack", "locks", "pass_names", "tracebacks"}
-COMPILER = BASE | {"frontend", "simplification", "autodiff", "lowering", "codegen"}
-ALLOWED = {
-    "errors": {"ir.span"},
-    "config": {"errors", "locks", "pass_names", "tracebacks"},
-    "pass_names": {"errors"},
-    "indices": set(),
-    "large_stack": {"locks"},
-    "installation": set(),
-    "tracebacks": {"errors", "installation", "ir.span", "large_stack"},
-    "locks": set(),
-    "recent": set(),
-    "ir": {"errors"},
-    "shapes": {"errors", "ir"},
-    "frontend": BASE,
-    "primitives": BASE | {"tensors"},
-    "simplification": BASE,
-    "autodiff": BASE | {"simplification"},
-    "lowering": BASE | {"simplification"},
-    "codegen": BASE | {"lowering"},
-    "runtime": COMPILER,
-    "syntax": {"errors", "ir.span", "frontend", "tracebacks"},
-    # What users import, and what is built on that.
-    "": COMPILER | {"runtime", "primitives", "tensors", "train", "syntax"},
-    "tensors": COMPILER | {"runtime"},
-    "train": COMPILER | {"runtime", "primitives", "tensors", "tracebacks"},
-    "tools": COMPILER | {"runtime", "primitives", "syntax", ""},
+
+# What modules directly under tcdsl/ may import; folders say it in the last lines of their READMEs.
+MODULES_MAY_IMPORT = {
+    "": {"config", "errors", "frontend", "runtime", "syntax", "tensors", "train"},
     "__main__": {"tools"},
+    "config": {"errors", "locks", "pass_names", "tracebacks"},
+    "errors": {"span"},
+    "indices": set(),
+    "installation": set(),
+    "large_stack": {"locks"},
+    "locks": set(),
+    "pass_names": {"errors"},
+    "primitives": {"tensors"},
+    "recent": set(),
+    "span": set(),
+    "tracebacks": {"errors", "installation", "large_stack", "span"},
 }
 
-MODULES = sorted(PACKAGE.rglob("*.py"))
+# Files that import each other, and why they do.
+CIRCLES = {
+    frozenset({"dimension", "row", "transaction"}): "rows hold dimensions, and a change of either can be undone",
+    frozenset({"buffers", "tensor"}): "a tensor has memory, and memory is a tensor's",
+    frozenset({"numpy_functions", "algebra"}): "NumPy's functions on tensors are operators, and operators call them",
+    frozenset({"staged_tensor", "staging"}): "what is staged on tensors holds tensors that are staged",
+    frozenset({"layers", "calls"}): "a layer is a call that keeps its parameters, and calls make layers",
+}
+LARGEST_CIRCLE, MOST_FILES = 3, 16
 
 
 def module_name(path: Path) -> str:
@@ -54,66 +51,149 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-KNOWN = {module_name(path) for path in MODULES}
+FILES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-def layer(module: str) -> str:
-    return module.split(".")[1] if "." in module else ""
+def room_of(module: str) -> str:
+    """The folder of a module, such as ``ir/text``; a module directly under tcdsl/ is a room of its own."""
+    inside = FILES[module].parent.relative_to(PACKAGE).as_posix()
+    return inside if inside != "." else module.removeprefix("tcdsl").removeprefix(".")
+
+
+@cache
+def syntax_tree(module: str) -> ast.Module:
+    return ast.parse(FILES[module].read_text())
 
 
 def is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-def statements(node: ast.AST, at_import: bool) -> Iterator[ast.stmt]:
-    """All import statements under ``node``; with ``at_import``, those alone that run when the module is imported."""
+def nodes_of(node: ast.AST, at_import: bool) -> Iterator[ast.AST]:
+    """All nodes under ``node``; with ``at_import``, those alone that run when the module is imported."""
     for child in ast.iter_child_nodes(node):
-        if is_type_checking(child) and at_import:
+        if at_import and (is_type_checking(child) or isinstance(child, ast.FunctionDef | ast.Lambda)):
             continue
-        if isinstance(child, ast.Import | ast.ImportFrom):
-            yield child
-        elif not (at_import and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)):
-            yield from statements(child, at_import)
+        yield child
+        yield from nodes_of(child, at_import)
 
 
-def imports(path: Path, at_import: bool = False) -> set[str]:
-    """The modules of this package that ``path`` imports."""
+def imports(module: str, at_import: bool = False) -> set[str]:
+    """The modules of this package that ``module`` imports; without ``at_import`` also those that it names in strings."""
     found = set()
-    for statement in statements(ast.parse(path.read_text()), at_import):
-        if isinstance(statement, ast.Import):
-            found.update(alias.name for alias in statement.names)
-        elif isinstance(statement, ast.ImportFrom):
-            assert statement.level == 0, f"{path}: write absolute imports"
-            module = statement.module or ""
-            for alias in statement.names:
-                submodule = f"{module}.{alias.name}"
-                found.add(submodule if submodule in KNOWN else module)
-    return {name for name in found if name.split(".")[0] == "tcdsl"}
+    for node in nodes_of(syntax_tree(module), at_import):
+        match node:
+            case ast.Import(names=names):
+                found.update(alias.name for alias in names)
+            case ast.ImportFrom(module=source, names=names, level=level):
+                assert level == 0, f"{module}: write absolute imports"
+                inner = [f"{source}.{alias.name}" for alias in names]
+                found.update(name if name in FILES else source or "" for name in inner)
+            case ast.Constant(value=str(text)) if not at_import and text.startswith("tcdsl."):
+                found.add(text.split(":")[0])
+    return (found & FILES.keys()) - {module}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_imports_go_one_way(path: Path) -> None:
-    here = layer(module_name(path))
-    assert here in ALLOWED, f"say in tests/test_layers.py what tcdsl.{here} may import"
-    for name in imports(path):
-        there = layer(name)
-        allowed = there == here or there in ALLOWED[here] or name.removeprefix("tcdsl.") in ALLOWED[here]
-        assert allowed, f"{module_name(path)} imports {name}: {here or 'tcdsl'} may not know {there or 'tcdsl'}"
+GRAPH = {module: imports(module) for module in FILES}
 
 
-def test_no_cycles_when_modules_are_imported() -> None:
-    graph = {module_name(path): imports(path, at_import=True) & KNOWN for path in MODULES}
-    done: set[str] = set()
+def readme(room: str) -> Path:
+    return PACKAGE / room / "README.md"
 
-    def visit(name: str, trail: tuple[str, ...]) -> None:
-        assert name not in trail, "import cycle: " + " -> ".join((*trail[trail.index(name) :], name))
-        if name not in done:
-            for other in sorted(graph[name]):
-                visit(other, (*trail, name))
-            done.add(name)
 
-    for name in sorted(graph):
-        visit(name, ())
+@cache
+def may_import(room: str) -> set[str]:
+    """What the README of a room says, or the table above."""
+    if room in MODULES_MAY_IMPORT:
+        return MODULES_MAY_IMPORT[room]
+    text = readme(room).read_text()
+    assert text.count("May import:") == 1, f"{readme(room)} says what its files may import in its last lines"
+    return set(re.findall(r"`([^`]+)`", text.partition("May import:")[2]))
+
+
+def name_for(room: str, other: str) -> str:
+    """How a room speaks of another one: rooms of its own package by their names, others by their packages."""
+    package = other.split("/")[0]
+    return other if room.split("/")[0] == package else package
+
+
+def are_relatives(module: str, other: str) -> bool:
+    """Whether ``module`` is the `__init__` of a folder that ``other`` lies in: it offers what is inside."""
+    inner = module != "tcdsl" and FILES[module].name == "__init__.py"
+    return inner and FILES[other].is_relative_to(FILES[module].parent)
+
+
+@pytest.mark.parametrize("room", sorted({room_of(module) for module in FILES}))
+def test_rooms_import_what_they_say(room: str) -> None:
+    used: dict[str, str] = {}
+    for module in FILES:
+        if room_of(module) != room:
+            continue
+        for other in GRAPH[module]:
+            there = room_of(other)
+            if there not in ("", room) and not are_relatives(module, other):
+                used.setdefault(name_for(room, there), f"{module} imports {other}")
+    unsaid = {name: example for name, example in used.items() if name not in may_import(room)}
+    assert not unsaid, f"what {room or 'tcdsl'} may import does not list {unsaid}"
+    assert may_import(room) == used.keys(), "a room that is no longer imported is no longer listed"
+
+
+def test_rooms_have_one_direction() -> None:
+    rooms = {room_of(module) for module in FILES}
+    assert rooms >= MODULES_MAY_IMPORT.keys()
+    # Packages among each other, and the rooms of one package among each other.
+    packages: dict[str, set[str]] = {room.split("/")[0]: set() for room in rooms}
+    for room in rooms:
+        packages[room.split("/")[0]] |= {name.split("/")[0] for name in may_import(room)} - {room.split("/")[0]}
+    inside = {room: {name for name in may_import(room) if name.split("/")[0] == room.split("/")[0]} for room in rooms}
+    assert not list(circles(packages))
+    assert not list(circles(inside))
+
+
+def circles(graph: Mapping[str, Iterable[str]]) -> Iterator[frozenset[str]]:
+    """The strongly connected parts of more than one node, by Tarjan's algorithm."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    waiting: list[str] = []
+
+    def visit(node: str) -> Iterator[frozenset[str]]:
+        order[node] = low[node] = len(order)
+        waiting.append(node)
+        for other in sorted(graph[node]):
+            if other not in order:
+                yield from visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in waiting:
+                low[node] = min(low[node], order[other])
+        if low[node] == order[node]:
+            part = frozenset(waiting[waiting.index(node) :])
+            del waiting[waiting.index(node) :]
+            if len(part) > 1:
+                yield part
+
+    for node in sorted(graph):
+        if node not in order:
+            yield from visit(node)
+
+
+def test_circles_are_seen() -> None:
+    graph = {"a": "b", "b": "c", "c": "a", "d": "ae", "e": "", "f": "g", "g": "f"}
+    assert set(circles(graph)) == {frozenset("abc"), frozenset("fg")}
+
+
+def test_files_that_import_each_other_are_known_and_few() -> None:
+    found = {frozenset(name.rpartition(".")[2] for name in circle) for circle in circles(GRAPH)}
+    assert found == CIRCLES.keys()
+    assert max(map(len, found)) <= LARGEST_CIRCLE
+
+
+def test_modules_import_in_one_direction_while_they_are_imported() -> None:
+    assert not list(circles({module: imports(module, at_import=True) for module in FILES}))
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in FILES.values()}), ids=lambda path: path.name)
+def test_folders_stay_small(folder: Path) -> None:
+    assert len(list(folder.glob("*.py"))) <= MOST_FILES
 
 
 def run_python(code: str) -> str:
@@ -133,9 +213,9 @@ def test_import_loads_no_more_than_settings_and_errors() -> None:
     assert set(loaded) == {"tcdsl"} | {f"tcdsl.{name}" for name in FIRST}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_files_say_what_they_offer(path: Path) -> None:
-    tree = ast.parse(path.read_text())
+@pytest.mark.parametrize("module", FILES)
+def test_files_say_what_they_offer(module: str) -> None:
+    tree = syntax_tree(module)
     assert ast.get_docstring(tree), "a module opens with a sentence on what it is"
     targets = [
         t.id for node in tree.body if isinstance(node, ast.Assign) for t in node.targets if isinstance(t, ast.Name)
@@ -143,10 +223,9 @@ def test_files_say_what_they_offer(path: Path) -> None:
     assert "__all__" in targets or not any(isinstance(n, ast.FunctionDef | ast.ClassDef) for n in tree.body)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_files_and_functions_stay_short(path: Path) -> None:
-    text = path.read_text()
-    assert len(text.splitlines()) <= 450
-    for node in ast.walk(ast.parse(text)):
+@pytest.mark.parametrize("module", FILES)
+def test_files_and_functions_stay_short(module: str) -> None:
+    assert len(FILES[module].read_text().splitlines()) <= 450
+    for node in ast.walk(syntax_tree(module)):
         if isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
             assert node.end_lineno - node.lineno < 75, f"{node.name} is too long: split it"

@@ -10,7 +10,7 @@ import numpy as np
 import tcdsl as tc
 from tcdsl import cd, op
 from tcdsl.indices import i
-from tcdsl.runtime.execution import Executable
+from tcdsl.runtime.calling.execution import Executable
 
 __all__ = ["CALLS"]
 

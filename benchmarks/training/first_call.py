@@ -67,7 +67,7 @@ def main(directory: Path) -> int:
     network = importlib.import_module("benchmarks.training.network")
     problem = importlib.import_module("benchmarks.training.problem")
     # What the first staging imports, whatever it stages.
-    for module in ("tcdsl.runtime.decorated", "tcdsl.autodiff", "tcdsl.codegen.compiled", "tcdsl.lowering.lower"):
+    for module in ("tcdsl.runtime.decorated", "tcdsl.autodiff", "tcdsl.targets.cpu.compiled", "tcdsl.lowering.lower"):
         importlib.import_module(module)
     start = problem.problem()
     with tc.config(cache_dir=directory):

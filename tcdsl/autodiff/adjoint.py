@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial, reduce
 
-from tcdsl.autodiff.accumulators import transpose
-from tcdsl.autodiff.derivative import check_inputs, chosen_outputs
-from tcdsl.autodiff.reverse import Reverse
 from tcdsl.autodiff.rules import floating, pulled_back
+from tcdsl.autodiff.statements.accumulators import transpose
+from tcdsl.autodiff.statements.derivative import check_inputs, chosen_outputs
+from tcdsl.autodiff.statements.reverse import Reverse
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, SizeValue
-from tcdsl.ir.printer import format_expr
 from tcdsl.ir.program import Access, Assertion, DerivativeRule, Neutral, Program, Statement, Tensor
-from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
-from tcdsl.shapes.limits import refused_beyond_limits
-from tcdsl.shapes.places import box
-from tcdsl.shapes.renaming import with_tensors_renamed
-from tcdsl.shapes.writes import read_cell
-from tcdsl.simplification.factoring import with_factored_values
+from tcdsl.ir.text.printer import format_expr
+from tcdsl.polyhedra.limits import refused_beyond_limits
+from tcdsl.polyhedra.read_pieces import box
+from tcdsl.polyhedra.writes import read_cell
+from tcdsl.rewrite.renaming import with_tensors_renamed
+from tcdsl.rewrite.unified_sizes import with_equal_sizes, with_own_sizes
+from tcdsl.simplification.expressions.factoring import with_factored_values
 from tcdsl.simplification.simplify import simplify
 
 __all__ = ["adjoint", "gradient"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from tcdsl.errors import TcdslError
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.interpreter import interpret
+from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 Sums, stores and elementwise accumulators follow the rows of the table of primitives. A reduction by another
 accumulator (a product, a maximum) has the tangent ``t_Y[f(v)] += w(v) * t_e(v)`` with the weights w that its
-transposition gives to the derivative of Y, so both modes share `tcdsl.autodiff.reductions`.
+transposition gives to the derivative of Y, so both modes share `tcdsl.autodiff.statements.reductions`.
 
 Source: Bernstein, Mara, Li, Maclaurin, Ragan-Kelley, "Differentiating a Tensor Language" (2020), section 3.
 """
@@ -14,14 +14,14 @@ from functools import partial, reduce
 
 import islpy as isl
 
-from tcdsl.autodiff.accumulators import holds_its_value, old_and_new_shares, transpose
 from tcdsl.autodiff.adjoint import adjoint
-from tcdsl.autodiff.derivative import Derivative, check_inputs, chosen_outputs
-from tcdsl.autodiff.recomputation import ValueSteps
-from tcdsl.autodiff.reverse import with_read_replaced
 from tcdsl.autodiff.rules import floating, pushed_forward
-from tcdsl.autodiff.scalar import conjunction, tangent_step
-from tcdsl.autodiff.transposition import VALUE, Flow
+from tcdsl.autodiff.statements.accumulators import holds_its_value, old_and_new_shares, transpose
+from tcdsl.autodiff.statements.derivative import Derivative, check_inputs, chosen_outputs
+from tcdsl.autodiff.statements.recomputation import ValueSteps
+from tcdsl.autodiff.statements.reverse import with_read_replaced
+from tcdsl.autodiff.statements.scalar import conjunction, tangent_step
+from tcdsl.autodiff.statements.transposition import VALUE, Flow
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, constant, index
@@ -29,14 +29,14 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, reads
 from tcdsl.ir.program import Access, DerivativeRule, Fill, Keep, Neutral, Program, Start, Statement, Tensor
-from tcdsl.shapes.equal_sizes import with_equal_sizes, with_own_sizes
-from tcdsl.shapes.limits import refused_beyond_limits
-from tcdsl.shapes.places import box
-from tcdsl.shapes.spaces import dimension_names
-from tcdsl.shapes.writes import affine_target, reached, read_at, read_cell, writes_each_cell_once
-from tcdsl.simplification.factoring import with_factored_values
+from tcdsl.polyhedra.limits import refused_beyond_limits
+from tcdsl.polyhedra.read_pieces import box
+from tcdsl.polyhedra.spaces import dimension_names
+from tcdsl.polyhedra.writes import affine_target, reached, read_at, read_cell, writes_each_cell_once
+from tcdsl.rewrite.unified_sizes import with_equal_sizes, with_own_sizes
+from tcdsl.simplification.expressions.factoring import with_factored_values
+from tcdsl.simplification.expressions.tape import Tape
 from tcdsl.simplification.simplify import simplify
-from tcdsl.simplification.tape import Tape
 
 __all__ = ["tangent"]
 

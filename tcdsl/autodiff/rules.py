@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tcdsl.autodiff.derivative import Derivative
+from tcdsl.autodiff.statements.derivative import Derivative
 from tcdsl.errors import Diagnostic, DifferentiationError
 from tcdsl.ir.build import constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.program import Access, DerivativeRule, Neutral, Program, Statement, tensors_read
-from tcdsl.shapes.inlining import append_program
-from tcdsl.shapes.places import box
+from tcdsl.polyhedra.read_pieces import box
+from tcdsl.rewrite.inlining import append_program
 
 __all__ = ["Transpose", "floating", "pulled_back", "pushed_forward"]
 

@@ -7,19 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend import arithmetic, array_stores, concrete, contraction, views
-from tcdsl.frontend.einsum import record_einsum
+from tcdsl.frontend.arrays import arithmetic, array_stores, views
+from tcdsl.frontend.arrays.stacking import staged_literal
+from tcdsl.frontend.logics import contraction
+from tcdsl.frontend.logics.einsum import record_einsum
 from tcdsl.frontend.numpy_functions import numpy_function
-from tcdsl.frontend.points import PointValue
-from tcdsl.frontend.session import session_of
-from tcdsl.frontend.stacking import staged_literal
-from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
+from tcdsl.frontend.points.point_scalars import PointValue
+from tcdsl.frontend.staging import concrete
+from tcdsl.frontend.staging.session import session_of
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
 
 __all__ = ["WholeArrays"]
 
 
 class WholeArrays:
-    """Whole-array arithmetic as NumPy's, recorded in the current session. A `tcdsl.frontend.operators.Algebra`."""
+    """Whole-array arithmetic as NumPy's, recorded in the current session. A
+    `tcdsl.frontend.symbols.operators.Algebra`.
+    """
 
     def combine(self, primitive: str, *operands: object) -> Any:
         """A primitive on operands, some of them symbolic."""

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError
-from tcdsl.frontend.arithmetic import combine
-from tcdsl.frontend.contraction import matrix_product, reduce_array
-from tcdsl.frontend.recognition import REDUCTIONS, recognize
-from tcdsl.frontend.session import session_of
-from tcdsl.frontend.symbols import SymbolicArray
-from tcdsl.frontend.views import transposed
+from tcdsl.frontend.arrays.arithmetic import combine
+from tcdsl.frontend.arrays.views import transposed
+from tcdsl.frontend.logics.contraction import matrix_product, reduce_array
+from tcdsl.frontend.staging.session import session_of
+from tcdsl.frontend.symbols.recognition import REDUCTIONS, recognize
+from tcdsl.frontend.symbols.symbols import SymbolicArray
 
 __all__ = ["numpy_function", "options_of"]
 

@@ -1,7 +1,7 @@
 """The intermediate representation: programs of typed index notation, and everything that reads or writes them.
 
 The nodes are in `program`, `expressions` and `domain`; the tables in `primitives`, `accumulators` and `dtypes`. `build`
-makes typed expressions, `printer` and `parser` go to text and back, `verifier` checks a program, `interpreter` runs it.
+makes typed expressions, `text` goes to text and back, `verifier` checks a program, `interpreter` runs it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from tcdsl.ir.expressions import (
     Read,
     SizeValue,
 )
-from tcdsl.ir.interpreter import Interpretation, interpret
-from tcdsl.ir.parser import parse_expr, parse_program, parse_rule
+from tcdsl.ir.interpreter.interpreter import Interpretation, interpret
 from tcdsl.ir.primitives import PRIMITIVES, Primitive
-from tcdsl.ir.printer import format_expr, format_program, format_statement
 from tcdsl.ir.program import (
     Access,
     Assertion,
@@ -39,9 +37,11 @@ from tcdsl.ir.program import (
     Statement,
     Tensor,
 )
-from tcdsl.ir.sizes import SizePlan, bind_sizes, evaluate_size
-from tcdsl.ir.span import Span
-from tcdsl.ir.verifier import VerificationError, verify
+from tcdsl.ir.sizes.size_binding import SizePlan, bind_sizes, evaluate_size
+from tcdsl.ir.text.parser import parse_expr, parse_program, parse_rule
+from tcdsl.ir.text.printer import format_expr, format_program, format_statement
+from tcdsl.ir.verifier.verifier import VerificationError, verify
+from tcdsl.span import Span
 
 __all__ = [
     "ACCUMULATORS",

@@ -13,7 +13,7 @@ from tcdsl.ir.dtypes import INTEGER, is_boolean, is_floating, is_integer
 from tcdsl.ir.exact import EXACT
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.span import Span
+from tcdsl.span import Span
 
 __all__ = ["apply", "cast", "constant", "in_range", "index", "integer", "result_dtype", "size", "truth"]
 

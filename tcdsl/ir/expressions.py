@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.span import Span
+from tcdsl.span import Span
 
 __all__ = [
     "Apply",
@@ -265,7 +265,7 @@ def substitute(expr: Expr, replacements: dict[Expr, Expr]) -> Expr:
 def is_affine_index(expr: Expr) -> bool:
     """Whether ``expr`` depends on index variables and sizes only, so that the domain can speak of it.
 
-    Such an index may still hold products of an index variable and a size; see `tcdsl.shapes`.
+    Such an index may still hold products of an index variable and a size; see `tcdsl.ranges`.
     """
     return all(
         isinstance(node, Constant | SizeValue | IndexValue)

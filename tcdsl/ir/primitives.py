@@ -45,9 +45,9 @@ class Primitive:
     ============  ==========================================  =============================
 
     ``evaluate`` takes NumPy scalars. ``code`` is the Python expression of the generated code, with ``{0}``, ``{1}``,
-    ``{2}`` for the arguments; the functions in it are those of `tcdsl.codegen.formulas`. ``operator`` is the Python
-    operator, if the language writes it as one. ``index`` marks what may stand in an affine index. ``interval`` is where
-    tests may sample arguments.
+    ``{2}`` for the arguments; the functions in it are those of `tcdsl.targets.cpu.intrinsics.formulas`. ``operator`` is
+    the Python operator, if the language writes it as one. ``index`` marks what may stand in an affine index.
+    ``interval`` is where tests may sample arguments.
     """
 
     name: str

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, reads
-from tcdsl.ir.span import Span
+from tcdsl.span import Span
 
 __all__ = [
     "Access",

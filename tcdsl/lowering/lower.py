@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tcdsl.errors import ShapeError
 from tcdsl.ir.program import Program
-from tcdsl.lowering.loops import Kernel
+from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.pipeline import PASSES, QUICK, Watch, Work
 from tcdsl.pass_names import Enabled, chosen_passes
-from tcdsl.shapes.limits import TooMuchWork, limited, refused_beyond_limits
+from tcdsl.polyhedra.limits import TooMuchWork, limited, refused_beyond_limits
 
 __all__ = ["lower"]
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.printer import format_program, format_statement
 from tcdsl.ir.program import Program
-from tcdsl.lowering.loops import Nest
+from tcdsl.ir.text.printer import format_program, format_statement
+from tcdsl.lowering.loopir.loops import Nest
+from tcdsl.lowering.loopir.printer import format_kernel, format_nest
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.nests import Draft
+from tcdsl.lowering.nests.nests import Draft
 from tcdsl.lowering.pipeline import NEST_PASSES, PASSES, NestPass, Nodes, Pass, Work
-from tcdsl.lowering.printer import format_kernel, format_nest
-from tcdsl.lowering.schedule import Plan
+from tcdsl.lowering.statements.schedule import Plan
 
 __all__ = ["PassLog", "explain_passes"]
 

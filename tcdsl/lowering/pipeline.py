@@ -15,30 +15,30 @@ import islpy as isl
 
 from tcdsl.ir.expressions import Let, walk
 from tcdsl.ir.program import Program, Statement, Tensor, map_statement
-from tcdsl.lowering.bodies import Setting
-from tcdsl.lowering.buffers import Memory, assign_memory
-from tcdsl.lowering.calls import with_calls_shared
-from tcdsl.lowering.forwarding import forwarded, without_unread
-from tcdsl.lowering.fusion import fuse
-from tcdsl.lowering.hoisting import hoisted
-from tcdsl.lowering.index_widths import with_index_widths
-from tcdsl.lowering.knowledge import size_context
-from tcdsl.lowering.long_sums import in_blocks
-from tcdsl.lowering.loops import Buffer, Kernel, Nest, Node
-from tcdsl.lowering.merging import Group, merge, thin_targets
-from tcdsl.lowering.names import Names
-from tcdsl.lowering.nests import Draft, drafts_of, finished, joined
-from tcdsl.lowering.phases import in_phases, row_of_phases
-from tcdsl.lowering.schedule import Plan, plan
-from tcdsl.lowering.simplify import folded, own_outputs
-from tcdsl.lowering.solving import over_cells, solved, widened
-from tcdsl.lowering.statements import renamed_statement
-from tcdsl.lowering.summing import summed
-from tcdsl.lowering.transposing import transposed
-from tcdsl.lowering.traversal import serial
-from tcdsl.lowering.unit_axes import plain_unit_axes, without_single_steps
+from tcdsl.lowering.loopir.loop_names import Names
+from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node
+from tcdsl.lowering.loopir.traversal import serial
+from tcdsl.lowering.nests.bodies import Setting
+from tcdsl.lowering.nests.nests import Draft, drafts_of, finished, joined
+from tcdsl.lowering.passes.common_subexpressions import with_calls_shared
+from tcdsl.lowering.passes.forwarding import forwarded, without_unread
+from tcdsl.lowering.passes.hoisting import hoisted
+from tcdsl.lowering.passes.index_widths import with_index_widths
+from tcdsl.lowering.passes.long_sums import in_blocks
+from tcdsl.lowering.passes.unit_axes import plain_unit_axes, without_single_steps
+from tcdsl.lowering.statements.buffers import Memory, assign_memory
+from tcdsl.lowering.statements.canonical_statements import over_cells, solved, widened
+from tcdsl.lowering.statements.fusion import fuse
+from tcdsl.lowering.statements.merging import Group, merge, thin_targets
+from tcdsl.lowering.statements.phases import in_phases, row_of_phases
+from tcdsl.lowering.statements.schedule import Plan, plan
+from tcdsl.lowering.statements.size_context import size_context
+from tcdsl.lowering.statements.statements import renamed_statement
+from tcdsl.lowering.statements.summing import summed
+from tcdsl.lowering.statements.transposing import transposed
+from tcdsl.lowering.statements.unneeded_statements import folded, own_outputs
 from tcdsl.pass_names import OPTIONAL, Enabled
-from tcdsl.shapes.equal_sizes import with_equal_sizes
+from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.simplification import without_sparse_tensors
 from tcdsl.simplification.copies import without_copies
 from tcdsl.simplification.simplify import without_dead_statements

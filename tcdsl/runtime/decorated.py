@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
-from tcdsl.frontend.called_functions import called_readings
-from tcdsl.frontend.readings import MISSING, Reading
-from tcdsl.frontend.session import Session, session_of
-from tcdsl.frontend.symbols import PendingArray, SymbolicTensor, View
-from tcdsl.frontend.template import Template
-from tcdsl.runtime.arguments import Signature
-from tcdsl.runtime.entries import Traced
-from tcdsl.runtime.results import returned
-from tcdsl.runtime.staged import StagedFunction
+from tcdsl.frontend.python.template import Template
+from tcdsl.frontend.staging.called_functions import called_readings
+from tcdsl.frontend.staging.readings import MISSING, Reading
+from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, View
+from tcdsl.runtime.calling.arguments import Signature
+from tcdsl.runtime.calling.entries import Traced
+from tcdsl.runtime.calling.results import returned
+from tcdsl.runtime.calling.staged import StagedFunction
 
 if TYPE_CHECKING:
-    from tcdsl.runtime.custom_rules import RuleRecording
-    from tcdsl.runtime.rule_calls import Rule
+    from tcdsl.runtime.rules.custom_rules import RuleRecording
+    from tcdsl.runtime.rules.rule_calls import Rule
 
 __all__ = ["Decorated", "DecoratedStaging", "run_inline"]
 
@@ -154,6 +154,6 @@ def _recording(
         session.readings.append(Reading((mode,), function.rules, function.rules.get(mode, MISSING)))
     if not function.rules or any(function.rules is rules for rules in session.tracing_rules):
         return None
-    from tcdsl.runtime.custom_rules import RuleRecording
+    from tcdsl.runtime.rules.custom_rules import RuleRecording
 
     return RuleRecording(session, function, list(zip(names, values, strict=True)), configuration)

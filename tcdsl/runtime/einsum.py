@@ -8,14 +8,14 @@ from functools import lru_cache
 from typing import Any
 
 from tcdsl.errors import Diagnostic, TcdslError, raise_diagnostics
-from tcdsl.frontend.einsum import check_spec, checked_accumulator, checked_primitive, record_einsum
-from tcdsl.frontend.einsum import einsum as einsum_of_symbols
-from tcdsl.frontend.graphs import algebra_of
-from tcdsl.frontend.session import Session, current_session
-from tcdsl.runtime.arguments import Signature
-from tcdsl.runtime.entries import Traced
-from tcdsl.runtime.results import returned
-from tcdsl.runtime.staged import StagedFunction
+from tcdsl.frontend.logics.einsum import check_spec, checked_accumulator, checked_primitive, record_einsum
+from tcdsl.frontend.logics.einsum import einsum as einsum_of_symbols
+from tcdsl.frontend.staging.session import Session, current_session
+from tcdsl.frontend.symbols.graphs import algebra_of
+from tcdsl.runtime.calling.arguments import Signature
+from tcdsl.runtime.calling.entries import Traced
+from tcdsl.runtime.calling.results import returned
+from tcdsl.runtime.calling.staged import StagedFunction
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["einsum"]

@@ -12,12 +12,12 @@ from tcdsl.errors import ConfigurationError
 if TYPE_CHECKING:
     import numpy as np
 
-    from tcdsl.codegen import CompiledKernel
     from tcdsl.ir.program import Program
-    from tcdsl.runtime.arguments import Call
-    from tcdsl.runtime.entries import Entry
-    from tcdsl.runtime.execution import Executable
-    from tcdsl.runtime.staged import StagedFunction
+    from tcdsl.runtime.calling.arguments import Call
+    from tcdsl.runtime.calling.entries import Entry
+    from tcdsl.runtime.calling.execution import Executable
+    from tcdsl.runtime.calling.staged import StagedFunction
+    from tcdsl.targets.cpu import CompiledKernel
 
 __all__ = ["STAGES", "Explanation", "explain", "explain_program"]
 
@@ -48,7 +48,7 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
     entry, arrays = staging.entry(call) if call is not None else (_last_entry(function, staging), None)
     program = entry.executable.program
     if stage == "ir":
-        from tcdsl.ir.printer import format_program
+        from tcdsl.ir.text.printer import format_program
 
         return Explanation(format_program(program))
     if stage == "passes":
@@ -69,9 +69,9 @@ def explain_program(executable: Executable, stage: str) -> Explanation:
 
     `ConfigurationError` for another stage.
     """
-    from tcdsl.ir.printer import format_program
-    from tcdsl.lowering.liveness import peak_bytes
-    from tcdsl.lowering.printer import format_kernel
+    from tcdsl.ir.text.printer import format_program
+    from tcdsl.lowering.loopir.printer import format_kernel
+    from tcdsl.lowering.passes.liveness import peak_bytes
 
     if stage == "ir":
         return Explanation(format_program(executable.program))
@@ -95,8 +95,8 @@ def _module(entry: Entry, arrays: Sequence[np.ndarray] | None) -> CompiledKernel
 
 def _loops(entry: Entry, arrays: Sequence[np.ndarray] | None) -> str:
     # Given arguments, also the bytes of their call.
-    from tcdsl.lowering.liveness import peak_bytes
-    from tcdsl.lowering.printer import format_kernel
+    from tcdsl.lowering.loopir.printer import format_kernel
+    from tcdsl.lowering.passes.liveness import peak_bytes
 
     kernel = entry.executable.kernel(settings().optimize)
     text = format_kernel(kernel)
@@ -118,7 +118,7 @@ def _cost(function: Any, entry: Entry, arrays: Sequence[np.ndarray] | None) -> s
 
 def _gradient(program: Program, wrt: Sequence[str]) -> Explanation:
     from tcdsl.autodiff import adjoint
-    from tcdsl.ir.printer import format_program
+    from tcdsl.ir.text.printer import format_program
 
     return Explanation(format_program(adjoint(program, wrt, keep_outputs=False)))
 

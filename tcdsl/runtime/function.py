@@ -10,20 +10,20 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError, DslSyntaxError
-from tcdsl.frontend.declared_parameters import DeclarationMet
-from tcdsl.frontend.session import current_session
-from tcdsl.frontend.source import Source, check_decorators, read_source
-from tcdsl.ir.span import Span
-from tcdsl.runtime.arguments import Signature
-from tcdsl.runtime.memory import check_written, output_buffers
-from tcdsl.runtime.pickling import BoundFunctions, reduced
+from tcdsl.frontend.source.function_source import Source, check_decorators, read_source
+from tcdsl.frontend.staging.declared_parameters import DeclarationMet
+from tcdsl.frontend.staging.session import current_session
+from tcdsl.runtime.calling.arguments import Signature
+from tcdsl.runtime.calling.memory import check_written, output_buffers
+from tcdsl.runtime.calling.pickling import BoundFunctions, reduced
+from tcdsl.span import Span
 from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
 
 if TYPE_CHECKING:
-    from tcdsl.frontend.template import Template
+    from tcdsl.frontend.python.template import Template
+    from tcdsl.runtime.calling.staged import CacheInfo
     from tcdsl.runtime.cost import Cost
     from tcdsl.runtime.decorated import DecoratedStaging
-    from tcdsl.runtime.staged import CacheInfo
 
 __all__ = ["DecoratedFunction", "decorated"]
 
@@ -35,7 +35,7 @@ Function = TypeVar("Function", bound="DecoratedFunction")
 
 
 class DecoratedFunction:
-    """A decorated function on arrays; see `tcdsl.tensors.decorators.TensorFunction`, which users hold."""
+    """A decorated function on arrays; see `tcdsl.tensors.functions.decorators.TensorFunction`, which users hold."""
 
     __name__: str
     __qualname__: str
@@ -69,7 +69,7 @@ class DecoratedFunction:
     @functools.cached_property
     def template(self) -> Template:
         """The rewritten function."""
-        from tcdsl.frontend.template import Template
+        from tcdsl.frontend.python.template import Template
 
         return Template(self.function, self.source, self.in_place)
 
@@ -284,7 +284,7 @@ class DecoratedFunction:
 
         For a `@cd` function the result is the tuple of what its written arguments would become.
         """
-        from tcdsl.runtime.execution import interpreted
+        from tcdsl.runtime.calling.execution import interpreted
 
         function, given = self._with_receiver(arguments)
         with function.without_parameters("interpret()"):

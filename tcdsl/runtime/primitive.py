@@ -13,8 +13,8 @@
     pointpow = tc.primitive("pointpow", power, power_gradient)
     y = pointpow(x, 3.0)                      # arrays, tensors, and inside decorated functions
 
-The code speaks of the operation's own operands by slot names (`tcdsl.frontend.slots`); ``projections`` says how their
-axes meet, and is made from the primitive's logic for the operands of each use.
+The code speaks of the operation's own operands by slot names (`tcdsl.frontend.logics.slots`); ``projections`` says how
+their axes meet, and is made from the primitive's logic for the operands of each use.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
-from tcdsl.frontend.arithmetic import element_of, record_elementwise
-from tcdsl.frontend.environment import Existing
-from tcdsl.frontend.graphs import algebra_of
-from tcdsl.frontend.logic import PRODUCT, projections_of, stage_logic
-from tcdsl.frontend.projections import Projections
-from tcdsl.frontend.session import Session, current_session, session_of
-from tcdsl.frontend.slots import PROJECTIONS, SLOTS, run_projected
-from tcdsl.frontend.symbols import PendingArray, SymbolicArray, SymbolicTensor
-from tcdsl.frontend.values import Value
+from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.logics.logic import PRODUCT, projections_of, stage_logic
+from tcdsl.frontend.logics.projections import Projections
+from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS, run_projected
+from tcdsl.frontend.staging.environment import Existing
+from tcdsl.frontend.staging.session import Session, current_session, session_of
+from tcdsl.frontend.symbols.graphs import algebra_of
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
+from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import constant, integer
 from tcdsl.ir.dtypes import compute_dtype, is_floating
-from tcdsl.ir.span import Span
-from tcdsl.runtime.arguments import Signature
-from tcdsl.runtime.custom_rules import RuleRecording
-from tcdsl.runtime.entries import Traced
+from tcdsl.rows.logic import aligned
+from tcdsl.rows.ranks import RowRanks
+from tcdsl.runtime.calling.arguments import Signature
+from tcdsl.runtime.calling.entries import Traced
+from tcdsl.runtime.calling.results import returned
+from tcdsl.runtime.calling.staged import StagedFunction
 from tcdsl.runtime.function import DecoratedFunction
-from tcdsl.runtime.results import returned
-from tcdsl.runtime.rule_calls import PULLBACK, Rule
-from tcdsl.runtime.staged import StagedFunction
-from tcdsl.shapes.rows.logic import aligned
-from tcdsl.shapes.rows.ranks import RowRanks
+from tcdsl.runtime.rules.custom_rules import RuleRecording
+from tcdsl.runtime.rules.rule_calls import PULLBACK, Rule
+from tcdsl.span import Span
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["Primitive", "primitive"]
@@ -65,7 +65,7 @@ class Primitive:
         self._forward = forward
         self._gradient = gradient
         self.arity = max((SLOTS[each] for each in forward.template.parameters if each in SLOTS), default=0)
-        #: The derivative rules by mode, for `tcdsl.runtime.custom_rules`.
+        #: The derivative rules by mode, for `tcdsl.runtime.rules.custom_rules`.
         self.rules: dict[str, Any] = {} if gradient is None else {PULLBACK: gradient}
         self._staging = _PrimitiveStaging(self)
 

@@ -15,9 +15,9 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
 
-from tcdsl.frontend.readings import Instance, Reading
-from tcdsl.frontend.session import CapturedArray
-from tcdsl.runtime.entries import Entry
+from tcdsl.frontend.staging.readings import Instance, Reading
+from tcdsl.frontend.staging.session import CapturedArray
+from tcdsl.runtime.calling.entries import Entry
 
 __all__ = ["entries_for", "keep_entry"]
 

@@ -10,9 +10,9 @@ from tcdsl.ir.build import apply
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Constant, Expr
 from tcdsl.ir.program import Neutral, Statement
-from tcdsl.shapes.places import conjuncts, restrict
-from tcdsl.shapes.writes import writes_each_cell_once
-from tcdsl.simplification.tape import Tape
+from tcdsl.polyhedra.read_pieces import conjuncts, restrict
+from tcdsl.polyhedra.writes import writes_each_cell_once
+from tcdsl.simplification.expressions.tape import Tape
 
 __all__ = ["with_brackets_in_domain"]
 

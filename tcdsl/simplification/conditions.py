@@ -13,9 +13,9 @@ from tcdsl.ir.build import apply
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Expr
 from tcdsl.ir.program import Statement
-from tcdsl.shapes.places import conjuncts, is_affine_condition, restrict
-from tcdsl.simplification.folding import negated
-from tcdsl.simplification.tape import Tape, shared
+from tcdsl.polyhedra.read_pieces import conjuncts, is_affine_condition, restrict
+from tcdsl.simplification.expressions.folding import negated
+from tcdsl.simplification.expressions.tape import Tape, shared
 
 __all__ = ["with_condition_in_domain"]
 

@@ -11,7 +11,7 @@ from tcdsl.ir.build import index, size
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, index_variables, substitute
 from tcdsl.ir.program import Access, Statement
-from tcdsl.shapes.linear import linear_expression, normalized
+from tcdsl.polyhedra.linear import linear_expression, normalized
 
 __all__ = ["without_determined_variables"]
 

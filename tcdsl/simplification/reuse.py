@@ -10,9 +10,9 @@ from tcdsl.ir.build import index
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, is_affine_index, substitute, walk
 from tcdsl.ir.program import Program, Statement, Tensor
-from tcdsl.shapes.places import box, size_context
-from tcdsl.shapes.spaces import arranged
-from tcdsl.shapes.writes import read_cell
+from tcdsl.polyhedra.read_pieces import box, size_context
+from tcdsl.polyhedra.spaces import arranged
+from tcdsl.polyhedra.writes import read_cell
 
 __all__ = ["with_values_reused"]
 

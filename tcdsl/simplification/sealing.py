@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tcdsl.ir.program import Program, tensors_read
-from tcdsl.shapes.names import names_of
-from tcdsl.shapes.renaming import statement_with_tensors_renamed, with_tensors_renamed
+from tcdsl.rewrite.fresh_names import names_of
+from tcdsl.rewrite.renaming import statement_with_tensors_renamed, with_tensors_renamed
 
 __all__ = ["simplified_around_rules"]
 

@@ -1,9 +1,9 @@
 """Programs made shorter without changing what they compute.
 
 Statements: those that nothing needs go, and copies, and repetitions of earlier ones; constant tensors become constants,
-sparse ones are read where they were written (`tcdsl.simplification.sparse_reads`), and brackets become bounds. Scalars:
-constants fold, neutral operands go, repeated parts are computed once (`tcdsl.simplification.folding`). Zero times an
-unknown stays, because the unknown may be NaN.
+sparse ones are read where they were written (`tcdsl.simplification.sparsity.sparse_reads`), and brackets become bounds.
+Scalars: constants fold, neutral operands go, repeated parts are computed once
+(`tcdsl.simplification.expressions.folding`). Zero times an unknown stays, because the unknown may be NaN.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from tcdsl.ir.build import truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply
 from tcdsl.ir.program import Fill, Program, Statement, tensors_read
-from tcdsl.shapes.limits import TooMuchWork, limited
-from tcdsl.shapes.places import size_context
+from tcdsl.polyhedra.limits import TooMuchWork, limited
+from tcdsl.polyhedra.read_pieces import size_context
 from tcdsl.simplification.brackets import with_brackets_in_domain
-from tcdsl.simplification.compaction import with_sparse_tensors_compacted
 from tcdsl.simplification.conditions import with_condition_in_domain
 from tcdsl.simplification.constants import with_constants_propagated
 from tcdsl.simplification.copies import without_copies
+from tcdsl.simplification.expressions.tape import shared
 from tcdsl.simplification.one_point import without_determined_variables
 from tcdsl.simplification.reuse import with_values_reused
 from tcdsl.simplification.sealing import simplified_around_rules
-from tcdsl.simplification.sparse_reads import with_thin_reads_composed
-from tcdsl.simplification.tape import shared
+from tcdsl.simplification.sparsity.compaction import with_sparse_tensors_compacted
+from tcdsl.simplification.sparsity.sparse_reads import with_thin_reads_composed
+from tcdsl.simplification.sparsity.unions import with_stores_united
 from tcdsl.simplification.uniform_sums import without_uniform_sums
-from tcdsl.simplification.unions import with_stores_united
 from tcdsl.simplification.versions import without_unread_changes
 
 __all__ = ["simplify", "without_dead_statements", "without_sparse_tensors"]

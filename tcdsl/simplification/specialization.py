@@ -18,7 +18,7 @@ from tcdsl.ir.build import integer, size
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, substitute
 from tcdsl.ir.program import Program, Statement, Tensor, map_statement
-from tcdsl.ir.sizes import evaluate_size
+from tcdsl.ir.sizes.size_binding import evaluate_size
 
 __all__ = ["specialized"]
 

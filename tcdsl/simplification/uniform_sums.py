@@ -15,10 +15,10 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Expr, index_variables, is_affine_index, substitute
 from tcdsl.ir.program import Neutral, Statement
-from tcdsl.shapes.affine import NotAffine, expression_of
-from tcdsl.shapes.linear import has_cases, normalized
-from tcdsl.shapes.spaces import arranged, has_end
-from tcdsl.shapes.writes import affine_target, writes_each_cell_once
+from tcdsl.polyhedra.affine import NotAffine, expression_of
+from tcdsl.polyhedra.linear import has_cases, normalized
+from tcdsl.polyhedra.spaces import arranged, has_end
+from tcdsl.polyhedra.writes import affine_target, writes_each_cell_once
 
 __all__ = ["without_uniform_sums"]
 

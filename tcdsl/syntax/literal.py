@@ -15,7 +15,7 @@ import sys
 
 from tcdsl.errors import ConfigurationError
 from tcdsl.syntax.finder import MARKER, LiteralFinder
-from tcdsl.syntax.parsing import desugared, parse
+from tcdsl.syntax.grammar.parsing import desugared, parse
 
 __all__ = ["MARKER", "desugar", "install", "parse", "uninstall"]
 

@@ -14,10 +14,10 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from tcdsl.frontend.source import register_parser
-from tcdsl.syntax.edits import Edited
-from tcdsl.syntax.parsing import carrier_text, desugared, parse
-from tcdsl.syntax.tokens import Lines
+from tcdsl.frontend.source.function_source import register_parser
+from tcdsl.syntax.grammar.edits import Edited
+from tcdsl.syntax.grammar.parsing import carrier_text, desugared, parse
+from tcdsl.syntax.grammar.tokens import Lines
 
 __all__ = ["LiteralCells", "load_ipython_extension", "unload_ipython_extension"]
 

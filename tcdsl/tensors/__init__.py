@@ -2,8 +2,8 @@
 
 # Names that decorated functions know.
 import tcdsl.tensors.language  # noqa: F401
-from tcdsl.tensors.engine import use_engine
 from tcdsl.tensors.graph_engine import GraphEngine
+from tcdsl.tensors.graphs.engine import use_engine
 
 __all__: list[str] = []
 

@@ -1,4 +1,6 @@
-"""What works on graphs, as tensors ask for it (`tcdsl.tensors.engine`); each part is loaded when it is first needed."""
+"""What works on graphs, as tensors ask for it (`tcdsl.tensors.graphs.engine`); each part is loaded when it is first
+needed.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +8,31 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tcdsl.ir.span import Span
-    from tcdsl.shapes.rows.inference import Shape
-    from tcdsl.tensors.operations import Operation
+    from tcdsl.rows.inference import Shape
+    from tcdsl.span import Span
+    from tcdsl.tensors.graphs.operations import Operation
 
 __all__ = ["GraphEngine"]
 
 
 class GraphEngine:
-    """A `tcdsl.tensors.engine.Engine`."""
+    """A `tcdsl.tensors.graphs.engine.Engine`."""
 
     def operators(self) -> Any:
-        """`tcdsl.tensors.algebra`."""
-        from tcdsl.tensors.algebra import GRAPH
+        """`tcdsl.tensors.graphs.algebra`."""
+        from tcdsl.tensors.graphs.algebra import GRAPH
 
         return GRAPH
 
     def evaluate(self, tensors: Sequence[Any]) -> None:
-        """`tcdsl.tensors.evaluation`."""
-        from tcdsl.tensors.evaluation import evaluate
+        """`tcdsl.tensors.linking.evaluation`."""
+        from tcdsl.tensors.linking.evaluation import evaluate
 
         evaluate(tensors)
 
     def staged_shape(self, operation: Operation, arguments: Sequence[Any], location: Span | None) -> tuple[Shape, str]:
-        """`tcdsl.tensors.staging`."""
-        from tcdsl.tensors.staging import shape_by_staging
+        """`tcdsl.tensors.staging.staging`."""
+        from tcdsl.tensors.staging.staging import shape_by_staging
 
         return shape_by_staging(operation, arguments, location)
 

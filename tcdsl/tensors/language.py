@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from tcdsl.frontend.functions import LANGUAGE_FUNCTIONS, register_functions
+from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS, register_functions
 
 __all__ = ["LANGUAGE_FUNCTIONS", "GraphFunction"]
 
@@ -26,11 +26,11 @@ class GraphFunction:
 
 
 _FUNCTIONS = {
-    "batch": "tcdsl.tensors.literals",
-    "constraints_only": "tcdsl.tensors.constraints",
-    "number": "tcdsl.tensors.literals",
-    "param": "tcdsl.tensors.parameters",
-    "tensor": "tcdsl.tensors.literals",
+    "batch": "tcdsl.tensors.graphs.literals",
+    "constraints_only": "tcdsl.tensors.graphs.constraints",
+    "number": "tcdsl.tensors.graphs.literals",
+    "param": "tcdsl.tensors.functions.parameters",
+    "tensor": "tcdsl.tensors.graphs.literals",
 }
 
 register_functions({name: GraphFunction(name, module) for name, module in _FUNCTIONS.items()})

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
-from tcdsl.shapes.rows.inference import Shape
-from tcdsl.tensors.buffers import Buffer, tick
-from tcdsl.tensors.staging import ancestors
-from tcdsl.tensors.tensor import Tensor
+from tcdsl.rows.inference import Shape
+from tcdsl.tensors.graphs.buffers import Buffer, tick
+from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.staging.staging import ancestors
 
 __all__ = ["Graph", "reduced"]
 
@@ -46,7 +46,7 @@ def _own_slots(tensor: Tensor) -> dict[str, Any]:
 
 
 def _memory(tensor: Tensor) -> tuple[Any, ...]:
-    from tcdsl.tensors.evaluation import read_memory
+    from tcdsl.tensors.linking.evaluation import read_memory
 
     if tensor.initial is not None:
         read_memory(tensor.buffer("value"))

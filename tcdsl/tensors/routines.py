@@ -19,17 +19,17 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic
 from tcdsl.ir.program import Program
-from tcdsl.runtime.bound import Bound
+from tcdsl.runtime.calling.bound import Bound
 from tcdsl.runtime.explanation import Explanation
-from tcdsl.tensors.buffers import Buffer, tick
-from tcdsl.tensors.code import Code, sequence
-from tcdsl.tensors.evaluation import executable, read_memory
-from tcdsl.tensors.indices import StaticIndex
-from tcdsl.tensors.linking import LinkedProgram, linking
-from tcdsl.tensors.location import user_location
-from tcdsl.tensors.parameters import by_label
-from tcdsl.tensors.settings import Setting
-from tcdsl.tensors.tensor import Tensor
+from tcdsl.tensors.functions.parameters import by_label
+from tcdsl.tensors.graphs.buffers import Buffer, tick
+from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.settings import Setting
+from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.linking.code import Code, sequence
+from tcdsl.tensors.linking.evaluation import executable, read_memory
+from tcdsl.tensors.linking.indices import StaticIndex
+from tcdsl.tensors.linking.linking import LinkedProgram, linking
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["Routine", "compile_code"]
@@ -159,7 +159,7 @@ class Routine:
         return self
 
     def __str__(self) -> str:
-        from tcdsl.ir.printer import format_program
+        from tcdsl.ir.text.printer import format_program
 
         return format_program(self.program)
 

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
-from tcdsl.codegen.store import cache_entries, clear_cache, default_cache_dir
 from tcdsl.config import settings
+from tcdsl.targets.cpu.cache.store import cache_entries, clear_cache, default_cache_dir
 
 __all__ = ["clear", "show"]
 

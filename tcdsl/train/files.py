@@ -20,11 +20,11 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.tensors.element_types import FloatingType
-from tcdsl.tensors.evaluation import read_memory
-from tcdsl.tensors.location import user_location
+from tcdsl.tensors.graphs.element_types import FloatingType
+from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.linking.evaluation import read_memory
 from tcdsl.tensors.routines import Routine
-from tcdsl.tensors.tensor import Tensor
 from tcdsl.tracebacks import user_facing
 from tcdsl.train.gradients import parameters
 

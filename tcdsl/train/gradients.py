@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
-from tcdsl.tensors.code import Code, GradientUpdate
-from tcdsl.tensors.decorators import TensorFunction
-from tcdsl.tensors.layers import Layer
-from tcdsl.tensors.linking import leaves
-from tcdsl.tensors.location import user_location
-from tcdsl.tensors.staging import ancestors
-from tcdsl.tensors.tensor import Tensor
+from tcdsl.tensors.functions.decorators import TensorFunction
+from tcdsl.tensors.functions.layers import Layer
+from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.linking.code import Code, GradientUpdate
+from tcdsl.tensors.linking.linking import leaves
+from tcdsl.tensors.staging.staging import ancestors
 from tcdsl.tracebacks import user_facing
 from tcdsl.train.numbers import number
 from tcdsl.train.optimizers import clip_norm, clip_value

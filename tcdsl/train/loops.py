@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, Diagnostic
-from tcdsl.tensors.indices import StaticIndex
-from tcdsl.tensors.location import user_location
+from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.linking.indices import StaticIndex
 from tcdsl.tensors.routines import Routine
-from tcdsl.tensors.tensor import Tensor
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["epochs"]

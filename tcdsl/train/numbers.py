@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic
-from tcdsl.tensors.location import user_location
-from tcdsl.tensors.tensor import Tensor
+from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.tensor import Tensor
 
 __all__ = ["fixed_number", "number"]
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcdsl.frontend.declarations import output
+from tcdsl.frontend.staging.declarations import output
 from tcdsl.primitives import max, min, sign, sqrt, square  # noqa: A004  # the language's
-from tcdsl.tensors.decorators import cd
+from tcdsl.tensors.functions.decorators import cd
 
 __all__ = ["adam", "adamw", "clip_norm", "clip_value", "lion", "rmsprop", "sgd"]
 

@@ -24,8 +24,8 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic
 from tcdsl.primitives import cos, floor, min, where  # noqa: A004  # the language's
-from tcdsl.tensors.decorators import cd
-from tcdsl.tensors.location import user_location
+from tcdsl.tensors.functions.decorators import cd
+from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["Schedule", "advance", "constant", "cosine", "exponential", "linear", "stepwise"]

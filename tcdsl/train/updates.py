@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, Diagnostic
-from tcdsl.tensors.code import Code, sequence
-from tcdsl.tensors.location import user_location
+from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.linking.code import Code, sequence
 from tcdsl.tracebacks import user_facing
 from tcdsl.train.gradients import trained_parameters
 from tcdsl.train.numbers import fixed_number, number

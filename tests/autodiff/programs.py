@@ -9,12 +9,12 @@ import numpy as np
 from tcdsl.autodiff import adjoint
 from tcdsl.autodiff.checks import check_program_gradient, check_program_tangent
 from tcdsl.errors import ShapeError
-from tcdsl.ir.interpreter import interpret
-from tcdsl.ir.parser import parse_program
-from tcdsl.ir.printer import format_program
+from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
-from tcdsl.ir.sizes import bind_sizes
-from tcdsl.ir.verifier import verify
+from tcdsl.ir.sizes.size_binding import bind_sizes
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.ir.text.printer import format_program
+from tcdsl.ir.verifier.verifier import verify
 from tcdsl.simplification import simplify
 from tests.autodiff.cost.measuring import Derivatives
 

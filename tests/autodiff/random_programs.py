@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tcdsl.ir.parser import parse_program
 from tcdsl.ir.program import Program
+from tcdsl.ir.text.parser import parse_program
 
 __all__ = ["BOUNDARIES", "Case", "Writer", "random_case"]
 

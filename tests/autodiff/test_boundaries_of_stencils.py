@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tcdsl.autodiff import adjoint
-from tcdsl.ir.interpreter import interpret
-from tcdsl.ir.parser import parse_program
+from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
-from tcdsl.lowering.execute import execute
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.lower import lower
 
 AXES = {"reflect": ("reflect",) * 3, "wrap": ("wrap",) * 3, "several": ("clamp", "symmetric", "reflect")}

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tcdsl.ir.expressions import Expr
-from tcdsl.ir.interpreter import interpret
+from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
-from tcdsl.simplification.factoring import factored
-from tcdsl.simplification.tape import shared
+from tcdsl.simplification.expressions.factoring import factored
+from tcdsl.simplification.expressions.tape import shared
 from tests.autodiff.programs import program
 
 CONSTANTS = ("0.0", "1.0", "-1.0", "2.0", "-2.0", "0.5", "-0.25", "3.0", "-0.7", "4.0", "1e+308", "inf")

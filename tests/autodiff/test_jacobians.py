@@ -9,13 +9,13 @@ import pytest
 
 from tcdsl import op
 from tcdsl.autodiff import adjoint, gradient, tangent
-from tcdsl.autodiff.jacobians import jacobian
+from tcdsl.autodiff.jacobians.jacobians import jacobian
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.interpreter import interpret
-from tcdsl.ir.parser import parse_program
-from tcdsl.ir.printer import format_program
+from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
-from tcdsl.ir.verifier import verify
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.ir.text.printer import format_program
+from tcdsl.ir.verifier.verifier import verify
 from tests.autodiff.programs import program, values
 from tests.autodiff.random_programs import random_case
 from tests.derivatives.cases import HardCase

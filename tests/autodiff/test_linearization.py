@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tcdsl.autodiff import adjoint, tangent
-from tcdsl.autodiff.batching import batched
-from tcdsl.autodiff.linearization import dependents, linearized
+from tcdsl.autodiff.jacobians.batching import batched
+from tcdsl.autodiff.jacobians.linearization import dependents, linearized
 from tcdsl.ir.build import size
-from tcdsl.ir.interpreter import interpret
-from tcdsl.ir.printer import format_program
+from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import AxisExtent, Program, Size, tensors_read
-from tcdsl.ir.sizes import bind_sizes, evaluate_size
-from tcdsl.ir.verifier import verify
+from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
+from tcdsl.ir.text.printer import format_program
+from tcdsl.ir.verifier.verifier import verify
 from tests.autodiff.programs import floating_inputs, program
 from tests.derivatives.cases import HardCase
 from tests.derivatives.compositions import program_of

@@ -8,9 +8,9 @@ import pytest
 from tcdsl.autodiff import adjoint, gradient, tangent
 from tcdsl.autodiff.checks import DerivativeMismatchError, check_adjoint, check_program_gradient
 from tcdsl.errors import DifferentiationError, ShapeError
-from tcdsl.ir.interpreter import interpret
-from tcdsl.ir.printer import format_program
-from tcdsl.ir.verifier import verify
+from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.ir.text.printer import format_program
+from tcdsl.ir.verifier.verifier import verify
 from tcdsl.simplification import simplify
 from tests.autodiff.programs import check, program, pulled_back, values
 

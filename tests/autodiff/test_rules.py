@@ -7,10 +7,10 @@ import pytest
 
 from tcdsl.autodiff import adjoint, gradient, tangent
 from tcdsl.errors import DifferentiationError
-from tcdsl.ir.interpreter import interpret
-from tcdsl.ir.parser import parse_program
-from tcdsl.ir.printer import format_program
-from tcdsl.ir.verifier import verify
+from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.ir.text.printer import format_program
+from tcdsl.ir.verifier.verifier import verify
 from tcdsl.simplification import simplify
 
 X = np.array([0.5, -1.0, 2.0])

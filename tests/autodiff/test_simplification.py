@@ -8,10 +8,10 @@ import re
 import numpy as np
 import pytest
 
-from tcdsl.ir.printer import format_expr, format_program
 from tcdsl.ir.program import Program
+from tcdsl.ir.text.printer import format_expr, format_program
 from tcdsl.simplification import simplify
-from tcdsl.simplification.factoring import factored
+from tcdsl.simplification.expressions.factoring import factored
 from tests.autodiff.programs import program, values
 
 INPUTS = "a: float64; b: float64; c: float64; d: float64"

@@ -25,7 +25,7 @@ import numpy as np
 
 from tcdsl.autodiff import adjoint, tangent
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.interpreter import interpret
+from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 
 __all__ = ["Found", "Point", "compositions", "derivatives", "inner", "program_of"]
@@ -38,7 +38,7 @@ def program_of(function: Any, arguments: Arrays) -> Program:
     """The program of an op for these arguments."""
     if hasattr(function, "program"):
         return function.program(*arguments)
-    from tcdsl.runtime.derivations import Values, kept_staging
+    from tcdsl.runtime.transforms.derivations import Values, kept_staging
 
     staging = kept_staging(function, Values())
     return staging.program_of(staging.signature.call(arguments, {}))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcdsl.ir.parser import parse_program
 from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.text.parser import parse_program
 from tests.autodiff.random_programs import BOUNDARIES, Case, Writer
 
 __all__ = ["wild_case"]

@@ -9,7 +9,7 @@ import pytest
 
 from tcdsl.autodiff import adjoint, tangent
 from tcdsl.ir.program import Program
-from tcdsl.runtime.execution import Executable
+from tcdsl.runtime.calling.execution import Executable
 from tests.derivatives.cases import HardCase
 from tests.derivatives.compositions import Point, interpreted, program_of
 from tests.derivatives.rows import ROWS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcdsl import op
-from tcdsl.runtime.execution import Executable
+from tcdsl.runtime.calling.execution import Executable
 from tests.derivatives.compositions import Point, compositions, derivatives
 from tests.derivatives.peers import PEERS
 

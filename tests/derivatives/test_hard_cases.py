@@ -9,10 +9,10 @@ import pytest
 
 from tcdsl.autodiff import adjoint, tangent
 from tcdsl.autodiff.checks import check_program_gradient, check_program_tangent
-from tcdsl.ir.parser import parse_program
-from tcdsl.ir.printer import format_program
 from tcdsl.ir.program import Program
-from tcdsl.ir.verifier import verify
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.ir.text.printer import format_program
+from tcdsl.ir.verifier.verifier import verify
 from tcdsl.simplification import simplify
 from tests.derivatives.cases import HardCase
 from tests.derivatives.compositions import (

@@ -14,7 +14,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import op
-from tcdsl.runtime.derivations import DerivativeStaging
+from tcdsl.runtime.transforms.derivations import DerivativeStaging
 
 w, x = np.arange(1.0, 5.0), np.arange(4.0)
 

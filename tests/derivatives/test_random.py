@@ -13,9 +13,9 @@ import pytest
 
 from tcdsl.autodiff.checks import DerivativeMismatchError, check_program_tangent
 from tcdsl.errors import DifferentiationError
-from tcdsl.ir.printer import format_program
 from tcdsl.ir.program import Program
-from tcdsl.ir.verifier import VerificationError, verify
+from tcdsl.ir.text.printer import format_program
+from tcdsl.ir.verifier.verifier import VerificationError, verify
 from tests.derivatives.compositions import Point, compositions, derivatives, inner
 from tests.derivatives.random_programs import wild_case
 from tests.differential.loading import loaded

@@ -10,8 +10,8 @@ import pytest
 from tcdsl import op
 from tcdsl.autodiff import adjoint, tangent
 from tcdsl.ir.program import Program
-from tcdsl.ir.verifier import verify
-from tcdsl.runtime.execution import Executable
+from tcdsl.ir.verifier.verifier import verify
+from tcdsl.runtime.calling.execution import Executable
 from tests.derivatives.compositions import interpreted
 
 

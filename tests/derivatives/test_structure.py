@@ -13,9 +13,9 @@ import pytest
 
 from tcdsl.autodiff import adjoint
 from tcdsl.ir.expressions import Boundary, Read, index_variables, is_affine_index, walk
-from tcdsl.ir.printer import format_statement
 from tcdsl.ir.program import Program, Statement
-from tcdsl.shapes.solve import target_variables
+from tcdsl.ir.text.printer import format_statement
+from tcdsl.polyhedra.scatter_to_gather import target_variables
 from tests.derivatives.cases import HardCase
 from tests.derivatives.compositions import program_of
 from tests.derivatives.rows import ROWS

@@ -41,7 +41,7 @@ def interpreted_pullback(
     program: object, names: list[str], arrays: list[np.ndarray], seeds: tuple[np.ndarray, ...]
 ) -> list[np.ndarray]:
     from tcdsl.autodiff import adjoint
-    from tcdsl.ir.interpreter import interpret
+    from tcdsl.ir.interpreter.interpreter import interpret
 
     derivative = adjoint(program, names, keep_outputs=False)
     floating = [seed for seed, name in zip(seeds, program.outputs, strict=True) if program.tensor(name).dtype[0] == "f"]

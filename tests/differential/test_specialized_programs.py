@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import TcdslError
-from tcdsl.lowering.execute import execute
+from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.lower import lower
 from tcdsl.simplification import specialized
 from tests.differential.agreement import agree, attempt, shown
@@ -17,13 +17,13 @@ from tests.differential.loading import loaded
 from tests.oracle.generation import Case, case_of_seed
 
 LIMITS = {
-    "tcdsl.lowering.chunks._FEWEST": 1,
-    "tcdsl.lowering.chunks._MOST": 3,
-    "tcdsl.lowering.schedule._SHORT": 1,
-    "tcdsl.lowering.schedule._VECTOR": 1,
-    "tcdsl.lowering.schedule._WINDOW": 1,
-    "tcdsl.lowering.transposing._POINTS": 0,
-    "tcdsl.lowering.transposing._ROW": 2,
+    "tcdsl.lowering.nests.chunks._FEWEST": 1,
+    "tcdsl.lowering.nests.chunks._MOST": 3,
+    "tcdsl.lowering.statements.schedule._SHORT": 1,
+    "tcdsl.lowering.statements.schedule._VECTOR": 1,
+    "tcdsl.lowering.statements.schedule._WINDOW": 1,
+    "tcdsl.lowering.statements.transposing._POINTS": 0,
+    "tcdsl.lowering.statements.transposing._ROW": 2,
 }
 
 

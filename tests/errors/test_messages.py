@@ -11,7 +11,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl.errors import Diagnostic
-from tcdsl.ir.span import Span
+from tcdsl.span import Span
 from tests.errors import faulty_derivatives, faulty_programs
 from tests.golden_texts import Golden
 

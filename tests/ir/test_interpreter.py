@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import DataIndexError, DtypeError, ShapeError
-from tcdsl.ir import PRIMITIVES, evaluation, format_program, interpret, parse_program, verify
+from tcdsl.ir import PRIMITIVES, format_program, interpret, parse_program, verify
 from tcdsl.ir.build import result_dtype
-from tcdsl.ir.evaluation import InternalRangeError
-from tcdsl.ir.interpreter import Interpretation
+from tcdsl.ir.interpreter import evaluation
+from tcdsl.ir.interpreter.evaluation import InternalRangeError
+from tcdsl.ir.interpreter.interpreter import Interpretation
 
 
 def run(text: str, *arrays: object) -> Interpretation:

@@ -32,7 +32,7 @@ from tcdsl.ir import (
     verify,
 )
 from tcdsl.ir.build import apply, constant, index, integer, size
-from tcdsl.ir.domain_text import RESERVED_NAMES
+from tcdsl.ir.text.domain_text import RESERVED_NAMES
 
 VALID = parse_program("""
 program valid

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tcdsl import cd, op
-from tcdsl.ir.parser import parse_program
-from tcdsl.ir.printer import format_program
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.ir.text.printer import format_program
 
 
 @cd

@@ -152,7 +152,7 @@ def test_faults_of_the_library_itself_keep_their_frames(monkeypatch: pytest.Monk
 
 
 def test_faults_that_the_library_makes_in_other_packages_keep_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcdsl.runtime.execution.Path", json.loads)
+    monkeypatch.setattr("tcdsl.runtime.calling.execution.Path", json.loads)
     with tc.config(cache_dir="not json"), pytest.raises(json.JSONDecodeError) as caught:
         total(np.ones(3))
     assert any(name.startswith(PACKAGE) for name in files(caught.value))

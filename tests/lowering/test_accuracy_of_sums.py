@@ -9,9 +9,9 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import op
-from tcdsl.lowering.loops import Accumulate, Loop
+from tcdsl.lowering.loopir.loops import Accumulate, Loop
+from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.traversal import walk_nodes
 
 N = 3_000_000
 

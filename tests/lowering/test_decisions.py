@@ -7,12 +7,12 @@ import pytest
 
 from tcdsl.errors import DataIndexError, ShapeError
 from tcdsl.ir.expressions import Apply, reads, walk
-from tcdsl.ir.parser import parse_program
-from tcdsl.lowering.execute import execute
-from tcdsl.lowering.loops import Accumulate, Branch, Check, Kernel, Loop, Node, Store
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.lowering.loopir.loop_interpreter import execute
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Kernel, Loop, Node, Store
+from tcdsl.lowering.loopir.printer import format_kernel
+from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.printer import format_kernel
-from tcdsl.lowering.traversal import expressions, walk_nodes
 from tests.golden_texts import Golden
 from tests.lowering.cases import CASES
 

@@ -13,10 +13,10 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd
-from tcdsl.ir.interpreter import interpret
-from tcdsl.ir.sizes import bind_sizes, evaluate_size
-from tcdsl.lowering.execute import execute
-from tcdsl.lowering.loops import Kernel
+from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
+from tcdsl.lowering.loopir.loop_interpreter import execute
+from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.lower import lower
 
 

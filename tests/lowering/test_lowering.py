@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pytest
 
-from tcdsl.ir.interpreter import interpret
-from tcdsl.ir.parser import parse_program
-from tcdsl.ir.verifier import verify
-from tcdsl.lowering.execute import execute
-from tcdsl.lowering.loops import Kernel
+from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.ir.verifier.verifier import verify
+from tcdsl.lowering.loopir.loop_interpreter import execute
+from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.lower import lower
 from tests.lowering.cases import CASES
 

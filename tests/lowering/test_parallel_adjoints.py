@@ -11,9 +11,9 @@ from tcdsl.autodiff import adjoint
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, index_variables, is_affine_index
 from tcdsl.ir.program import Program
-from tcdsl.lowering.loops import Branch, Kernel, Loop, Nest, Update
+from tcdsl.lowering.loopir.loops import Branch, Kernel, Loop, Nest, Update
+from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.traversal import walk_nodes
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 
 RNG = np.random.default_rng(1)
@@ -162,7 +162,7 @@ def same_for_all_threads(function, *arguments) -> list[np.ndarray]:
 @pytest.fixture
 def many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     # Small nests stay on one thread otherwise.
-    monkeypatch.setattr("tcdsl.codegen.plans.SERIAL_WORK", 1)
+    monkeypatch.setattr("tcdsl.targets.cpu.call.launch_plans.SERIAL_WORK", 1)
 
 
 @pytest.mark.usefixtures("many_threads")

@@ -13,10 +13,10 @@ from tcdsl import op
 from tcdsl.autodiff import adjoint
 from tcdsl.config import settings
 from tcdsl.errors import ConfigurationError
-from tcdsl.ir.interpreter import interpret
-from tcdsl.ir.parser import parse_program
+from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
-from tcdsl.lowering.execute import execute
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.pass_log import PassLog, explain_passes
 from tcdsl.lowering.pipeline import NEST_PASSES, PASSES

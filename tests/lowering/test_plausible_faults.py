@@ -12,12 +12,12 @@ import numpy as np
 from tcdsl import cd, op
 from tcdsl.autodiff import gradient, tangent
 from tcdsl.ir.program import Program
-from tcdsl.ir.sizes import bind_sizes
-from tcdsl.lowering.execute import execute
-from tcdsl.lowering.liveness import lifetimes, place_temporaries
-from tcdsl.lowering.loops import Kernel
+from tcdsl.ir.sizes.size_binding import bind_sizes
+from tcdsl.lowering.loopir.loop_interpreter import execute
+from tcdsl.lowering.loopir.loops import Kernel
+from tcdsl.lowering.loopir.printer import format_kernel
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.printer import format_kernel
+from tcdsl.lowering.passes.liveness import lifetimes, place_temporaries
 from tcdsl.simplification import simplify
 from tests.golden_texts import Golden
 from tests.lowering.test_lowering import shuffled
@@ -173,7 +173,7 @@ def lives_apart(kernel: Kernel, *arrays: np.ndarray) -> None:
 
 
 def bound(size: Any, sizes: dict[str, int]) -> int:
-    from tcdsl.ir.sizes import evaluate_size
+    from tcdsl.ir.sizes.size_binding import evaluate_size
 
     return evaluate_size(size, sizes)
 
@@ -313,7 +313,7 @@ def test_a_long_sum_into_short_rows_keeps_earlier_cells() -> None:
         update d = d_2
         return c
     """
-    from tcdsl.ir.parser import parse_program
+    from tcdsl.ir.text.parser import parse_program
 
     program = parse_program("program p\n" + "\n".join(line.strip() for line in text.splitlines()))
     generator = np.random.default_rng(0)

@@ -7,17 +7,17 @@ import pytest
 
 from tcdsl.errors import ShapeError
 from tcdsl.ir.build import integer
-from tcdsl.ir.interpreter import interpret
-from tcdsl.ir.parser import parse_program
-from tcdsl.ir.printer import format_program
+from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
-from tcdsl.ir.sizes import bind_sizes
-from tcdsl.ir.verifier import verify
-from tcdsl.lowering.execute import execute
-from tcdsl.lowering.loops import Accumulate, Kernel, Loop
+from tcdsl.ir.sizes.size_binding import bind_sizes
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.ir.text.printer import format_program
+from tcdsl.ir.verifier.verifier import verify
+from tcdsl.lowering.loopir.loop_interpreter import execute
+from tcdsl.lowering.loopir.loops import Accumulate, Kernel, Loop
+from tcdsl.lowering.loopir.printer import format_kernel
+from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.printer import format_kernel
-from tcdsl.lowering.traversal import walk_nodes
 from tcdsl.simplification import specialized
 from tests.golden_texts import Golden
 from tests.lowering.cases import CASES, real, whole

@@ -9,13 +9,13 @@ import tcdsl as tc
 from tcdsl import op
 from tcdsl.autodiff import adjoint
 from tcdsl.ir.expressions import Apply, walk
-from tcdsl.ir.interpreter import interpret
-from tcdsl.ir.parser import parse_program
+from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
-from tcdsl.lowering.execute import execute
-from tcdsl.lowering.loops import Branch, Kernel, Loop, Store, Update
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.lowering.loopir.loop_interpreter import execute
+from tcdsl.lowering.loopir.loops import Branch, Kernel, Loop, Store, Update
+from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.traversal import expressions, walk_nodes
 
 RNG = np.random.default_rng(5)
 

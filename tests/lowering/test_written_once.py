@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tcdsl.ir.interpreter import interpret
-from tcdsl.ir.parser import parse_program
-from tcdsl.lowering.execute import execute
+from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.lower import lower
 
 RNG = np.random.default_rng(8)

@@ -11,9 +11,9 @@ from itertools import product
 
 import numpy as np
 
-from tcdsl.shapes.rows import inference
-from tcdsl.shapes.rows.inference import Origin, Shape
-from tcdsl.shapes.rows.spec import AxisSpec, RowSpec, parse_spec
+from tcdsl.rows import inference
+from tcdsl.rows.inference import Origin, Shape
+from tcdsl.rows.spec import AxisSpec, RowSpec, parse_spec
 
 __all__ = ["Concrete", "Graph", "Node", "evaluate", "graph", "solutions", "state"]
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.session import Session, materialized
-from tcdsl.frontend.symbols import SymbolicArray
-from tcdsl.ir.interpreter import interpret
-from tcdsl.runtime.arguments import Signature
-from tcdsl.runtime.entries import Traced
-from tcdsl.runtime.results import returned
-from tcdsl.runtime.staged import StagedFunction
-from tcdsl.shapes.rows.ranks import RowRanks
+from tcdsl.frontend.staging.session import Session, materialized
+from tcdsl.frontend.symbols.symbols import SymbolicArray
+from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.rows.ranks import RowRanks
+from tcdsl.runtime.calling.arguments import Signature
+from tcdsl.runtime.calling.entries import Traced
+from tcdsl.runtime.calling.results import returned
+from tcdsl.runtime.calling.staged import StagedFunction
 
 __all__ = ["Rowed", "rowed", "run", "staged"]
 

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
-from tcdsl.ir.parser import parse_program
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.printer import format_program
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.ir.text.printer import format_program
 
 rng = np.random.default_rng(0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcdsl.errors import DslSyntaxError, ShapeError
-from tcdsl.shapes.rows.inference import (
+from tcdsl.rows.inference import (
     Origin,
     Shape,
     close,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tcdsl.errors import ShapeError
-from tcdsl.shapes.rows.inference import (
+from tcdsl.rows.inference import (
     Origin,
     Shape,
     close,
@@ -24,14 +24,14 @@ from tcdsl.shapes.rows.inference import (
     stores_into,
     unknown,
 )
-from tcdsl.shapes.rows.inference.affine_axes import ReadAxis, WrittenAxis
-from tcdsl.shapes.rows.inference.axis_joins import AxisJoin
-from tcdsl.shapes.rows.inference.dimension import Dimension
-from tcdsl.shapes.rows.inference.row import RowVariable
-from tcdsl.shapes.rows.inference.row_equations import RowEquation
-from tcdsl.shapes.rows.inference.row_joins import RowJoin
-from tcdsl.shapes.rows.inference.scope import Scope
-from tcdsl.shapes.rows.inference.transaction import Constraint
+from tcdsl.rows.inference.equations.affine_axes import ReadAxis, WrittenAxis
+from tcdsl.rows.inference.equations.axis_joins import AxisJoin
+from tcdsl.rows.inference.equations.row_equations import RowEquation
+from tcdsl.rows.inference.equations.row_joins import RowJoin
+from tcdsl.rows.inference.scope import Scope
+from tcdsl.rows.inference.variables.dimension import Dimension
+from tcdsl.rows.inference.variables.row import RowVariable
+from tcdsl.rows.inference.variables.transaction import Constraint
 
 HERE = Origin()
 KINDS: list[type[Constraint]] = [RowJoin, AxisJoin, RowEquation, ReadAxis, WrittenAxis]

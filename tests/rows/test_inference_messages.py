@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tcdsl.errors import DslSyntaxError, ShapeError, TcdslError
-from tcdsl.ir.span import Span
-from tcdsl.shapes.rows.inference import (
+from tcdsl.rows.inference import (
     Origin,
     close,
     compose,
@@ -22,6 +21,7 @@ from tcdsl.shapes.rows.inference import (
     stores_into,
     unknown,
 )
+from tcdsl.span import Span
 
 SOURCE = """\
 y = w @ x + b

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcdsl.errors import ShapeError
-from tcdsl.shapes.rows.inference import (
+from tcdsl.rows.inference import (
     Origin,
     Shape,
     close,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcdsl.shapes.rows.inference import (
+from tcdsl.rows.inference import (
     Origin,
     Shape,
     close,

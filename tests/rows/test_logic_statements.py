@@ -11,7 +11,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
-from tcdsl.shapes.rows.ranks import RowRanks
+from tcdsl.rows.ranks import RowRanks
 from tests.rows.staged import rowed, run
 from tests.rows.test_einsum import product, reference
 

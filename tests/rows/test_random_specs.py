@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import tcdsl as tc
-from tcdsl.frontend.environment import Existing
-from tcdsl.frontend.logic import PRODUCT, stage_logic
-from tcdsl.frontend.session import session_of
-from tcdsl.shapes.rows.ranks import RowRanks
+from tcdsl.frontend.logics.logic import PRODUCT, stage_logic
+from tcdsl.frontend.staging.environment import Existing
+from tcdsl.frontend.staging.session import session_of
+from tcdsl.rows.ranks import RowRanks
 from tests.rows.random_specs import Case, cases
 from tests.rows.staged import rowed, run
 

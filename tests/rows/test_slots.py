@@ -10,13 +10,13 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd
-from tcdsl.frontend.arithmetic import record_elementwise
-from tcdsl.frontend.environment import Existing
-from tcdsl.frontend.logic import projections_of
-from tcdsl.frontend.session import session_of
-from tcdsl.frontend.slots import run_projected
-from tcdsl.frontend.symbols import SymbolicTensor
-from tcdsl.frontend.values import Value
+from tcdsl.frontend.arrays.arithmetic import record_elementwise
+from tcdsl.frontend.logics.logic import projections_of
+from tcdsl.frontend.logics.slots import run_projected
+from tcdsl.frontend.staging.environment import Existing
+from tcdsl.frontend.staging.session import session_of
+from tcdsl.frontend.symbols.symbols import SymbolicTensor
+from tcdsl.frontend.symbols.values import Value
 from tests.rows.staged import Rowed, run
 
 rng = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given
 
-from tcdsl.shapes.rows.spec import AxisSpec, RowSpec, ShapeSpec, Spec, SpecSyntaxError, parse_spec
+from tcdsl.rows.spec import AxisSpec, RowSpec, ShapeSpec, Spec, SpecSyntaxError, parse_spec
 
 
 def axis(name: str) -> AxisSpec:

@@ -10,7 +10,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
-from tcdsl.shapes.rows.ranks import RowRanks
+from tcdsl.rows.ranks import RowRanks
 from tests.rows.staged import rowed, run
 
 rng = np.random.default_rng(0)

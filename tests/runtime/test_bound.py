@@ -12,7 +12,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import cd, op
 from tcdsl.errors import DataIndexError, ShapeError
-from tcdsl.runtime.bound import Bound
+from tcdsl.runtime.calling.bound import Bound
 
 
 @cd

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl.runtime import nan_search
+from tcdsl.runtime.calling import nan_search
 
 
 @pytest.fixture(autouse=True)

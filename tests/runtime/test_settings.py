@@ -16,10 +16,10 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
-from tcdsl.codegen import CompiledKernel
 from tcdsl.config import settings
 from tcdsl.ir.build import integer
-from tcdsl.runtime.execution import Executable
+from tcdsl.runtime.calling.execution import Executable
+from tcdsl.targets.cpu import CompiledKernel
 
 x = np.array([1.0, -2.0, 4.0])
 factor = 2.0

@@ -9,7 +9,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import literal
-from tcdsl.syntax.parsing import carrier_text
+from tcdsl.syntax.grammar.parsing import carrier_text
 
 HEAD = "@cd\ndef f(c, a, b, x, y, p, *, lr, config):\n"
 
@@ -158,7 +158,7 @@ def test_a_failed_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     import importlib
     import sys
 
-    from tcdsl.frontend import source
+    from tcdsl.frontend.source import function_source as source
 
     monkeypatch.syspath_prepend(str(tmp_path))
     path = tmp_path / "literal_fault.py"

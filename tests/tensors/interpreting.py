@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.ir.interpreter import interpret
-from tcdsl.ir.verifier import verify
-from tcdsl.tensors.buffers import Buffer, tick
-from tcdsl.tensors.code import Code
-from tcdsl.tensors.evaluation import read_memory
-from tcdsl.tensors.linking import LinkedProgram, linking
-from tcdsl.tensors.settings import Setting
-from tcdsl.tensors.tensor import Tensor
+from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.ir.verifier.verifier import verify
+from tcdsl.tensors.graphs.buffers import Buffer, tick
+from tcdsl.tensors.graphs.settings import Setting
+from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.linking.code import Code
+from tcdsl.tensors.linking.evaluation import read_memory
+from tcdsl.tensors.linking.linking import LinkedProgram, linking
 
 __all__ = ["run", "value"]
 

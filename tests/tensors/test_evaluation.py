@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tcdsl as tc
-from tcdsl.tensors.operations import Operation
+from tcdsl.tensors.graphs.operations import Operation
 
 
 def test_a_value_is_staged_once_and_computed_where_data_has_changed():
@@ -17,7 +17,7 @@ def test_a_value_is_staged_once_and_computed_where_data_has_changed():
 
         return WholeArrays().combine("mul", 2.0, arguments[0])
 
-    from tcdsl.tensors.algebra import apply_operation
+    from tcdsl.tensors.graphs.algebra import apply_operation
 
     x = tc.tensor(np.array([1.0, 2.0]), label="x")
     y = apply_operation(Operation("doubled", doubled), [x])

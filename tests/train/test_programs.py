@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl.ir.interpreter import interpret
+from tcdsl.ir.interpreter.interpreter import interpret
 from tests.golden_texts import Golden
 from tests.train.regression import Regression
 

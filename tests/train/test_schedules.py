@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl.runtime.execution import Executable
+from tcdsl.runtime.calling.execution import Executable
 from tcdsl.train.schedules import Schedule, constant, cosine, exponential, linear, stepwise
 from tests.train.regression import Regression
 

@@ -11,7 +11,7 @@ from tcdsl.autodiff.cost.operations import OperationCount
 from tcdsl.autodiff.cost.statements import StatementCounter
 from tcdsl.autodiff.cost.tensors import TensorValues
 from tcdsl.ir.program import Program
-from tcdsl.ir.sizes import bind_sizes
+from tcdsl.ir.sizes.size_binding import bind_sizes
 
 __all__ = ["count_operations"]
 

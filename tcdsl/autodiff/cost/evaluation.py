@@ -15,7 +15,6 @@ import numpy as np
 
 from tcdsl.errors import DataIndexError, Diagnostic
 from tcdsl.ir.boundaries import moved
-from tcdsl.ir.evaluation import working_dtype
 from tcdsl.ir.exact import INDEX_ARITHMETIC
 from tcdsl.ir.expressions import (
     Apply,
@@ -29,6 +28,7 @@ from tcdsl.ir.expressions import (
     Read,
     SizeValue,
 )
+from tcdsl.ir.interpreter.evaluation import working_dtype
 from tcdsl.ir.primitives import PRIMITIVES
 
 __all__ = ["Array", "Definition", "Definitions", "PointValues", "elementwise"]

@@ -14,8 +14,8 @@ from types import MappingProxyType
 
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Apply, Constant, Expr, Local, walk
-from tcdsl.ir.parser import parse_rule
 from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.text.parser import parse_rule
 
 __all__ = ["OperationCount", "operations_of", "weight"]
 

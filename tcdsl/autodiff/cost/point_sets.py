@@ -16,7 +16,7 @@ from tcdsl.autodiff.cost.cardinality import cardinality
 from tcdsl.autodiff.cost.evaluation import Definitions, PointValues
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, Local, SizeValue, transform
-from tcdsl.shapes.affine import NotAffine, condition_set
+from tcdsl.polyhedra.affine import NotAffine, condition_set
 
 __all__ = ["AffinePoints", "ListedPoints", "PointSet", "at_values"]
 

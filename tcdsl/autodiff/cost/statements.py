@@ -17,7 +17,7 @@ from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, is_affine_index
 from tcdsl.ir.program import Fill, Keep, Program, Statement
-from tcdsl.shapes.affine import NotAffine
+from tcdsl.polyhedra.affine import NotAffine
 
 __all__ = ["StatementCounter"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from tcdsl.autodiff.cost.cardinality import cardinality, coordinates
 from tcdsl.autodiff.cost.point_sets import AffinePoints, at_values
 from tcdsl.ir.expressions import Expr
-from tcdsl.shapes.writes import cell_map
+from tcdsl.polyhedra.writes import cell_map
 
 __all__ = ["Cells", "Written", "image"]
 

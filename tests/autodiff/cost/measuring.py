@@ -11,8 +11,8 @@ import numpy as np
 from tcdsl.autodiff import adjoint, tangent
 from tcdsl.autodiff.cost import count_operations
 from tcdsl.ir.program import Program
-from tcdsl.ir.sizes import bind_sizes, evaluate_size
-from tcdsl.shapes.writes import writes_each_cell_once
+from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
+from tcdsl.polyhedra.writes import writes_each_cell_once
 from tcdsl.simplification import simplify
 
 __all__ = ["Derivatives", "Measured"]

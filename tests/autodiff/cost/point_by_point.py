@@ -16,7 +16,6 @@ from tcdsl.autodiff.cost.operations import OperationCount, operations_of
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.boundaries import moved_integer
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.evaluation import working_dtype
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
@@ -31,9 +30,10 @@ from tcdsl.ir.expressions import (
     is_affine_index,
     walk,
 )
+from tcdsl.ir.interpreter.evaluation import working_dtype
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Fill, Keep, Program, Statement
-from tcdsl.ir.sizes import bind_sizes, evaluate_size
+from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 
 __all__ = ["counted"]
 

@@ -7,8 +7,8 @@ import pytest
 
 from tcdsl.autodiff import gradient
 from tcdsl.ir.program import Program
-from tcdsl.ir.sizes import bind_sizes
-from tcdsl.lowering.executed import executed_points
+from tcdsl.ir.sizes.size_binding import bind_sizes
+from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
 from tests.autodiff.cost.measuring import Derivatives
 from tests.autodiff.programs import floating_inputs, program

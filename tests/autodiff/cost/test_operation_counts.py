@@ -10,7 +10,7 @@ import pytest
 from tcdsl.autodiff import adjoint, tangent
 from tcdsl.autodiff.cost import count_operations
 from tcdsl.ir.program import Program
-from tcdsl.ir.sizes import bind_sizes, evaluate_size
+from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 from tests.autodiff.cost.point_by_point import counted
 from tests.autodiff.programs import floating_inputs
 from tests.autodiff.random_programs import random_case

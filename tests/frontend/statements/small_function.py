@@ -19,15 +19,20 @@ import numpy as np
 
 from tcdsl.errors import TcdslError
 from tcdsl.frontend.algebra import WholeArrays
-from tcdsl.frontend.builder import ProgramBuilder
-from tcdsl.frontend.environment import UNBOUND, Declared, Existing, Fresh
-from tcdsl.frontend.statements import evaluate_local, evaluate_statement, is_local_definition, sketch_statement
-from tcdsl.frontend.symbols import SymbolicSize, SymbolicTensor
+from tcdsl.frontend.staging.builder import ProgramBuilder
+from tcdsl.frontend.staging.environment import UNBOUND, Declared, Existing, Fresh
+from tcdsl.frontend.statements.statements import (
+    evaluate_local,
+    evaluate_statement,
+    is_local_definition,
+    sketch_statement,
+)
+from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.ir.build import integer
-from tcdsl.ir.interpreter import interpret
+from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
-from tcdsl.ir.span import Span
-from tcdsl.shapes.sketch import Sketch
+from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.span import Span
 
 _FILENAME = "<small function>"
 

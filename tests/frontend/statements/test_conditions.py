@@ -7,7 +7,7 @@ import pytest
 
 from tcdsl.errors import DtypeError
 from tcdsl.ir.expressions import Apply, Constant, walk
-from tcdsl.shapes.sketch import Reduction
+from tcdsl.ranges.sketches.sketch import Reduction
 from tests.frontend.statements.small_function import run, sketch
 
 RANDOM = np.random.default_rng(6)

@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import DslSyntaxError
-from tcdsl.frontend.environment import UNBOUND
-from tcdsl.frontend.names import GlobalNumber, IndexName, LanguageFunction, index_meaning, index_names, value_meaning
+from tcdsl.frontend.names.name_resolution import (
+    GlobalNumber,
+    IndexName,
+    LanguageFunction,
+    index_meaning,
+    index_names,
+    value_meaning,
+)
+from tcdsl.frontend.staging.environment import UNBOUND
 from tests.frontend.statements.small_function import SmallFunction, run, sketch
 
 X = np.arange(6.0)

@@ -9,7 +9,7 @@ import pytest
 
 from tcdsl.errors import DslSyntaxError, ShapeError, TcdslError
 from tcdsl.ir.expressions import walk
-from tcdsl.shapes.sketch import Reduction, Sketch
+from tcdsl.ranges.sketches.sketch import Reduction, Sketch
 from tests.frontend.statements.small_function import run, sketch
 
 RANDOM = np.random.default_rng(5)

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import DslSyntaxError, DtypeError
-from tcdsl.frontend.recognition import recognize
-from tcdsl.frontend.scalar_primitives import apply_primitive, call_function
-from tcdsl.frontend.values import Value, require_fitting, store_value, stored_dtype, sum_dtype
+from tcdsl.frontend.symbols.recognition import recognize
+from tcdsl.frontend.symbols.scalar_primitives import apply_primitive, call_function
+from tcdsl.frontend.symbols.values import Value, require_fitting, store_value, stored_dtype, sum_dtype
 from tcdsl.ir.dtypes import DTYPES, compute_dtype
-from tcdsl.ir.evaluation import PointEvaluator
 from tcdsl.ir.expressions import Constant, Let, Read, children, walk
+from tcdsl.ir.interpreter.evaluation import PointEvaluator
 from tests.frontend.statements.small_function import run
 
 NUMBERS = [dtype for dtype in DTYPES if dtype != "bool"]

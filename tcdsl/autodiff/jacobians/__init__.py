@@ -1,0 +1,1 @@
+"""Linear programs: linearization, transposes, sparse and whole Jacobians."""

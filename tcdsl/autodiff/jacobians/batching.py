@@ -1,0 +1,238 @@
+"""A program for many values of some inputs at once: new index variables on everything that depends on these inputs.
+
+::
+
+    t_y[i] += A[i, k] * t_x[k]  for [i, k]: ...                      for one t_x
+    t_y[i, b] += A[i, k] * t_x[k, b]  for [i, k, b]: ...             for as many as b has values
+
+There is no rule per operation: in index notation a batch is one more index. A derivative rule of what depends on the
+inputs is batched likewise, as a program; what it returns for an argument without a batch is summed over the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import islpy as isl
+
+from tcdsl.autodiff.jacobians.linearization import dependents
+from tcdsl.ir.build import index
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype, is_floating
+from tcdsl.ir.expressions import Boundary, Expr, Let, Local, Read, SizeValue, transform, walk
+from tcdsl.ir.program import (
+    Access,
+    AxisExtent,
+    DerivativeRule,
+    Fill,
+    Keep,
+    Neutral,
+    Program,
+    Size,
+    Statement,
+    Tensor,
+    map_statement,
+)
+from tcdsl.polyhedra.read_pieces import box
+from tcdsl.rewrite.fresh_names import Names, names_of
+
+__all__ = ["batched"]
+
+Item = TypeVar("Item")
+
+
+def batched(
+    program: Program, names: Sequence[str], extents: Sequence[Expr], outputs: Sequence[str], *, trailing: bool
+) -> Program:
+    """``program`` with axes of ``extents`` more on the inputs ``names``, and on everything that depends on them.
+
+    ``outputs`` have the new axes, whether they depend on the inputs or not; no other output may depend on them. The new
+    axes come first, or last if they are ``trailing``.
+    """
+    work = _Batching(program, names, tuple(extents), trailing)
+    for statement in program.statements:
+        work.add(statement)
+    renamed = {name: work.repeat(name) for name in outputs if name not in work.dependent}
+    return replace(
+        program,
+        inputs=tuple(work.declared(tensor) for tensor in program.inputs),
+        tensors=tuple(work.tensors),
+        statements=tuple(work.statements),
+        outputs=tuple(renamed.get(name, name) for name in program.outputs),
+        rules=tuple(work.rule(rule) for rule in program.rules),
+    )
+
+
+class _Batching:
+    def __init__(self, program: Program, names: Sequence[str], extents: tuple[Expr, ...], trailing: bool) -> None:
+        self.program = program
+        self.dependent = _dependents(program, names)
+        self.extents = extents
+        self.trailing = trailing
+        self.names = _all_names(program)
+        self.variables = tuple(self.names.fresh(f"b{k}" if len(extents) > 1 else "b") for k in range(len(extents)))
+        self.tensors: list[Tensor] = []
+        self.statements: list[Statement] = []
+        #: Copies with the new axes of what does not depend on the inputs.
+        self.repeated: dict[str, str] = {}
+
+    def declared(self, tensor: Tensor) -> Tensor:
+        """The declaration of a tensor, with the new axes if it has them."""
+        if tensor.name not in self.dependent:
+            return tensor
+        return replace(tensor, shape=self._joined(tensor.shape, self.extents))
+
+    def add(self, statement: Statement) -> None:
+        """A statement of the program."""
+        name = statement.target.tensor
+        tensor = self.program.tensor(name)
+        if name not in self.dependent:
+            self._append(statement, tensor)
+            return
+        statement = self._with_own_start(statement, tensor)
+        statement = map_statement(statement, lambda expr: transform(expr, self._read))
+        target = statement.target
+        statement = replace(
+            statement,
+            target=replace(target, indices=self._joined(target.indices, self._batch_indices())),
+            domain=self._domain(statement.domain),
+        )
+        self._append(statement, self.declared(tensor))
+
+    def rule(self, rule: DerivativeRule) -> DerivativeRule:
+        """The derivative rule of tensors that may have the new axes."""
+        if not self.dependent.intersection(rule.outputs):
+            return rule
+        program = rule.program
+        seeds = program.inputs[len(rule.named) :]
+        stand_ins = dict(zip(rule.named, (tensor.name for tensor in program.inputs), strict=False))
+        seeded, wanted = (rule.outputs, rule.arguments) if rule.mode == "pullback" else (rule.arguments, rule.outputs)
+        floating = [name for name in seeded if is_floating(self.program.tensor(name).dtype)]
+        names = [stand_ins[name] for name in dict.fromkeys(rule.named) if name in self.dependent]
+        names += [seed.name for name, seed in zip(floating, seeds, strict=True) if name in self.dependent]
+        # The new axes are sizes of the rule's program, those of the first input that has them.
+        first = next(tensor for tensor in program.inputs if tensor.name in names)
+        free = names_of(program)
+        axes = range(len(self.extents))
+        start = len(first.shape) if self.trailing else 0
+        sizes = tuple(Size(free.fresh("batch"), AxisExtent(first.name, start + k)) for k in axes)
+        extents = tuple(SizeValue(size.name) for size in sizes)
+        program = replace(program, sizes=(*program.sizes, *sizes))
+        made = batched(program, names, extents, list(dict.fromkeys(program.outputs)), trailing=self.trailing)
+        results = [name for name in wanted if is_floating(self.program.tensor(name).dtype)]
+        for name, result in zip(results, tuple(made.outputs), strict=True):
+            if name not in self.dependent:
+                made = _summed(made, result, len(extents), self.trailing)
+        return replace(rule, program=made)
+
+    def repeat(self, name: str) -> str:
+        """A tensor that does not depend on the inputs, repeated along the new axes."""
+        if name in self.repeated:
+            return self.repeated[name]
+        tensor = self.program.tensor(name)
+        made = Tensor(self.names.fresh(name), tensor.dtype, self._joined(tensor.shape, self.extents), tensor.label)
+        cells = self._cells(len(tensor.shape))
+        indices = tuple(map(index, cells))
+        value = Read(name, indices, (Boundary.SKIP,) * len(cells), compute_dtype(tensor.dtype))
+        self._append(self._store(made, cells, tensor.shape, value), made)
+        self.repeated[name] = made.name
+        return made.name
+
+    def _with_own_start(self, statement: Statement, tensor: Tensor) -> Statement:
+        # Cells that start from what has no batch, or from a value that differs along it, are stored first.
+        match statement.start:
+            case Keep(tensor=kept) if kept not in self.dependent:
+                return replace(statement, start=Keep(self.repeat(kept)))
+            case Fill(value=value) if any(isinstance(n, Read) and n.tensor in self.dependent for n in walk(value)):
+                made = replace(self.declared(tensor), name=self.names.fresh(tensor.name))
+                cells = self._cells(len(tensor.shape))
+                self._append(self._store(made, cells, tensor.shape, transform(value, self._read)), made)
+                return replace(statement, start=Keep(made.name))
+            case _:
+                return statement
+
+    def _store(self, made: Tensor, cells: tuple[str, ...], shape: tuple[Expr, ...], value: Expr) -> Statement:
+        variables = self._joined(cells, self.variables)
+        extents = self._joined(shape, self.extents)
+        target = Access(made.name, tuple(map(index, variables)))
+        return Statement(target, "assign", Neutral(), value, Domain.from_set(box(variables, extents)))
+
+    def _append(self, statement: Statement, tensor: Tensor) -> None:
+        self.tensors.append(tensor)
+        self.statements.append(statement)
+
+    def _cells(self, rank: int) -> tuple[str, ...]:
+        return tuple(self.names.fresh(f"z{k}") for k in range(rank))
+
+    def _batch_indices(self) -> tuple[Expr, ...]:
+        return tuple(map(index, self.variables))
+
+    def _joined(self, own: tuple[Item, ...], new: tuple[Item, ...]) -> tuple[Item, ...]:
+        return (*own, *new) if self.trailing else (*new, *own)
+
+    def _read(self, node: Expr) -> Expr:
+        if not isinstance(node, Read) or node.tensor not in self.dependent:
+            return node
+        skip = (Boundary.SKIP,) * len(self.variables)
+        return replace(
+            node,
+            indices=self._joined(node.indices, self._batch_indices()),
+            boundaries=self._joined(node.boundaries, skip),
+        )
+
+    def _domain(self, domain: Domain) -> Domain:
+        # The new variables stand where the axes do, so that points of one batch entry keep their order.
+        points = domain.set
+        position = points.dim(isl.dim_type.set) if self.trailing else 0
+        points = points.insert_dims(isl.dim_type.set, position, len(self.variables))
+        for k, name in enumerate(self.variables):
+            points = points.set_dim_name(isl.dim_type.set, position + k, name)
+        every = box(self.variables, self.extents)
+        count = len(domain.variables)
+        if count:
+            every = every.insert_dims(isl.dim_type.set, 0 if self.trailing else len(self.variables), count)
+        names = self._joined(domain.variables, self.variables)
+        for k, name in enumerate(names):
+            every = every.set_dim_name(isl.dim_type.set, k, name)
+        return Domain.from_set(points.reset_tuple_id().intersect(every.reset_tuple_id()))
+
+
+def _all_names(program: Program) -> Names:
+    # Names of local definitions too: they stand beside index variables in the text.
+    names = names_of(program)
+    for statement in program.statements:
+        for node in walk(statement.value):
+            if isinstance(node, Local | Let):
+                names.fresh(node.name)
+    return names
+
+
+def _dependents(program: Program, names: Sequence[str]) -> set[str]:
+    # Where an argument of a derivative rule has the new axes all its outputs have them: their cotangents come together.
+    found = dependents(program, names)
+    while True:
+        more = {name for rule in program.rules if found.intersection(rule.named) for name in rule.outputs} - found
+        if not more:
+            return found
+        found |= more | dependents(program, sorted(more))
+
+
+def _summed(program: Program, name: str, count: int, trailing: bool) -> Program:
+    """``program`` with the output ``name`` summed over its first, or last, ``count`` axes."""
+    tensor = program.tensor(name)
+    free = names_of(program)
+    variables = tuple(free.fresh(f"z{k}") for k in range(len(tensor.shape)))
+    rank = len(tensor.shape)
+    kept = slice(0, rank - count) if trailing else slice(count, rank)
+    made = Tensor(free.fresh(name), tensor.dtype, tensor.shape[kept], tensor.label)
+    value = Read(name, tuple(map(index, variables)), (Boundary.SKIP,) * rank, compute_dtype(tensor.dtype))
+    target = Access(made.name, tuple(map(index, variables[kept])))
+    statement = Statement(target, "add", Neutral(), value, Domain.from_set(box(variables, tensor.shape)))
+    return replace(
+        program,
+        tensors=(*program.tensors, made),
+        statements=(*program.statements, statement),
+        outputs=tuple(made.name if output == name else output for output in program.outputs),
+    )

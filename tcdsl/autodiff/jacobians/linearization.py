@@ -1,0 +1,127 @@
+"""A derivative in two parts: one that computes values once, and a linear one that may be applied many times.
+
+::
+
+    y[i] = tanh(x[i])                                   first: y
+    t_y[i] = t_x[i] * (1 - y[i] * y[i])                 linear: t_y, from y, which the first part returns, and t_x
+
+What depends on no tangent (in reverse mode: on no cotangent) is in the first part. The linear part reads the inputs of
+the function and the tensors of the first part that it needs; nothing that it reads is computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tcdsl.ir.expressions import SizeValue, size_names
+from tcdsl.ir.program import AxisExtent, Program, Size, Tensor, tensors_read
+from tcdsl.rewrite.unified_sizes import with_equal_sizes
+from tcdsl.rewrite.used_sizes import sizes_used
+
+__all__ = ["dependents", "linearized"]
+
+
+def dependents(program: Program, names: Sequence[str]) -> set[str]:
+    """The tensors that depend on the inputs ``names``, these included."""
+    found = set(names)
+    rules = program.ruled
+    for statement in program.statements:
+        name = statement.target.tensor
+        if found & tensors_read(statement) or (name in rules and found.intersection(rules[name].named)):
+            found.add(name)
+    return found
+
+
+def linearized(derivative: Program, seeds: Sequence[str], values: int) -> tuple[Program, Program]:
+    """``derivative``, which is linear in its inputs ``seeds``, as a program of values and a linear program.
+
+    The first takes the inputs other than the seeds and returns the first ``values`` outputs, and then *residuals*: the
+    tensors that the linear program reads. The linear program returns the other outputs. Its inputs keep their names:
+    those of the first program that it reads, or whose extents it needs where no other input has them; the residuals,
+    which may be among the first ``values`` outputs; and the seeds.
+    """
+    linear = dependents(derivative, seeds)
+    results = derivative.outputs[values:]
+    constant = [
+        statement.target.tensor
+        for statement in derivative.statements
+        # Zeros and the like are made again rather than stored; so are results that depend on no seed.
+        if statement.target.tensor in results or not tensors_read(statement)
+    ]
+    inputs = {tensor.name for tensor in derivative.inputs}
+    wanted = _needed(derivative, results, linear.union(constant))
+    made = (wanted & linear.union(constant)) - inputs
+    order = [statement.target.tensor for statement in derivative.statements]
+    residuals = [name for name in order if name in wanted - made - inputs]
+    outputs = tuple(dict.fromkeys((*derivative.outputs[:values], *residuals)))
+    taken = [tensor for tensor in derivative.inputs if tensor.name not in seeds]
+    first = _part(derivative, _needed(derivative, outputs, set(order)) - inputs, taken, outputs)
+    given = [derivative.tensor(name) for name in (*residuals, *seeds)]
+    second = _part(derivative, made, [*taken, *given], results)
+    second = replace(second, name=f"{derivative.name}_linear", updates=())
+    read = [tensor.name for tensor in taken if tensor.name in wanted] + [tensor.name for tensor in given]
+    return first, _with_needed_inputs(with_equal_sizes(second), read)
+
+
+def _needed(program: Program, names: Sequence[str], computed: set[str]) -> set[str]:
+    """``names`` and all that is read to compute those of them, and of that, which are in ``computed``."""
+    read = {statement.target.tensor: tensors_read(statement) for statement in program.statements}
+    rules = program.ruled
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            if name in computed and name in read:
+                waiting.extend(read[name])
+                waiting.extend(rules[name].named if name in rules else ())
+    return found
+
+
+def _part(program: Program, made: set[str], inputs: Sequence[Tensor], outputs: Sequence[str]) -> Program:
+    """The statements that make ``made``, with the rules that say how to differentiate these."""
+    return replace(
+        program,
+        inputs=tuple(inputs),
+        tensors=tuple(tensor for tensor in program.tensors if tensor.name in made),
+        statements=tuple(statement for statement in program.statements if statement.target.tensor in made),
+        outputs=tuple(outputs),
+        rules=tuple(rule for rule in program.rules if made.issuperset(rule.outputs)),
+    )
+
+
+def _with_needed_inputs(program: Program, read: Sequence[str]) -> Program:
+    """``program`` with the inputs ``read``, and those others that alone have an extent that it mentions."""
+    inputs = {tensor.name: tensor for tensor in program.inputs}
+    kept = {name: inputs[name] for name in read}
+    where = {
+        extent.name: AxisExtent(tensor.name, axis)
+        for tensor in reversed(kept.values())
+        for axis, extent in enumerate(tensor.shape)
+        if isinstance(extent, SizeValue)
+    }
+    definitions = {size.name: size for size in program.sizes}
+    needed: dict[str, Size] = {}
+    pending = sorted(sizes_used(program.statements, (*program.tensors, *kept.values())))
+    while pending:
+        name = pending.pop()
+        size = definitions[name]
+        if name in needed:
+            continue
+        match size.source:
+            case AxisExtent() if name in where:
+                size = Size(name, where[name])
+            case AxisExtent(tensor=tensor):
+                kept[tensor] = inputs[tensor]
+                pending.extend(name for extent in inputs[tensor].shape for name in size_names(extent))
+            case definition:
+                pending.extend(size_names(definition))
+        needed[name] = size
+    return replace(
+        program,
+        inputs=tuple(tensor for tensor in program.inputs if tensor.name in kept),
+        sizes=tuple(needed[size.name] for size in program.sizes if size.name in needed),
+        assertions=tuple(each for each in program.assertions if size_names(each.condition) <= needed.keys()),
+    )

@@ -1,0 +1,1 @@
+"""Whole-array arithmetic, views and stores, as in NumPy."""

@@ -1,0 +1,313 @@
+"""Whole-array arithmetic in decorated functions: NumPy's broadcasting on symbolic shapes, one statement per assignment.
+
+``p - learning_rate * g`` becomes a `PendingArray`: the value of one cell, in terms of axis variables that count from
+the right, as broadcasting does. Binding it to a name, returning it or indexing it records the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import DtypeError
+from tcdsl.frontend.arrays.array_literals import Batch, is_literal, literal_of
+from tcdsl.frontend.arrays.row_alignment import axis_variable, common_rows, rows_of
+from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
+from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
+from tcdsl.frontend.staging.faults import valued
+from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, session_of
+from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.recognition import recognize
+from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.values import Product, Value, cast_value, require_fitting, store_value, stored_dtype
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import DTYPES, compute_dtype
+from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, children, substitute
+from tcdsl.ir.program import Access, Neutral, Statement, Tensor
+from tcdsl.polyhedra.affine import NotAffine, condition_set, universe
+
+__all__ = [
+    "axes",
+    "box",
+    "broadcast",
+    "cast_any",
+    "combine",
+    "combine_ufunc",
+    "element_of",
+    "in_letters",
+    "meet",
+    "record_elementwise",
+    "staged_operand",
+]
+
+
+def staged_operand(operand: object, session: Session) -> object:
+    """``operand`` as part of the program: its input for a tensor of a graph or a declared parameter, else as it is."""
+    if isinstance(operand, str | InlineDeclaration):
+        operand = declared_parameter(operand, session.location())
+    if is_literal(operand):
+        operand = literal_of(session, operand)
+    return session.capture(operand) if isinstance(operand, GraphTensor) else operand
+
+
+def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ...]]:
+    """The value of one cell of ``operand``, and its extents; numbers and sizes have none."""
+    match operand:
+        case PendingArray():
+            return operand.element, operand.extents
+        case SymbolicTensor():
+            rank = operand.rank
+            indices = tuple(IndexValue(axis_variable(rank - 1 - a)) for a in range(rank))
+            read = Read(
+                operand.name, indices, (Boundary.SKIP,) * rank, compute_dtype(operand.dtype), span=session.location()
+            )
+            return Value(read, None, operand.dtype), operand.extents
+        case SymbolicSize():
+            return Value(operand.expr, "int", "int64"), ()
+        case SymbolicNumber():
+            return Value(operand.expr, operand.weak_kind, operand.expr.dtype), ()
+        case bool() | int() | float() | np.generic():
+            return Value.of(operand), ()
+        case np.ndarray():
+            return element_of(session.capture(operand), session)
+        case _ if not isinstance(operand, type | GraphTensor) and hasattr(type(operand), "__array__"):
+            return element_of(session.capture(operand), session)  # of another library
+        case GraphTensor() | str() | InlineDeclaration():
+            return element_of(staged_operand(operand, session), session)
+        case list() | tuple() | Batch() if is_literal(operand):
+            return element_of(staged_operand(operand, session), session)
+        case Unwritten() if session.states is not None:
+            return Value.of(session.states.read(operand.name)), ()
+        case Unwritten() | DeclaredTarget():
+            raise operand.fault()
+        case Poison():
+            raise StagingStopped
+        case _:
+            raise session.fault(
+                DtypeError,
+                f"a {type(operand).__name__} does not take part in tensor arithmetic",
+                "use arrays, numbers, sizes, and lists of these",
+            )
+
+
+def _factor_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ...]]:
+    # As an operand of pointwise arithmetic, which the brackets of a product guard.
+    value, extents = element_of(operand, session)
+    if isinstance(operand, SymbolicTensor) and operand.brackets:
+        value = replace(value, product=Product(operand.brackets, value))
+    return value, extents
+
+
+def broadcast(
+    session: Session, parts: Sequence[tuple[Value, tuple[Expr, ...]]]
+) -> tuple[list[Value], tuple[Expr, ...]]:
+    """The values of cells of several operands on their common shape, and that shape; `ShapeError` if there is none."""
+    # Right-aligned. An axis of extent 1 reads its only cell; whether a symbolic extent is 1 is a guard of the program.
+    rank = max(len(extents) for _, extents in parts)
+    result: list[Expr] = []
+    stretched: list[dict[Expr, Expr]] = [{} for _ in parts]
+    for k in range(rank):
+        extent: Expr | None = None
+        first = 0
+        for position, (_, extents) in enumerate(parts):
+            if k >= len(extents):
+                continue
+            own = extents[len(extents) - 1 - k]
+            if extent is None:
+                extent, first = own, position
+                continue
+            relation = meet(session, extent, own)
+            if relation == "left":
+                for earlier in range(first, position):
+                    if k < len(parts[earlier][1]):
+                        stretched[earlier][IndexValue(axis_variable(k))] = integer(0)
+                extent = own
+            elif relation == "right":
+                stretched[position][IndexValue(axis_variable(k))] = integer(0)
+        result.append(integer(1) if extent is None else extent)
+    values = [
+        value.mapped(partial(substitute, replacements=replacements))
+        for (value, _), replacements in zip(parts, stretched, strict=True)
+    ]
+    return values, tuple(reversed(result))
+
+
+def meet(session: Session, left: Expr, right: Expr) -> str:
+    """How two extents meet on an axis that broadcasts: ``equal``, ``left`` (that one is 1 and stretches), ``right``.
+
+    What this call's sizes decide is kept as a guard, and equality as an assertion of the program.
+    """
+    if left == right:
+        return "equal"
+    # A constant extent of 1 broadcasts to whatever it meets; only symbolic extents need a guard.
+    if isinstance(left, Constant) and left.value == 1:
+        return "left"
+    if isinstance(right, Constant) and right.value == 1:
+        return "right"
+    relation = session.broadcast_relation(left, right)
+    if relation == "equal":
+        session.builder.require_equal(
+            left,
+            right,
+            f"the arrays do not broadcast: extents {valued(left)} and {valued(right)} meet on one axis",
+            session.location(),
+        )
+    return relation
+
+
+def combine(primitive: str, *operands: object) -> Any:
+    """A primitive on symbolic operands: an array if there is one among them, else a number or a size.
+
+    Unknown operand types give ``NotImplemented`` for comparisons with ``==`` and ``!=``, and a `DtypeError` else.
+    """
+    if primitive in ("eq", "ne") and not _comparable(operands):
+        return NotImplemented
+    session = session_of("tensor arithmetic")
+    staged = [staged_operand(operand, session) for operand in operands]
+    pending = [operand for operand in staged if isinstance(operand, PendingArray)]
+    for array in pending:
+        array.uses += 1  # before any is asked: in `t * t` both operands are one array
+    staged = [operand.shared() if isinstance(operand, PendingArray) else operand for operand in staged]
+    parts = [_factor_of(operand, session) for operand in staged]
+    if not any(isinstance(operand, SymbolicArray | np.ndarray) for operand in staged):
+        return _combine_numbers(session, primitive, staged, [value for value, _ in parts])
+    parts, rows = common_rows(staged, parts)
+    values, extents = broadcast(session, parts)
+    value = apply_primitive(primitive, values, session.location())
+    for part in children(value.expr):  # one in brackets stands one level further down
+        for constant in (part, *children(part)):
+            require_fitting(constant, session.location())
+    return PendingArray(session.builder, value, extents, rows)
+
+
+def _comparable(operands: Sequence[object]) -> bool:
+    # Sizes and numbers are compared with the tuples that shapes are, and anything with None and names.
+    if any(operand is None or isinstance(operand, str) for operand in operands):
+        return False
+    arrays = any(isinstance(operand, SymbolicArray | GraphTensor) for operand in operands)
+    return arrays or not any(isinstance(operand, tuple) for operand in operands)
+
+
+_SIZE_PRIMITIVES = frozenset(("add", "sub", "mul", "floor_div", "mod", "neg", "max", "min"))
+
+
+def _combine_numbers(session: Session, primitive: str, operands: Sequence[object], values: Sequence[Value]) -> Any:
+    builder = session.builder
+    if primitive in _SIZE_PRIMITIVES and all(
+        isinstance(o, SymbolicSize | int) and not isinstance(o, bool) for o in operands
+    ):
+        expr = apply(primitive, *(value.expr for value in values))
+        return expr.value if isinstance(expr, Constant) else SymbolicSize(builder, _named(session, expr))
+    result = apply_primitive(primitive, values, session.location())
+    parameters = frozenset().union(*(o.parameters for o in operands if isinstance(o, SymbolicNumber)))
+    weak = result.weak or ("bool" if result.expr.dtype == "bool" else None)
+    if weak is None:
+        # A NumPy scalar took part: the result has its type, so it is an array of rank 0.
+        return PendingArray(builder, result, ())
+    return SymbolicNumber(builder, result.expr, weak, parameters)
+
+
+def _named(session: Session, expr: Expr) -> Expr:
+    # N * M and N // K are names in domains; sums of sizes, and quotients by integers, stay what they are.
+    from tcdsl.ir.expressions import transform
+
+    def opaque(node: Expr) -> Expr:
+        from tcdsl.ir.expressions import Apply
+
+        if isinstance(node, Apply) and node.primitive in ("mul", "floor_div", "mod"):
+            left, right = node.arguments
+            if node.primitive == "mul" and not isinstance(left, Constant) and not isinstance(right, Constant):
+                return session.builder.opaque_size(node)
+            if node.primitive != "mul" and not (isinstance(right, Constant) and right.value > 0):
+                return session.builder.opaque_size(node)
+        return node
+
+    return transform(expr, opaque)
+
+
+def combine_ufunc(ufunc: Any, method: str, inputs: Sequence[object], kwargs: Mapping[str, object]) -> Any:
+    """``np.exp(x)`` on a symbolic array: the primitive of that name."""
+    session = session_of("a NumPy function of a tensor")
+    primitive = recognize(ufunc)
+    if method != "__call__" or primitive is None or kwargs:
+        raise session.fault(
+            DtypeError,
+            f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method} is not a primitive of tcdsl",
+            "write it in index notation, or with the primitives of the language reference",
+        )
+    return combine(primitive, *inputs)
+
+
+# -- statements
+# --------------------------------------------------------------------------------------------
+
+
+_LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
+
+
+def axes(session: Session, rank: int) -> tuple[str, ...]:
+    """Index variables for ``rank`` axes: readable letters, none of which is a size of the program."""
+    taken = set(session.builder.size_names())
+    letters = [letter for letter in _LETTERS if letter not in taken]
+    return tuple(letters[:rank])
+
+
+def box(session: Session, variables: Sequence[str], extents: Sequence[Expr]) -> Domain:
+    """The domain ``0 <= variable < extent`` for every axis."""
+    points = universe(variables, sorted(session.builder.size_names()))
+    for variable, extent in zip(variables, extents, strict=True):
+        for condition in (
+            apply("ge", IndexValue(variable), integer(0)),
+            apply("lt", IndexValue(variable), extent),
+        ):
+            try:
+                points = points.intersect(condition_set(condition, points))
+            except NotAffine:
+                named = apply("lt", IndexValue(variable), session.builder.opaque_size(extent))
+                points = points.intersect(condition_set(named, points))
+    return Domain.from_set(points)
+
+
+def in_letters(expr: Expr, variables: Sequence[str]) -> Expr:
+    """The cell of a whole array at index variables, one for each axis."""
+    rank = len(variables)
+    return substitute(
+        expr, {IndexValue(axis_variable(rank - 1 - a)): IndexValue(name) for a, name in enumerate(variables)}
+    )
+
+
+def record_elementwise(builder: Any, element: Value, extents: tuple[Expr, ...], label: str) -> SymbolicTensor:
+    """Record ``label[i, j] = element`` over the whole box of ``extents`` and return the new tensor."""
+    session = session_of("tensor arithmetic")
+    variables = axes(session, len(extents))
+    dtype = stored_dtype(element)
+    name = builder.new_version(label)
+    value = in_letters(store_value(element, dtype, session.location()), variables)
+    span = session.location()
+    statement = Statement(
+        Access(name, tuple(IndexValue(v) for v in variables), span),
+        "assign",
+        Neutral(),
+        value,
+        box(session, variables, extents),
+        span=span,
+    )
+    builder.append((statement,), (Tensor(name, dtype, extents, "" if label == name else label, span),))
+    return SymbolicTensor(builder, name, dtype, extents, label)
+
+
+def cast_any(operand: object, dtype: str) -> Any:
+    """``float32(x)`` on a whole array, a size or a run-time number; the result is an array."""
+    session = session_of("a cast")
+    if dtype not in DTYPES:
+        raise session.fault(DtypeError, f"{dtype} is no element type of the language", f"use {', '.join(DTYPES)}")
+    operand = staged_operand(operand, session)
+    element, extents = element_of(operand, session)
+    rows = rows_of(operand, extents)
+    return PendingArray(session.builder, cast_value(element, dtype, session.location()), extents, rows)

@@ -1,0 +1,337 @@
+"""Basic indexing of whole arrays outside statements: ``x[0]``, ``x[1:-1]``, ``x[:, None]``, ``x[..., ::-1]``, ``x.T``.
+
+As in NumPy, with symbolic extents. The cells of a `View` are those of the original, so nothing is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
+from tcdsl.frontend.arrays.arithmetic import element_of
+from tcdsl.frontend.arrays.row_alignment import axis_variable
+from tcdsl.frontend.staging.faults import valued
+from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.symbols.symbols import (
+    PendingArray,
+    SymbolicArray,
+    SymbolicNumber,
+    SymbolicSize,
+    SymbolicTensor,
+    View,
+)
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.dtypes import is_integer
+from tcdsl.ir.expressions import (
+    Boundary,
+    Constant,
+    Expr,
+    IndexValue,
+    Read,
+    SizeValue,
+    index_variables,
+    substitute,
+    transform,
+)
+from tcdsl.polyhedra.affine import NotAffine, condition_set
+from tcdsl.polyhedra.linear import normalized
+from tcdsl.polyhedra.size_algebra import SizeAlgebra
+from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.rows.ranks import RowRanks
+
+__all__ = ["part_of", "transposed", "view", "whole"]
+
+_BEYOND = 2**62  # more than any extent
+
+
+def view(array: object, key: object) -> Any:
+    """``array[key]`` for integers, sizes, slices, ``None``, ``...`` and at most one integer array, which gathers.
+
+    A `View` where the array is a tensor or a view, unless integers alone choose one cell, whose value it is then.
+    Raises `ShapeError` for too many indices; a position out of range is a `ShapeError` at the call.
+    """
+    session = session_of("indexing")
+    if not isinstance(array, SymbolicArray):
+        raise TypeError(f"{array!r} is not subscriptable")
+    given = key if isinstance(key, tuple) else (key,)
+    # Arrays of the surroundings are read at every call, like those in arithmetic.
+    key = tuple(session.capture(entry) if isinstance(entry, np.ndarray) and entry.ndim else entry for entry in given)
+    entries = _expanded(session, array, key)
+    extents = array.extents
+    gathered = [entry for entry in entries if isinstance(entry, SymbolicArray)]
+    # As in NumPy, arrays of rank 0 choose as integers do.
+    single = all(entry.rank == 0 for entry in gathered)
+    if len(gathered) > 1 and not single:
+        raise session.fault(
+            DslSyntaxError, "more than one index array", "write a statement: `O[n] = x[rows[n], columns[n]]`"
+        )
+    # NumPy's rule: where a slice stands between a number and the index array, the gathered axes come first.
+    first = bool(gathered) and _separated(key)
+    result: list[Expr] = list(gathered[0].extents) if first else []
+    tags: list[str | None] = _gathered_tags(gathered[0], None) if first else []
+    given_tags = array.rows.tags
+    sources: list[Expr | tuple[Expr, int, int] | tuple[SymbolicArray, int]] = []
+    axis = 0
+    for entry in entries:
+        if entry is None:
+            result.append(integer(1))
+            tags.append(None)
+        elif isinstance(entry, slice):
+            start, extent, step = _slice(session, entry, extents[axis])
+            sources.append((start, step, len(result)))
+            result.append(extent)
+            tags.append(given_tags[axis])
+            axis += 1
+        elif isinstance(entry, SymbolicArray):
+            sources.append((entry, 0 if first else len(result)))
+            result.extend(() if first else entry.extents)
+            tags.extend(() if first else _gathered_tags(entry, given_tags[axis]))
+            axis += 1
+        else:
+            sources.append(_position(session, entry, extents[axis], axis))
+            axis += 1
+    rank = len(result)
+    replacement: dict[Expr, Expr] = {}
+    data: set[Expr] = set()
+    for k, source in enumerate(sources):
+        variable = IndexValue(axis_variable(len(extents) - 1 - k))
+        replacement[variable] = _source_index(session, source, rank)
+        if isinstance(source, tuple) and isinstance(source[0], SymbolicArray):
+            data.add(replacement[variable])
+    if not data or (single and isinstance(array, SymbolicTensor | View)):
+        made = _through(session, array, replacement, result, _rows(tags), data)
+        one_cell = not result and not any(entry is Ellipsis for entry in key)
+        return made.held() if one_cell and isinstance(made, View) else made
+    # What is gathered from is stored, so that its own axis is what each index is checked against.
+    label = f"{array.tensor.label}_view" if isinstance(array, View) else "t"
+    stored = array.materialize(label) if isinstance(array, PendingArray) else array
+    element, _ = element_of(stored, session)
+    value = element.mapped(lambda expr: _checked(substitute(expr, replacement), data))
+    return PendingArray(session.builder, value, result, _rows(tags))
+
+
+def part_of(array: SymbolicTensor | View, key: object) -> View:
+    """``array[key]`` as a target: a view even where integers choose one cell."""
+    entries = key if isinstance(key, tuple) else (key,)
+    made = view(array, entries if any(entry is Ellipsis for entry in entries) else (*entries, ...))
+    assert isinstance(made, View)
+    return made
+
+
+def _through(
+    session: Session,
+    array: SymbolicArray,
+    cells: dict[Expr, Expr],
+    extents: Sequence[Expr],
+    rows: RowRanks,
+    data: Collection[Expr] = (),
+) -> PendingArray:
+    # The array whose cells are those of `array` with `cells` in the place of its axis variables; some of them are data.
+    part = whole(array) if isinstance(array, SymbolicTensor) else array
+    if isinstance(part, View):
+        axes = [IndexValue(axis_variable(k)) for k in reversed(range(array.rank))]
+        chosen: dict[Expr, Expr] = {
+            axis: extent for axis, extent in zip(axes, array.extents, strict=True) if cells[axis] in data
+        }
+        indices: list[Expr] = []
+        boundaries: list[Boundary] = []
+        for index, boundary, extent in zip(part.indices, part.boundaries, part.tensor.extents, strict=True):
+            made = normalized(substitute(index, cells))
+            among = [axis for axis in axes if axis in chosen and axis.name in index_variables(index)]
+            for axis in among if chosen.get(index) != extent else ():
+                # What is out of range of the part may be in range of the tensor.
+                inside = apply("and_", apply("ge", cells[axis], integer(0)), apply("lt", cells[axis], chosen[axis]))
+                made = apply("where", inside, made, integer(-1))
+            indices.append(made)
+            boundaries.append(Boundary.CHECK if among else boundary)
+        return View(part.tensor, indices, extents, rows, session.location(), boundaries)
+    element, _ = element_of(part, session)
+    return PendingArray(session.builder, element.mapped(lambda expr: substitute(expr, cells)), extents, rows)
+
+
+def whole(tensor: SymbolicTensor) -> View:
+    """All cells of a tensor, as a view."""
+    variables = [IndexValue(axis_variable(k)) for k in reversed(range(tensor.rank))]
+    return View(tensor, variables, tensor.extents, tensor.rows)
+
+
+def _gathered_tags(indices: SymbolicArray, replaced: str | None) -> list[str | None]:
+    # A batch of indices gives a batch of what they choose; a plain array of them stays in the row that it chooses from.
+    return [replaced] * indices.rank if indices.rows.plain else list(indices.rows.tags)
+
+
+def _rows(tags: Sequence[str | None]) -> RowRanks:
+    # An axis that `None` adds belongs to the row of the axis before it, or after it if it is the first.
+    known = next((tag for tag in tags if tag is not None), "output")
+    found: list[str] = []
+    for tag in tags:
+        known = known if tag is None else tag
+        found.append(known)
+    return RowRanks.of_tags(found)
+
+
+def _separated(key: Sequence[object]) -> bool:
+    chosen = [k for k, entry in enumerate(key) if not (entry is None or isinstance(entry, slice | EllipsisType))]
+    return chosen[-1] - chosen[0] >= len(chosen)
+
+
+def _source_index(session: Session, source: Any, rank: int) -> Expr:
+    if not isinstance(source, tuple):
+        return source  # type: ignore[no-any-return]
+    if isinstance(source[0], SymbolicArray):
+        indices, position = source
+        element, extents = element_of(indices, session)
+        if not is_integer(indices.dtype):
+            raise session.fault(
+                DtypeError,
+                f"an index array of type {indices.dtype}",
+                "index with integers; masks are conditions: `..., mask[i]`",
+            )
+        shift = rank - position - len(extents)
+        moved = substitute(
+            element.expr,
+            {IndexValue(axis_variable(k)): IndexValue(axis_variable(k + shift)) for k in range(len(extents))},
+        )
+        from tcdsl.ir.build import cast
+
+        return cast(moved, "int64")
+    start, step, position = source
+    variable: Expr = IndexValue(axis_variable(rank - 1 - position))
+    return apply("add", start, apply("mul", integer(step), variable))
+
+
+def _checked(expr: Expr, data: set[Expr]) -> Expr:
+    # A read whose index is data is checked before memory is touched.
+    def rule(node: Expr) -> Expr:
+        if isinstance(node, Read) and any(index in data for index in node.indices):
+            from dataclasses import replace
+
+            boundaries = tuple(
+                Boundary.CHECK if index in data else boundary
+                for index, boundary in zip(node.indices, node.boundaries, strict=True)
+            )
+            return replace(node, boundaries=boundaries)
+        return node
+
+    return transform(expr, rule) if data else expr
+
+
+def _expanded(session: Session, array: SymbolicArray, key: Sequence[object]) -> list[Any]:
+    # The ellipsis written out, missing axes appended.
+    used = sum(entry is not None and entry is not Ellipsis for entry in key)
+    if used > array.rank:
+        raise session.fault(
+            ShapeError, f"{used} indices on an array of rank {array.rank}", "drop an index, or add an axis with None"
+        )
+    if sum(entry is Ellipsis for entry in key) > 1:
+        raise session.fault(DslSyntaxError, "more than one `...` in an index", "keep one")
+    every = [slice(None)] * (array.rank - used)
+    position = next((k for k, entry in enumerate(key) if entry is Ellipsis), None)
+    if position is None:
+        return [*key, *every]
+    return [*key[:position], *every, *key[position + 1 :]]
+
+
+def _size_expr(session: Session, value: object) -> Expr:
+    match value:
+        case bool():
+            pass
+        case int():
+            return integer(value)
+        case SymbolicSize():
+            return value.expr
+        case SymbolicNumber():
+            return integer(int(value))
+        case _ if hasattr(value, "__index__"):
+            return integer(value.__index__())
+    raise session.fault(
+        DslSyntaxError,
+        f"a {type(value).__name__} as an index",
+        "use integers, sizes, slices, None, `...` or an integer array",
+    )
+
+
+def _from_end(session: Session, position: Expr, extent: Expr) -> Expr:
+    # As in NumPy for numbers below 0, and for sizes that are never above 0, such as `-K` in `x[-K:]`. What may have
+    # either sign counts from the beginning: `x[1 : N - 1]` is empty for N = 0.
+    if isinstance(position, Constant):
+        return apply("add", extent, position) if position.value < 0 else position
+    if isinstance(position, SizeValue):
+        return position
+    try:
+        above = condition_set(apply("gt", position, integer(0)), session.builder.context())
+    except NotAffine:
+        return position
+    if not above.intersect_params(session.builder.context()).is_empty():
+        return position
+    return apply("where", apply("lt", position, integer(0)), apply("add", extent, position), position)
+
+
+def _position(session: Session, value: object, extent: Expr, axis: int) -> Expr:
+    index = _from_end(session, _size_expr(session, value), extent)
+    shown = str(value) if isinstance(value, int) else valued(index)
+    fact = f"the index {shown} is out of range of axis {axis}, which has the extent {valued(extent)}"
+    for condition in (apply("ge", index, integer(0)), apply("lt", index, extent)):
+        session.builder.require(condition, fact, session.location())
+    return index
+
+
+def _step(session: Session, value: object) -> int:
+    expr = _size_expr(session, value)
+    if not isinstance(expr, Constant):
+        hint = "write a statement: `y[i] = x[i * step]`"
+        raise session.fault(DslSyntaxError, "the step of a slice has to be a number while staging", hint)
+    return max(-_BEYOND, min(int(expr.value), _BEYOND))
+
+
+def _slice(session: Session, value: slice, extent: Expr) -> tuple[Expr, Expr, int]:
+    step = 1 if value.step is None else _step(session, value.step)
+    if step == 0:
+        raise session.fault(ShapeError, "a slice with step 0", "use a step other than 0")
+
+    def bound(given: object, default: Expr) -> Expr:
+        if given is None:
+            return default
+        expr = _size_expr(session, given)
+        if isinstance(expr, Constant):
+            # As Python's slices: beyond all extents is beyond.
+            expr = integer(max(-_BEYOND, min(int(expr.value), _BEYOND)))
+        return _from_end(session, expr, extent)
+
+    # Python moves both bounds into the axis. An empty slice reads nothing, so a start beyond the far end may stay, and
+    # so may a stop beyond the near one.
+    algebra = SizeAlgebra(session.builder)
+    zero, last = Form.number(0), algebra.form(extent) - 1
+    if step > 0:
+        start = algebra.extreme([algebra.form(bound(value.start, integer(0))), zero], largest=True)
+        span = algebra.extreme([algebra.form(bound(value.stop, extent)), last + 1], largest=False) - start
+    else:
+        start = algebra.extreme(
+            [algebra.form(bound(value.start, apply("sub", extent, integer(1)))), last], largest=False
+        )
+        span = start - algebra.extreme([algebra.form(bound(value.stop, integer(-1))), zero - 1], largest=True)
+    count = algebra.quotient(span + (abs(step) - 1), Form.number(abs(step)))
+    return algebra.expr(start), algebra.expr(algebra.extreme([count, zero], largest=True)), step
+
+
+def transposed(array: SymbolicArray, by_rows: bool = False) -> PendingArray:
+    """``x.T``: the axes in reverse order; of an array with batch or input axes, input and output axes swapped.
+
+    ``by_rows`` says that it is the latter in any case: the array may have had input axes.
+    """
+    session = session_of("a transpose")
+    extents, rank, rows = array.extents, array.rank, array.rows
+    order = list(reversed(range(rank)))
+    by_rows = by_rows or not rows.plain
+    if by_rows:
+        output, start = rows.output, rows.batch
+        order = [*range(start), *range(start + output, rank), *range(start, start + output)]
+    swap: dict[Expr, Expr] = {
+        IndexValue(axis_variable(rank - 1 - old)): IndexValue(axis_variable(rank - 1 - new))
+        for new, old in enumerate(order)
+    }
+    return _through(session, array, swap, [extents[old] for old in order], rows.transposed if by_rows else rows)

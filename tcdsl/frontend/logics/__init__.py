@@ -1,0 +1,1 @@
+"""Logics and specs: einsum, contractions, and the projections and slots that a logic string describes."""

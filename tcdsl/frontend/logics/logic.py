@@ -1,0 +1,231 @@
+"""Statements whose indices a logic gives: ``c["@"] += a * b``, ``einsum("ij;jk=>ik", a, b)``, the nodes of graphs.
+
+`stage_logic` is the one way to record such a statement. The logic and the operands' rows give index variables
+(`tcdsl.rows`), their extents decide who stretches (`tcdsl.frontend.logics.projections`), and what comes of it is a
+`Sketch` like that of any other statement, for range inference to finish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from tcdsl.frontend.arrays.arithmetic import element_of, staged_operand
+from tcdsl.frontend.arrays.row_alignment import axis_variable
+from tcdsl.frontend.logics.projections import Projections, project
+from tcdsl.frontend.logics.spec_faults import spec_diagnostic
+from tcdsl.frontend.staging.environment import Declared, Existing, Fresh, TargetState
+from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
+from tcdsl.frontend.symbols.values import Value
+from tcdsl.frontend.targets.stores import store
+from tcdsl.frontend.targets.truth_targets import record_truth
+from tcdsl.ir.build import apply
+from tcdsl.ir.expressions import Expr, IndexValue, Read, index_variables, substitute, walk
+from tcdsl.ir.program import Access
+from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.rows.logic import aligned
+from tcdsl.rows.ranks import RowRanks
+from tcdsl.rows.spec import SpecError, SpecShapeError
+from tcdsl.span import Span
+
+__all__ = ["PRODUCT", "extents_of", "projections_of", "stage_logic", "stage_projected"]
+
+PRODUCT = "product"
+"""In the place of a primitive: the operands' product, or the one operand itself."""
+
+
+def stage_logic(
+    session: Session,
+    logic: str,
+    primitive: str,
+    operands: Sequence[object],
+    accumulate: str,
+    *,
+    reset: bool = False,
+    target: TargetState | None = None,
+    label: str = "t",
+    span: Span | None = None,
+) -> SymbolicTensor:
+    """Record ``target[logic] <accumulate>= primitive(*operands)`` and return the new version of the target.
+
+    ``logic`` is ``"."``, ``"@"``, ``"T"`` or a spec. ``primitive`` is a name of the table of that many arguments, or
+    `PRODUCT`. ``operands`` are whatever takes part in whole-array arithmetic: tensors, pending arithmetic, numbers,
+    sizes, arrays of the surroundings. ``accumulate`` is a name of the table of accumulators; ``reset`` lets a target
+    that exists start anew. Without ``target`` a new tensor called ``label`` is made, whose ``rows`` are those that the
+    logic gives. ``span`` is the place in the user's source, by default the expression being executed.
+
+    `DslSyntaxError` for a malformed spec, `ShapeError` where ranks and extents do not fit, `DtypeError` for types.
+    """
+    span = span or session.location()
+    state = Fresh(label) if target is None else target
+    parts = [_Operand.of(operand, session) for operand in operands]
+    projections = _projected(session, logic, parts, state, span)
+    return _record(session, projections, primitive, parts, accumulate, reset, state, span)
+
+
+def projections_of(
+    session: Session,
+    logic: str,
+    operands: Sequence[object],
+    target: TargetState | None = None,
+    span: Span | None = None,
+) -> Projections:
+    """The projections of ``logic`` for these operands, and for ``target`` if it has its extents."""
+    parts = [_Operand.of(operand, session) for operand in operands]
+    return _projected(session, logic, parts, target or Fresh(""), span or session.location())
+
+
+def stage_projected(
+    session: Session,
+    projections: Projections,
+    primitive: str,
+    operands: Sequence[object],
+    accumulate: str,
+    *,
+    reset: bool = False,
+    target: TargetState,
+    span: Span | None = None,
+) -> SymbolicTensor:
+    """As `stage_logic`, with index lists that are known already."""
+    parts = [_Operand.of(operand, session) for operand in operands]
+    return _record(session, projections, primitive, parts, accumulate, reset, target, span or session.location())
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    session: Session
+    given: object
+    value: Value
+    extents: tuple[Expr, ...]
+    rows: RowRanks
+
+    @staticmethod
+    def of(given: object, session: Session) -> _Operand:
+        given = staged_operand(given, session)
+        if isinstance(given, PendingArray) and not _is_pointwise(given, session):
+            given = given.materialize()
+        value, extents = element_of(given, session)
+        rows = given.rows if isinstance(given, SymbolicArray) else RowRanks(output=len(extents))
+        return _Operand(session, given, value, extents, rows)
+
+    def at(self, indices: Sequence[Expr], variables: Sequence[str]) -> Value:
+        """The cell at ``indices``. Arithmetic is computed at each point if no two points share a cell, else stored."""
+        value = self.value
+        if isinstance(self.given, PendingArray):
+            used = frozenset().union(*map(index_variables, indices))
+            if not used.issuperset(variables) and any(isinstance(node, Read) for node in walk(value.expr)):
+                value, _ = element_of(self.given.materialize(), self.session)
+        rank = len(self.extents)
+        cells: dict[Expr, Expr] = {IndexValue(axis_variable(rank - 1 - k)): cell for k, cell in enumerate(indices)}
+        return value.mapped(lambda expr: substitute(expr, cells))
+
+
+def _is_pointwise(array: PendingArray, session: Session) -> bool:
+    """Whether each cell is computed from the same cell of other arrays of the same extents, and from single cells."""
+    rank = len(array.extents)
+    extents = {axis_variable(rank - 1 - k): extent for k, extent in enumerate(array.extents)}
+    equal = {assertion.condition for assertion in session.builder.assertions}
+    seen: set[str] = set()
+
+    def same(left: Expr | None, right: Expr) -> bool:
+        # Extents that broadcasting has found equal are known to be.
+        return left == right or (left is not None and not equal.isdisjoint((_equal(left, right), _equal(right, left))))
+
+    for node in walk(array.element.expr):
+        if isinstance(node, Read):
+            shape = session.builder.tensor(node.tensor).shape
+            for axis, extent in zip(node.indices, shape, strict=True):
+                if isinstance(axis, IndexValue) and same(extents.get(axis.name), extent):
+                    seen.add(axis.name)
+                elif index_variables(axis):
+                    return False
+    return seen == extents.keys()
+
+
+def _equal(left: Expr, right: Expr) -> Expr:
+    return apply("eq", left, right)
+
+
+def _projected(
+    session: Session, logic: str, parts: Sequence[_Operand], state: TargetState, span: Span | None
+) -> Projections:
+    ranks = tuple(part.rows for part in parts)
+    extents = extents_of(state)
+    try:
+        alignment = aligned(logic, ranks, None if extents is None else _rows(state, logic, ranks))
+    except SpecError as error:
+        raise spec_diagnostic(error, span).error() from None
+    return project(session, alignment, [part.extents for part in parts], extents, span)
+
+
+def extents_of(state: TargetState) -> tuple[Expr, ...] | None:
+    """The extents of a target, if it has them already."""
+    match state:
+        case Fresh():
+            return None
+        case Declared(extents=extents):
+            return extents
+        case Existing(tensor=tensor):
+            return tensor.extents
+
+
+def _rows(state: TargetState, logic: str, ranks: tuple[RowRanks, ...]) -> RowRanks:
+    if isinstance(state, Existing):
+        return state.tensor.rows
+    extents = extents_of(state) or ()
+    try:
+        # A target that is declared by its extents has the rows of the result, if their number is right.
+        rows = aligned(logic, ranks).rows
+    except SpecShapeError:
+        rows = RowRanks()
+    return rows if rows.total == len(extents) else RowRanks(output=len(extents))
+
+
+def _record(
+    session: Session,
+    projections: Projections,
+    primitive: str,
+    parts: Sequence[_Operand],
+    accumulate: str,
+    reset: bool,
+    state: TargetState,
+    span: Span | None,
+) -> SymbolicTensor:
+    values = [
+        part.at(indices, projections.variables) for part, indices in zip(parts, projections.operands, strict=True)
+    ]
+    plain = primitive == PRODUCT or (primitive == "id" and len(values) == 1)
+    value = _product(values, span) if plain else apply_primitive(primitive, values, span)
+    stored = store(state, accumulate, reset, value, span)
+    name = session.builder.new_version(state.label)
+    extents = extents_of(state)
+    sketch = Sketch(
+        Access(name, projections.target, span),
+        stored.dtype,
+        (None,) * len(projections.target) if extents is None else extents,
+        state.mode,
+        stored.accumulate,
+        stored.start,
+        stored.value,
+        projections.variables,
+        projections.ranges,
+        label=state.label,
+        previous=state.tensor.name if isinstance(state, Existing) else "",
+        resets=reset,
+        weak=stored.weak,
+        sized=state.sized if isinstance(state, Existing) else None,
+        span=span,
+    )
+    if isinstance(state, Existing) and sketch.dtype != state.tensor.dtype:
+        made = record_truth(sketch, state.tensor, session.builder)
+    else:
+        made = session.builder.record(sketch, state.label)
+    made.rows = projections.rows
+    return made
+
+
+def _product(values: Sequence[Value], span: Span | None) -> Value:
+    return reduce(lambda left, right: apply_primitive("mul", (left, right), span), values)

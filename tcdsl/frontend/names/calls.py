@@ -1,0 +1,90 @@
+"""Calls in decorated functions outside of statements: primitives and reductions of whole arrays, else Python's call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from types import BuiltinFunctionType
+from typing import Any
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.frontend.arrays.array_literals import Batch, holds_tensors, is_literal, literal_of
+from tcdsl.frontend.points.point_scalars import PointValue, combine_points
+from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
+from tcdsl.frontend.staging.session import current_session, session_of
+from tcdsl.frontend.symbols.graphs import GraphTensor, algebra_of
+from tcdsl.frontend.symbols.operators import Algebra
+from tcdsl.frontend.symbols.recognition import CASTS, REDUCTIONS, recognize
+from tcdsl.frontend.symbols.symbols import SymbolicArray
+from tcdsl.ir.primitives import PRIMITIVES
+
+__all__ = ["call_function"]
+
+
+def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """``function(*arguments, **keywords)``, where recognized functions of symbolic arguments become parts of the
+    program.
+
+    ``relu(x)``, ``np.exp(x)`` and ``math.sqrt(rate)`` are primitives, ``float32(x)`` a cast, ``max(a, b)`` is
+    elementwise, and ``sum(x)``, ``np.max(x, axis=0)`` reduce whole arrays as NumPy's functions do.
+    """
+    name = recognize(function)
+    if name is not None and not keywords and any(isinstance(a, PointValue) for a in arguments):
+        return combine_points(name, arguments)
+    if name in PRIMITIVES and any(isinstance(a, str | InlineDeclaration) for a in arguments):
+        arguments = _declared(arguments)
+    if name is not None and _takes_literals(function, name, arguments):
+        session = session_of(name)
+        arguments = [literal_of(session, each) if is_literal(each) else each for each in arguments]
+    algebra = algebra_of((*arguments, *keywords.values()))
+    if name is None or algebra is None:
+        return function(*arguments, **keywords)
+    if name in REDUCTIONS and len(arguments) == 1 and isinstance(arguments[0], SymbolicArray | GraphTensor):
+        return algebra.reduced(REDUCTIONS[name], arguments[0], **{"axis": None, "keepdims": False, **keywords})
+    if keywords:
+        raise _fault(f"`{name}` does not take {', '.join(keywords)} here", "write a statement in index notation")
+    if name in CASTS or name == "bool":
+        return algebra.cast(arguments[0], CASTS.get(name, name))
+    if name in PRIMITIVES:
+        return _primitive(algebra, name, arguments)
+    return function(*arguments, **keywords)
+
+
+def _takes_literals(function: Any, name: str, arguments: Sequence[Any]) -> bool:
+    """Whether lists and tuples among the arguments are arrays: those that hold tensors, and those of a function of the
+    language itself. Python's ``max([a, b])`` and ``sum([x, y])``, and NumPy on numbers, are what they are.
+    """
+    given = [each for each in arguments if is_literal(each)]
+    if not given or current_session() is None:
+        return False
+    if name in REDUCTIONS and len(arguments) == 1:
+        return isinstance(given[0], Batch) or (
+            holds_tensors(given[0]) and not isinstance(function, BuiltinFunctionType)
+        )
+    if name not in CASTS and (name not in PRIMITIVES or PRIMITIVES[name].arity != len(arguments)):
+        return False
+    return hasattr(function, "__tcdsl_name__") or any(isinstance(each, Batch) or holds_tensors(each) for each in given)
+
+
+def _declared(arguments: Sequence[Any]) -> list[Any]:
+    # `relu("w"[3])`: as an argument of a primitive a string declares a parameter, where the function runs on tensors.
+    session = current_session()
+    if session is None:
+        return list(arguments)
+    return [
+        declared_parameter(each, session.location()) if isinstance(each, str | InlineDeclaration) else each
+        for each in arguments
+    ]
+
+
+def _primitive(algebra: Algebra, name: str, arguments: Sequence[Any]) -> Any:
+    if name in ("max", "min") and len(arguments) > 2:
+        return reduce(lambda left, right: algebra.combine(name, left, right), arguments)
+    if len(arguments) != PRIMITIVES[name].arity:
+        raise _fault(f"`{name}` takes {PRIMITIVES[name].arity} arguments, not {len(arguments)}")
+    return algebra.combine(name, *arguments)
+
+
+def _fault(fact: str, hint: str = "") -> TcdslError:
+    session = current_session()
+    return Diagnostic(DslSyntaxError, fact, None if session is None else session.location(), hint=hint).error()

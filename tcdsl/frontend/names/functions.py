@@ -1,0 +1,161 @@
+"""The language's own functions as objects: what a decorated function gets for a name such as ``relu`` that nobody
+defined.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tcdsl.frontend.symbols.operators import ArithmeticOperators
+from tcdsl.frontend.symbols.recognition import BOUNDARIES, CONSTANTS, REDUCTIONS
+from tcdsl.ir.dtypes import DTYPES
+from tcdsl.ir.primitives import PRIMITIVES
+
+__all__ = [
+    "LANGUAGE_FUNCTIONS",
+    "CastFunction",
+    "PrimitiveFunction",
+    "is_language_name",
+    "language_names",
+    "register_functions",
+]
+
+
+def _is_symbolic(argument: object) -> bool:
+    # Imported here, so that `from tcdsl import relu` does not load the Integer Set Library.
+    from tcdsl.frontend.points.point_scalars import PointValue
+
+    return isinstance(argument, ArithmeticOperators | PointValue)
+
+
+_WEAK = (bool, int, float)
+
+
+class PrimitiveFunction:
+    """One primitive, by name: ``PrimitiveFunction("relu")``.
+
+    On symbolic operands it builds programs; on NumPy arrays and numbers it computes. ``__tcdsl_name__`` is the name of
+    its row.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.__tcdsl_name__ = name
+        self.__name__ = name
+        self.__doc__ = f"The primitive `{name}` of the language, elementwise."
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Apply the primitive to arrays and numbers, symbolic or concrete."""
+        row = PRIMITIVES[self.__tcdsl_name__]
+        if len(arguments) != row.arity:
+            raise TypeError(f"{row.name}() takes {row.arity} arguments, not {len(arguments)}")
+        if any(_is_symbolic(argument) for argument in arguments):
+            from tcdsl.frontend.names.calls import call_function
+
+            return call_function(self, arguments, {})
+        made = np.vectorize(row.evaluate)(*arguments)[()]
+        # What is computed from Python's numbers is as weak as they are: `sqrt(8) * x` has the type of `x`.
+        return made.item() if all(type(argument) in _WEAK for argument in arguments) else made
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.__tcdsl_name__}>"
+
+
+class CastFunction:
+    """``float32(x)`` as a function of the language."""
+
+    def __init__(self, name: str) -> None:
+        self.__tcdsl_name__ = name
+        self.__name__ = name
+
+    def __call__(self, argument: Any) -> Any:
+        """Convert an array or a number, symbolic or concrete."""
+        if _is_symbolic(argument):
+            from tcdsl.frontend.names.calls import call_function
+
+            return call_function(self, (argument,), {})
+        return np.asarray(argument).astype(self.__tcdsl_name__)[()]
+
+    def __repr__(self) -> str:
+        return f"<cast {self.__tcdsl_name__}>"
+
+
+class ReductionFunction:
+    """``mean(x)`` and ``mean(x, axis=0)`` as functions of whole arrays; in statements, ``mean(x[i, k])``."""
+
+    def __init__(self, name: str) -> None:
+        self.__tcdsl_name__ = name
+        self.__name__ = name
+        self.__doc__ = f"The reduction `{name}` of the language."
+
+    def __call__(self, array: Any, **keywords: Any) -> Any:
+        """Reduce all axes or the given ones, as NumPy's function of that name does."""
+        if _is_symbolic(array):
+            from tcdsl.frontend.names.calls import call_function
+
+            return call_function(self, (array,), keywords)
+        return getattr(np, self.__tcdsl_name__)(array, **keywords)
+
+    def __repr__(self) -> str:
+        return f"<reduction {self.__tcdsl_name__}>"
+
+
+def _only_in_statements(name: str) -> Any:
+    def function(*_: Any, **__: Any) -> Any:
+        raise TypeError(f"{name}() has a meaning only inside a tensor statement of an @op or @cd function")
+
+    function.__name__ = name
+    function.__tcdsl_name__ = name  # type: ignore[attr-defined]
+    function.__doc__ = f"`{name}` as it is written in tensor statements; see the language reference."
+    return function
+
+
+def einsum(spec: str, /, *operands: Any, **options: Any) -> Any:
+    """``einsum("ij;jk=>ik", a, b)`` in a decorated function; see `tcdsl.einsum`."""
+    from tcdsl.frontend.logics.einsum import einsum
+
+    return einsum(spec, *operands, **options)
+
+
+def comment(*parts: Any) -> None:
+    """``comment("space", p)``: a comment on the statements after it, in what is printed and generated.
+
+    Tensors are called by their labels, numbers that are known only at the call by their names.
+    """
+    from tcdsl.frontend.staging.session import session_of
+    from tcdsl.ir.text.printer import format_expr
+
+    words = [format_expr(part.expr) if hasattr(part, "expr") else str(getattr(part, "label", part)) for part in parts]
+    session_of("comment").builder.comment(" ".join(" ".join(words).split()))
+
+
+LANGUAGE_FUNCTIONS: dict[str, Any] = {
+    **{name: PrimitiveFunction(name) for name in PRIMITIVES},
+    **{name: ReductionFunction(name) for name in REDUCTIONS if not hasattr(builtins, name)},
+    **{name: CastFunction(name) for name in DTYPES if name != "bool"},
+    "comment": comment,
+    "copy": PrimitiveFunction("id"),
+    "einsum": einsum,
+    **{name: _only_in_statements(name) for name in (*BOUNDARIES, "get", "assign")},
+}
+
+# These are found as Python's builtins, or as the user's.
+_FOUND_BY_PYTHON = frozenset(("abs", "max", "min", "round", "pow"))
+
+
+def register_functions(functions: Mapping[str, Any]) -> None:
+    """Make ``functions`` known to decorated functions by name."""
+    LANGUAGE_FUNCTIONS.update(functions)
+
+
+def language_names() -> set[str]:
+    """What a decorated function may say without importing it."""
+    return {name for name in (*LANGUAGE_FUNCTIONS, *CONSTANTS, "output") if is_language_name(name)}
+
+
+def is_language_name(name: str) -> bool:
+    """Whether a decorated function may say ``name`` without importing it."""
+    return name not in _FOUND_BY_PYTHON and (name in LANGUAGE_FUNCTIONS or name in CONSTANTS or name == "output")

@@ -1,0 +1,213 @@
+"""What a name means in a tensor statement: an index variable, or the value that Python's scoping gives.
+
+In subscripts, conditions and ranges of generators the rule is
+
+1. a name that the function has bound when the statement is staged is that value;
+2. another one-letter lower-case name is an index variable, whatever surrounds the function;
+3. a longer lower-case one is looked up in enclosing functions, and is an index variable else, unless a module's global
+   of that name is a number: then it is an error that says to pass it as a parameter;
+4. names that start upper-case are ordinary Python.
+
+In values the statement's index variables come first, then Python's scoping, then the language's own names. A name
+that is called, subscripted or followed by a dot follows the rule for values everywhere.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from numbers import Number
+
+from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS
+from tcdsl.frontend.names.indexing_parameters import indexing_arguments, is_users
+from tcdsl.frontend.points.bare_reductions import point_of
+from tcdsl.frontend.staging.environment import UNBOUND, Environment
+from tcdsl.frontend.symbols.recognition import CONSTANTS, language_name
+from tcdsl.frontend.symbols.symbols import SymbolicArray
+
+__all__ = [
+    "GlobalNumber",
+    "IndexName",
+    "LanguageFunction",
+    "Position",
+    "index_meaning",
+    "index_names",
+    "is_letter",
+    "is_range",
+    "value_meaning",
+]
+
+
+class Position(Enum):
+    """Where an expression stands: it decides what names mean, and that integers in subscripts are int64."""
+
+    VALUE = "value"
+    INDEX = "index"
+    CONDITION = "condition"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexName:
+    """The meaning of a name that is an index variable."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalNumber:
+    """The meaning of a name that would be an index variable if the module did not have a number of that name."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageFunction:
+    """The meaning of a name that only the language defines: ``relu``, ``clamp``, ``float32``."""
+
+    name: str
+
+    @property
+    def __tcdsl_name__(self) -> str:
+        return self.name
+
+    def __call__(self, *arguments: object) -> object:
+        """Apply it to whole arrays."""
+        return LANGUAGE_FUNCTIONS[self.name](*arguments)
+
+
+def is_letter(name: str) -> bool:
+    """Whether ``name`` is an index variable wherever the function has not bound it."""
+    return len(name) == 1 and name.islower()
+
+
+def index_meaning(name: str, environment: Environment) -> object:
+    """What a name in a subscript, a condition or a range is: `IndexName`, `GlobalNumber`, a value, ``UNBOUND``."""
+    own = environment.own(name)
+    if own is not UNBOUND:
+        return own
+    if is_letter(name):
+        return IndexName(name)
+    if name.lstrip("_")[:1].isupper():
+        return value_meaning(name, environment)
+    if environment.is_unwritten(name):
+        return IndexName(name)
+    outer = environment.enclosing(name)
+    if outer is not UNBOUND:
+        return outer
+    surrounding = environment.module(name)
+    if isinstance(surrounding, Number):
+        return GlobalNumber(surrounding)
+    return IndexName(name)
+
+
+def value_meaning(name: str, environment: Environment) -> object:
+    """The meaning of a name in a value, apart from index variables; ``UNBOUND`` if it has none."""
+    if environment.is_unwritten(name):
+        return UNBOUND
+    for look in (environment.own, environment.enclosing, environment.module, environment.builtin):
+        found = look(name)
+        if found is not UNBOUND:
+            return found
+    if name in CONSTANTS:
+        return CONSTANTS[name]
+    meaning = language_name(name)
+    return LANGUAGE_FUNCTIONS.get(name, UNBOUND) if meaning is None else LanguageFunction(meaning)
+
+
+def index_names(
+    indices: Sequence[ast.expr], value: ast.expr, conditions: Sequence[ast.expr], environment: Environment
+) -> tuple[str, ...]:
+    """The index variables of a statement in the order of their first occurrence, without those of generators."""
+    found: dict[str, None] = {}
+    for node in indices:
+        found.update(dict.fromkeys(_names(node, True, frozenset(), environment)))
+    found.update(dict.fromkeys(_names(value, False, frozenset(), environment)))
+    for node in conditions:
+        found.update(dict.fromkeys(_names(node, True, frozenset(), environment)))
+    return tuple(found)
+
+
+def _names(node: ast.AST, indexing: bool, hidden: frozenset[str], environment: Environment) -> Iterator[str]:
+    # The names below node that are index variables; `hidden` ones belong to a generator or a lambda.
+    match node:
+        case ast.Name(id=name):
+            if name not in hidden:
+                yield from (found for found in _name(name, indexing, environment) if found not in hidden)
+        case ast.Subscript(value=base, slice=index):
+            yield from _base_names(base, indexing, hidden, environment)
+            yield from _names(index, True, hidden, environment)
+        case ast.Attribute(value=base):
+            yield from _base_names(base, indexing, hidden, environment)
+        case ast.Call(func=function, args=arguments, keywords=keywords):
+            yield from _base_names(function, indexing, hidden, environment)
+            for argument in (*arguments, *(keyword.value for keyword in keywords)):
+                yield from _names(argument, indexing, hidden, environment)
+            for argument in index_arguments(node, environment):
+                # Its letters; longer names are what Python has for them, as in every argument.
+                yield from (name for name in _names(argument, True, hidden, environment) if is_letter(name))
+        case ast.GeneratorExp(elt=element) | ast.ListComp(elt=element) | ast.SetComp(elt=element):
+            for clause in node.generators:
+                yield from _names(clause.iter, is_range(clause.iter, environment), hidden, environment)
+                hidden |= {name.id for name in ast.walk(clause.target) if isinstance(name, ast.Name)}
+                for condition in clause.ifs:
+                    yield from _names(condition, True, hidden, environment)
+            yield from _names(element, indexing, hidden, environment)
+        case ast.Lambda(args=arguments, body=body):
+            yield from _names(body, indexing, hidden | {argument.arg for argument in arguments.args}, environment)
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from _names(child, indexing, hidden, environment)
+
+
+def index_arguments(call: ast.Call, environment: Environment) -> list[ast.expr]:
+    """The arguments of a call that stand for indices: of functions of the user's that index with them, and letters that
+    mean nothing else.
+    """
+    function = _called(call.func, environment)
+    return [*indexing_arguments(function, call), *_free_letters(function, call, environment)]
+
+
+def _called(node: ast.expr, environment: Environment) -> object:
+    # What a call calls, as far as names and attributes say.
+    match node:
+        case ast.Name(id=name):
+            return value_meaning(name, environment)
+        case ast.Attribute(value=base, attr=name):
+            holder = _called(base, environment)
+            return UNBOUND if isinstance(holder, SymbolicArray) else getattr(holder, name, UNBOUND)
+    return UNBOUND
+
+
+def _free_letters(function: object, call: ast.Call, environment: Environment) -> Iterator[ast.expr]:
+    if is_users(function):
+        for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+            letter = isinstance(argument, ast.Name) and is_letter(argument.id)
+            if letter and value_meaning(argument.id, environment) is UNBOUND:  # type: ignore[attr-defined]
+                yield argument
+
+
+def _name(name: str, indexing: bool, environment: Environment) -> Iterator[str]:
+    point = point_of(environment.own(name))
+    if point is not None:
+        # A local definition: its index variables become those of the statement that uses it.
+        yield from point.index_names()
+    elif name in environment.letters or (
+        indexing and isinstance(index_meaning(name, environment), IndexName | GlobalNumber)
+    ):
+        yield name
+
+
+def _base_names(base: ast.expr, indexing: bool, hidden: frozenset[str], environment: Environment) -> Iterator[str]:
+    if not isinstance(base, ast.Name):
+        yield from _names(base, indexing, hidden, environment)
+
+
+def is_range(node: ast.expr, environment: Environment) -> bool:
+    """Whether ``node`` is a call of Python's ``range``."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)):
+            return value_meaning(name, environment) is range
+        case _:
+            return False

@@ -1,0 +1,1 @@
+"""Scalars at a point: local definitions, their brackets and where they are computed."""

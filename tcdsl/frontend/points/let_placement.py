@@ -1,0 +1,219 @@
+"""Where local definitions are computed: once per point, and not where no one asks for them.
+
+``O[i] = z + z * w[i]`` with ``z = exp(x[i])`` becomes ``let z = exp(x[i]) in z + z * w[i]``. One that is used once
+stands where it is used. Otherwise the `Let` stands around the smallest part that holds all uses; uses in different
+branches of a ``where`` get one each, so that a branch that is not taken mentions nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import cast
+
+from tcdsl.frontend.points.brackets import conjuncts, text_of
+from tcdsl.frontend.points.definitions import GENERATED, definition_name, is_definition, serial
+from tcdsl.frontend.symbols.values import Value, applied
+from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Let, Local, Read, SizeValue, children, rebuild, walk
+from tcdsl.ranges.sketches.sketch import Reduction
+
+__all__ = ["fresh_name", "named_lets", "share"]
+
+_LAZY = ("where", "and_", "or_")
+
+# So deeply expressions are nested; what would be deeper gets a `Let` around the whole.
+_DEEPEST = 150
+
+
+def share(expr: Expr, definition: Callable[[str], Value | None], known: Sequence[Expr] = ()) -> Expr:
+    """``expr`` with the local definitions that it mentions (`Local`s with generated names) computed in it.
+
+    ``definition(name)`` gives their values, which may mention earlier ones. ``known`` are conditions that hold where
+    ``expr`` is evaluated: brackets among them need not be tested again.
+    """
+    if not any(map(is_definition, walk(expr))):
+        return expr
+    placement = _Placement(expr, definition, known)
+    while placement.uses:
+        # The latest first: a definition mentions earlier ones only.
+        placement.place(max(placement.uses, key=serial))
+    return placement.built()
+
+
+class _Placement:
+    """An expression under construction, as a list of positions, each after the one around it.
+
+    What stands at a position is an expression whose parts have positions of their own, a use of a definition that is
+    not placed yet, or a use whose definition stands there. ``uses`` has the positions of each definition to be placed.
+    """
+
+    def __init__(self, expr: Expr, definition: Callable[[str], Value | None], known: Sequence[Expr]) -> None:
+        self.uses: dict[str, list[int]] = {}
+        self._definition = definition
+        self._known = known
+        self._exprs: list[Expr] = []
+        self._around: list[int] = []
+        self._depths: list[int] = []
+        self._parts: list[list[int]] = []
+        #: Positions at which definitions stand instead of their only use.
+        self._inlined: dict[int, int] = {}
+        #: The `Let`s around positions, outermost first: names, and the positions of their values.
+        self._lets: dict[int, list[tuple[str, int]]] = {}
+        self._add(expr, -1)
+
+    def _add(self, expr: Expr, around: int) -> int:
+        # Numbers the positions of `expr` within the position `around`.
+        first = len(self._exprs)
+        stack = [(expr, around)]
+        while stack:
+            node, outer = stack.pop()
+            here = len(self._exprs)
+            self._exprs.append(node)
+            self._around.append(outer)
+            self._depths.append(0 if outer < 0 else self._depths[outer] + 1)
+            self._parts.append([])
+            if here > first:
+                self._parts[outer].append(here)
+            if isinstance(node, Local) and is_definition(node):
+                self.uses.setdefault(definition_name(node), []).append(here)
+            stack.extend((part, here) for part in reversed(children(node)))
+        return first
+
+    def place(self, name: str) -> None:
+        """Decide where the definition ``name`` is computed, after all that mention it."""
+        value = self._definition(name)
+        assert value is not None
+        self._place(name, value, self.uses.pop(name))
+
+    def _place(self, name: str, value: Value, uses: list[int]) -> None:
+        deep = max(self._depths[use] for use in uses) + _height(value.expr) > _DEEPEST
+        if (len(uses) == 1 and not deep) or _is_cheap(value.expr):
+            for use in uses:
+                self._inlined[use] = self._add(self._chosen(value, [use], use), use)
+            return
+        # A `Let` is lazy: around everything it computes no more, and what it holds starts at no depth.
+        home = 0 if deep else reduce(self._common, uses)
+        arrivals = [self._below(use, home) for use in uses]
+        expr = self._exprs[home]
+        if isinstance(expr, Apply) and expr.primitive in _LAZY and not any(map(is_definition, walk(value.expr))):
+            parts = self._parts[home]
+            if set(arrivals) <= set(parts[1:]):
+                for part in parts[1:]:
+                    inside = [use for use, arrival in zip(uses, arrivals, strict=True) if arrival == part]
+                    if inside:
+                        self._place(name, value, inside)
+                return
+        position = self._add(self._chosen(value, uses, home), home)
+        lets = self._lets.setdefault(home, [])
+        # Outside of the definitions around the same part that mention it.
+        outside = next((k for k, (_, inner) in enumerate(lets) if inner in arrivals), len(lets))
+        lets.insert(outside, (name, position))
+
+    def _common(self, left: int, right: int) -> int:
+        # The smallest position that holds both.
+        while left != right:
+            if self._depths[left] >= self._depths[right]:
+                left = self._around[left]
+            else:
+                right = self._around[right]
+        return left
+
+    def _below(self, position: int, home: int) -> int:
+        # The part of `home` that holds `position`.
+        while self._around[position] != home and position != home:
+            position = self._around[position]
+        return position
+
+    def _chosen(self, value: Value, uses: Sequence[int], position: int) -> Expr:
+        # A factor behind its own brackets, as in `z * w[k]` with `z = x[k] * (k <= i)`, need not test them again.
+        if value.product is None or not all(map(self._is_factor, uses)):
+            return value.expr
+        missing = {part for bracket in value.product.brackets for part in self._texts(bracket)}
+        missing.difference_update(text_of(condition, self._definition) for condition in self._known)
+        while missing and self._around[position] >= 0:
+            position, inner = self._around[position], position
+            expr = self._exprs[position]
+            if isinstance(expr, Apply) and expr.primitive == "where" and self._parts[position][1] == inner:
+                missing.difference_update(self._texts(expr.arguments[0]))
+        return value.expr if missing else value.product.rest.expr
+
+    def _texts(self, condition: Expr) -> list[Expr]:
+        return [text_of(part, self._definition) for part in conjuncts(condition, self._definition)]
+
+    def _is_factor(self, use: int) -> bool:
+        local = self._exprs[use]
+        return isinstance(local, Local) and definition_name(local) != local.name
+
+    def built(self) -> Expr:
+        """The expression with all definitions in their places."""
+        made: list[Expr] = list(self._exprs)
+        for position in reversed(range(len(made))):
+            expr = self._exprs[position]
+            if position in self._inlined:
+                expr = made[self._inlined[position]]
+            elif parts := self._parts[position]:
+                arguments = tuple(made[part] for part in parts)
+                if isinstance(expr, Apply) and not self._inlined.keys().isdisjoint(parts):
+                    expr = applied(expr.primitive, arguments, expr.span)
+                else:
+                    expr = rebuild(expr, arguments)
+            elif isinstance(expr, Local) and is_definition(expr):
+                expr = replace(expr, name=definition_name(expr))
+            for name, value in reversed(self._lets.get(position, ())):
+                expr = Let(name, made[value], expr, expr.span)
+            made[position] = expr
+        return made[0]
+
+
+def _height(expr: Expr) -> int:
+    level, height = [expr], 0
+    while level:
+        level = [part for node in level for part in children(node)]
+        height += 1
+    return height
+
+
+def _is_cheap(value: Expr) -> bool:
+    # Reading a cell again costs nothing: the compiler sees that it is the same one.
+    if isinstance(value, Read):
+        return all(isinstance(index, Constant | IndexValue | SizeValue) for index in value.indices)
+    return isinstance(value, Constant | IndexValue | SizeValue | Local)
+
+
+def named_lets(expressions: Sequence[Expr], taken: set[str]) -> tuple[Expr, ...]:
+    """``expressions`` with readable names for their `Let`s, all different; reductions that were equal stay equal."""
+    known: dict[Reduction, Reduction] = {}
+    return tuple(_named(expr, {}, taken, known) for expr in expressions)
+
+
+def _named(expr: Expr, names: Mapping[str, str], taken: set[str], known: dict[Reduction, Reduction]) -> Expr:
+    match expr:
+        case Local(name=name):
+            return Local(names[name], expr.dtype, expr.span) if name in names else expr
+        case Let(name=name, value=value, body=body):
+            bound = _named(value, names, taken, known)
+            new = fresh_name(name.split(GENERATED)[0], taken)
+            return Let(new, bound, _named(body, {**names, name: new}, taken, known), expr.span)
+        case Reduction():
+            # No reduction mentions a Let around it: each level computes its own.
+            if expr not in known:
+                conditions, filters, (value,) = (
+                    tuple(_named(part, {}, taken, known) for part in parts)
+                    for parts in (expr.conditions, expr.filters, (expr.value,))
+                )
+                known[expr] = replace(expr, conditions=conditions, filters=filters, value=value)
+            return cast(Expr, known[expr])
+        case _:
+            parts = children(expr)
+            return rebuild(expr, tuple(_named(part, names, taken, known) for part in parts)) if parts else expr
+
+
+def fresh_name(hint: str, taken: set[str]) -> str:
+    """``hint``, or ``hint_2``, ``hint_3``, ... if it is taken; taken from now on."""
+    name, number = hint, 1
+    while name in taken:
+        number += 1
+        name = f"{hint}_{number}"
+    taken.add(name)
+    return name

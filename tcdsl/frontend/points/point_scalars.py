@@ -1,0 +1,210 @@
+"""Scalars at a point as Python objects: what helper functions receive, and what local definitions are.
+
+::
+
+    z = x[i] * x[i]             z is a `PointValue`; the index variables in it become those of the statement that uses z
+    O[i] += helper(x[i], z)     helper runs at staging on `PointValue`s and returns one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.frontend.points.definitions import Definition, bounded, captured, define, index_names
+from tcdsl.frontend.staging.session import current_session, session_of
+from tcdsl.frontend.symbols.recognition import recognize
+from tcdsl.frontend.symbols.scalar_primitives import call_function
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.values import Value
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Expr, Read
+from tcdsl.span import Span
+
+__all__ = ["PointValue", "as_points", "combine_points", "scalar_of"]
+
+
+# So many nodes are written out once more where a helper function uses a value again.
+_REUSED = 30
+
+
+def scalar_of(operand: object, span: Span | None = None) -> Value | None:
+    """A number, a size or a scalar at a point as a value; ``None`` for anything else."""
+    match operand:
+        case Value():
+            return operand
+        case PointValue():
+            return operand.value
+        case SymbolicSize():
+            return Value(operand.expr, "int", "int64")
+        case SymbolicNumber():
+            return Value(operand.expr, operand.weak_kind, operand.expr.dtype)
+        case bool() | int() | float() | np.generic():
+            return Value.of(operand, span)
+        case PendingArray() if operand.rank == 0:
+            return operand.element
+        case np.ndarray() if operand.ndim == 0:
+            # An array from around the function is read at every call, of whatever rank it is.
+            return scalar_of(session_of("a tensor statement").capture(operand), span)
+        case SymbolicTensor() if operand.rank == 0:
+            return Value(Read(operand.name, (), (), compute_dtype(operand.dtype), span=span), None, operand.dtype)
+        case _:
+            return None
+
+
+class PointValue:
+    """A scalar at every point of the statement that will use it.
+
+    ``definitions`` are the local definitions that ``value`` mentions, by their generated names.
+    """
+
+    __slots__ = ("_uses", "definitions", "span", "value")
+    __hash__ = object.__hash__
+
+    def __init__(self, value: Value, definitions: Mapping[str, Definition], span: Span | None = None) -> None:
+        self.value = value
+        self.definitions: Mapping[str, Definition] = dict(definitions)
+        self.span = span
+        self._uses = 0
+
+    @staticmethod
+    def define(name: str, value: Value, definitions: Mapping[str, Definition], span: Span | None = None) -> PointValue:
+        """The local definition ``name = value``: computed once per point however often it is used."""
+        return PointValue(*define(name, value, definitions, span), span)
+
+    def named(self, name: str) -> PointValue:
+        """The same value under a name, so that it is computed once per point."""
+        return PointValue.define(name, self.value, self.definitions, self.span)
+
+    def use(self) -> None:
+        """Note that something is computed with it: a large value that is used again gets a name."""
+        self._uses += 1
+        if self._uses > 1:
+            self.value, self.definitions = bounded(self.value, self.definitions, self.span, nodes=_REUSED)
+
+    def index_names(self) -> tuple[str, ...]:
+        """The index variables that the value mentions, in the order of their first occurrence."""
+        return index_names(self.value.expr, self.definitions)
+
+    def within(self, scope: Mapping[str, Expr]) -> PointValue:
+        """The same value inside of a generator: its index variables that the generator binds are the generator's."""
+        return PointValue(*captured(self.value, self.definitions, scope), self.span)
+
+    def __repr__(self) -> str:
+        return f"<{self.value.logical} scalar at a point>"
+
+    # -- what a scalar at a point cannot answer while Python runs --------------------------------------------
+
+    def __bool__(self) -> bool:
+        raise Diagnostic(
+            DslSyntaxError,
+            "Python branches on a value that is different at every point",
+            self.span,
+            hint="write `a if condition else b` in the statement, or in a function that it calls",
+        ).error()
+
+    def _no_number(self) -> Any:
+        raise Diagnostic(
+            DtypeError,
+            "Python asks for the number behind a value that is different at every point",
+            self.span,
+            hint="use the primitives of the language or np.exp and the like; `math` functions need plain numbers",
+        ).error()
+
+    __float__ = __int__ = __index__ = __complex__ = __len__ = __iter__ = _no_number
+
+    def __getitem__(self, key: object) -> Any:
+        raise Diagnostic(ShapeError, "a scalar at a point has no axes to index", self.span).error()
+
+    def __pos__(self) -> PointValue:
+        return self
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: object, **kwargs: object) -> Any:
+        name = recognize(ufunc)
+        if name is None or method != "__call__" or kwargs:
+            raise Diagnostic(DtypeError, f"np.{ufunc.__name__} is not a primitive of the language", self.span).error()
+        return combine_points(name, inputs)
+
+
+def combine_points(name: str, operands: Sequence[object]) -> Any:
+    """A function of the language on operands one of which is a `PointValue`; ``NotImplemented`` if one is no scalar."""
+    spans = [operand.span for operand in operands if isinstance(operand, PointValue) and operand.span is not None]
+    span = spans[0] if spans else None
+    for operand in operands:
+        if isinstance(operand, PointValue):
+            operand.use()
+    values: list[Value] = []
+    definitions: dict[str, Definition] = {}
+    for operand in operands:
+        value = scalar_of(operand, span)
+        if value is None:
+            _refuse_array(operand, span)
+            return NotImplemented
+        values.append(value)
+        if isinstance(operand, PointValue):
+            definitions.update(operand.definitions)
+    return PointValue(*bounded(call_function(name, values, span), definitions, span), span)
+
+
+def as_points(given: Any, definitions: Mapping[str, Definition], span: Span | None) -> Any:
+    """``given`` as Python gets it: `Value`s, also those in tuples and lists, as `PointValue`s."""
+    if isinstance(given, Value):
+        return PointValue(given, definitions, span)
+    if type(given) in (tuple, list):
+        return type(given)(as_points(each, definitions, span) for each in given)
+    return given
+
+
+def _refuse_array(operand: object, span: Span | None) -> None:
+    if getattr(operand, "shape", ()):
+        session = current_session()
+        raise Diagnostic(
+            ShapeError,
+            "a value that is different at every point meets a whole array",
+            span if session is None else session.location() or span,
+            hint="write a statement that indexes the array too, as in `y[i] = A[i] * z`",
+        ).error()
+
+
+_OPERATORS = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "truediv": "div",
+    "floordiv": "floor_div",
+    "mod": "mod",
+    "pow": "pow",
+    "and": "bit_and",
+    "or": "bit_or",
+    "xor": "bit_xor",
+    "lshift": "shift_left",
+    "rshift": "shift_right",
+}
+_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+_UNARY = {"neg": "neg", "abs": "abs", "invert": "bit_not"}
+
+
+def _install() -> None:
+    # One method per operator, made from the table: they differ in nothing but the primitive.
+    def unary(primitive: str) -> Any:
+        return lambda self: combine_points(primitive, (self,))
+
+    def binary(primitive: str) -> Any:
+        return lambda self, other: combine_points(primitive, (self, other))
+
+    def reflected(primitive: str) -> Any:
+        return lambda self, other: combine_points(primitive, (other, self))
+
+    for operator, primitive in _OPERATORS.items():
+        setattr(PointValue, f"__{operator}__", binary(primitive))
+        setattr(PointValue, f"__r{operator}__", reflected(primitive))
+    for comparison in _COMPARISONS:
+        setattr(PointValue, f"__{comparison}__", binary(comparison))
+    for operator, primitive in _UNARY.items():
+        setattr(PointValue, f"__{operator}__", unary(primitive))
+
+
+_install()

@@ -1,0 +1,437 @@
+"""What a rewritten function calls: every tensor statement, binding and call of the user's function arrives here."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, MutableSet
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
+from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
+from tcdsl.frontend.arrays.array_literals import is_literal
+from tcdsl.frontend.arrays.array_stores import store_elementwise
+from tcdsl.frontend.arrays.view_statements import record_in_view
+from tcdsl.frontend.names.annotated_targets import declared_target
+from tcdsl.frontend.names.calls import call_function
+from tcdsl.frontend.names.index_letters import value_letters
+from tcdsl.frontend.names.scope import FunctionScope
+from tcdsl.frontend.points.bare_reductions import BareReduction
+from tcdsl.frontend.points.point_scalars import PointValue
+from tcdsl.frontend.python.list_operands import augmented_operand, binary, unary
+from tcdsl.frontend.python.rewriting import Rewritten
+from tcdsl.frontend.source.annotations import annotation_names, parsed_annotation
+from tcdsl.frontend.source.logic_operands import Term
+from tcdsl.frontend.source.python_stores import augmented, store_item
+from tcdsl.frontend.source.spacing import refused, signed
+from tcdsl.frontend.source.statement_targets import target_name, target_of
+from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten, bind_dimensions
+from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
+from tcdsl.frontend.staging.environment import UNBOUND, Declared, Existing, Fresh, TargetState
+from tcdsl.frontend.staging.memory import held, is_tensor_memory, of_its_own
+from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, materialized, session_of
+from tcdsl.frontend.statements.logic_statements import indexes_tensors, logic_form, record_logic
+from tcdsl.frontend.statements.part_targets import extents_of, is_part, record_part
+from tcdsl.frontend.statements.statement_syntax import AUGMENTED
+from tcdsl.frontend.statements.statements import evaluate_local, evaluate_statement, is_local_definition
+from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor, View
+from tcdsl.frontend.symbols.weak_targets import in_its_type
+
+__all__ = ["Recorder"]
+
+_CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
+_NUMBERS = SymbolicNumber | int | float
+
+Thunks = Mapping[str, Callable[[], object]]
+
+
+class Recorder:
+    """Records the statements of one decorated function into the current session.
+
+    ``in_place`` is true for `@cd`, where names hold memory. The recorder itself keeps no state between calls.
+    """
+
+    def __init__(self, function: FunctionType, rewritten: Rewritten, filename: str, in_place: bool) -> None:
+        self._function = function
+        self._rewritten = rewritten
+        self._filename = filename
+        self._in_place = in_place
+
+    def _scope(self, session: Session, thunks: Thunks) -> FunctionScope:
+        return FunctionScope(session, self._function, thunks, self._filename)
+
+    # -- entry -----------------------------------------------------------------------------------------------
+
+    def enter(self, thunks: Thunks) -> Any:
+        """What the function's own names hold before its first statement: sizes from annotations, or nothing yet."""
+        session = session_of("a decorated function")
+        scope = self._scope(session, thunks)
+        found: dict[str, object] = {}
+        arguments = self._rewritten.definition.args
+        parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        annotations = self._rewritten.annotations
+        for parameter in parameters:
+            parsed = parsed_annotation(annotations.get(parameter.arg))
+            value = scope.own(parameter.arg)
+            if parsed is not None and isinstance(value, SymbolicArray):
+                bind = partial(bind_dimensions, scope, value, parameter.arg, parsed[0], parsed[1], found)
+                if isinstance(self._guarded(session, bind), Poison):
+                    # What the annotation would have bound is missing because of this fault alone.
+                    names = annotation_names(annotations[parameter.arg])
+                    found.update({name: Poison() for name in names if name not in found})
+        values = [found.get(name, self._before_first_write(scope, name)) for name in self._rewritten.fresh_names]
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _before_first_write(self, scope: FunctionScope, name: str) -> object:
+        slots = session_of("a decorated function").slots
+        if self._rewritten.projected and name in slots:
+            return slots[name]
+        states = session_of("a decorated function").states
+        known = None if states is None else states.known(name)
+        if known is not None:
+            return known
+        if name in self._rewritten.targets:
+            for outer in (scope.enclosing(name), scope.module(name)):
+                if isinstance(outer, _CONTAINERS):
+                    return outer
+        return Unwritten(name)
+
+    def _guarded(self, session: Session, action: Callable[[], Any], target: object = None) -> Any:
+        # A fault is kept and staging goes on, so that all faults of the function are reported together.
+        try:
+            return in_its_type(target, action)
+        except StagingStopped:
+            return Poison()
+        except TcdslError as error:
+            session.faults.extend(error.diagnostics or (Diagnostic(type(error), error.message),))
+            return Poison()
+
+    # -- statements
+
+    def statement(
+        self,
+        number: int,
+        thunks: Thunks,
+        ordinary: Callable[[], tuple[Any, Any, Any]] | None,
+        term: Callable[[], tuple[Any, ...]] | None = None,
+    ) -> Any:
+        """``T[...] op= value``: a tensor statement, or ordinary Python if ``T`` holds a dict, a list or the like.
+
+        ``term`` gives the parts of the value where the statement may be one in logic notation.
+        """
+        session = session_of("a tensor statement")
+        node = self._rewritten.statements[number]
+        name = target_name(node)
+        scope = self._scope(session, thunks)
+        current = scope.holds(name)
+        if isinstance(current, Poison):
+            return current
+        if isinstance(current, _CONTAINERS) and self._shadows(scope, node, name, current):
+            current = Unwritten(name)
+        if ordinary is not None and not isinstance(node, ast.Expr) and self._is_ordinary(current):
+            return store_item(node, *ordinary())
+        if refused(session, node, scope):
+            return Poison()
+        place = self._rewritten.places.get(name)
+        if place is not None and not (isinstance(current, SymbolicTensor | View) and current.memory):
+            fact = f"`{place}` is no memory that code can store into"
+            hint = "bind it to a name and store into that; an array is changed if it is a parameter of a @cd function"
+            session.faults.append(Diagnostic(DslSyntaxError, fact, scope.span(target_of(node)), hint=hint))
+            return Poison()
+
+        def action() -> SymbolicTensor | View:
+            form = None if term is None else logic_form(node, scope)
+            if form is None or term is None:
+                return self._tensor_statement(session, scope, node, name, current, ordinary)
+            value = Term(term())
+            if self._in_place and isinstance(current, Unwritten) and not (form.plain or form.reset):
+                # What it accumulates onto is read before anything is written: state, as after `t += p`.
+                element_of(current, session)
+            return self._recorded(session, name, current, lambda state: record_logic(session, form, state, value))
+
+        return self._guarded(session, action, current)
+
+    def _shadows(self, scope: FunctionScope, node: ast.stmt, name: str, current: object) -> bool:
+        # A container around the function is stored into only where the subscript cannot be that of a tensor.
+        if name not in self._rewritten.targets or (
+            current is not scope.enclosing(name) and current is not scope.module(name)
+        ):
+            return False
+        target = target_of(node)
+        return not isinstance(target, ast.Subscript) or indexes_tensors(target, scope)
+
+    def _is_ordinary(self, current: object) -> bool:
+        tensor = isinstance(current, SymbolicArray | DeclaredTarget | Unwritten | _NUMBERS) or current is UNBOUND
+        return not tensor and (isinstance(current, _CONTAINERS) or not hasattr(current, "__array__"))
+
+    def _tensor_statement(
+        self,
+        session: Session,
+        scope: FunctionScope,
+        node: ast.stmt,
+        name: str,
+        current: object,
+        ordinary: Callable[[], tuple[Any, Any, Any]] | None,
+    ) -> SymbolicTensor | View:
+        current = self._held(session, name, current)
+        if ordinary is not None and is_part(node, extents_of(current), scope):
+            version = record_part(node, name, current, ordinary, scope)
+            return self._stored(current, version) if isinstance(current, SymbolicTensor | View) else self._made(version)
+        return self._recorded(
+            session, name, current, lambda state: evaluate_statement(node, state, scope, session.builder)
+        )
+
+    def _held(self, session: Session, name: str, current: object) -> object:
+        if hasattr(current, "__array__") and not isinstance(current, SymbolicArray):
+            current = session.capture(current, name)
+        if isinstance(current, _NUMBERS):
+            current = self._number(session, current, name)
+        return self._target(current, name)
+
+    def _target(self, current: Any, name: str) -> Any:
+        # What a name holds, as a target: memory and views of it as they are, other arrays as tensors.
+        if self._in_place and isinstance(current, View) and current.memory:
+            return current
+        return materialized(current, name)
+
+    def _recorded(
+        self, session: Session, name: str, current: object, record: Callable[[TargetState], SymbolicTensor]
+    ) -> SymbolicTensor | View:
+        # The new version of the target that `record` makes of what the name holds.
+        current = self._held(session, name, current)
+        if isinstance(current, View):
+            return self._stored(current, record_in_view(current, name, record))
+        if isinstance(current, SymbolicTensor):
+            state = Existing(current.held(), current.declared, current.sized_in(self._function))
+            return self._stored(current, record(state))
+        fresh = current.state(name) if isinstance(current, DeclaredTarget) else Fresh(_label(session, name))
+        made = self._made(record(fresh), isinstance(fresh, Declared))
+        made.sized = (self._function, session.builder.tensor(made.name).span)
+        if session.states is not None:
+            session.states.created(name, made)
+        return made
+
+    def _made(self, tensor: SymbolicTensor, declared: bool = True) -> SymbolicTensor:
+        # A tensor that its first statement has made.
+        tensor.memory, tensor.declared = self._in_place, declared
+        return tensor
+
+    def _number(self, session: Session, number: Any, name: str) -> SymbolicTensor:
+        # A number is a tensor of rank 0; in `@cd` there is no memory behind one that was passed.
+        if self._in_place:
+            raise Diagnostic(
+                DtypeError,
+                f"`{name}` is a number, which code cannot change in place",
+                session.location(),
+                hint=f"pass an array of rank 0: `np.array({name})`",
+            ).error()
+        element, extents = element_of(number, session)
+        return record_elementwise(session.builder, element, extents, name)
+
+    def _stored(self, current: SymbolicTensor | View, version: SymbolicTensor) -> SymbolicTensor | View:
+        # A store into what a name holds, of which `version` is the new version.
+        if isinstance(current, View):
+            current.tensor.become(version)
+            return current
+        version.declared, version.sized = current.declared, current.sized
+        return current.become(version) if self._in_place and current.memory else version
+
+    def _store(self, current: SymbolicTensor | View, accumulate: str, value: Any) -> SymbolicTensor | View:
+        return self._stored(current, store_elementwise(current, accumulate, value))
+
+    def signed(self, sign: str, value: Any) -> Any:
+        """The value of ``name =+ value`` or ``name =- value``: Python's, unless it is a tensor."""
+        session = session_of("a tensor statement")
+        return self._guarded(session, lambda: signed(session, sign, value))
+
+    def local(self, number: int, thunks: Thunks, ordinary: Callable[[], object]) -> object:
+        """``z = x[i] * x[i]``: a scalar at each point if it has free index variables, else ordinary Python."""
+        name = self._rewritten.statements[number].targets[0].id  # type: ignore[attr-defined]
+        return self.bind(name, {name: thunks[name]}, self.part(number, thunks, ordinary))
+
+    def part(self, number: int, thunks: Thunks, ordinary: Callable[[], object]) -> object:
+        """The value of a local definition, or one of those that are unpacked: scalars at a point, or Python's."""
+        session = session_of("a tensor statement")
+        node = self._rewritten.statements[number]
+        scope = self._scope(session, thunks)
+        scope.letters = value_letters(node, self._rewritten, self._rewritten.letters[number], scope)
+        if not (isinstance(node, ast.Assign) and is_local_definition(node, scope)):
+            return ordinary()
+        if refused(session, node, scope):
+            return Poison()
+        return self._guarded(session, lambda: evaluate_local(node, scope, session.builder))
+
+    # -- names and whole arrays
+
+    def bind(self, name: str, thunks: Thunks, value: Any) -> Any:
+        """``name = value``: in `@op` a new value, in `@cd` a store if the name holds memory."""
+        if isinstance(value, PointValue):
+            return value.named(name)
+        if isinstance(value, BareReduction):
+            # In code a name that holds memory is stored into.
+            stored = self._scope(session_of("a definition"), thunks).holds(name) if self._in_place else None
+            if not isinstance(stored, View | SymbolicTensor):
+                return value
+        if isinstance(value, GraphTensor):
+            if not self._in_place:
+                value.bound(name)
+                return value
+            value = session_of("a tensor statement").capture(value, name)
+        if not isinstance(value, SymbolicArray | SymbolicNumber) and not self._in_place:
+            return value
+        session = session_of("a tensor statement")
+        if isinstance(value, DeclaredTarget) and session.states is not None and value.extents is None:
+            # `m = output()`: from here on the name is state if it is read before it is written.
+            known = session.states.known(name)
+            return Unwritten(name) if known is None else known
+        if self._in_place:
+            current = self._scope(session, thunks).holds(name)
+            if isinstance(value, View) and value.memory and not is_tensor_memory(current):
+                return value
+            if isinstance(current, View) or is_tensor_memory(current):
+                if value is current:
+                    return current
+                return self._guarded(session, lambda: self._store(current, "assign", value), current)
+            self._require_memory(session, name, current, value)
+            if session.states is not None:
+                session.states.created(name, value)
+        label = _label(session, name)
+        value = materialized(value, label)
+        if self._in_place and isinstance(value, SymbolicTensor):
+            # A fresh name declares a tensor of its own: what it holds does not follow later stores to the original.
+            return SymbolicTensor(value.builder, value.name, value.dtype, value.extents, label, memory=True)
+        return value
+
+    def named(self, value: Any) -> Any:
+        """The value of ``w = v`` for a name ``v``: of a view, the cells that it holds now."""
+        return value.held() if isinstance(value, View) and value.memory else value
+
+    def snapshot(self, values: tuple[Any, ...], names: tuple[str, ...], thunks: Thunks) -> Any:
+        """The right side of ``a, b = b, a``: what memory holds before the first of several stores.
+
+        A name that will be bound to a view gets the view.
+        """
+        scope = self._scope(session_of("a tensor statement"), thunks)
+        return tuple(
+            value if isinstance(value, View) and not is_tensor_memory(scope.holds(name)) else held(value)
+            for name, value in zip(names, values, strict=True)
+        )
+
+    def unpacked(self, name: str, value: Any) -> Any:
+        """``p, q = e`` for a name that nothing else binds: a definition is named, all else is Python's object."""
+        return value.named(name) if isinstance(value, PointValue) else value
+
+    def augment(self, number: int, name: str, current: Any, value: Any) -> Any:
+        """``name op= value`` on a bare name: on an array a statement over all its cells, else ordinary Python."""
+        node = self._rewritten.statements[number]
+        kind = type(node.op)  # type: ignore[attr-defined]
+        if isinstance(current, Poison) or isinstance(value, Poison):
+            return Poison()
+        current = self._target(of_its_own(current, name), name)
+        if is_literal(current) or isinstance(current, np.ndarray):
+            made = augmented_operand(session_of("arithmetic"), kind, current, value)
+            return self.bind(name, {name: lambda: current}, made)
+        if isinstance(current, Unwritten) and self._in_place and session_of("a tensor statement").states is not None:
+            return self._first_augmented(name, current, value)
+        if not isinstance(current, SymbolicTensor | View) or kind not in AUGMENTED:
+            return self.bind(name, {name: lambda: current}, augmented(kind, current, value))
+        return self._guarded(session_of("a store"), lambda: self._store(current, AUGMENTED[kind], value), current)
+
+    def _first_augmented(self, name: str, current: Unwritten, value: Any) -> Any:
+        # `m += g` on a name that nothing has written: state, of the shape of what is added.
+        session = session_of("a tensor statement")
+        element_of(current, session)
+        return self.bind(name, {name: lambda: current}, combine("id", value))
+
+    def declaration(self, text: str, extents: Any) -> InlineDeclaration:
+        """``"b"[hid]``: a parameter where it meets a tensor."""
+        return InlineDeclaration(text, extents)
+
+    def operation(self, kind: str, left: Any, right: Any, *written: bool) -> Any:
+        """``left + right`` and the like, where lists may take part."""
+        return binary(session_of("arithmetic"), kind, left, right, written)
+
+    def sign(self, kind: str, operand: Any) -> Any:
+        """``-[x, y]``."""
+        return unary(session_of("arithmetic"), kind, operand)
+
+    def declared(self, name: str, ordinary: Callable[[], object]) -> object:
+        """A name that a string declares somewhere in the function: that parameter, or what Python has."""
+        parameters = current_parameters()
+        if parameters is None:
+            return ordinary()
+        found = parameters.find(name)
+        if found is not None:
+            return found
+        try:
+            return ordinary()
+        except NameError:
+            return declared_parameter(name, session_of("a parameter").location())
+
+    def _require_memory(self, session: Session, name: str, current: object, value: object) -> None:
+        # Storing an array into a parameter that was given as a number would change nothing that the caller has.
+        arguments = self._rewritten.definition.args
+        parameter = any(name == each.arg for each in (*arguments.posonlyargs, *arguments.args))
+        number = isinstance(current, SymbolicNumber | bool | int | float)
+        if parameter and number and isinstance(value, SymbolicArray):
+            raise session.fault(
+                DtypeError,
+                f"`{name}` is a number, but an array is stored into it",
+                f"pass an array for `{name}`, or give what is computed here a name of its own",
+            )
+
+    def annotate(self, number: int, thunks: Thunks) -> Any:
+        """``O: real[N, X]``: declares a target, or binds the extents of a tensor that exists."""
+        session = session_of("an annotation")
+        node = self._rewritten.statements[number]
+        scope = self._scope(session, thunks)
+        target = node.target.id  # type: ignore[attr-defined]
+        kind, extents = parsed_annotation(node.annotation) or ("real", [])  # type: ignore[attr-defined]
+        names = tuple(dict.fromkeys((target, *annotation_names(node.annotation))))  # type: ignore[attr-defined]
+        current = self._target(scope.holds(target), target)
+        found: dict[str, object] = {target: current}
+        if isinstance(current, SymbolicArray):
+            self._guarded(session, lambda: bind_dimensions(scope, current, target, kind, extents, found))
+        else:
+            found[target] = self._guarded(session, lambda: declared_target(scope, node, kind, extents, found))
+        values = [found[name] if name in found else scope.holds(name) for name in names]
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def bind_dims(self, number: int, thunks: Thunks) -> Any:
+        """``A.bind_dims(N, K)``: names the extents of a tensor; names bound before must agree."""
+        session = session_of("bind_dims")
+        call = self._rewritten.statements[number].value  # type: ignore[attr-defined]
+        scope = self._scope(session, thunks)
+        array = scope.python_value(call.func.value)
+        names = tuple(dict.fromkeys(arg.id for arg in call.args if isinstance(arg, ast.Name)))
+        found: dict[str, object] = {}
+        if isinstance(array, SymbolicArray):
+            label = ast.unparse(call.func.value)
+            self._guarded(session, lambda: bind_dimensions(scope, array, label, "any", call.args, found))
+        elif not isinstance(array, Poison):
+            fact = f"bind_dims of a {type(array).__name__}"
+            session.faults.append(
+                Diagnostic(DtypeError, fact, scope.span(call), hint="call it on a tensor: `A.bind_dims(N, K)`")
+            )
+        values = [found[name] if name in found else scope.holds(name) for name in names]
+        return values[0] if len(values) == 1 else tuple(values)
+
+    # -- expressions
+
+    def call(self, function: Any, *arguments: Any, **keywords: Any) -> Any:
+        """``function(...)``: a primitive on symbolic arguments, else Python's call."""
+        return call_function(function, arguments, keywords)
+
+    def name(self, name: str) -> object:
+        """A name of the language that the function does not bind: closures, globals and builtins come first."""
+        session = session_of("a decorated function")
+        return self._scope(session, {}).language(name)
+
+
+def _label(session: Session, name: str) -> str:
+    # What code on tensors declares carries the label of the tensor that it is for.
+    return name if session.states is None else session.states.label(name)

@@ -1,0 +1,104 @@
+"""A decorated function ready for staging: its rewritten code with the closure, globals and defaults of the original."""
+
+from __future__ import annotations
+
+import copy
+from types import FunctionType, TracebackType
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.frontend.python.recorder import Recorder
+from tcdsl.frontend.python.rewriting import RECORDER, rewrite
+from tcdsl.frontend.source.annotations import keep_tensor_annotations
+from tcdsl.frontend.source.assigned_names import parameters_of
+from tcdsl.frontend.source.function_source import Source
+from tcdsl.frontend.source.rewritten_functions import compiled_definition, with_closure
+from tcdsl.frontend.source.size_names import parameter_size_names
+from tcdsl.frontend.staging.impure_calls import warning_of_impure_calls
+from tcdsl.frontend.staging.surroundings import Surroundings
+from tcdsl.frontend.symbols.operators import ArithmeticOperators
+from tcdsl.frontend.symbols.symbols import SymbolicArray
+from tcdsl.span import Span
+
+__all__ = ["Template"]
+
+
+class Template:
+    """``Template(f, read_source(f), in_place=False).run(A, B)`` runs the rewritten function in the current session."""
+
+    def __init__(self, function: FunctionType, source: Source, in_place: bool) -> None:
+        text = copy.deepcopy(source.definition)
+        self.filename = source.filename
+        self.source = source.text
+        keep_tensor_annotations(source.definition, function, source.filename)
+        self.size_names = parameter_size_names(source.definition)
+        self.parameters = tuple(each.arg for each in parameters_of(source.definition))
+        rewritten = rewrite(source, in_place)
+        recorder = Recorder(function, rewritten, source.filename, in_place)
+        self.surroundings = Surroundings(function, text, rewritten.own_names)
+        self._function = function
+        code = compiled_definition(function, rewritten.definition, RECORDER, source.filename)
+        self._run = with_closure(function, code, RECORDER, recorder)
+
+    def run(self, *arguments: Any, **keywords: Any) -> Any:
+        """Run the function on symbolic arguments; its statements go to the current session."""
+        receiver = arguments[0] if arguments and not _is_data(arguments[0]) else None
+        try:
+            with warning_of_impure_calls(self._function, receiver, keywords, self._function.__name__):
+                return self._run(*arguments, **keywords)
+        except NameError as error:
+            fault = self._index_letter(error)
+            if fault is None:
+                raise
+            raise fault.error() from None
+        except AttributeError as error:
+            if not isinstance(error.obj, SymbolicArray):
+                raise
+            raise self._missing_attribute(error).error() from None
+
+    def _missing_attribute(self, error: AttributeError) -> Diagnostic:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        # Positions of winners have to be written as statements.
+        others = ("argmax", "argmin", "builder", "rank")
+        names = sorted({"dtype", *(name for name in dir(SymbolicArray) if name[0] != "_" and name not in others)})
+        known = ", ".join(f"`{name}`" for name in names)
+        return Diagnostic(
+            DslSyntaxError,
+            f"an array has no `{error.name}` while the function is staged",
+            None if trace is None else _span_of(trace),
+            (f"it has {known}",),
+            "write a statement, such as `y[i*M + j] = x[i, j]` for a reshape",
+        )
+
+    def _index_letter(self, error: NameError) -> Diagnostic | None:
+        # Python met an index variable: `a[i] = b[i] = x[i]`, `self.w[i] += x[i]`, `return y * k`.
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        name = error.name or ""
+        if trace is None or trace.tb_frame.f_code.co_filename != self.filename or len(name) != 1 or not name.islower():
+            return None
+        span = _span_of(trace)
+        fact = f"`{name}` is not defined; an index variable has a meaning only in a tensor statement"
+        hint = f"write `T[{name}] = ...` with a name for `T`, one at a time; all indices share one bracket, `T[i, j]`"
+        code = trace.tb_frame.f_code
+        if code is not self._run.__code__ and not code.co_name.startswith("<"):
+            fact = f"`{name}` is not defined; `{code.co_name}` is an ordinary function without tensor statements"
+            hint = f"decorate `{code.co_name}` with @op"
+        return Diagnostic(DslSyntaxError, fact, span, hint=hint)
+
+
+def _is_data(value: object) -> bool:
+    # What is no instance whose method the function is.
+    return isinstance(value, ArithmeticOperators | np.ndarray | np.generic | int | float | None)
+
+
+def _span_of(trace: TracebackType) -> Span:
+    code = trace.tb_frame.f_code
+    line, end_line, column, end_column = list(code.co_positions())[trace.tb_lasti // 2]
+    first = line or trace.tb_lineno
+    return Span(code.co_filename, first, column or 0, end_line or trace.tb_lineno, end_column or 0)

@@ -1,0 +1,1 @@
+"""The text of decorated functions: what their statements bind, spell and annotate."""

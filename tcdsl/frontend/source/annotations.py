@@ -1,0 +1,110 @@
+"""Annotations of tensors, ``A: "real[N, K]"``, name a type and extents. All others are Python's own.
+
+::
+
+    def f(A: "float32[N, K]", names: tuple[str, ...]):      # A's type and sizes; names is none of ours
+        O: real[N, K + 1]                                   # declares the target O
+        parts: list[int] = []                               # plain Python
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from types import FunctionType
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, raise_diagnostics
+from tcdsl.frontend.source.function_source import span_of
+from tcdsl.ir.dtypes import DTYPES
+
+__all__ = ["annotation_names", "keep_tensor_annotations", "names_in_extents", "parsed_annotation"]
+
+_KINDS = frozenset(("real", "any", *DTYPES))
+_BEGINS_LIKE_A_TENSOR = re.compile(rf"\s*({'|'.join(sorted(_KINDS))})\s*\[")
+
+
+def parsed_annotation(annotation: ast.expr | None) -> tuple[str, list[ast.expr]] | None:
+    """The type name and the extents of ``real[N, K]`` or ``"float32[N, K]"``; ``None`` for any other annotation."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            inner = ast.parse(annotation.value.strip(), mode="eval").body
+        except SyntaxError:
+            return None
+        for node in ast.walk(inner):
+            ast.copy_location(node, annotation)
+        return parsed_annotation(inner)
+    if not isinstance(annotation, ast.Subscript) or not isinstance(annotation.value, ast.Name):
+        return None
+    extents = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+    return annotation.value.id, list(extents)
+
+
+def annotation_names(annotation: ast.expr) -> tuple[str, ...]:
+    """The plain names among the extents of ``real[N, K + 1]`` (or of its string form), in order."""
+    parsed = parsed_annotation(annotation)
+    if parsed is None:
+        return ()
+    return tuple(extent.id for extent in parsed[1] if isinstance(extent, ast.Name))
+
+
+def names_in_extents(annotation: ast.expr) -> tuple[str, ...]:
+    """All names that the extents mention: ``N`` and ``K`` of ``real[N, K + 1]``."""
+    parsed = parsed_annotation(annotation)
+    extents = parsed[1] if parsed else []
+    return tuple(n.id for extent in extents for n in ast.walk(extent) if isinstance(n, ast.Name))
+
+
+def keep_tensor_annotations(definition: ast.FunctionDef, function: FunctionType, filename: str) -> None:
+    """Take the annotations that are Python's own out of the definition of ``function``.
+
+    ``list[int]`` and ``NDArray[np.float64]`` are, because the function's surroundings know their names; an unknown
+    name, ``flaot32[N]``, stays, to be reported. `DslSyntaxError` for strings that begin like an annotation of a tensor
+    and are not one: ``"real[N K]"``.
+    """
+    ordinary = _Ordinary(function, filename)
+    arguments = definition.args
+    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
+        if argument is not None and not ordinary.is_of_a_tensor(argument.annotation):
+            argument.annotation = None
+    definition.body = [ordinary.visit(statement) for statement in definition.body]
+    raise_diagnostics(ordinary.faults)
+
+
+class _Ordinary(ast.NodeTransformer):
+    # `parts: list[int] = []` becomes `parts = []`.
+    def __init__(self, function: FunctionType, filename: str) -> None:
+        self.faults: list[Diagnostic] = []
+        self._known = frozenset((*function.__globals__, *function.__code__.co_freevars, *vars(builtins))) - _KINDS
+        self._filename = filename
+
+    def is_of_a_tensor(self, annotation: ast.expr | None) -> bool:
+        parsed = parsed_annotation(annotation)
+        if parsed is not None:
+            return parsed[0] not in self._known
+        if isinstance(annotation, ast.Constant) and _BEGINS_LIKE_A_TENSOR.match(str(annotation.value)):
+            self.faults.append(
+                Diagnostic(
+                    DslSyntaxError,
+                    f"the annotation {annotation.value!r} cannot be read",
+                    span_of(annotation, self._filename),
+                    hint="write a type and the extents, `real[N, K + 1]`",
+                )
+            )
+        return False
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if self.is_of_a_tensor(node.annotation) and isinstance(node.target, ast.Name):
+            return node
+        # Without a value, `x: int` says what is assigned later; Python never evaluates it.
+        plain = ast.Pass() if node.value is None else ast.Assign([node.target], node.value)
+        return ast.fix_missing_locations(ast.copy_location(plain, node))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        return node  # a nested function is ordinary Python
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
+        return node

@@ -1,0 +1,442 @@
+"""The program under construction: inputs, sizes, statements and assertions as staging records them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import islpy as isl
+
+from tcdsl.errors import Diagnostic, DifferentiationError, ShapeError
+from tcdsl.frontend.symbols.opaque_sizes import opaque_facts, spoken_size
+from tcdsl.frontend.symbols.operators import Algebra
+from tcdsl.frontend.symbols.symbols import SymbolicTensor
+from tcdsl.frontend.symbols.written_cells import WrittenCells
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
+from tcdsl.ir.program import (
+    Assertion,
+    AxisExtent,
+    DerivativeRule,
+    Neutral,
+    Program,
+    Size,
+    Statement,
+    Tensor,
+    tensors_read,
+)
+from tcdsl.ir.sizes.size_signs import never_negative
+from tcdsl.ir.text.domain_text import domain_name
+from tcdsl.polyhedra.affine import knowing, universe
+from tcdsl.ranges.checks.recurrences import recurrence_assertions
+from tcdsl.ranges.range_inference import resolve
+from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.rewrite.unified_sizes import with_equal_sizes
+from tcdsl.rows.ranks import RowRanks
+from tcdsl.span import Span
+
+__all__ = ["Mark", "ProgramBuilder"]
+
+# The definition of an open size before any statement: no extent is negative.
+_UNDETERMINED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in the program under construction: how much stands before it, and the sizes that are open there."""
+
+    statements: int
+    rules: int
+    open_sizes: frozenset[str]
+
+
+class ProgramBuilder:
+    """Collects what staging records, names it, and makes the `Program`.
+
+    It is the `tcdsl.polyhedra.scope.Scope` of range inference: it knows what holds between the sizes.
+    """
+
+    def __init__(self, name: str, algebra: Algebra) -> None:
+        self.name = name
+        self.algebra = algebra
+        self._inputs: list[Tensor] = []
+        self._sizes: dict[str, Size] = {}
+        self._tensors: list[Tensor] = []
+        self._statements: list[Statement] = []
+        self._assertions: dict[Assertion, None] = {}
+        self._rules: list[DerivativeRule] = []
+        self._declared: dict[str, Tensor] = {}
+        self._context: isl.Set | None = None
+        #: What has been required since the context was last asked for.
+        self._news: list[Expr] = []
+        self._open: set[str] = set()
+        self._numbers: dict[str, Expr] = {}
+        self._withdrawn: dict[str, str] = {}
+        #: The last versions given out, below which all names are taken.
+        self._versions: dict[str, int] = {}
+        self._rows: dict[str, RowRanks] = {}
+        #: Which cells statements have written.
+        self.written = WrittenCells()
+        self._comment = ""
+
+    # -- inputs and sizes
+    # ------------------------------------------------------------------------------
+
+    def input(
+        self, label: str, dtype: str, rank: int, size_names: Sequence[str | None] = (), span: Span | None = None
+    ) -> SymbolicTensor:
+        """A new input; its extents become sizes, called ``size_names`` where those are given and free."""
+        name = self.fresh_name(label)
+        shape = []
+        for axis in range(rank):
+            wanted = size_names[axis] if axis < len(size_names) else None
+            free = wanted and domain_name(wanted) not in self._sizes
+            size = domain_name(wanted) if wanted and free else domain_name(f"{name}_{axis}")
+            while size in self._sizes:
+                size += "_"
+            self._sizes[size] = Size(size, AxisExtent(name, axis))
+            shape.append(SizeValue(size))
+        self._context = None
+        tensor = Tensor(name, dtype, tuple(shape), "" if label == name else label, span)
+        self._inputs.append(tensor)
+        self._declared[name] = tensor
+        return SymbolicTensor(self, name, dtype, tuple(shape), label)
+
+    def fixed_input(self, label: str, dtype: str, extents: Sequence[int]) -> Tensor:
+        """A new input whose extents are constants of the program."""
+        name = self.fresh_name(label)
+        tensor = Tensor(name, dtype, tuple(map(integer, extents)), "" if label == name else label)
+        self._inputs.append(tensor)
+        self._declared[name] = tensor
+        return tensor
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The inputs so far."""
+        return tuple(self._inputs)
+
+    def opaque_size(self, expr: Expr) -> Expr:
+        """A name for an expression of sizes that domains cannot hold; ``N * M`` is called ``N_times_M``."""
+        if isinstance(expr, Constant | SizeValue):
+            return expr
+        for size in self._sizes.values():
+            if size.source == expr:
+                return SizeValue(size.name)
+        name = spoken_size(expr)
+        if not name.isidentifier():
+            name = f"size_{name}"
+        while name in self._sizes:
+            name += "_"
+        self._sizes[name] = Size(name, expr)
+        self._context = None
+        return SizeValue(name)
+
+    def open_size(self, name: str) -> Expr:
+        """A size that the statements on the targets declared with it determine: the smallest that satisfies all."""
+        name = domain_name(name)
+        while name in self._sizes:
+            name += "_"
+        self._sizes[name] = Size(name, integer(_UNDETERMINED))
+        self._open.add(name)
+        self._context = None
+        return SizeValue(name)
+
+    def is_open(self, name: str) -> bool:
+        """Whether statements to come may still make the size ``name`` larger."""
+        return name in self._open
+
+    def _open_extents(self, sketch: Sketch) -> None:
+        # What the statement would need if its target were fresh; it is recorded with the size itself.
+        declared = enumerate(sketch.extents)
+        axes = [k for k, extent in declared if isinstance(extent, SizeValue) and extent.name in self._open]
+        if not axes:
+            return
+        extents = tuple(None if k in axes else extent for k, extent in enumerate(sketch.extents))
+        fresh = resolve(replace(sketch, extents=extents, mode="fresh", start=Neutral()), self)
+        for assertion in fresh.assertions:
+            self._require(assertion)
+        for k in axes:
+            extent = sketch.extents[k]
+            if isinstance(extent, SizeValue):
+                self._enlarge(extent.name, fresh.tensors[-1].shape[k], sketch)
+
+    def _enlarge(self, name: str, needed: Expr, sketch: Sketch) -> None:
+        known = self._sizes[name].source
+        if name in self._depends_on(needed):
+            raise Diagnostic(
+                ShapeError,
+                f"the open extent `{name}` of `{sketch.label}` would depend on itself",
+                sketch.span,
+                hint="declare the target with an extent that is known, or write a range as a condition",
+            ).error()
+        undetermined = isinstance(known, AxisExtent) or known == integer(_UNDETERMINED)
+        self._sizes[name] = Size(name, needed if undetermined else apply("max", known, needed))  # type: ignore[arg-type]
+        self._context = None
+
+    def _depends_on(self, expr: Expr) -> frozenset[str]:
+        # All sizes that an expression mentions, and those that their definitions mention.
+        found = size_names(expr)
+        for name in size_names(expr):
+            source = self._sizes[name].source
+            if not isinstance(source, AxisExtent):
+                found |= self._depends_on(source)
+        return found
+
+    def sizes(self, names: Collection[str], given: Collection[str] = ()) -> tuple[Size, ...]:
+        """The definitions of ``names`` and of all that they mention, in an order in which they can be evaluated.
+
+        What the sizes in ``given`` mention is not wanted. `ShapeError` for an open size that nothing has determined.
+        """
+        done: dict[str, Size] = {}
+
+        def add(size: Size) -> None:
+            if size.name in done:
+                return
+            if size.source == integer(_UNDETERMINED) and size.name not in given:
+                raise Diagnostic(
+                    ShapeError,
+                    f"the extent `{size.name}` is open, but no statement writes to a target that is declared with it",
+                    hint=f"write to it, or bind the size: `{size.name} = A.shape[0]`",
+                ).error()
+            # Open sizes may speak of sizes that were named after them.
+            if not isinstance(size.source, AxisExtent) and size.name not in given:
+                for name in sorted(size_names(size.source)):
+                    add(self._sizes[name])
+            done[size.name] = size
+
+        for size in self._sizes.values():
+            if size.name in names:
+                add(size)
+        return tuple(done.values())
+
+    def size(self, name: str) -> Size:
+        """The definition of the size ``name``."""
+        return self._sizes[name]
+
+    def size_names(self) -> tuple[str, ...]:
+        """The names of all sizes so far."""
+        return tuple(self._sizes)
+
+    def require(self, condition: Expr, message: str, span: Span | None = None) -> None:
+        """State that ``condition`` holds at every call; a `ShapeError` now if it never can."""
+        if isinstance(condition, Constant):
+            if not condition.value:
+                raise Diagnostic(ShapeError, message, span).error()
+            return
+        self._require(Assertion(condition, message, span))
+
+    def _require(self, assertion: Assertion) -> None:
+        if assertion not in self._assertions:
+            self._assertions[assertion] = None
+            if assertion.assumed:
+                self._news.append(assertion.condition)
+
+    def require_equal(self, left: Expr, right: Expr, message: str, span: Span | None = None) -> None:
+        """State that two extents agree."""
+        if left != right:
+            self.require(apply("eq", left, right), message, span)
+
+    def context(self) -> isl.Set:
+        """What is known about sizes, as a set of parameters."""
+        known, news = self._context, self._news
+        if known is None:
+            known, news = universe((), list(self._sizes)), self.facts()
+        for condition in news:
+            known = knowing(known, condition)
+        if known is not self._context:
+            self._context = known.params().coalesce()
+        self._news = []
+        return self._context
+
+    def facts(self) -> list[Expr]:
+        """What is known about sizes, as conditions."""
+        # Every extent of an input is a size; products and quotients of sizes are non-negative like their parts.
+        facts = [apply("ge", SizeValue(name), integer(0)) for name in self._sizes if self._is_extent(name)]
+        for size in self._sizes.values():
+            facts.extend(opaque_facts(size, self.never_negative))
+        facts.extend(assertion.condition for assertion in self._assertions if assertion.assumed)
+        return facts
+
+    def _is_extent(self, name: str) -> bool:
+        source = self._sizes[name].source
+        if isinstance(source, AxisExtent) or name in self._open:
+            return True
+        form = isinstance(source, Apply) and source.primitive in ("mul", "floor_div", "mod")
+        return form and self.never_negative(name)
+
+    def never_negative(self, name: str) -> bool:
+        """Whether a size is non-negative by its form."""
+        source = self._sizes[name].source
+        if isinstance(source, AxisExtent) or name in self._open:
+            return True
+        return never_negative(source, self.never_negative)
+
+    # -- statements
+    # ------------------------------------------------------------------------------------
+
+    def tensor(self, name: str) -> Tensor:
+        """The declaration of an input or a tensor made so far."""
+        return self._declared[name]
+
+    def knows(self, name: str) -> bool:
+        """Whether an input or a statement makes a tensor of that name."""
+        return name in self._declared
+
+    def number(self, name: str) -> Expr | None:
+        """The size that the only cell of an input is, if that is an integer which indices are made of."""
+        return self._numbers.get(name)
+
+    def set_number(self, name: str, size: Expr) -> None:
+        """Say that the input ``name`` holds the integer ``size``."""
+        self._numbers[name] = size
+
+    def writer(self, name: str) -> Statement | None:
+        """The statement that has made a tensor, where it may have left cells unwritten; ``None`` for all others."""
+        return self.written.writer(name)
+
+    def all_written(self, name: str) -> None:
+        """Say that all cells of a tensor have been found to be written."""
+        self.written.all_written(name)
+
+    def rows(self, name: str) -> RowRanks | None:
+        """The rows of a tensor, if it has others than output axes."""
+        return self._rows.get(name)
+
+    def set_rows(self, name: str, rows: RowRanks) -> None:
+        """Say which axes of a tensor are batch and input axes."""
+        if rows.plain:
+            self._rows.pop(name, None)
+        else:
+            self._rows[name] = rows
+
+    def fresh_name(self, hint: str) -> str:
+        """``hint`` if no tensor has that name, else ``hint_2``, ``hint_3``, ..."""
+        version = self._versions.get(hint, 1)
+        name = hint if version == 1 else f"{hint}_{version}"
+        while name in self._declared or name in self._withdrawn:
+            version += 1
+            name = f"{hint}_{version}"
+        self._versions[hint] = version
+        return name
+
+    def new_version(self, label: str) -> str:
+        """The name for the next version of what the user calls ``label``."""
+        return self.fresh_name(label)
+
+    def record(self, sketch: Sketch, label: str) -> SymbolicTensor:
+        """Infer the ranges of ``sketch``, add its statements, and return the tensor that it makes."""
+        self._open_extents(sketch)
+        resolved = resolve(sketch, self)
+        for assertion in resolved.assertions:
+            self._require(assertion)
+        # Statements are known by what they write; labels are for comments in the user's source.
+        self.append([replace(statement, label="") for statement in resolved.statements], resolved.tensors)
+        last = resolved.statements[-1]
+        self.written.recorded(last, sketch.conditions, sketch.resets, sketch.weak)
+        made = self._declared[sketch.target.tensor]
+        return SymbolicTensor(self, made.name, made.dtype, made.shape, label)
+
+    def check_recurrence(self, statement: Statement, previous: str, parts: Sequence[Statement] = ()) -> None:
+        """Require that a statement on the tensor ``previous`` reads nothing that it is itself to write first.
+
+        Neither do ``parts``, the statements that compute parts of its value.
+        """
+        if self.written.writer(previous) is not None:
+            for assertion in recurrence_assertions(statement, self._declared[previous], parts, self):
+                self._require(assertion)
+
+    def append(self, statements: Sequence[Statement], tensors: Sequence[Tensor]) -> None:
+        """Add statements whose domains are known, with the declarations of what they make."""
+        if self._withdrawn:
+            self._check_reads(statements)
+        if self._comment and statements:
+            statements = [replace(statements[0], label=self._comment), *statements[1:]]
+            self._comment = ""
+        for tensor in tensors:
+            self._declared[tensor.name] = tensor
+        for statement in statements:
+            self.written.appended(statement)
+        self._tensors.extend(tensors)
+        self._statements.extend(statements)
+
+    def comment(self, text: str) -> None:
+        """A comment on the statements that are added next."""
+        self._comment = f"{self._comment}; {text}" if self._comment else text
+
+    def add_statement(self, statement: Statement, tensor: Tensor) -> None:
+        """Add one statement whose domain is known, with the declaration of what it makes."""
+        self.append((statement,), (tensor,))
+
+    def add_rule(self, rule: DerivativeRule) -> None:
+        """Say how tensors that have been made are to be differentiated."""
+        self._rules.append(rule)
+
+    # -- parts that are taken out, transformed and put back (`tcdsl.runtime.rules.subprograms`)
+    # ------------------------------------------------------------------------------
+
+    @property
+    def assertions(self) -> tuple[Assertion, ...]:
+        """What holds at every call."""
+        return tuple(self._assertions)
+
+    def mark(self) -> Mark:
+        """The place where the program ends now; `withdraw` takes out what comes after it."""
+        return Mark(len(self._statements), len(self._rules), frozenset(self._open))
+
+    def made_since(self, mark: Mark) -> frozenset[str]:
+        """The tensors that statements after ``mark`` make."""
+        return frozenset(statement.target.tensor for statement in self._statements[mark.statements :])
+
+    def statements_since(self, mark: Mark) -> tuple[Statement, ...]:
+        """The statements after ``mark``."""
+        return tuple(self._statements[mark.statements :])
+
+    def placeholder(self, label: str, dtype: str, extents: Sequence[Expr]) -> SymbolicTensor:
+        """A tensor without cells, which statements after a mark may read until they are withdrawn."""
+        tensor = Tensor(self.fresh_name(label), dtype, tuple(extents), label)
+        self._declared[tensor.name] = tensor
+        return SymbolicTensor(self, tensor.name, dtype, tensor.shape, label)
+
+    def withdraw(
+        self, mark: Mark, placeholders: Sequence[str]
+    ) -> tuple[tuple[Statement, ...], tuple[Tensor, ...], tuple[DerivativeRule, ...]]:
+        """Take out the statements after ``mark``, the tensors that they make and their rules, and the placeholders."""
+        statements, rules = tuple(self._statements[mark.statements :]), tuple(self._rules[mark.rules :])
+        made = self.made_since(mark)
+        tensors = tuple(tensor for tensor in self._tensors if tensor.name in made)
+        self._tensors = [tensor for tensor in self._tensors if tensor.name not in made]
+        del self._statements[mark.statements :], self._rules[mark.rules :]
+        for name in (*made, *placeholders):
+            del self._declared[name]
+            self.written.forget(name)
+        self._versions.clear()
+        return statements, tensors, rules
+
+    def retire(self, labels: Mapping[str, str]) -> None:
+        """Never use these names again, unless they are those of tensors now: something may still hold the old ones."""
+        self._withdrawn.update({name: label for name, label in labels.items() if name not in self._declared})
+
+    def _check_reads(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            for name in tensors_read(statement) & self._withdrawn.keys():
+                raise Diagnostic(
+                    DifferentiationError,
+                    f"`{self._withdrawn[name]}` belongs to a function that was differentiated, but is used outside",
+                    statement.span,
+                    hint="return it from that function, with has_aux=True if it is not to be differentiated",
+                ).error()
+
+    def program(self, outputs: Sequence[str], updates: Sequence[tuple[str, str]] = ()) -> Program:
+        """The program so far, returning ``outputs`` and writing ``updates``."""
+        program = Program(
+            self.name,
+            tuple(self._inputs),
+            self.sizes(self._sizes),
+            tuple(self._tensors),
+            tuple(self._statements),
+            tuple(outputs),
+            tuple(updates),
+            tuple(self._assertions),
+            tuple(self._rules),
+        )
+        return with_equal_sizes(program, inputs=False)

@@ -1,0 +1,192 @@
+"""Parameters that strings declare: ``relu("w" @ x + "b"[hid])``.
+
+A string is a parameter only where it meets a tensor of a graph, or stands beside another declaration; elsewhere it is a
+string. Who makes the parameters, and keeps them from call to call, is a `ParameterScope`: an op, or a layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.frontend.staging.session import current_session
+from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.span import Span
+
+__all__ = [
+    "DeclarationMet",
+    "InlineDeclaration",
+    "ParameterScope",
+    "current_parameters",
+    "declared_parameter",
+    "declaring",
+    "scaled_text",
+]
+
+
+class ParameterScope(Protocol):
+    """Where an op's or a layer's parameters live."""
+
+    def declare(self, name: str, extents: tuple[Any, ...] | None, span: Span | None) -> GraphTensor:
+        """The parameter ``name``, made at its first declaration; ``extents`` are its output axes where given."""
+
+    def find(self, name: str) -> GraphTensor | None:
+        """The parameter ``name``, if it has been declared."""
+
+
+class DeclarationMet(BaseException):
+    """A parameter is declared in an op that was called with arrays: run it on tensors instead.
+
+    Not an `Exception`, so that no ``except`` in user code catches it. ``fault`` is the error where that is impossible.
+    """
+
+    def __init__(self, fault: TcdslError) -> None:
+        super().__init__()
+        self.fault = fault
+
+
+_current: ContextVar[ParameterScope | None] = ContextVar("tcdsl_parameters", default=None)
+
+
+def current_parameters() -> ParameterScope | None:
+    """The scope of the op or layer that is running on tensors of graphs, if any."""
+    return _current.get()
+
+
+@contextmanager
+def declaring(scope: ParameterScope) -> Iterator[None]:
+    """Make ``scope`` the one in which strings declare."""
+    token = _current.set(scope)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+class _ScaledText(str):
+    # What Python makes of `2 * "w"`: text, as long as it meets no tensor.
+    __slots__ = ()
+
+
+def scaled_text(left: Any, right: Any) -> Any:
+    """``2 * "w"``, where one of the two is a string that may name a parameter, but meets a number before any tensor."""
+    if _current.get() is None or any(hasattr(each, "builder") for each in (left, right)):
+        return left * right
+    try:
+        made = left * right
+    except TypeError:
+        raise _text_fault(left if isinstance(left, str) else right) from None
+    return _ScaledText(made) if isinstance(made, str) else made
+
+
+def _text_fault(text: object, span: Span | None = None) -> Exception:
+    session = current_session()
+    return Diagnostic(
+        DslSyntaxError,
+        f"the string {text!r} is text here: it meets a number, not a tensor",
+        span if span is not None or session is None else session.location(),
+        hint='strings declare parameters where they meet a tensor; write `2 * ("w" @ x)`, or `w = param("w")` before',
+    ).error()
+
+
+class InlineDeclaration:
+    """``"b"[hid]`` in an `@op`: a parameter with these output axes where it meets a tensor, else Python's subscript."""
+
+    __slots__ = ("extents", "key", "text")
+    # Arrays of NumPy leave arithmetic with it to this class.
+    __array_ufunc__ = None
+
+    def __init__(self, text: str, key: Any) -> None:
+        self.text = text
+        self.key = key
+        self.extents = key if isinstance(key, tuple) else (key,)
+
+    def __repr__(self) -> str:
+        return f"{self.text!r}[{', '.join(map(str, self.extents))}]"
+
+    def plain(self) -> Any:
+        """What Python means by it."""
+        return self.text[self.key]
+
+    def _combined(self, operator: str, other: Any) -> Any:
+        return _meet(operator, self, other)
+
+    def _combined_right(self, operator: str, other: Any) -> Any:
+        return _meet(operator, other, self)
+
+
+def _meet(operator: str, left: Any, right: Any) -> Any:
+    import operator as python
+
+    def is_tensor(operand: Any) -> bool:
+        return hasattr(operand, "builder")
+
+    function = getattr(python, operator)
+    both = isinstance(left, InlineDeclaration) and isinstance(right, InlineDeclaration)
+    if both:
+        left = declared_parameter(left, None)
+    elif not is_tensor(left) and not is_tensor(right):
+        # No tensor in sight: `"abc"[0] + "d"` is text.
+        try:
+            return function(*(each.plain() if isinstance(each, InlineDeclaration) else each for each in (left, right)))
+        except (IndexError, TypeError):
+            if _current.get() is None:
+                raise
+            raise _text_fault(left if isinstance(left, InlineDeclaration) else right) from None
+    algebra = (left if is_tensor(left) else right).builder.algebra
+    if operator == "matmul":
+        return algebra.matrix_product(left, right)
+    return algebra.combine(_PRIMITIVES[operator], left, right)
+
+
+_PRIMITIVES = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow"}
+
+
+def _install() -> None:
+    for operator in (*_PRIMITIVES, "matmul"):
+
+        def forward(self: InlineDeclaration, other: Any, operator: str = operator) -> Any:
+            return self._combined(operator, other)
+
+        def reflected(self: InlineDeclaration, other: Any, operator: str = operator) -> Any:
+            return self._combined_right(operator, other)
+
+        setattr(InlineDeclaration, f"__{operator}__", forward)
+        setattr(InlineDeclaration, f"__r{operator}__", reflected)
+
+
+_install()
+
+
+def declared_parameter(given: str | InlineDeclaration, span: Span | None) -> GraphTensor:
+    """The parameter that a string, or a string with output axes, declares where an operand is expected.
+
+    `DslSyntaxError` outside of an op that runs on tensors, and for strings that are no names.
+    """
+    scope = _current.get()
+    text = given.text if isinstance(given, InlineDeclaration) else given
+    if isinstance(given, _ScaledText):
+        raise _text_fault(given, span)
+    if scope is None:
+        fault = Diagnostic(
+            DslSyntaxError,
+            f"the string {text!r} is an operand of tensor arithmetic",
+            span,
+            hint=f"strings declare parameters inside an @op that is called with tensors; here write "
+            f"tc.param({text!r}, ...)",
+        ).error()
+        session = current_session()
+        if session is not None and session.graph is None and text.isidentifier():
+            raise DeclarationMet(fault)
+        raise fault
+    if not text.isidentifier():
+        raise Diagnostic(
+            DslSyntaxError,
+            f"the string {text!r} is an operand of tensor arithmetic, but no name for a parameter",
+            span,
+            hint="a parameter's name is an identifier, such as `w`",
+        ).error()
+    return scope.declare(text, given.extents if isinstance(given, InlineDeclaration) else None, span)

@@ -1,0 +1,134 @@
+"""Arrays that users give, wherever they come from: as arguments, from around a function, as data of tensors.
+
+What NumPy calls an array, or another library does, is read as it is. What would lose something by that is refused with
+what to write instead: the mask of a masked array, the unit of a quantity, the gradients that PyTorch keeps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DtypeError, TcdslError
+from tcdsl.ir.dtypes import DTYPES
+from tcdsl.span import Span
+
+__all__ = ["element_type", "given_array", "require_plain"]
+
+# Native byte order only. Finding a name here is quicker than asking the dtype.
+_NAMES: dict[np.dtype, str] = {np.dtype(name): name for name in DTYPES}
+_INSTEAD = {
+    "c": "pass its parts as two arrays, `{0}.real` and `{0}.imag`",
+    "O": "convert it where all of its cells are numbers: `{0}.astype('float64')`",
+    "M": "count time in a unit from a moment: `({0} - {0}.min()) / np.timedelta64(1, 's')`",
+    "m": "count time in a unit: `{0} / np.timedelta64(1, 's')`",
+    "S": "number the words: `np.unique({0}, return_inverse=True)[1]`",
+    "U": "number the words: `np.unique({0}, return_inverse=True)[1]`",
+    "T": "number the words: `np.unique({0}, return_inverse=True)[1]`",
+}
+
+
+def given_array(value: Any, label: str, context: str = "", span: Span | None = None) -> np.ndarray | None:
+    """``value`` as an array of an element type of the language, or None if it is nothing like an array.
+
+    It shares the memory of ``value`` where that is possible. ``label`` is what it is called, if it has a
+    name, ``context`` what faults begin with, ``f(): ``. `DtypeError` for what would lose something, and for other
+    element types.
+    """
+    if type(value) is np.ndarray:
+        array = value
+    elif isinstance(value, np.ndarray | np.generic):
+        if isinstance(value, np.ndarray):
+            require_plain(value, label, context, span)
+        array = np.asarray(value)
+    else:
+        found = _of_another_library(value, label, context, span)
+        if found is None:
+            return None
+        array = found
+    if array.dtype not in _NAMES:
+        raise _element_type_fault(array.dtype, label, context, span)
+    return array
+
+
+def element_type(array: np.ndarray) -> str:
+    """The element type of what `given_array` gives, by name."""
+    return _NAMES[array.dtype]
+
+
+def require_plain(array: np.ndarray, label: str, context: str = "", span: Span | None = None) -> None:
+    """Raise `DtypeError` for an array of a class with arithmetic of its own, which would be lost."""
+    kind, code, called = type(array), _code(label), context + _called(label)
+    if isinstance(array, np.ma.MaskedArray):
+        raise _fault(
+            f"{called} is a masked array, whose mask would be lost",
+            span,
+            f"pass its data, `{code}.filled(0)`, and the mask as an array of its own, `np.ma.getmaskarray({code})`",
+        )
+    if any(getattr(kind, name) is not getattr(np.ndarray, name) for name in ("__mul__", "__array_ufunc__")):
+        meaning = "which multiplies as matrices do" if isinstance(array, np.matrix) else "with arithmetic of its own"
+        raise _fault(
+            f"{called} is a {kind.__module__}.{kind.__qualname__}, an array {meaning}, which would be lost",
+            span,
+            f"pass its cells alone: `np.asarray({code})`",
+        )
+
+
+def _element_type_fault(dtype: np.dtype, label: str, context: str, span: Span | None) -> TcdslError:
+    code = _code(label)
+    shown = str(dtype) if dtype.isnative else f"{dtype} (not in this machine's byte order)"
+    if dtype.names:
+        hint = f"pass its fields as arrays of their own, such as `{code}[{dtype.names[0]!r}]`"
+    elif not dtype.isnative and dtype.newbyteorder("=") in _NAMES:
+        hint = f"convert it: `{code}.astype({str(dtype.newbyteorder('='))!r})`"
+    elif dtype.kind in _INSTEAD:
+        hint = _INSTEAD[dtype.kind].format(code)
+    else:
+        hint = f"convert it with .astype to one of {', '.join(DTYPES)}"
+    return _fault(context + f"{_called(label)} has the element type {shown}, which tcdsl does not handle", span, hint)
+
+
+def _of_another_library(value: Any, label: str, context: str, span: Span | None) -> np.ndarray | None:
+    if isinstance(value, type):
+        return None
+    reason: Exception | None = None
+    for attribute, read in (("__dlpack__", np.from_dlpack), ("__array__", np.asarray)):
+        if attribute in dir(type(value)):
+            try:
+                return read(value)
+            except TcdslError:
+                raise
+            except Exception as fault:
+                reason = reason or fault
+    kind, code, called = type(value).__name__, _code(label), context + _called(label)
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):
+        raise _fault(f"{called} is sparse ({kind})", span, f"pass all of its cells, `{code}.toarray()`")
+    if reason is None:
+        return None
+    if any(each.__name__ == "Tracer" for each in type(value).__mro__):
+        fact = f"{called} is traced by JAX, so its cells are not known"
+        hint = "call it outside of jax.jit, jax.grad and jax.vmap, or through jax.pure_callback"
+    elif getattr(value, "requires_grad", False):
+        fact = f"{called} is a tensor of PyTorch that requires gradients, which would not be tracked"
+        hint = f"pass `{code}.detach()`, and take gradients with tc.grad or tc.vjp"
+    elif "cpu" not in str(getattr(value, "device", "cpu")).lower():
+        fact = f"{called} lies on the device {value.device}"
+        hint = f"pass a copy in the computer's own memory, such as `{code}.cpu()` or `jax.device_get({code})`"
+    else:
+        fact = f"{called} is a {kind} that cannot be read as an array: {str(reason).partition(chr(10))[0]}"
+        hint = "convert it to an array of NumPy"
+    raise _fault(fact, span, hint) from None
+
+
+def _called(label: str) -> str:
+    return f"`{label}`" if label else "this array"
+
+
+def _code(label: str) -> str:
+    # How it is written in what to write instead.
+    return label if label.isidentifier() else "x"
+
+
+def _fault(fact: str, span: Span | None, hint: str) -> TcdslError:
+    return Diagnostic(DtypeError, fact, span, hint=hint).error()

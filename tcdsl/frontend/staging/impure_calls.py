@@ -1,0 +1,161 @@
+"""Random numbers, clocks and the like that a function asks for while it is staged: the user is warned, once a place.
+
+What they give becomes part of the program, which is the same at every call. Calls are found in the bytecode of the
+function and of the plain functions that it may call. Those of a generator of random numbers count if it has moved on;
+what initial values of parameters draw, later, does not.
+"""
+
+from __future__ import annotations
+
+import builtins
+import datetime as dt
+import pickle
+import random
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import CellType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, TcdslError
+from tcdsl.frontend.staging.called_functions import Chain, chains, is_installed, users_function
+from tcdsl.frontend.staging.readings import MISSING, Reading
+from tcdsl.span import Span
+
+__all__ = ["warning_of_impure_calls"]
+
+_BY_MODULE: Mapping[str, frozenset[str]] = {
+    "time": frozenset(
+        f"{clock}{unit}"
+        for clock in ("time", "monotonic", "perf_counter", "process_time", "thread_time")
+        for unit in ("", "_ns")
+    )
+    | {"localtime", "gmtime", "ctime"},
+    "builtins": frozenset(("input",)),
+    "posix": frozenset(("urandom", "getrandom")),
+    "nt": frozenset(("urandom",)),
+    "uuid": frozenset(("uuid1", "uuid4")),
+    "secrets": frozenset(("token_bytes", "token_hex", "token_urlsafe", "randbelow", "choice", "randbits")),
+    "torch": frozenset(("rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial")),
+}
+_NOW = frozenset(("now", "utcnow", "today"))
+_GENERATORS = np.random.Generator | np.random.RandomState | np.random.BitGenerator | random.Random
+_MAKERS = (np.random.default_rng, np.random.RandomState, np.random.SeedSequence, random.Random)
+_WARNED: set[tuple[Span, str]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    # A call, and the generator that it moves on, if it is one of random numbers.
+    text: str
+    span: Span
+    generator: Any = None
+
+
+@contextmanager
+def warning_of_impure_calls(
+    function: FunctionType, receiver: Any, configuration: Mapping[str, Any], title: str
+) -> Iterator[None]:
+    """Warn of such calls in what runs within, which is ``function``, a method of ``receiver``."""
+    sites = list(_sites(function, receiver, configuration))
+    before = {id(site.generator): _state(site.generator) for site in sites}
+    yield
+    for site in sites:
+        if site.generator is None or _state(site.generator) != before[id(site.generator)]:
+            _warn(site, title)
+
+
+def _sites(function: FunctionType, receiver: Any, configuration: Mapping[str, Any]) -> Iterator[_Site]:
+    pending: list[tuple[FunctionType, Any]] = [(function, receiver)]
+    known: set[int] = set()
+    while pending:
+        called, owner = pending.pop()
+        code = called.__code__
+        cells = dict(zip(code.co_freevars, called.__closure__ or (), strict=True))
+        names: dict[str, Any] = dict(configuration) if called is function else {}
+        if owner is not None and code.co_argcount:
+            names[code.co_varnames[0]] = owner
+        for chain in chains(code):
+            value = _value_of(chain.names, names, cells, called.__globals__)
+            if value is MISSING:
+                continue
+            site = _site(chain, value, code.co_filename)
+            if site is not None:
+                yield site
+            inner, instance = users_function(value)
+            if inner is not None and id(inner) not in known and not is_installed(inner.__code__.co_filename):
+                known.add(id(inner))
+                pending.append((inner, instance))
+
+
+def _value_of(
+    chain: tuple[str, ...], names: Mapping[str, Any], cells: Mapping[str, CellType], globals_: Mapping[str, Any]
+) -> Any:
+    # Without running code of the user's or reading memory of tensors, as properties would.
+    first = chain[0]
+    if first in cells:
+        value = Reading((first,), cells[first]).current()
+    elif first in names:
+        value = names[first]
+    else:
+        value = globals_.get(first, MISSING)
+        value = vars(builtins).get(first, MISSING) if value is MISSING else value
+    for attribute in chain[1:]:
+        if isinstance(value, ModuleType | type | _GENERATORS):
+            value = getattr(value, attribute, MISSING)
+        else:
+            value = getattr(value, "__dict__", {}).get(attribute, MISSING)
+    return value
+
+
+def _site(chain: Chain, value: Any, filename: str) -> _Site | None:
+    line, end_line, column, end_column = chain.position
+    span = Span(filename, line, column, end_line, end_column)
+    text = ".".join(chain.names)
+    owner = getattr(value, "__self__", None)
+    for each in (value, owner):
+        if isinstance(each, _GENERATORS):
+            return _Site(text, span, None if isinstance(each, random.SystemRandom) else each)
+    if _is_impure(value, owner) or (chain.bare_call and _is_maker(value)):
+        return _Site(text, span)
+    return None
+
+
+def _is_impure(value: Any, owner: Any) -> bool:
+    name = getattr(value, "__name__", None)
+    if isinstance(owner, type) and issubclass(owner, dt.date):
+        return name in _NOW
+    return callable(value) and name in _BY_MODULE.get(str(getattr(value, "__module__", None)), ())
+
+
+def _is_maker(value: Any) -> bool:
+    # Without a seed it takes one from the system.
+    return any(value is each for each in _MAKERS)
+
+
+def _state(generator: Any) -> bytes | None:
+    match generator:
+        case None:
+            return None
+        case random.Random():
+            return pickle.dumps(generator.getstate())
+        case np.random.RandomState():
+            return pickle.dumps(generator.get_state(legacy=False))
+        case np.random.Generator():
+            return pickle.dumps(generator.bit_generator.state)
+        case _:
+            return pickle.dumps(generator.state)
+
+
+def _warn(site: _Site, title: str) -> None:
+    key = site.span, site.text
+    if key in _WARNED:
+        return
+    _WARNED.add(key)
+    fact = f"`{site.text}` runs when `{title}` is staged, and what it gives is the same at every call from then on"
+    hint = "call it outside of the function, and pass what it gives as an argument"
+    text = Diagnostic(TcdslError, fact, site.span, hint=hint).render()
+    warnings.warn_explicit(text, RuntimeWarning, site.span.filename, site.span.line)

@@ -1,0 +1,181 @@
+"""Names that staging read, with the values that it saw, to be compared at the next call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import CellType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from tcdsl.frontend.symbols.symbols import SymbolicSize
+
+__all__ = ["MISSING", "Cells", "Instance", "Reading", "Staleness", "is_compared", "snapshot"]
+
+#: What a name that does not exist holds.
+MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One name, or attribute chain such as ``settings.stride``, and the value that staging saw.
+
+    ``root`` is where the first name is looked up: a closure's cell, a module's globals, or an `Instance`.
+    """
+
+    names: tuple[str, ...]
+    root: Any
+    seen: Any = None
+
+    def current(self) -> Any:
+        """The value as it is now."""
+        if isinstance(self.root, CellType):
+            try:
+                value = self.root.cell_contents
+            except ValueError:
+                return MISSING
+        elif isinstance(self.root, Instance):
+            value = self.root.value
+        else:
+            value = self.root.get(self.names[0], MISSING)
+        for attribute in self.names[1:]:
+            try:
+                value = getattr(value, attribute, MISSING)
+            except Exception:  # a property that fails; the function may never ask for it
+                return MISSING
+        return value
+
+    def unchanged(self) -> bool:
+        """Whether staging would see the same value now; arrays are inputs, so only that it is still one."""
+        return _same(self.seen, self.current())
+
+    def with_cells(self) -> Reading:
+        """The same name, of an array that Python reads while staging."""
+        value = self.current()
+        return replace(self, seen=Cells(value)) if isinstance(value, np.ndarray) else self
+
+    def renewed(self) -> Reading:
+        """The same name with the value that it holds now."""
+        return replace(self, seen=snapshot(self.current()))
+
+
+class Cells:
+    """What an array held when Python read it while staging, which no input of the program brings up to date."""
+
+    __slots__ = ("_copy",)
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._copy = np.array(array, order="C")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, np.ndarray):
+            return isinstance(other, Cells) and self == other._copy
+        held = self._copy
+        if (held.dtype, held.shape) != (other.dtype, other.shape):
+            return False
+        # Bit by bit: not-a-number equals itself.
+        return bool(not held.dtype.hasobject and held.tobytes() == other.tobytes())
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The root of chains such as ``self.width``."""
+
+    value: Any
+
+
+class Staleness:
+    """Whether readings are unchanged, asked again and again: by identity where the object behind a name decides."""
+
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        # Containers and attributes are compared as always.
+        names: dict[tuple[int, str], tuple[Callable[..., Any], str, Any]] = {}
+        cells: dict[int, tuple[CellType, Any]] = {}
+        self._codes: list[tuple[FunctionType, Any]] = []
+        self._others: list[Reading] = []
+        for reading in readings:
+            now = MISSING if len(reading.names) > 1 else reading.current()
+            root = reading.root.value if isinstance(reading.root, Instance) else None
+            if isinstance(root, FunctionType) and reading.names[1:] == ("__code__",):
+                self._codes.append((root, reading.seen))
+            elif (
+                len(reading.names) > 1
+                or isinstance(now, list | dict | set)
+                or isinstance(reading.seen, Cells)
+                or not reading.unchanged()
+            ):
+                self._others.append(reading)
+            elif isinstance(reading.root, CellType) and now is not MISSING:
+                cells[id(reading.root)] = (reading.root, now)
+            elif isinstance(reading.root, dict):
+                names[id(reading.root), reading.names[0]] = (reading.root.get, reading.names[0], now)
+            else:
+                self._others.append(reading)
+        self._names = list(names.values())
+        self._cells = list(cells.values())
+
+    def unchanged(self) -> bool:
+        """Whether staging would see the same now."""
+        for get, name, seen in self._names:
+            if get(name, MISSING) is not seen:
+                return False
+        for cell, seen in self._cells:
+            if cell.cell_contents is not seen:
+                return False
+        for function, seen in self._codes:
+            if function.__code__ is not seen:
+                return False
+        return not self._others or all(reading.unchanged() for reading in self._others)
+
+
+def _same(seen: Any, now: Any) -> bool:
+    if isinstance(now, list | dict | set):
+        return _same_container(seen, now)
+    if seen is now:
+        return True
+    if isinstance(seen, Cells):
+        return bool(seen == now)
+    if type(seen) is not type(now) or isinstance(now, np.ndarray | ModuleType | FunctionType | type):
+        # Arrays are inputs, read at every call; their type and rank are checked with the other arguments.
+        return isinstance(seen, np.ndarray) and isinstance(now, np.ndarray)
+    try:
+        return bool(seen == now)
+    except Exception:  # a comparison that raises says that the values are not plainly equal
+        return False
+
+
+def _same_container(seen: Any, now: Any) -> bool:
+    # An array in a container became an input as the object that it was, so it must still be that object.
+    if type(seen) is not type(now) or len(seen) != len(now):
+        return False
+    if isinstance(now, list):
+        return all(map(_same_item, seen, now))
+    if isinstance(now, dict):
+        return all(key in seen and _same_item(seen[key], item) for key, item in now.items())
+    return bool(seen == now)
+
+
+def _same_item(seen: Any, now: Any) -> bool:
+    return seen is now if isinstance(now, np.ndarray) else _same(seen, now)
+
+
+def is_compared(value: Any) -> bool:
+    """Whether an attribute that has this value is asked for again, and compared.
+
+    Other objects may be made anew by each access, as the sizes of a tensor are in a function that is being staged.
+    """
+    if isinstance(value, tuple):
+        return not any(isinstance(item, SymbolicSize) for item in value)
+    return isinstance(value, bool | int | float | str | np.ndarray)
+
+
+def snapshot(value: Any) -> Any:
+    """``value`` as it is now: containers may be changed in place, so their present contents are kept."""
+    if isinstance(value, list):
+        return [snapshot(item) for item in value]
+    if isinstance(value, dict):
+        return {key: snapshot(item) for key, item in value.items()}
+    return set(value) if isinstance(value, set) else value

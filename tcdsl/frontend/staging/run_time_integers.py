@@ -1,0 +1,148 @@
+"""Python's integers in indices and ranges: sizes of the program, so that one program serves many of them.
+
+A term of an index, ``x[i + s]`` or ``x[k, i]``, may be any integer. The end of a range, a side of a condition and an
+extent may be integers above `MOST_CONSTANT`: small ones are windows and the like, which loops unroll over. All others,
+such as coefficients and divisors, are constants of the program, which is then staged for their values.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from tcdsl.frontend.staging.builder import ProgramBuilder
+from tcdsl.ir.build import apply
+from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, index_variables, size_names
+
+__all__ = ["MOST_CONSTANT", "CarriedInteger", "RunTimeIntegers", "Specialize", "terms"]
+
+MOST_CONSTANT = 16
+_LIMIT = 1 << 40  # Larger ones could leave 64 bits together with other sizes.
+
+
+class Specialize(BaseException):
+    """Python asked for the value of run-time numbers: stage again with these arguments as constants.
+
+    Not an `Exception`, so that no ``except`` in user code catches it.
+    """
+
+    def __init__(self, parameters: frozenset[str]) -> None:
+        super().__init__(parameters)
+        self.parameters = parameters
+
+
+def terms(node: ast.expr) -> Iterator[ast.expr]:
+    """What an expression adds up, itself included."""
+    yield node
+    match node:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            yield from (*terms(left), *terms(right))
+        case ast.UnaryOp(op=ast.UAdd() | ast.USub(), operand=operand):
+            yield from terms(operand)
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedInteger:
+    """An integer that is a size: the extent of an input without cells. ``place`` says which argument it is.
+
+    Sizes are not negative: with ``negative`` the extent is that of ``-n``. The program serves the integers of this sign
+    that are at least ``least``.
+    """
+
+    tensor: str
+    place: int | str
+    negative: bool
+    least: int = -_LIMIT
+
+    def array(self, number: int) -> np.ndarray | None:
+        """The input for the integer ``number``; ``None`` if the program does not serve it."""
+        number = int(number)
+        if (number < 0) != self.negative or not self.least <= number or abs(number) >= _LIMIT:
+            return None
+        return np.empty((abs(number), 0), np.bool_)
+
+
+class _Session(Protocol):
+    builder: ProgramBuilder
+    extents: dict[str, int]
+
+
+class RunTimeIntegers:
+    """The integers among the arguments of the call that a function is staged for."""
+
+    def __init__(self, session: _Session) -> None:
+        self._session = session
+        self._given: dict[str, tuple[int | str, int]] = {}
+        self._sizes: dict[str, Expr] = {}
+        #: Those that became sizes, by the input that holds the number.
+        self.carried: dict[str, CarriedInteger] = {}
+
+    def add(self, tensor: str, place: int | str, number: int) -> None:
+        """The input ``tensor`` holds the argument at ``place``, which is ``number`` in this call."""
+        self._given[tensor] = place, number
+
+    def __contains__(self, tensor: str) -> bool:
+        return tensor in self._given
+
+    def argument(self, tensor: str) -> frozenset[str]:
+        """Which argument the input ``tensor`` holds."""
+        return frozenset((str(self._given[tensor][0]),))
+
+    def specialize(self, tensors: Collection[str]) -> None:
+        """Stage the function again with the integers that these inputs hold as constants, if there are any."""
+        if tensors:
+            raise Specialize(frozenset().union(*map(self.argument, tensors)))
+
+    def size(self, expr: Expr, bound: bool = False) -> Expr | None:
+        """A sum of run-time integers and constants as an expression of sizes; ``None`` if it has to be a constant.
+
+        ``bound`` says that it ends a range, or is an extent.
+        """
+        match expr:
+            case Constant(value=int()):
+                return expr
+            case Read(tensor=tensor) if tensor in self._given:
+                return self._carry(tensor, bound)
+            case Apply(primitive="add" | "sub" | "neg" as primitive, arguments=arguments):
+                parts = [self.size(argument, bound) for argument in arguments]
+                known = [part for part in parts if part is not None]
+                return apply(primitive, *known) if len(known) == len(parts) else None
+        return None
+
+    def _carry(self, tensor: str, bound: bool) -> Expr | None:
+        place, number = self._given[tensor]
+        if abs(number) >= _LIMIT or (bound and number <= MOST_CONSTANT):
+            return None
+        if tensor not in self.carried:
+            negative = number < 0
+            builder = self._session.builder
+            name = f"{'minus' if negative else 'offset'}_{builder.tensor(tensor).label or tensor}"
+            made = builder.input(name, "bool", 2, [name])
+            for extent, known in zip(made.extents, (abs(number), 0), strict=True):
+                self._session.extents |= dict.fromkeys(size_names(extent), known)
+            self.carried[tensor] = CarriedInteger(made.name, place, negative)
+            self._sizes[tensor] = apply("neg", made.extents[0]) if negative else made.extents[0]
+            builder.set_number(tensor, self._sizes[tensor])
+        if bound:
+            self.carried[tensor] = replace(self.carried[tensor], least=MOST_CONSTANT + 1)
+        return self._sizes[tensor]
+
+    def is_alone(self, index: Expr) -> bool:
+        """Whether an index is made of run-time integers and constants."""
+        sizes = frozenset().union(*map(size_names, self._sizes.values()))
+        return bool(size_names(index)) and size_names(index) <= sizes and not index_variables(index)
+
+    def is_negative(self, index: Expr) -> bool | None:
+        """Whether what `is_alone` is below 0; ``None`` if that differs among the integers that the program serves."""
+        if index not in self._sizes.values():
+            return None
+        return not isinstance(index, SizeValue)
+
+    def places(self, index: Expr) -> frozenset[str]:
+        """The arguments of which ``index`` is made."""
+        used = size_names(index)
+        return frozenset(str(self.carried[each].place) for each, size in self._sizes.items() if size_names(size) & used)

@@ -1,0 +1,260 @@
+"""One staging run: the program under construction and everything that the run has learned or assumed.
+
+A session belongs to one call of a decorated function (or of `tcdsl.grad` and the like) that found no program for its
+arguments. What it assumed beyond ranks and types, such as that an axis has extent 1 and broadcasts, is kept as guards,
+and the program serves every later call for which they hold.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, raise_diagnostics
+from tcdsl.frontend.staging.builder import ProgramBuilder
+from tcdsl.frontend.staging.given_arrays import element_type, given_array
+from tcdsl.frontend.staging.readings import Reading
+from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
+from tcdsl.frontend.symbols.graphs import GraphRecording, GraphTensor, States
+from tcdsl.frontend.symbols.operators import Algebra
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.program import AxisExtent
+from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.span import Span
+
+__all__ = [
+    "BroadcastGuard",
+    "CapturedArray",
+    "Poison",
+    "Session",
+    "StagingStopped",
+    "broadcast_relation",
+    "current_session",
+]
+
+
+#: Line, last line, column, last column.
+_Place = tuple[int | None, int | None, int | None, int | None]
+
+
+class StagingStopped(BaseException):
+    """Something used a tensor whose statement has a fault; the fault itself is already recorded."""
+
+
+class Poison:
+    """Stands for a tensor whose statement has a fault, so that one fault does not cause others."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise StagingStopped
+
+    def _stop(self, *_: object) -> Any:
+        raise StagingStopped
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = _stop
+    __rmatmul__ = __neg__ = __pos__ = __getitem__ = __iter__ = __bool__ = __pow__ = __rpow__ = __call__ = _stop
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = __ge__ = __index__ = __len__ = _stop
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastGuard:
+    """What staging found about two extents that meet in whole-array arithmetic.
+
+    ``relation`` is ``equal``, ``left`` (the left one is 1 and broadcasts) or ``right``.
+    """
+
+    left: Expr
+    right: Expr
+    relation: str
+
+
+def broadcast_relation(left: int, right: int) -> str:
+    """The ``relation`` of two extents, as in a `BroadcastGuard`."""
+    if left == right:
+        return "equal"
+    if left == 1:
+        return "left"
+    return "right" if right == 1 else "equal"
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedArray:
+    """An array that the program reads from the function's surroundings at every call.
+
+    ``reading`` says where it is read from anew; without one it is ``value`` itself, an array made during staging.
+    """
+
+    tensor: str
+    value: Any
+    reading: Reading | None = None
+
+    def current(self) -> Any:
+        """The array as it is now."""
+        return self.value if self.reading is None else self.reading.current()
+
+
+_current: ContextVar[Session | None] = ContextVar("tcdsl_session", default=None)
+
+
+def current_session() -> Session | None:
+    """The staging run in progress in this thread, if any."""
+    return _current.get()
+
+
+class Session:
+    """The state of one staging run."""
+
+    def __init__(self, name: str, algebra: Algebra) -> None:
+        self.builder = ProgramBuilder(name, algebra)
+        self.extents: dict[str, int] = {}
+        self.guards: dict[BroadcastGuard, None] = {}
+        self.captured: list[CapturedArray] = []
+        self.integers = RunTimeIntegers(self)
+        self.faults: list[Diagnostic] = []
+        self.filenames: set[str] = set()
+        #: Where the instructions of user's code come from, by the id of the code, which is kept alive.
+        self._positions: dict[int, tuple[CodeType, list[_Place]]] = {}
+        self.readings: list[Reading] = []
+        self.oob = "check"
+        #: The derivative rules that are being traced: in its own rule an operation is what its statements say.
+        self.tracing_rules: list[object] = []
+        #: What the slot names of a function with projections stand for.
+        self.slots: Mapping[str, Any] = {}
+        #: The place of what is staged outside of decorated functions.
+        self.outer_location: Callable[[], Span | None] = _nowhere
+        #: How tensors of graphs get into the program; without one they are arrays like any other.
+        self.graph: GraphRecording | None = None
+        #: The tensors that code on tensors of graphs keeps from run to run.
+        self.states: States | None = None
+        #: The lists that Python has joined or repeated, by id.
+        self.python_lists: dict[int, Any] = {}
+        #: What was recorded once and is used again, by the object that stands for it.
+        self.recorded: dict[object, Any] = {}
+
+    @contextmanager
+    def active(self) -> Iterator[Session]:
+        """Make this the current session; faults of statements are raised together at the end."""
+        token = _current.set(self)
+        try:
+            yield self
+        except StagingStopped:
+            raise_diagnostics(self.faults)
+            raise
+        except TcdslError as error:
+            if not self.faults:
+                raise
+            raise_diagnostics([*self.faults, *error.diagnostics])
+            raise
+        finally:
+            _current.reset(token)
+        raise_diagnostics(self.faults)
+
+    # -- what ordinary Python asks
+    # ---------------------------------------------------------------------
+
+    def broadcast_relation(self, left: Expr, right: Expr) -> str:
+        """How two extents meet in whole-array arithmetic, decided by this call's sizes and kept as a guard."""
+        try:
+            relation = broadcast_relation(self.evaluate(left), self.evaluate(right))
+        except KeyError:
+            relation = "equal"
+        self.guards[BroadcastGuard(left, right, relation)] = None
+        return relation
+
+    def evaluate(self, expr: Expr) -> int:
+        """An expression of sizes for this call. ``KeyError`` where there is no call."""
+        return evaluate_size(expr, _Extents(self))
+
+    def capture(self, value: Any, label: str = "") -> SymbolicTensor:
+        """The input for an array of the function's surroundings; the same one for the same array."""
+        if isinstance(value, GraphTensor) and self.graph is not None:
+            lifted: SymbolicTensor = self.graph.lift(value, label)
+            return lifted
+        reading = next((reading for reading in self.readings if reading.seen is value), None)
+        label = reading.names[-1] if reading is not None else label
+        for captured in self.captured:
+            if captured.value is value:
+                known = self.builder.tensor(captured.tensor)
+                return SymbolicTensor(self.builder, known.name, known.dtype, known.shape, known.label)
+        array = given_array(value, label, span=self.location())
+        label = label or "constant"
+        if array is None:
+            fact = f"`{label}` is a {type(value).__name__}, which cannot be read as an array"
+            raise self.fault(DtypeError, fact, "use arrays and numbers")
+        if self.graph is not None:
+            held: SymbolicTensor = self.graph.hold(value, array, label)
+            return held
+        tensor = self.builder.input(label, element_type(array), array.ndim)
+        for declared, extent in zip(tensor.extents, array.shape, strict=True):
+            self.extents[declared.name] = extent  # type: ignore[union-attr]
+        self.captured.append(CapturedArray(tensor.name, value, reading))
+        return tensor
+
+    def location(self) -> Span | None:
+        """The user's expression that is being executed."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            if code.co_filename in self.filenames:
+                # All of a function's places at once: there is no way to one that does not pass those before it.
+                _, positions = self._positions.setdefault(id(code), (code, []))
+                if not positions:
+                    positions.extend(code.co_positions())
+                line, end_line, column, end_column = positions[frame.f_lasti // 2]
+                if line is None:
+                    return Span(code.co_filename, frame.f_lineno, 0, frame.f_lineno, 0)
+                return Span(code.co_filename, line, column or 0, end_line or line, end_column or 0)
+            frame = frame.f_back  # type: ignore[assignment]
+        return self.outer_location()
+
+    def fault(self, kind: type[TcdslError], fact: str, hint: str = "", notes: Sequence[str] = ()) -> TcdslError:
+        """The exception for a fault of ordinary Python code in the decorated function, at the place being executed."""
+        return Diagnostic(kind, fact, self.location(), tuple(notes), hint).error()
+
+
+def _nowhere() -> Span | None:
+    return None
+
+
+class _Extents(Mapping[str, int]):
+    """Sizes of this call, opaque ones evaluated on demand."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __getitem__(self, name: str) -> int:
+        known = self._session.extents
+        if name not in known:
+            source = self._session.builder.size(name).source
+            if isinstance(source, AxisExtent):
+                raise KeyError(name)
+            if self._session.builder.is_open(name):
+                return evaluate_size(source, self)  # it may grow yet
+            known[name] = evaluate_size(source, self)
+        return known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._session.extents)
+
+    def __len__(self) -> int:
+        return len(self._session.extents)
+
+
+def materialized(value: Any, label: str) -> Any:
+    """``value`` with pending whole-array arithmetic recorded as a statement for ``label``; anything else as it is."""
+    return value.materialize(label) if isinstance(value, PendingArray) else value
+
+
+def session_of(operation: str) -> Session:
+    """The current session, or an error saying that ``operation`` belongs into a decorated function."""
+    session = _current.get()
+    if session is None:
+        raise Diagnostic(
+            DslSyntaxError, f"{operation} outside of a decorated function", hint="call it inside an @op or @cd function"
+        ).error()
+    return session

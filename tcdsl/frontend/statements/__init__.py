@@ -1,0 +1,1 @@
+"""Tensor statements, evaluated: accesses, conditions, reductions and values become sketches."""

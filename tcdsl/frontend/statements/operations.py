@@ -1,0 +1,202 @@
+"""Python's operators in tensor statements: on scalars at a point primitives, on everything else what Python does.
+
+Whole tensors keep their own arithmetic, and what configuration decides (``a if flag else b``, ``flag and x[i] > 0``) is
+decided while staging: the part that is not taken is not even evaluated.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tcdsl.errors import DslSyntaxError, DtypeError
+from tcdsl.frontend.names.name_resolution import Position
+from tcdsl.frontend.points.point_scalars import PointValue
+from tcdsl.frontend.staging.faults import FAULTY, Faulty
+from tcdsl.frontend.staging.run_time_integers import terms
+from tcdsl.frontend.statements.evaluator import Evaluator
+from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize
+from tcdsl.frontend.symbols.values import Value, as_truth
+
+__all__ = ["BINARY", "COMPARISONS", "arithmetic", "binary", "compare", "conditional", "logical", "unary"]
+
+BINARY: Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Add: ("add", operator.add),
+    ast.Sub: ("sub", operator.sub),
+    ast.Mult: ("mul", operator.mul),
+    ast.Div: ("div", operator.truediv),
+    ast.FloorDiv: ("floor_div", operator.floordiv),
+    ast.Mod: ("mod", operator.mod),
+    ast.Pow: ("pow", operator.pow),
+    ast.BitAnd: ("bit_and", operator.and_),
+    ast.BitOr: ("bit_or", operator.or_),
+    ast.BitXor: ("bit_xor", operator.xor),
+    ast.LShift: ("shift_left", operator.lshift),
+    ast.RShift: ("shift_right", operator.rshift),
+    ast.MatMult: ("", operator.matmul),
+}
+_UNARY: Mapping[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
+    ast.UAdd: ("id", operator.pos),
+    ast.USub: ("neg", operator.neg),
+    ast.Not: ("not_", operator.not_),
+    ast.Invert: ("bit_not", operator.invert),
+}
+COMPARISONS: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Lt: ("lt", operator.lt),
+    ast.LtE: ("le", operator.le),
+    ast.Gt: ("gt", operator.gt),
+    ast.GtE: ("ge", operator.ge),
+    ast.Eq: ("eq", operator.eq),
+    ast.NotEq: ("ne", operator.ne),
+}
+_PYTHON_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+
+
+def arithmetic(evaluation: Evaluator, node: ast.BinOp, position: Position) -> object:
+    """A binary operation. A chain such as ``a + b + c``, which Python nests to the left, takes no stack."""
+    chain = [node]
+    while isinstance(chain[-1].left, ast.BinOp):
+        chain.append(chain[-1].left)
+    given = evaluation.evaluate(chain[-1].left, position)
+    for one in reversed(chain):
+        given = binary(evaluation, type(one.op), given, evaluation.evaluate(one.right, position), one)
+    return given
+
+
+def binary(evaluation: Evaluator, kind: type[ast.operator], left: object, right: object, node: ast.expr) -> object:
+    """``left <operator> right``: Python's result on ordinary objects and whole tensors, else a `Value`."""
+    if isinstance(left, Faulty) or isinstance(right, Faulty):
+        return FAULTY
+    primitive, native = BINARY[kind]
+    sides = (left, right)
+    points = any(isinstance(side, Value | PointValue) for side in sides)
+    whole = any(evaluation.is_array(side) and len(side.shape) > 0 for side in sides)  # type: ignore[attr-defined]
+    if not any(map(evaluation.is_symbolic, sides)) or (whole and not points):
+        return evaluation.native(lambda: native(left, right), node)
+    if not primitive:
+        return evaluation.fault(
+            DtypeError, "`@` multiplies whole arrays, not scalars", node, "write `*`, or sum over an index"
+        )
+    if primitive in ("floor_div", "mod") and _is_whole(left) and isinstance(right, SymbolicNumber):
+        # A divisor of index variables and sizes is a constant of the program.
+        number = right
+        right = evaluation.native(lambda: operator.index(number), node) if right.weak_kind == "int" else right
+    values = [evaluation.scalar(side, node) for side in (left, right)]
+    return evaluation.apply(primitive, values, node)
+
+
+def _is_whole(side: object) -> bool:
+    return isinstance(side, SymbolicSize) or (isinstance(side, Value) and side.weak == "int")
+
+
+def unary(evaluation: Evaluator, node: ast.UnaryOp, position: Position) -> object:
+    """``+x``, ``-x``, ``not x``, ``~x``, any number of them."""
+    chain = [node]
+    while isinstance(chain[-1].operand, ast.UnaryOp):
+        chain.append(chain[-1].operand)
+    given = evaluation.evaluate(chain[-1].operand, position)
+    for one in reversed(chain):
+        given = _applied(evaluation, one, given)
+    return given
+
+
+def _applied(evaluation: Evaluator, node: ast.UnaryOp, operand: object) -> object:
+    if isinstance(operand, Faulty):
+        return FAULTY
+    primitive, native = _UNARY[type(node.op)]
+    if not evaluation.is_symbolic(operand) or (evaluation.is_array(operand) and operand.shape):  # type: ignore[attr-defined]
+        return evaluation.native(lambda: native(operand), node)
+    value = evaluation.scalar(operand, node.operand)
+    return value if primitive == "id" and value is not None else evaluation.apply(primitive, [value], node)
+
+
+def logical(evaluation: Evaluator, node: ast.BoolOp, position: Position) -> object:
+    """``a and b``, ``a or b``: lazily, truth values where one of them is not configuration."""
+    conjunction = isinstance(node.op, ast.And)
+    found: Value | None = None
+    faulty = False
+    for part in node.values:
+        given = evaluation.evaluate(part, position)
+        if not evaluation.is_symbolic(given):
+            if bool(given) != conjunction:
+                result: object = given if found is None else Value.of(not conjunction)
+                return (
+                    FAULTY
+                    if faulty
+                    else result
+                    if found is None
+                    else _joined(evaluation, conjunction, found, result, node)
+                )
+            if part is node.values[-1] and found is None and not faulty:
+                return given
+            continue
+        value = evaluation.scalar(given, part)
+        if value is None:
+            faulty = True
+        elif found is None:
+            found = as_truth(value, evaluation.span(part))
+        else:
+            joined = _joined(evaluation, conjunction, found, value, node)
+            faulty |= isinstance(joined, Faulty)
+            found = joined if isinstance(joined, Value) else found
+    return FAULTY if faulty or found is None else found
+
+
+def _joined(evaluation: Evaluator, conjunction: bool, left: Value, right: object, node: ast.expr) -> object:
+    return evaluation.apply("and_" if conjunction else "or_", [left, evaluation.scalar(right, node)], node)
+
+
+def compare(evaluation: Evaluator, node: ast.Compare, position: Position) -> object:
+    """``a < b <= c``, ``a is None``: a truth value at a point, or Python's answer."""
+    operands = (node.left, *node.comparators)
+    if position is Position.CONDITION:
+        evaluation.terms |= {id(term): True for operand in operands for term in terms(operand)}
+    given = [evaluation.evaluate(operand, position) for operand in operands]
+    found: object = None
+    for kind, left, right in zip(node.ops, given, given[1:], strict=False):
+        one = _comparison(evaluation, type(kind), left, right, node)
+        if isinstance(one, Faulty):
+            return FAULTY
+        if found is None:
+            found = one
+        elif isinstance(found, Value) or isinstance(one, Value):
+            found = evaluation.apply("and_", [evaluation.scalar(found, node), evaluation.scalar(one, node)], node)
+        else:
+            found = found and one
+    return found
+
+
+def _comparison(evaluation: Evaluator, kind: type[ast.cmpop], left: object, right: object, node: ast.Compare) -> object:
+    if isinstance(left, Faulty) or isinstance(right, Faulty):
+        return FAULTY
+    if kind in _PYTHON_COMPARISONS:
+        if kind in (ast.In, ast.NotIn) and (evaluation.is_symbolic(left) or evaluation.is_symbolic(right)):
+            return evaluation.fault(
+                DslSyntaxError, "`in` on a value that is different at every point", node, "write =="
+            )
+        return evaluation.native(lambda: _PYTHON_COMPARISONS[kind](left, right), node)
+    primitive, native = COMPARISONS[kind]
+    if not evaluation.is_symbolic(left) and not evaluation.is_symbolic(right):
+        return evaluation.native(lambda: native(left, right), node)
+    return evaluation.apply(primitive, [evaluation.scalar(left, node.left), evaluation.scalar(right, node)], node)
+
+
+def conditional(evaluation: Evaluator, node: ast.IfExp, position: Position) -> object:
+    """``a if test else b``: one branch where configuration decides, else both, lazily."""
+    test = evaluation.evaluate(node.test, position)
+    if isinstance(test, Faulty):
+        evaluation.evaluate(node.body, position)
+        evaluation.evaluate(node.orelse, position)
+        return FAULTY
+    if not evaluation.is_symbolic(test):
+        return evaluation.evaluate(node.body if test else node.orelse, position)
+    condition = evaluation.scalar(test, node.test)
+    body, other = evaluation.value(node.body, position), evaluation.value(node.orelse, position)
+    return evaluation.apply("where", [condition, body, other], node)

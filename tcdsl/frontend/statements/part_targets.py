@@ -1,0 +1,267 @@
+"""Targets that are parts of a tensor, as in NumPy: ``a[1:-1, 1:-1] = x``, ``a[:, k] += x``, ``a[0] = x``.
+
+A subscript with a slice, ``None`` or ``...`` is one, and so is one with fewer integers than the tensor has axes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError
+from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.arrays.array_stores import store_elementwise
+from tcdsl.frontend.arrays.views import part_of
+from tcdsl.frontend.names.name_resolution import index_meaning, index_names
+from tcdsl.frontend.source.python_stores import augmented
+from tcdsl.frontend.source.statement_targets import target_of
+from tcdsl.frontend.staging.declarations import DeclaredTarget
+from tcdsl.frontend.staging.environment import Environment
+from tcdsl.frontend.staging.session import session_of
+from tcdsl.frontend.statements.accesses import axis_nodes
+from tcdsl.frontend.statements.statement_syntax import AUGMENTED, assign_operator
+from tcdsl.frontend.statements.statements import reads_points
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
+from tcdsl.frontend.symbols.values import Value, stored_dtype, sum_dtype
+from tcdsl.ir.accumulators import neutral_element
+from tcdsl.ir.build import constant
+from tcdsl.ir.dtypes import compute_dtype, is_floating
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.text.printer import format_expr
+
+__all__ = ["extents_of", "is_part", "record_part"]
+
+_LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
+
+
+def extents_of(current: object) -> tuple[Expr, ...] | None:
+    """The extents of what a target's name holds, if they are known."""
+    return current.extents if isinstance(current, SymbolicArray | DeclaredTarget) else None
+
+
+def is_part(node: ast.stmt, extents: Sequence[Expr] | None, environment: Environment) -> bool:
+    """Whether the target of a statement is a part of a tensor, which has these extents if that is known."""
+    target = target_of(node)
+    if not isinstance(target, ast.Subscript):
+        return False
+    axes = axis_nodes(target.slice)
+    if any(_is_basic(axis, environment) for axis in axes):
+        return True
+    if extents is None or not 0 < len(axes) <= len(extents) or index_names(axes, ast.Constant(0), (), environment):
+        return False
+    # One cell is a part too where its value is one of whole arrays: `s[0] = sum(x[1:] * x[:-1])`.
+    return len(axes) < len(extents) or _takes_parts(node, environment)
+
+
+def _takes_parts(node: ast.stmt, environment: Environment) -> bool:
+    value = _value(node)
+    subscripts = [each for each in ast.walk(value) if isinstance(each, ast.Subscript)]
+    basic = any(_is_basic(axis, environment) for each in subscripts for axis in axis_nodes(each.slice))
+    return basic and not index_names((), value, (), environment)
+
+
+def _value(node: ast.stmt) -> ast.expr:
+    found: ast.expr = node.value.args[2] if isinstance(node, ast.Expr) else node.value  # type: ignore[attr-defined]
+    return found
+
+
+def _is_basic(node: ast.expr, environment: Environment) -> bool:
+    # A slice, None or `...`, or a name that holds one.
+    match node:
+        case ast.Slice():
+            return True
+        case ast.Constant(value=value):
+            return value is None or value is Ellipsis
+        case ast.Attribute(attr="newaxis"):
+            return True
+        case ast.Name(id=name):
+            meaning = index_meaning(name, environment)
+            return meaning is None or meaning is Ellipsis or isinstance(meaning, slice)
+    return False
+
+
+def record_part(
+    node: ast.stmt,
+    name: str,
+    current: object,
+    ordinary: Callable[[], tuple[Any, Any, Any]],
+    environment: Environment,
+) -> SymbolicTensor:
+    """Record a statement on a part of what ``name`` holds: the new version of the tensor.
+
+    ``ordinary`` gives the subscript and the value as Python evaluates them. A declared target starts from the neutral
+    element.
+    """
+    _check_letters(node, name, extents_of(current), environment)
+    accumulate, reset = _accumulator(node, environment)
+    builder = session_of("a tensor statement").builder
+    begin = builder.mark()
+    _, key, value = ordinary()
+    parts = builder.statements_since(begin)
+    if isinstance(current, DeclaredTarget) and current.extents is not None:
+        current = _started(current, current.extents, accumulate or "assign", value, name)
+    if not isinstance(current, SymbolicTensor | View):
+        raise Diagnostic(
+            ShapeError,
+            f"`{name}` has no shape yet, so it has no parts",
+            environment.span(target_of(node)),
+            hint=f"declare it first, as in `{name} = output(N)`, or write it with an index list",
+        ).error()
+    _check_arrays(node, name, key, current.extents, environment)
+    part = part_of(current, key)
+    if accumulate is None:
+        assert isinstance(node, ast.AugAssign)
+        accumulate, value = "assign", augmented(type(node.op), part, value)
+    if reset:
+        neutral = Value.of(neutral_element(accumulate, part.dtype))
+        number = PendingArray(part.builder, neutral, ())
+        part = part.of(store_elementwise(part, "assign", number))
+    return store_elementwise(part, accumulate, value, parts)
+
+
+def _accumulator(node: ast.stmt, environment: Environment) -> tuple[str | None, bool]:
+    # `None` for an operator of Python that is no accumulator: `a[1:] //= 2`. And whether the cells start anew.
+    match node:
+        case ast.AugAssign(op=kind):
+            return AUGMENTED.get(type(kind)), False
+        case ast.Expr(value=ast.Call() as call):
+            _, accumulate, reset = assign_operator(call, environment)
+            extra = [*call.args[3:], *(keyword.value for keyword in call.keywords)]
+            if extra:
+                fact = "a part of a tensor is given a value and nothing else"
+                hint = "conditions and options belong to index lists, `T[i, j]`"
+                raise Diagnostic(DslSyntaxError, fact, environment.span(extra[0]), hint=hint).error()
+            return accumulate, reset
+    return "assign", False
+
+
+# Their neutral elements are other numbers in other types.
+_ENDS = frozenset(("max", "min"))
+_SUMS = frozenset(("add", "subtract", "multiply"))
+
+
+def _started(
+    declared: DeclaredTarget, extents: tuple[Expr, ...], accumulate: str, value: Any, name: str
+) -> SymbolicTensor:
+    session = session_of("a tensor statement")
+    element, _ = element_of(value, session)
+    dtype = sum_dtype(element) if accumulate in _SUMS else stored_dtype(element)
+    if declared.dtype == "real":
+        dtype = dtype if is_floating(dtype) else "float64"
+    elif declared.dtype is not None:
+        dtype = declared.dtype
+    start = Value(constant(neutral_element(accumulate, dtype), compute_dtype(dtype)), None, dtype)
+    begin = session.builder.mark()
+    made = record_elementwise(session.builder, start, extents, name)
+    statement = session.builder.statements_since(begin)[-1]
+    session.builder.written.declared(statement)
+    if element.weak == "int" and declared.dtype is None and accumulate not in _ENDS:
+        session.builder.written.by_numbers(statement)
+    return made
+
+
+def _check_letters(node: ast.stmt, name: str, extents: Sequence[Expr] | None, environment: Environment) -> None:
+    """Raise the fault of a part that is mixed with index variables, in its subscript or in the value."""
+    target = target_of(node)
+    assert isinstance(target, ast.Subscript)
+    axes = axis_nodes(target.slice)
+    letters = index_names(axes, ast.Constant(0), (), environment)
+    if letters:
+        fact = f"slices and the index {_listed(letters)} in one subscript"
+        raise Diagnostic(DslSyntaxError, fact, environment.span(target), hint=_hint(name, axes, extents)).error()
+    value = _value(node)
+    letters = index_names((), value, (), environment)
+    subscripts = [each for each in ast.walk(value) if isinstance(each, ast.Subscript)]
+    if letters and any(reads_points(each, environment) for each in subscripts):
+        fact = f"a part of `{name}` takes whole arrays, but the value has the index {_listed(letters)}"
+        raise Diagnostic(DslSyntaxError, fact, environment.span(value), hint=_hint(name, axes, extents)).error()
+
+
+def _listed(letters: tuple[str, ...]) -> str:
+    return ", ".join(f"`{letter}`" for letter in letters)
+
+
+def _check_arrays(node: ast.stmt, name: str, key: object, extents: Sequence[Expr], environment: Environment) -> None:
+    """Raise the fault of an array among the indices of a part: cells that data choose are written in index form."""
+    target = target_of(node)
+    assert isinstance(target, ast.Subscript)
+    entries = key if isinstance(key, tuple) else (key,)
+    ranks = {
+        k: np.ndim(entry) for k, entry in enumerate(entries) if isinstance(entry, SymbolicArray | np.ndarray | list)
+    }
+    arrays = {k: entries[k] for k, rank in ranks.items() if rank}
+    if not arrays:
+        return
+    axes = axis_nodes(target.slice)
+    if len(axes) != len(entries):
+        axes = [ast.Name("rows")] * len(entries)
+    shown = {k: axes[k].id if isinstance(axes[k], ast.Name) else "chosen" for k in arrays}  # type: ignore[attr-defined]
+    truths = [k for k, entry in arrays.items() if str(getattr(entry, "dtype", "")) == "bool"]
+    written = {k: f"{shown[k]}[n]" for k in arrays}
+    hint = _hint(name, axes, extents, written)
+    if truths:
+        mask = shown[truths[0]]
+        hint = f"give one index to an axis, and the mask as a condition: `{name}[i] = ..., {mask}[i]`"
+    fact = f"{'a mask' if truths else 'an array'} among the indices of a part of `{name}`"
+    raise Diagnostic(DslSyntaxError, fact, environment.span(target), hint=hint).error()
+
+
+def _hint(
+    name: str, axes: Sequence[ast.expr], extents: Sequence[Expr] | None, written: Mapping[int, str] | None = None
+) -> str:
+    # The same part in index form: `a[1:, j]` is `a[i, j]` where `1 <= i`.
+    taken = {part.id for axis in axes for part in ast.walk(axis) if isinstance(part, ast.Name)}
+    letters = (letter for letter in _LETTERS if letter not in taken and letter != "n")
+    indices: list[str] = []
+    conditions: list[str] = []
+
+    def one(axis: ast.expr, extent: str) -> None:
+        if not isinstance(axis, ast.Slice):
+            indices.append(ast.unparse(axis))
+            return
+        letter = next(letters)
+        lower, upper = _bound(axis.lower, extent), _bound(axis.upper, extent)
+        if axis.step is None:
+            indices.append(letter)
+            if lower is not None:
+                conditions.append(f"{letter} >= {lower}")
+            if upper is not None:
+                conditions.append(f"{letter} < {upper}")
+            return
+        steps = ast.unparse(axis.step)
+        start = (f"{extent} - 1" if steps.startswith("-") else None) if lower is None else lower
+        scaled = f"{steps.lstrip('-')} * {letter}"
+        sign = "-" if steps.startswith("-") else "+"
+        indices.append(scaled if start is None else f"{start} {sign} {scaled}")
+
+    missing = len(extents or ()) - sum(not _adds_or_fills(axis) for axis in axes)
+    shown = [format_expr(extent) for extent in extents or ()]
+    every = list[ast.expr]([ast.Slice()] * missing)
+    expanded: list[tuple[int, ast.expr]] = []
+    for k, axis in enumerate(axes):
+        if isinstance(axis, ast.Constant) and axis.value is Ellipsis:
+            expanded += [(-1, each) for each in every]
+            every = []
+        elif not _adds_or_fills(axis):
+            expanded.append((k, axis))
+    for position, (k, axis) in enumerate([*expanded, *((-1, each) for each in every)]):
+        if written is not None and k in written:
+            indices.append(written[k])
+        else:
+            one(axis, shown[position] if position < len(shown) else "N")
+    statement = ", ".join([f"{name}[{', '.join(indices)}] = ...", *conditions])
+    return f"give one index to an axis: `{statement}`"
+
+
+def _adds_or_fills(axis: ast.expr) -> bool:
+    return isinstance(axis, ast.Constant) and (axis.value is None or axis.value is Ellipsis)
+
+
+def _bound(node: ast.expr | None, extent: str) -> str | None:
+    if node is None:
+        return None
+    text = ast.unparse(node)
+    return f"{extent} - {text[1:]}" if text.startswith("-") else text

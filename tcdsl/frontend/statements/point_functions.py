@@ -1,0 +1,236 @@
+"""The user's functions where tensor statements call them on scalars at a point: they mean their text.
+
+::
+
+    def masked(a, j): return a[j] if j > 0 else 0.0        y[i] = masked(x, i)
+
+Python itself runs them, so that they may do whatever Python does while staging. What it cannot compute with scalars at
+a point is read as text in a tensor statement is: subscripts, calls, ``a if c else b``, ``and``, ``or``, ``not`` and
+comparisons. Such expressions become calls of `_Points`, which the rewritten function holds as a closure variable.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.frontend.names.functions import is_language_name
+from tcdsl.frontend.points.bare_reductions import BareReduction
+from tcdsl.frontend.points.point_scalars import PointValue, as_points
+from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
+from tcdsl.frontend.source.function_source import readable_source
+from tcdsl.frontend.source.rewritten_functions import compiled_definition, with_closure
+from tcdsl.frontend.staging.called_functions import is_installed, users_function
+from tcdsl.frontend.staging.environment import Environment
+from tcdsl.frontend.staging.faults import Faulty
+from tcdsl.frontend.staging.session import StagingStopped
+from tcdsl.frontend.statements.evaluator import Evaluator
+from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize
+from tcdsl.recent import Recent
+
+__all__ = ["at_points"]
+
+_POINTS = "__tcdsl_points__"
+_SCALARS = (PointValue, BareReduction)
+_SYMBOLIC = (*_SCALARS, SymbolicNumber, SymbolicSize)
+_READ = ast.IfExp | ast.BoolOp | ast.Compare | ast.Subscript | ast.Call
+# What tensor statements have no meaning for is Python's.
+_PYTHON = (
+    ast.Lambda,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.Dict,
+    ast.Set,
+    ast.JoinedStr,
+    ast.NamedExpr,
+    ast.Await,
+    ast.Yield,
+    ast.YieldFrom,
+    ast.Slice,
+)
+_FRAME_CALLS = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
+
+
+def at_points(function: Any, evaluation: Evaluator) -> Any:
+    """``function`` as a statement that is evaluated calls it; itself if it is no function whose text is known."""
+    plain, receiver = users_function(function)
+    if plain is None or is_installed(plain.__code__.co_filename):
+        return function
+    known = _TEXTS.get(plain.__code__)
+    if known is None:
+        known = _TEXTS[plain.__code__] = _Text.of(plain)
+    if known.code is None:
+        return function
+    made = with_closure(plain, known.code, _POINTS, _Points(plain, known, evaluation))
+    return made if receiver is None else made.__get__(receiver)
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """The rewritten code of a function, and the expressions in it that are read as text; no code where none is."""
+
+    code: CodeType | None
+    nodes: tuple[ast.expr, ...] = ()
+    filename: str = ""
+
+    @staticmethod
+    def of(function: FunctionType) -> _Text:
+        source = readable_source(function)
+        if source is None:
+            return _Text(None)
+        definition = source.definition
+        own = bindings_of(definition).bound | {each.arg for each in parameters_of(definition)}
+        rewriter = _Rewriter(own)
+        definition.body = [rewriter.visit(statement) for statement in definition.body]
+        definition.decorator_list = []
+        code = compiled_definition(function, definition, _POINTS, source.filename) if rewriter.nodes else None
+        return _Text(code, tuple(rewriter.nodes), source.filename)
+
+
+_TEXTS: Recent[CodeType, _Text] = Recent(1000)
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(self, own: set[str]) -> None:
+        self.own = own
+        self.nodes: list[ast.expr] = []
+
+    def _read(self, node: ast.expr, method: str = "value") -> ast.expr:
+        if isinstance(node, ast.Lambda | ast.JoinedStr):
+            return node  # a lambda is read where it is called
+        if isinstance(node, ast.Starred) or any(map(_is_python, ast.walk(node))):
+            return self._parts(node)
+        if not _is_text(node):
+            return node
+        self.nodes.append(node)
+        empty = ast.arguments([], [], None, [], [], None, [])
+        names = sorted({part.id for part in ast.walk(node) if isinstance(part, ast.Name)} & self.own)
+        thunks: list[ast.expr] = [ast.Lambda(empty, ast.Name(name, ast.Load())) for name in names]
+        known = ast.Dict([ast.Constant(name) for name in names], thunks)
+        function = ast.Attribute(ast.Name(_POINTS, ast.Load()), method, ast.Load())
+        call = ast.Call(function, [ast.Constant(len(self.nodes) - 1), known, ast.Lambda(empty, node)], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
+
+    def _parts(self, node: ast.expr) -> ast.expr:
+        # What tensor statements have no meaning for is Python's; the expressions in it are read for themselves.
+        inner = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.comprehension | ast.keyword)]
+        loops = [part for part in inner if isinstance(part, ast.comprehension)]
+        self.own |= {part.id for loop in loops for part in ast.walk(loop.target) if isinstance(part, ast.Name)}
+        for holder in (node, *inner):
+            for name, value in ast.iter_fields(holder):
+                if isinstance(value, ast.expr) and name not in ("slice", "target"):
+                    setattr(holder, name, self._read(value))
+                elif isinstance(value, list):
+                    value[:] = [self._read(each) if isinstance(each, ast.expr) else each for each in value]
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        node.test = self._read(node.test, "decided")
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        node.value = self._read(node.value)
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        node.value = self._read(node.value)
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.value = None if node.value is None else self._read(node.value)
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        node.value = None if node.value is None else self._read(node.value)
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        node.value = self._read(node.value)
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        node.test = self._read(node.test, "decided")
+        return self.generic_visit(node)
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        node.test = self._read(node.test, "decided")
+        return self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node  # read where it is called
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+
+def _is_python(node: ast.AST) -> bool:
+    starred = isinstance(node, ast.Tuple | ast.List) and any(isinstance(each, ast.Starred) for each in node.elts)
+    return starred or isinstance(node, _PYTHON)
+
+
+def _is_text(node: ast.expr) -> bool:
+    parts = list(ast.walk(node))
+    loops = [clause.iter for part in parts if isinstance(part, ast.GeneratorExp) for clause in part.generators]
+    calls = [
+        part.func.id for part in (*parts, *loops) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
+    ]
+    ranges = all(
+        isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "range" for each in loops
+    )
+    inverted = any(isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) for part in parts)
+    read = inverted or any(isinstance(part, _READ) for part in parts)
+    return read and ranges and _FRAME_CALLS.isdisjoint(calls)
+
+
+class _Points:
+    """What a rewritten function calls for its expressions."""
+
+    def __init__(self, function: FunctionType, text: _Text, evaluation: Evaluator) -> None:
+        self._function = function
+        self._text = text
+        self._evaluation = evaluation
+
+    def value(self, number: int, thunks: Mapping[str, Callable[[], object]], ordinary: Callable[[], Any]) -> Any:
+        """An expression: what its text is at a point where it computes with scalars there, else Python's value."""
+        if not any(_is_any_of(_SYMBOLIC, thunk) for thunk in thunks.values()):
+            try:
+                return ordinary()
+            except NameError as error:
+                # `log(2)`, of the language.
+                if not is_language_name(error.name or ""):
+                    raise
+        node = self._text.nodes[number]
+        evaluation = self._evaluation.within(self._scope(thunks), node)
+        given = evaluation.evaluate(node)
+        evaluation.finish()
+        if isinstance(given, Faulty):
+            raise StagingStopped
+        return as_points(given, evaluation.definitions, evaluation.span(node))
+
+    def _scope(self, thunks: Mapping[str, Callable[[], object]]) -> Environment:
+        return self._evaluation.environment.within(self._function, thunks, self._text.filename)
+
+    def decided(self, number: int, thunks: Mapping[str, Callable[[], object]], ordinary: Callable[[], Any]) -> Any:
+        """The test of a branch, which staging must know."""
+        # Run-time numbers alone become constants of the program where Python branches.
+        scalars = any(_is_any_of(_SCALARS, thunk) for thunk in thunks.values())
+        given = self.value(number, thunks, ordinary) if scalars else ordinary()
+        if isinstance(given, PointValue):
+            span = self._scope(thunks).span(self._text.nodes[number])
+            fact = "Python branches on a value that is different at every point"
+            raise Diagnostic(DslSyntaxError, fact, span, hint="write `a if condition else b` for a value").error()
+        return given
+
+
+def _is_any_of(kinds: tuple[type, ...], thunk: Callable[[], object]) -> bool:
+    try:
+        given = thunk()
+    except NameError:
+        return False
+    parts = given if isinstance(given, tuple | list) else (given,)
+    return any(isinstance(part, kinds) for part in parts)

@@ -1,0 +1,262 @@
+"""Which reduction binds which index variable, and where trailing conditions belong.
+
+::
+
+    O[i] = sum(w[k] * x[i, k]) / sum(w[k])        two reductions side by side, each with a k of its own
+    Y[i, j] = E[i, j] / sum(E[i, l]), l <= i      l belongs to the sum, and so does the condition
+
+A variable that is not on the target belongs to the first level, from the outside in, at which it occurs outside of any
+further reduction; where it occurs only in several reductions side by side, each has its own. Generators bind what their
+``for`` says and are otherwise transparent. Reductions that bind the same name are renamed apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.frontend.points.brackets import without_brackets
+from tcdsl.frontend.points.definitions import GENERATED, Definition, all_definitions, outside_names
+from tcdsl.frontend.points.let_placement import fresh_name, named_lets, share
+from tcdsl.frontend.statements.guards import in_range
+from tcdsl.frontend.symbols.values import Conversion, require_fitting
+from tcdsl.ir.build import apply
+from tcdsl.ir.build import cast as converted
+from tcdsl.ir.expressions import Constant, Expr, IndexValue, children, rebuild
+from tcdsl.ranges.sketches.sketch import ExplicitRange, Reduction
+from tcdsl.span import Span
+
+__all__ = ["Binding", "Bound", "Open"]
+
+_SUMS = ("add", "subtract")
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A statement as it was read: expressions whose reductions do not know their variables yet."""
+
+    accumulate: str
+    indices: tuple[Expr, ...]
+    value: Expr
+    conditions: tuple[Expr, ...]
+    loop_variables: tuple[str, ...] = ()
+    loop_ranges: tuple[ExplicitRange, ...] = ()
+    loop_conditions: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The same with every variable bound: the parts of a `Sketch`."""
+
+    indices: tuple[Expr, ...]
+    value: Expr
+    variables: tuple[str, ...]
+    ranges: tuple[ExplicitRange, ...]
+    conditions: tuple[Expr, ...]
+    filters: tuple[Expr, ...]
+
+
+class Binding:
+    """Binds the variables of one statement. ``faults`` collects what is wrong.
+
+    ``definitions`` are the local definitions that the statement mentions, ``sizes`` the names of the program's sizes,
+    from which index variables must differ, ``extents`` the shapes of the tensors it reads, for ``oob="skip"``
+    (``None`` otherwise).
+    """
+
+    def __init__(
+        self,
+        definitions: Mapping[str, Definition],
+        sizes: Iterable[str],
+        extents: Callable[[str], Sequence[Expr]] | None,
+    ) -> None:
+        self.faults: list[Diagnostic] = []
+        self._known = all_definitions(definitions)
+        self._definitions = {name: definition.value for name, definition in self._known.items()}
+        self._taken = set(sizes)
+        self._extents = extents
+        self._trailing: list[Expr] = []
+        self._placed: set[int] = set()
+        self._reduced: set[str] = set()
+        self._bound: dict[tuple[Reduction, tuple[str, ...]], Reduction] = {}
+
+    def bind(self, statement: Open) -> Bound:
+        """The parts of the sketch of ``statement``."""
+        on_target = self.occurrences(statement.indices)
+        here = dict.fromkeys((*on_target, *self.occurrences((statement.value,)), *statement.loop_variables))
+        names = {name: fresh_name(_readable(name), self._taken) for name in here}
+        own = [condition for condition in statement.conditions if self.occurrences((condition,)).keys() <= names.keys()]
+        self._trailing = [condition for condition in statement.conditions if condition not in own]
+        value = statement.value
+        filters: tuple[Expr, ...] = ()
+        if statement.accumulate in _SUMS:
+            filters, value = without_brackets(value, self._definitions.get)
+        conditions = (*statement.loop_conditions, *own)
+        bound = Bound(
+            tuple(self._finished(index, names) for index in statement.indices),
+            *self._guarded(
+                self._finished(value, names, filters),
+                tuple(names.values()),
+                tuple(_renamed_range(stated, names) for stated in statement.loop_ranges),
+                tuple(self._finished(condition, names) for condition in conditions),
+                tuple(self._finished(condition, names) for condition in filters),
+            ),
+        )
+        self._check_trailing(names)
+        return self._readable_lets(bound)
+
+    def _readable_lets(self, bound: Bound) -> Bound:
+        groups = (bound.indices, (bound.value,), bound.conditions, bound.filters)
+        named = iter(named_lets([expr for group in groups for expr in group], set(self._taken)))
+        indices, (value,), conditions, filters = (tuple(next(named) for _ in group) for group in groups)
+        return replace(bound, indices=indices, value=value, conditions=conditions, filters=filters)
+
+    def _guarded(
+        self,
+        value: Expr,
+        variables: tuple[str, ...],
+        ranges: tuple[ExplicitRange, ...],
+        conditions: tuple[Expr, ...],
+        filters: tuple[Expr, ...],
+    ) -> tuple[Expr, tuple[str, ...], tuple[ExplicitRange, ...], tuple[Expr, ...], tuple[Expr, ...]]:
+        # Data indices that skip: what is tested first guards what is evaluated later.
+        if self._extents is not None:
+            extents = self._extents
+            conditions = tuple(apply("and_", in_range(c, extents), c, span=c.span) for c in conditions)
+            filters = tuple(apply("and_", in_range(c, extents), c, span=c.span) for c in filters)
+            guard = in_range(value, extents)
+            if not isinstance(guard, Constant):
+                filters = (*filters, guard)
+        return value, variables, ranges, conditions, filters
+
+    def occurrences(self, expressions: Iterable[Expr]) -> dict[str, None]:
+        """The index variables that occur outside of reductions without a generator, in order."""
+        return dict.fromkeys(name for expr in expressions for name in outside_names(expr, self._known))
+
+    # -- levels ----------------------------------------------------------------------------------------------
+
+    def _finished(self, expr: Expr, names: Mapping[str, str], known: Sequence[Expr] = ()) -> Expr:
+        """``expr`` in the names of its level, with the local definitions that it mentions computed in it.
+
+        ``known`` are conditions under which it is evaluated.
+        """
+        return self._rewritten(share(expr, self._definitions.get, known), names)
+
+    def _rewritten(self, expr: Expr, names: Mapping[str, str]) -> Expr:
+        match expr:
+            case IndexValue(name=name):
+                new = names.get(name, name)
+                return expr if new == name else IndexValue(new, expr.span)
+            case Reduction():
+                return cast(Expr, self._reduction(expr, names))
+            case Conversion(operand=operand, dtype=dtype):
+                return converted(self._rewritten(operand, names), dtype, expr.span)
+            case Constant():
+                self._check_constant(expr)
+                return expr
+            case _:
+                parts = children(expr)
+                return rebuild(expr, tuple(self._rewritten(part, names) for part in parts)) if parts else expr
+
+    def _reduction(self, expr: Reduction, outer: Mapping[str, str]) -> Reduction:
+        inside = tuple(self.occurrences((expr.value,)))
+        own = expr.variables or tuple(name for name in inside if name not in outer)
+        if expr.alone and not own:
+            own = inside
+        if not own:
+            self._fault_nothing_bound(expr)
+            return expr
+        if expr.accumulate in ("argmax", "argmin") and len(own) > 1:
+            self._fault_many_positions(expr, own)
+            return expr
+        used = sorted(outer[name] for name in self._free(expr) if name in outer)
+        key = (expr, tuple(used))
+        if key not in self._bound:
+            self._bound[key] = self._bind_reduction(expr, own, outer)
+        return self._bound[key]
+
+    def _free(self, expr: Reduction) -> dict[str, None]:
+        parts = [end for stated in expr.ranges for end in (stated.low, stated.high)]
+        return self.occurrences((*parts, *expr.conditions, expr.value))
+
+    def _bind_reduction(self, expr: Reduction, own: tuple[str, ...], outer: Mapping[str, str]) -> Reduction:
+        self._reduced.update(own)
+        names = {**outer, **{name: fresh_name(_readable(name), self._taken) for name in own}}
+        conditions = list(expr.conditions)
+        for position, condition in enumerate(self._trailing):
+            mentioned = self.occurrences((condition,)).keys()
+            if mentioned & set(own) and mentioned <= names.keys():
+                conditions.append(condition)
+                self._placed.add(position)
+        value = expr.value
+        filters: tuple[Expr, ...] = ()
+        if expr.accumulate == "add":
+            filters, value = without_brackets(value, self._definitions.get)
+        value, variables, ranges, tests, filters = self._guarded(
+            self._finished(value, names, filters),
+            tuple(names[name] for name in own),
+            tuple(_renamed_range(stated, names) for stated in expr.ranges),
+            tuple(self._finished(condition, names) for condition in conditions),
+            tuple(self._finished(condition, names) for condition in filters),
+        )
+        return Reduction(expr.accumulate, variables, ranges, tests, value, expr.dtype, filters, expr.span)
+
+    # -- faults ----------------------------------------------------------------------------------------------
+
+    def _fault(self, fact: str, span: Span | None, hint: str) -> None:
+        self.faults.append(Diagnostic(DslSyntaxError, fact, span, hint=hint))
+
+    def _check_constant(self, expr: Constant) -> None:
+        try:
+            require_fitting(expr)
+        except TcdslError as error:
+            self.faults.extend(each for each in error.diagnostics if each not in self.faults)
+
+    def _fault_nothing_bound(self, expr: Reduction) -> None:
+        names = ", ".join(f"`{name}`" for name in self.occurrences((expr.value,)))
+        fact = "the reduction binds no index variable"
+        if names:
+            fact += f": {names} belong{'' if ',' in names else 's'} to the statement or to a reduction around it"
+        self._fault(fact, expr.span, "reduce over an index that occurs in it only, or write `... for k in range(n)`")
+
+    def _fault_many_positions(self, expr: Reduction, own: Sequence[str]) -> None:
+        self._fault(
+            f"`{expr.accumulate}` over the indices {', '.join(own)}: a position has one",
+            expr.span,
+            "put all but one of them on the target",
+        )
+
+    def _check_trailing(self, names: Mapping[str, str]) -> None:
+        for position, condition in enumerate(self._trailing):
+            if position not in self._placed:
+                unknown = [name for name in self.occurrences((condition,)) if name not in names]
+                listed = ", ".join(f"`{name}`" for name in unknown)
+                many = len(unknown) > 1
+                if any(name in self._reduced for name in unknown):
+                    self._fault(
+                        f"the condition mentions {listed}, which no single reduction binds",
+                        condition.span,
+                        "write the condition as an `if` of the generator that it belongs to",
+                    )
+                    continue
+                self._fault(
+                    f"the ind{'ices' if many else 'ex'} {listed} occur{'' if many else 's'} only in a condition",
+                    condition.span,
+                    f"write an access or a generator that uses {'them' if many else 'it'}, or drop the condition",
+                )
+
+
+def _readable(name: str) -> str:
+    return name.split(GENERATED, maxsplit=1)[0]
+
+
+def _renamed_range(stated: ExplicitRange, names: Mapping[str, str]) -> ExplicitRange:
+    def renamed(expr: Expr) -> Expr:
+        if isinstance(expr, IndexValue):
+            return IndexValue(names.get(expr.name, expr.name), expr.span)
+        parts = children(expr)
+        return rebuild(expr, tuple(map(renamed, parts))) if parts else expr
+
+    return replace(stated, variable=names[stated.variable], low=renamed(stated.low), high=renamed(stated.high))

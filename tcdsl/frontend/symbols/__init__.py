@@ -1,0 +1,1 @@
+"""What stands for arrays, sizes and numbers while a decorated function runs once, and their operators."""

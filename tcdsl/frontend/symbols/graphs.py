@@ -1,0 +1,72 @@
+"""What the frontend knows of lazily computed tensors: their part in arithmetic, and how they get into a program.
+
+`tcdsl.tensors` builds the graphs. A `GraphTensor` outside of a decorated function makes a new node when an operator is
+applied to it. Inside one it becomes an input of the program that is being staged: the session's `GraphRecording` says
+which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from tcdsl.frontend.symbols.operators import Algebra, ArithmeticOperators
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
+
+__all__ = ["GraphRecording", "GraphTensor", "PendingState", "States", "algebra_of"]
+
+
+class GraphTensor(ArithmeticOperators):
+    """A tensor whose value is computed when it is asked for. ``builder.algebra`` makes new nodes of its graph."""
+
+    __slots__ = ()
+
+    def bound(self, name: str) -> None:
+        """An assignment in a decorated function has bound the tensor to ``name``."""
+
+
+class PendingState(int):
+    """Stands for state whose shape is not known yet: a number that any index of it gives."""
+
+    def __getitem__(self, key: object) -> int:
+        return 1
+
+
+class States(Protocol):
+    """The tensors that code keeps from run to run: names that a `@cd` function reads before it writes them."""
+
+    def inner(self, function: Any, positional: Sequence[tuple[str, Any]], configuration: Mapping[str, Any]) -> States:
+        """The state of another function that the code calls."""
+
+    def known(self, name: str) -> Any:
+        """The tensor of the program for ``name``, if it is known to be state."""
+
+    def label(self, name: str) -> str:
+        """What a tensor that code declares is called in programs."""
+
+    def read(self, name: str) -> PendingState:
+        """``name`` is read before anything is written to it, so it is state."""
+
+    def created(self, name: str, value: Any) -> None:
+        """``name`` is written for the first time."""
+
+
+class GraphRecording(Protocol):
+    """How the tensors of graphs get into the program that a session records."""
+
+    def lift(self, tensor: GraphTensor, label: str) -> Any:
+        """The tensor of the program that stands for ``tensor``."""
+
+    def hold(self, value: Any, array: Any, label: str) -> Any:
+        """The tensor of the program for an array of the surroundings, ``value``, whose cells are in ``array``."""
+
+
+def algebra_of(operands: Iterable[object]) -> Algebra | None:
+    """What arithmetic on these operands does: recorded where one belongs to the program under construction."""
+    found: Algebra | None = None
+    for operand in operands:
+        if isinstance(operand, SymbolicArray | SymbolicNumber | SymbolicSize):
+            return operand.builder.algebra
+        if isinstance(operand, GraphTensor):
+            found = operand.builder.algebra
+    return found

@@ -1,0 +1,44 @@
+"""Sizes that are products, quotients and remainders of sizes: what they are called, and what is known about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
+from tcdsl.ir.program import Size
+from tcdsl.ir.sizes.size_signs import never_negative
+
+__all__ = ["opaque_facts", "spoken_size"]
+
+_OPERATION_NAMES = {"mul": "times", "floor_div": "over", "mod": "mod", "add": "plus", "sub": "minus"}
+
+
+def opaque_facts(size: Size, known: Callable[[str], bool]) -> list[Expr]:
+    """What holds for a size by its definition: ``N // K`` is at most N, and ``N % K`` below K.
+
+    ``known`` says of a size by its name whether it is never negative.
+    """
+    name = SizeValue(size.name)
+    match size.source:
+        case Apply(primitive="floor_div", arguments=(dividend, _)) if never_negative(size.source, known):
+            return [apply("le", name, dividend)]
+        case Apply(primitive="mod", arguments=(_, divisor)) if never_negative(size.source, known):
+            return [apply("lt", name, apply("max", divisor, integer(1)))]
+        case _:
+            return []
+
+
+def spoken_size(expr: Expr) -> str:
+    """A name for an expression of sizes: ``N_times_M``."""
+    match expr:
+        case Constant(value=value):
+            return str(value).replace("-", "minus")
+        case SizeValue(name=name):
+            return name
+        case Apply(primitive=primitive, arguments=arguments):
+            word = _OPERATION_NAMES.get(primitive, primitive)
+            parts = [spoken_size(argument) for argument in arguments]
+            return f"_{word}_".join(parts) if len(parts) > 1 else f"{word}_{parts[0]}"
+        case _:
+            return "size_" + "_".join(sorted(size_names(expr)))

@@ -1,0 +1,368 @@
+"""What stands for arrays, sizes and numbers while a decorated function runs at staging time.
+
+Staging calls the user's function once with these objects. They do ordinary arithmetic
+(`tcdsl.frontend.arrays.arithmetic` gives them their operators) and refuse what only a concrete value could answer: a
+`SymbolicSize` has no truth value.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcdsl.frontend.symbols.memory_operators import MemoryOperators
+from tcdsl.frontend.symbols.operators import ArithmeticOperators, Owner
+from tcdsl.frontend.symbols.values import Value
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, walk
+from tcdsl.rows.ranks import RowRanks
+from tcdsl.span import Span
+
+__all__ = ["ElementType", "PendingArray", "SymbolicArray", "SymbolicNumber", "SymbolicSize", "SymbolicTensor", "View"]
+
+
+# So many nodes are computed once more where pending arithmetic is used again.
+_REUSED = 100
+
+
+class SymbolicSize(ArithmeticOperators):
+    """An extent, or an expression of extents: what ``A.shape[0]`` gives. An int64 expression of sizes."""
+
+    __slots__ = ("builder", "expr")
+
+    def __init__(self, builder: Owner, expr: Expr) -> None:
+        self.builder = builder
+        self.expr = expr
+
+    def __repr__(self) -> str:
+        from tcdsl.ir.text.printer import format_expr
+
+        return f"<size {format_expr(self.expr)}>"
+
+
+class SymbolicNumber(ArithmeticOperators):
+    """A number that is known only at the call: scalar configuration such as a learning rate.
+
+    ``expr`` computes it from rank-0 inputs; ``weak_kind`` is ``float``, ``int`` or ``bool``: it takes the type of what
+    it meets. ``parameters`` are the arguments that it depends on: where Python must know its value, the function is
+    staged again with those as constants.
+    """
+
+    __slots__ = ("builder", "expr", "parameters", "weak_kind")
+
+    def __init__(self, builder: Owner, expr: Expr, weak_kind: str, parameters: frozenset[str]) -> None:
+        self.builder = builder
+        self.expr = expr
+        self.weak_kind = weak_kind
+        self.parameters = parameters
+
+    def __repr__(self) -> str:
+        from tcdsl.ir.text.printer import format_expr
+
+        return f"<run-time {self.weak_kind} {format_expr(self.expr)}>"
+
+
+class ElementType(str):
+    """The name of an element type that compares as NumPy's do: ``x.dtype == np.float32``."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str) or other is None:
+            return str.__eq__(self, other)
+        try:
+            return np.dtype(str(self)) == np.dtype(other)  # type: ignore[call-overload,no-any-return]
+        except TypeError:
+            return False
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np.dtype(str(self)), name)
+
+
+class SymbolicArray(MemoryOperators):
+    """An array of known rank and type and symbolic extents. Base of `SymbolicTensor` and `PendingArray`.
+
+    ``rows`` says which axes are batch, output and input axes, in this order; a plain array has output axes only.
+    """
+
+    __slots__ = ()
+
+    builder: Owner
+    extents: tuple[Expr, ...]
+    rows: RowRanks
+    _dtype: ElementType
+
+    @property
+    def dtype(self) -> ElementType:
+        """The element type."""
+        return self._dtype
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.extents)
+
+    ndim = rank
+
+    @property
+    def shape(self) -> tuple[SymbolicSize | int, ...]:
+        """The extents: sizes, or plain ints where they are constant."""
+        return tuple(
+            extent.value
+            if isinstance(extent, Constant) and isinstance(extent.value, int)
+            else SymbolicSize(self.builder, extent)
+            for extent in self.extents
+        )
+
+    @property
+    def T(self) -> PendingArray:  # noqa: N802  # NumPy's name
+        """The array with its axes in reverse order; with batch or input axes, input and output axes swapped."""
+        made: PendingArray = self.builder.algebra.transposed(self)
+        return made
+
+    def astype(self, dtype: Any) -> Any:
+        """The array converted to ``dtype``. `DtypeError` for a type that the language does not have."""
+        given = getattr(dtype, "__tcdsl_name__", dtype)  # `float32` is also the language's function
+        try:
+            name = str(np.dtype(given))
+        except TypeError:
+            name = str(given)
+        return self.builder.algebra.cast(self, name)
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The sum over all axes, or the given ones."""
+        return self._reduced("add", axis, keepdims)
+
+    def prod(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The product over all axes, or the given ones."""
+        return self._reduced("multiply", axis, keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The largest cell, over all axes or the given ones."""
+        return self._reduced("max", axis, keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The smallest cell, over all axes or the given ones."""
+        return self._reduced("min", axis, keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The mean over all axes, or the given ones."""
+        return self._reduced("mean", axis, keepdims)
+
+    def any(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Whether any cell is true, over all axes or the given ones."""
+        return self._reduced("or", axis, keepdims)
+
+    def all(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Whether all cells are true, over all axes or the given ones."""
+        return self._reduced("and", axis, keepdims)
+
+    def argmax(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """An error that says how to write it."""
+        return self._reduced("argmax", axis, keepdims)
+
+    def argmin(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """An error that says how to write it."""
+        return self._reduced("argmin", axis, keepdims)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.builder.algebra.array(self)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.builder.algebra.array(self)
+
+    __dlpack_device__ = __dlpack__
+
+    def copy(self) -> Any:
+        """The cells as they are now, in an array of their own."""
+        return self.builder.algebra.combine("id", self)
+
+    def _reduced(self, accumulate: str, axis: Any, keepdims: bool) -> Any:
+        return self.builder.algebra.reduced(accumulate, self, axis, keepdims)
+
+    @property
+    def size(self) -> SymbolicSize | int:
+        """The number of cells."""
+        total: Any = 1
+        for extent in self.shape:
+            total = total * extent
+        return total  # type: ignore[no-any-return]
+
+
+class SymbolicTensor(SymbolicArray):
+    """A tensor of the program: ``name`` is its version in the program, ``label`` what the user calls it.
+
+    In `@op` it is a value. In `@cd` it is memory (``memory``): storing into it makes ``name`` the new version, for
+    every name that holds it. ``declared`` says that the function stated its extents, whatever is written to it;
+    ``sized`` is the function and its statement that inferred them. ``brackets`` are those of the product that a node of
+    a graph is, in terms of `axis_variable`s.
+    """
+
+    __slots__ = ("_dtype", "brackets", "builder", "declared", "extents", "label", "memory", "name", "sized")
+
+    def __init__(
+        self,
+        builder: Owner,
+        name: str,
+        dtype: str,
+        extents: Sequence[Expr],
+        label: str = "",
+        memory: bool = False,
+    ) -> None:
+        self.builder = builder
+        self.name = name
+        self._dtype = ElementType(dtype)
+        self.extents = tuple(extents)
+        self.label = label or name
+        self.memory = memory
+        self.declared = False
+        self.sized: tuple[object, Span | None] = (None, None)
+        self.brackets: tuple[Expr, ...] = ()
+
+    @property
+    def rows(self) -> RowRanks:
+        """Which axes are batch, output and input axes. They belong to the version, whatever names hold it."""
+        return self.builder.rows(self.name) or RowRanks(output=self.rank)
+
+    @rows.setter
+    def rows(self, rows: RowRanks) -> None:
+        if rows.total != self.rank:
+            raise ValueError(f"{self!r} has rank {self.rank}, not {rows.total}")
+        self.builder.set_rows(self.name, rows)
+
+    def become(self, version: SymbolicTensor) -> SymbolicTensor:
+        """Store: from here on this memory holds the cells of ``version``."""
+        self.name, self._dtype = version.name, version.dtype
+        return self
+
+    def sized_in(self, function: object) -> Span | None:
+        """The statement of ``function`` that inferred the extents, if one did."""
+        return self.sized[1] if self.sized[0] is function and not self.declared else None
+
+    def held(self) -> SymbolicTensor:
+        """What this memory holds now, as a value that later stores do not change."""
+        return SymbolicTensor(self.builder, self.name, self.dtype, self.extents, self.label)
+
+    def __repr__(self) -> str:
+        from tcdsl.ir.text.printer import format_expr
+
+        return f"<tensor {self.label}: {self.dtype}[{', '.join(map(format_expr, self.extents))}]>"
+
+
+class PendingArray(SymbolicArray):
+    """Whole-array arithmetic that has no statement yet, so that ``p - learning_rate * g`` becomes one statement.
+
+    ``element`` is the value of a cell; its index variable for the axis that is k-th from the right is `axis_variable`
+    (k). ``uses`` counts what was computed with it.
+    """
+
+    __slots__ = ("_dtype", "_element", "_made", "builder", "extents", "rows", "uses")
+
+    def __init__(self, builder: Owner, element: Value, extents: Sequence[Expr], rows: RowRanks | None = None) -> None:
+        self.builder = builder
+        self._element = element
+        self._dtype = ElementType(element.logical)
+        self.extents = tuple(extents)
+        self.rows = RowRanks(output=len(self.extents)) if rows is None else rows
+        self._made: SymbolicTensor | None = None
+        self.uses = 0
+
+    @property
+    def element(self) -> Value:
+        """The value of a cell."""
+        return self._element
+
+    def shared(self) -> SymbolicArray:
+        """What stands for the array in arithmetic: a tensor, if it is large and used more than once."""
+        if self.uses < 2 or self.element.product is not None:
+            return self
+        large = next(itertools.islice(walk(self.element.expr), _REUSED, None), None) is not None
+        return self.materialize() if large else self
+
+    def materialize(self, label: str = "t") -> SymbolicTensor:
+        """The tensor that holds these cells; the statement that computes it is recorded at the first call."""
+        # What was recorded in a function that is being differentiated may have been taken out with it.
+        if self._made is None or not self.builder.knows(self._made.name):
+            made: SymbolicTensor = self.builder.algebra.recorded(self, label)
+            made.rows = self.rows
+            self._made = made
+        return self._made
+
+    def __repr__(self) -> str:
+        from tcdsl.ir.text.printer import format_expr
+
+        return f"<array {self.dtype}[{', '.join(map(format_expr, self.extents))}]>"
+
+
+class View(PendingArray):
+    """A part of a tensor, as basic indexing gives it: its cell is the tensor's cell at ``indices``.
+
+    ``indices`` are affine in the `axis_variable`s of the view, or data, the same for all its cells, which is checked.
+    They reach no cell twice. A view of memory is memory too: it holds what the tensor holds when it is read, and what
+    is stored into it is stored into the tensor.
+    """
+
+    __slots__ = ("boundaries", "indices", "span", "tensor")
+
+    def __init__(
+        self,
+        tensor: SymbolicTensor,
+        indices: Sequence[Expr],
+        extents: Sequence[Expr],
+        rows: RowRanks | None = None,
+        span: Span | None = None,
+        boundaries: Sequence[Boundary] | None = None,
+    ) -> None:
+        self.tensor = tensor
+        self.indices = tuple(indices)
+        self.boundaries = (Boundary.SKIP,) * len(self.indices) if boundaries is None else tuple(boundaries)
+        self.span = span
+        super().__init__(tensor.builder, self.element, extents, rows)
+
+    @property
+    def dtype(self) -> ElementType:
+        """The element type of the tensor, which memory of whole numbers may still take from what is stored."""
+        return self.tensor.dtype
+
+    @property
+    def element(self) -> Value:
+        """The value of a cell as it is now."""
+        dtype = self.tensor.dtype
+        read = Read(self.tensor.name, self.indices, self.boundaries, compute_dtype(dtype), span=self.span)
+        return Value(read, None, dtype)
+
+    @property
+    def memory(self) -> bool:
+        """Whether a store into the view changes cells that others see."""
+        return self.tensor.memory
+
+    @property
+    def label(self) -> str:
+        """What the user calls the tensor."""
+        return self.tensor.label
+
+    def held(self) -> PendingArray:
+        """What the view holds now, as a value that later stores do not change."""
+        return PendingArray(self.builder, self.element, self.extents, self.rows)
+
+    def of(self, tensor: SymbolicTensor) -> View:
+        """The same part of another tensor of the same shape."""
+        return View(tensor, self.indices, self.extents, self.rows, self.span, self.boundaries)
+
+    def stands_for(self, tensor: SymbolicTensor | None) -> None:
+        """Until the memory changes or this is called again, statements read ``tensor`` where they read the view."""
+        self._element, self._made = self.element, tensor
+
+    def materialize(self, label: str = "t") -> SymbolicTensor:
+        """A tensor that holds these cells as they are now."""
+        element = self.element
+        if element != self._element:
+            self._element, self._made = element, None
+        return super().materialize(label)

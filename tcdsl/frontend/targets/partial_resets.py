@@ -1,0 +1,122 @@
+"""The reset form on a target that holds cells: those start anew that its index list can reach, the others stay.
+
+::
+
+    R[j] = sum(q[i] * A[i, j]), j > 0       R[j] = 0, j > 0
+                                            R[j] += q[i] * A[i, j], j > 0
+
+    R[j + 1] = sum(A[i, j])                 R[j + 1] = 0, 0 <= j < A_1
+                                            R[j + 1] += A[i, j]
+
+Conditions and reads with a reduced variable only filter, and so do the ``if``s of a generator and brackets. An index
+that is data reaches all positions of its axis, unless a condition says which: then cells are recorded as flags first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import islpy as isl
+
+from tcdsl.frontend.points.let_placement import fresh_name
+from tcdsl.frontend.staging.environment import Builder
+from tcdsl.frontend.symbols.symbols import SymbolicTensor
+from tcdsl.frontend.targets.chosen_cells import record_choice, record_touched
+from tcdsl.ir.accumulators import neutral_element
+from tcdsl.ir.build import constant, index, truth
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index
+from tcdsl.ir.program import Access, Fill, Keep, Statement, Tensor
+from tcdsl.polyhedra.linear import linear_form
+from tcdsl.ranges.restarts import Restarts, starts_all_anew
+from tcdsl.ranges.sketches.accesses import conjuncts
+from tcdsl.ranges.sketches.nesting import free_variables, variables_of
+from tcdsl.ranges.sketches.sketch import Sketch
+
+__all__ = ["record_partial_reset", "restarted"]
+
+
+def restarted(indices: Sequence[Expr], conditions: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Those of ``conditions`` that say which cells of its target a reset starts anew."""
+    used = frozenset().union(*map(free_variables, indices))
+    return tuple(condition for condition in conjuncts(conditions) if free_variables(condition) <= used)
+
+
+def record_partial_reset(sketch: Sketch, target: SymbolicTensor, builder: Builder) -> SymbolicTensor:
+    """Record ``sketch``, a reset, onto ``target``, whose other cells stay."""
+    everything = replace(sketch, restarts=None, resets=True)
+    if starts_all_anew(sketch):
+        return builder.record(everything, target.label)
+    taken = set(builder.size_names())
+    names = tuple(fresh_name(f"axis_{k}", taken) for k in range(target.rank))
+    restarts = Restarts(sketch, builder)
+    clearing = _clearing(sketch, names, restarts)
+    cells = restarts.cells(clearing, names)
+    if cells is not None and restarts.every(cells):
+        return builder.record(everything, target.label)
+    cleared = _cleared(sketch, clearing, names, cells, target, builder)
+    access = replace(sketch.target, tensor=builder.new_version(target.label))
+    return builder.record(replace(sketch, target=access, start=Keep(cleared.name), restarts=None), target.label)
+
+
+def _clearing(sketch: Sketch, names: Sequence[str], restarts: Restarts) -> Sketch:
+    """The statement over the target's variables alone that reaches the cells to start anew."""
+    indices = sketch.target.indices
+    if not sketch.restarts:
+        pairs = zip(names, indices, strict=True)
+        indices = tuple(axis if is_affine_index(axis) else index(name) for name, axis in pairs)
+    used = tuple(dict.fromkeys(name for axis in indices for name in variables_of(axis)))
+    return replace(
+        sketch,
+        target=replace(sketch.target, indices=indices),
+        variables=used,
+        ranges=(),
+        conditions=sketch.restarts or (),
+        filters=restarts.conditions(frozenset(used)),
+        unique=False,
+        restarts=None,
+        resets=True,
+    )
+
+
+def _cleared(
+    sketch: Sketch,
+    clearing: Sketch,
+    names: Sequence[str],
+    cells: isl.Set | None,
+    target: SymbolicTensor,
+    builder: Builder,
+) -> SymbolicTensor:
+    """The target with the neutral element in the ``cells`` that start anew; None of those that data chooses."""
+    if isinstance(sketch.start, Fill):
+        neutral = sketch.start.value
+    else:
+        neutral = constant(neutral_element(sketch.accumulate, sketch.dtype), compute_dtype(sketch.dtype))
+    store = replace(clearing, accumulate="assign", start=Keep(target.name), value=neutral)
+    if cells is None:
+        if _one_to_one(clearing.target.indices):
+            return builder.record(store, target.label)
+        touched = record_touched(clearing, target, truth(True), builder)
+        return record_choice(touched, target, lambda _: neutral, sketch, builder)
+    name = sketch.target.tensor
+    access = Access(name, tuple(map(index, names)), sketch.target.span)
+    statement = Statement(access, "assign", Keep(target.name), neutral, Domain.from_set(cells), span=sketch.span)
+    label = "" if name == target.label else target.label
+    builder.add_statement(statement, Tensor(name, target.dtype, target.extents, label, sketch.span))
+    return SymbolicTensor(builder, name, target.dtype, target.extents, target.label)
+
+
+def _one_to_one(indices: Sequence[Expr]) -> bool:
+    """Whether an index list names each cell once: ``[i, 2*j + 1]``, one variable on each axis that has some."""
+    seen: set[str] = set()
+    for axis in indices:
+        names = index_variables(axis)
+        if not is_affine_index(axis) or len(names) > 1 or names & seen:
+            return False
+        terms, _ = linear_form(axis)
+        if not all(isinstance(atom, IndexValue) for atom in terms if index_variables(atom)):
+            return False
+        seen |= names
+    return True

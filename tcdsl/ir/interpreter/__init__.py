@@ -1,0 +1,1 @@
+"""The reference interpreter: programs point by point, with none of the lowering."""

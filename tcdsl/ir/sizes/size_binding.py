@@ -1,0 +1,287 @@
+"""Sizes at the call: binding them to the extents of the arrays given, and checking what must hold of them.
+
+::
+
+    bind_sizes(program, [(3, 4), (4, 5)])      # {"N": 3, "K": 4, "B_0": 4, "M": 5}
+
+`SizePlan` is the same for many calls: expressions become one Python function, and a call that is in order costs a few
+microseconds. Only where something fails are messages made.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, ShapeError, raise_diagnostics
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.exact import EXACT
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, size_names, walk
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.program import Assertion, AxisExtent, Program, Tensor
+from tcdsl.ir.sizes.size_code import SizeCode
+
+__all__ = ["BoundSizes", "SizePlan", "bind_sizes", "evaluate_size", "largest_of", "size_function"]
+
+Sizes = Mapping[str, int]
+SizeFunction = Callable[[Sizes], Any]
+
+
+def size_function(expr: Expr) -> SizeFunction:
+    """``size_function(e)({"N": 4})``: ``e``, an expression of sizes and constants, as a Python function of the sizes.
+
+    Integers are Python's, without overflow. The function raises ``ZeroDivisionError`` where ``//`` or ``%`` divides by
+    zero and ``KeyError`` for a size that it is not given. ``TypeError`` if ``expr`` reads tensors or index variables.
+    """
+    match expr:
+        case Constant(value=value):
+            return lambda sizes: value
+        case SizeValue(name=name):
+            return lambda sizes: sizes[name]
+        case Cast(operand=operand, dtype=dtype):
+            return _cast_function(size_function(operand), dtype)
+        case Apply(primitive=primitive, arguments=arguments):
+            return _applied_function(primitive, arguments)
+    raise TypeError(f"not an expression of sizes: {expr}")
+
+
+def _cast_function(operand: SizeFunction, dtype: str) -> SizeFunction:
+    convert: Callable[[Any], Any] = bool if dtype == "bool" else float if is_floating(dtype) else int
+    return lambda sizes: convert(operand(sizes))
+
+
+def _applied_function(primitive: str, arguments: tuple[Expr, ...]) -> SizeFunction:
+    parts = [size_function(argument) for argument in arguments]
+    if primitive == "where":
+        condition, chosen, other = parts
+        return lambda sizes: chosen(sizes) if condition(sizes) else other(sizes)
+    if primitive == "and_":
+        first, second = parts
+        return lambda sizes: bool(first(sizes) and second(sizes))
+    if primitive == "or_":
+        first, second = parts
+        return lambda sizes: bool(first(sizes) or second(sizes))
+    if primitive in EXACT and not any(is_floating(argument.dtype) for argument in arguments):
+        # What is not among these is computed as NumPy does it.
+        exact = EXACT[primitive]
+        if len(parts) == 1:
+            (single,) = parts
+            return lambda sizes: exact(single(sizes))
+        first, second = parts
+        return lambda sizes: exact(first(sizes), second(sizes))
+    evaluate = PRIMITIVES[primitive].evaluate
+    types = [np.dtype(argument.dtype).type for argument in arguments]
+    return lambda sizes: evaluate(*(kind(part(sizes)) for kind, part in zip(types, parts, strict=True))).item()
+
+
+def evaluate_size(expr: Expr, sizes: Sizes) -> int:
+    """``evaluate_size(apply("add", size("N"), integer(1)), {"N": 4})`` is 5; for one evaluation of one expression."""
+    return int(size_function(expr)(sizes))
+
+
+class BoundSizes(dict[str, int]):
+    """The sizes of one call, and the largest of their absolute values."""
+
+    largest = 0
+
+
+def largest_of(sizes: Sizes) -> int:
+    """The largest absolute value of ``sizes``, which `SizePlan.bind` has noted."""
+    return sizes.largest if isinstance(sizes, BoundSizes) else max(map(abs, sizes.values()), default=0)
+
+
+class SizePlan:
+    """``SizePlan(program).bind(shapes)``: the sizes of one call, by name, with everything checked.
+
+    The checks, in this order: ranks, assertions, extents of all tensors non-negative, shapes of the inputs as declared.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        positions = {tensor.name: k for k, tensor in enumerate(program.inputs)}
+        self._ranks = [len(tensor.shape) for tensor in program.inputs]
+        self._names = [size.name for size in program.sizes]
+        from_axes = {size.name: size.source for size in program.sizes if isinstance(size.source, AxisExtent)}
+        self._axes = [(positions[source.tensor], source.axis) for source in from_axes.values()]
+        self._values = _compiled(program, from_axes)
+        self._rank = max((len(tensor.shape) for tensor in program.tensors), default=0)
+        parts = (part for tensor in program.tensors for extent in tensor.shape for part in walk(extent))
+        self._largest_constant = max((abs(int(each.value)) for each in parts if isinstance(each, Constant)), default=0)
+
+    def bind(self, shapes: Sequence[tuple[int, ...]]) -> BoundSizes:
+        """The value of every size, for inputs of these shapes. Raises `ShapeError` for all faults of one kind."""
+        if [len(shape) for shape in shapes] != self._ranks:
+            raise_diagnostics(self._rank_faults(shapes))
+        try:
+            values, fine = self._values(*[shapes[position][axis] for position, axis in self._axes], shapes)
+        except ZeroDivisionError:
+            fine = False
+        if not fine:
+            self._explain(shapes)
+        sizes = BoundSizes(zip(self._names, values, strict=True))
+        # Words of 64 bits hold whatever is made of sizes like these.
+        sizes.largest = largest = max(map(abs, sizes.values()), default=0)
+        if max(largest, self._largest_constant) ** max(self._rank, 1) >= 2**56:
+            raise_diagnostics(self._overflows(sizes))
+        return sizes
+
+    def _rank_faults(self, shapes: Sequence[tuple[int, ...]]) -> list[Diagnostic]:
+        inputs = self.program.inputs
+        if len(shapes) != len(inputs):
+            fact = f"{self.program.name} takes {len(inputs)} arrays, not {len(shapes)}"
+            return [Diagnostic(ShapeError, fact, notes=tuple(map(_declaration, inputs)))]
+        return [
+            Diagnostic(
+                ShapeError,
+                f"{_label(tensor)} has {len(tensor.shape)} axes, but the array given has {len(shape)}",
+                tensor.span,
+                (_declaration(tensor), f"given: {tuple(shape)}"),
+            )
+            for tensor, shape in zip(inputs, shapes, strict=True)
+            if len(tensor.shape) != len(shape)
+        ]
+
+    def _explain(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        # Something does not hold: find out what, and raise.
+        sizes, faults = self._bound_with_faults(shapes)
+        for assertion in self.program.assertions:
+            if size_names(assertion.condition) <= sizes.keys() and not _holds(assertion.condition, sizes):
+                faults.append(_unmet(assertion, sizes))
+        raise_diagnostics(faults)
+        for tensor in (*self.program.inputs, *self.program.tensors):
+            notes = (_declaration(tensor), _values(tensor, sizes))
+            try:
+                shape = _shape(tensor, sizes)
+            except ZeroDivisionError:
+                fact = f"the shape of {_label(tensor)} divides by zero"
+                faults.append(Diagnostic(ShapeError, fact, tensor.span, notes))
+                continue
+            if any(extent < 0 for extent in shape):
+                fact = f"{_label(tensor)} would have a negative extent: its shape is {shape}"
+                faults.append(Diagnostic(ShapeError, fact, tensor.span, notes))
+        raise_diagnostics(faults)
+        for tensor, given in zip(self.program.inputs, shapes, strict=True):
+            shape = _shape(tensor, sizes)
+            if shape != tuple(given):
+                fact = f"{_label(tensor)} has shape {tuple(given)}, but {shape} is needed"
+                notes = (_declaration(tensor), _values(tensor, sizes))
+                faults.append(Diagnostic(ShapeError, fact, tensor.span, notes))
+        raise_diagnostics(faults)
+
+    def _overflows(self, sizes: Sizes) -> list[Diagnostic]:
+        from tcdsl.ir.text.printer import format_expr
+
+        faults = []
+        for size in self.program.sizes:
+            value = sizes[size.name]
+            if not -(2**63) <= value < 2**63 and not isinstance(size.source, AxisExtent):
+                known = ", ".join(f"{used} = {sizes[used]}" for used in sorted(size_names(size.source)))
+                fact = f"the size {format_expr(size.source)} is {value}, which does not fit into 64 bits"
+                faults.append(Diagnostic(ShapeError, fact, notes=(known,)))
+        for tensor in self.program.tensors:
+            shape = _shape(tensor, sizes)
+            if math.prod(max(extent, 1) for extent in shape) * np.dtype(tensor.dtype).itemsize >= 2**63:
+                fact = f"{_label(tensor)} would have the shape {shape}, which is larger than an array can be"
+                faults.append(Diagnostic(ShapeError, fact, tensor.span, (_declaration(tensor), _values(tensor, sizes))))
+        return faults
+
+    def _bound_with_faults(self, shapes: Sequence[tuple[int, ...]]) -> tuple[dict[str, int], list[Diagnostic]]:
+        from tcdsl.ir.text.printer import format_expr
+
+        sizes: dict[str, int] = {}
+        faults: list[Diagnostic] = []
+        positions = {tensor.name: k for k, tensor in enumerate(self.program.inputs)}
+        for size in self.program.sizes:
+            if isinstance(size.source, AxisExtent):
+                sizes[size.name] = shapes[positions[size.source.tensor]][size.source.axis]
+            elif size_names(size.source) <= sizes.keys():
+                try:
+                    sizes[size.name] = evaluate_size(size.source, sizes)
+                except ZeroDivisionError:
+                    text = format_expr(size.source)
+                    known = ", ".join(f"{used} = {sizes[used]}" for used in sorted(size_names(size.source)))
+                    faults.append(Diagnostic(ShapeError, f"the size {text} divides by zero", notes=(known,)))
+        return sizes, faults
+
+
+def _compiled(program: Program, from_axes: Mapping[str, AxisExtent]) -> Callable[..., tuple[list[int], bool]]:
+    # From the sizes that are extents, and the shapes, to all sizes, and whether all that must hold does.
+    code = SizeCode(list(from_axes))
+    for size in program.sizes:
+        if not isinstance(size.source, AxisExtent):
+            code.define(size.name, f"int({code.value(size.source)})")
+    values = [code.size(size.name) for size in program.sizes]
+    checks = [code.value(assertion.condition) for assertion in program.assertions]
+    extents = dict.fromkeys(extent for tensor in (*program.inputs, *program.tensors) for extent in tensor.shape)
+    checks += [f"{code.value(extent)} >= 0" for extent in extents if not _never_negative(extent, from_axes)]
+    checks += [
+        f"shapes[{position}][{axis}] == {code.value(extent)}"
+        for position, tensor in enumerate(program.inputs)
+        for axis, extent in enumerate(tensor.shape)
+        if not (isinstance(extent, SizeValue) and from_axes.get(extent.name) == AxisExtent(tensor.name, axis))
+    ]
+    return code.function(f"[{', '.join(values)}], {' and '.join(checks) or True}", "shapes")
+
+
+def _never_negative(extent: Expr, from_axes: Mapping[str, AxisExtent]) -> bool:
+    if isinstance(extent, Constant):
+        return extent.value >= 0
+    return isinstance(extent, SizeValue) and extent.name in from_axes
+
+
+def _holds(condition: Expr, sizes: Sizes) -> bool:
+    try:
+        return bool(size_function(condition)(sizes))
+    except ZeroDivisionError:
+        return False
+
+
+def _unmet(assertion: Assertion, sizes: Sizes) -> Diagnostic:
+    from tcdsl.ir.text.printer import format_expr
+
+    message = assertion.message or f"{format_expr(assertion.condition, 'bool')} does not hold"
+    fact, _, hint = _filled(message, sizes).partition("\n")
+    return Diagnostic(ShapeError, fact, assertion.span, hint=hint)
+
+
+def _filled(message: str, sizes: Sizes) -> str:
+    # {N} becomes its value; other braces stay.
+    return re.sub(r"\{(\w+)\}", lambda found: str(sizes.get(found[1], found[0])), message)
+
+
+def _shape(tensor: Tensor, sizes: Sizes) -> tuple[int, ...]:
+    return tuple(evaluate_size(extent, sizes) for extent in tensor.shape)
+
+
+def _label(tensor: Tensor) -> str:
+    return tensor.label or tensor.name
+
+
+def _declaration(tensor: Tensor) -> str:
+    from tcdsl.ir.text.printer import format_tensor
+
+    return format_tensor(tensor)
+
+
+def _values(tensor: Tensor, sizes: Sizes) -> str:
+    used = sorted({name for extent in tensor.shape for name in size_names(extent)})
+    return ", ".join(f"{name} = {sizes[name]}" for name in used)
+
+
+@lru_cache(maxsize=256)
+def _plan(program: Program) -> SizePlan:
+    return SizePlan(program)
+
+
+def bind_sizes(program: Program, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+    """``bind_sizes(matmul, [(3, 4), (4, 5)])``: the value of every size of ``program`` for inputs of these shapes.
+
+    Raises `ShapeError`: an assertion fails (all that fail are reported), a tensor would have a negative extent, or an
+    input has another shape than declared. Who calls often keeps a `SizePlan`: finding one means hashing the program.
+    """
+    return _plan(program).bind(shapes)

@@ -1,0 +1,135 @@
+"""Expressions of sizes as Python source, for what is evaluated at every new set of sizes.
+
+::
+
+    code = SizeCode(["N", "M"])
+    blocks = code.value(expr)            # the text of its value: a name, or a number
+    function = code.function(f"({blocks}, 2 * {blocks})")
+    function(7, 3)                       # as fast as if it had been written by hand
+
+`tcdsl.ir.sizes.size_binding.size_function` gives the same values, and is quicker where an expression is evaluated once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.exact import EXACT
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue
+from tcdsl.ir.primitives import PRIMITIVES
+
+__all__ = ["SizeCode"]
+
+# The exact operations (`tcdsl.ir.exact`) that Python has a sign for.
+_TEXTS: Mapping[str, str] = MappingProxyType(
+    {
+        "id": "{0}",
+        "neg": "-{0}",
+        "not_": "not {0}",
+        "add": "{0} + {1}",
+        "sub": "{0} - {1}",
+        "mul": "{0} * {1}",
+        "floor_div": "{0} // {1}",
+        "mod": "{0} % {1}",
+        "lt": "{0} < {1}",
+        "le": "{0} <= {1}",
+        "gt": "{0} > {1}",
+        "ge": "{0} >= {1}",
+        "eq": "{0} == {1}",
+        "ne": "{0} != {1}",
+    }
+)
+_CHOICES: Mapping[str, str] = MappingProxyType(
+    {"max": "{0} if {0} >= {1} else {1}", "min": "{0} if {0} <= {1} else {1}"}
+)
+
+
+class SizeCode:
+    """Writes a function of the sizes ``names``, one line for every part of every expression, each part once.
+
+    Integers are Python's. Like `size_function` it divides by zero only where the value is needed: what stands behind
+    ``where``, ``and`` and ``or`` is written into one line.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._texts: dict[Expr, str] = {SizeValue(name): f"s{k}" for k, name in enumerate(names)}
+        self._parameters = tuple(self._texts.values())
+        self._lines: list[str] = []
+        self._given: dict[str, Any] = {"__builtins__": {}, "max": max, "min": min, "abs": abs, "len": len}
+        self._given |= {"bool": bool, "int": int, "float": float, "range": range}
+
+    def define(self, name: str, text: str) -> None:
+        """From here on the size ``name`` has the value ``text``."""
+        self._texts[SizeValue(name)] = self.line(text)
+
+    def value(self, expr: Expr) -> str:
+        """The text of the value of ``expr``. ``TypeError`` if it is none of sizes and constants."""
+        return self._value(expr, lazy=False)
+
+    def size(self, name: str) -> str:
+        """The text of the value of a size."""
+        return self._texts[SizeValue(name)]
+
+    def line(self, text: str) -> str:
+        """A new name for the value of ``text``."""
+        name = f"v{len(self._lines)}"
+        self._lines.append(f"{name} = {text}")
+        return name
+
+    def constant(self, value: object) -> str:
+        """A name for an object."""
+        name = f"c{len(self._given)}"
+        self._given[name] = value
+        return name
+
+    def function(self, result: str, *more: str) -> Callable[..., Any]:
+        """The function of the sizes, and of the parameters ``more`` after them, that gives ``result``."""
+        lines = [f"def function({', '.join((*self._parameters, *more))}):", *self._lines, f"return {result}"]
+        made = dict(self._given)
+        exec(compile("\n    ".join(lines), "<sizes>", "exec"), made)  # noqa: S102 - the text written here
+        function: Callable[..., Any] = made["function"]
+        return function
+
+    def _value(self, expr: Expr, lazy: bool) -> str:
+        known = self._texts.get(expr)
+        if known is not None:
+            return known
+        match expr:
+            case Constant(value=value):
+                plain = isinstance(value, bool | int)
+                return f"({value!r})" if plain else self.constant(value)
+            case Cast(operand=operand, dtype=dtype):
+                convert = "bool" if dtype == "bool" else "float" if is_floating(dtype) else "int"
+                text = f"{convert}({self._value(operand, lazy)})"
+            case Apply(primitive=primitive, arguments=arguments):
+                text = self._applied(primitive, arguments, lazy)
+            case _:
+                raise TypeError(f"not an expression of sizes: {expr}")
+        if lazy:
+            return f"({text})"
+        self._texts[expr] = self.line(text)
+        return self._texts[expr]
+
+    def _applied(self, primitive: str, arguments: tuple[Expr, ...], lazy: bool) -> str:
+        if primitive in ("where", "and_", "or_"):
+            first = self._value(arguments[0], lazy)
+            rest = [self._value(argument, lazy=True) for argument in arguments[1:]]
+            if primitive == "where":
+                return f"{rest[0]} if {first} else {rest[1]}"
+            return f"bool({first} {'and' if primitive == 'and_' else 'or'} {rest[0]})"
+        parts = [self._value(argument, lazy) for argument in arguments]
+        if primitive in EXACT and not any(is_floating(argument.dtype) for argument in arguments):
+            if primitive in _TEXTS:
+                return _TEXTS[primitive].format(*parts)
+            if primitive in _CHOICES and not lazy:
+                # Without a call; where parts are names, they may stand twice.
+                return _CHOICES[primitive].format(*parts)
+            return f"{self.constant(EXACT[primitive])}({', '.join(parts)})"
+        types = [self.constant(np.dtype(argument.dtype).type) for argument in arguments]
+        given = ", ".join(f"{kind}({part})" for kind, part in zip(types, parts, strict=True))
+        return f"{self.constant(PRIMITIVES[primitive].evaluate)}({given}).item()"

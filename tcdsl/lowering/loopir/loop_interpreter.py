@@ -1,0 +1,161 @@
+"""Kernels, executed node by node in plain Python: what generated code must do, without generating any.
+
+It is the oracle between lowering and code generation, and how lowering is tested on its own. It is strict: an access
+out of range fails even where Python or NumPy would wrap around, temporaries start with garbage, and the iterations of
+parallel loops run in any order that the caller asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import DataIndexError, Diagnostic, ShapeError
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.dtypes import WIDE_INTEGERS, compute_dtype, is_floating
+from tcdsl.ir.exact import INDEX_ARITHMETIC
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Local, Read, SizeValue
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Buffer, Check, Define, Kernel, Loop, Node, Store, Update
+from tcdsl.lowering.loopir.point_code import UNIQUE_AXIS
+
+__all__ = ["Execution", "execute"]
+
+Order = Callable[[Sequence[int]], Iterable[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What a kernel computed: its outputs in order, the inputs as it left them, how often it wrote into each buffer."""
+
+    outputs: list[np.ndarray]
+    inputs: dict[str, np.ndarray]
+    writes: dict[str, int]
+
+
+def execute(kernel: Kernel, inputs: Sequence[Any], order: Order | None = None) -> Execution:
+    """``execute(lower(program), [A, B])``: run ``kernel`` on copies of ``inputs``.
+
+    ``order`` permutes the iterations of parallel loops. Raises `DataIndexError` and `ShapeError` as checks demand,
+    ``IndexError`` if the kernel itself is wrong.
+    """
+    program = kernel.program
+    given = [np.array(array, dtype=tensor.dtype) for array, tensor in zip(inputs, program.inputs, strict=True)]
+    sizes = bind_sizes(program, [array.shape for array in given])
+    arrays = {tensor.name: array for tensor, array in zip(program.inputs, given, strict=True)}
+    for buffer in kernel.buffers:
+        if buffer.name not in arrays:
+            arrays[buffer.name] = _garbage(buffer, sizes)
+    machine = _Machine(arrays, sizes, order or (lambda steps: steps))
+    readable = {buffer.name for buffer in kernel.buffers if buffer.kind == "input"}
+    for name in readable:
+        arrays[name].flags.writeable = False
+    with np.errstate(all="ignore"):
+        for nest in kernel.nests:
+            machine.scalars.clear()
+            machine.run(nest.body)
+    for name in readable:
+        arrays[name].flags.writeable = True
+    for target, source in kernel.updates:
+        arrays[target][...] = arrays[source]
+    names = [tensor.name for tensor in program.inputs]
+    return Execution([arrays[name] for name in kernel.outputs], {name: arrays[name] for name in names}, machine.writes)
+
+
+def _garbage(buffer: Buffer, sizes: Mapping[str, int]) -> np.ndarray:
+    shape = tuple(evaluate_size(extent, sizes) for extent in buffer.shape)
+    return np.full(shape, np.nan if is_floating(buffer.dtype) else 1, buffer.dtype)
+
+
+class _Machine:
+    """The state of an execution: memory, sizes, scalars and loop variables."""
+
+    def __init__(self, arrays: dict[str, np.ndarray], sizes: Mapping[str, int], order: Order) -> None:
+        self.arrays = arrays
+        self.sizes = sizes
+        self.order = order
+        self.scalars: dict[str, Any] = {}
+        self.writes = dict.fromkeys(arrays, 0)
+
+    def run(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            match node:
+                case Loop():
+                    steps = range(int(self.value(node.start)), int(self.value(node.stop)), node.step)
+                    for step in self.order(steps) if node.parallel else steps:
+                        self.scalars[node.variable] = np.int64(step)
+                        self.run(node.body)
+                case Branch():
+                    self.run(node.body if self.value(node.condition) else node.otherwise)
+                case Define(name=name, value=value):
+                    self.scalars[name] = self.value(value)
+                case Accumulate(name=name, value=value):
+                    self.scalars[name] = self.combined(node.accumulate, self.scalars[name], value)
+                case Store(buffer=buffer, indices=indices, value=value):
+                    result = self.value(value)
+                    self.arrays[buffer][self.cell(buffer, indices)] = result
+                    self.writes[buffer] += 1
+                case Update(buffer=buffer, indices=indices, value=value):
+                    cell = self.cell(buffer, indices)
+                    array = self.arrays[buffer]
+                    old = array[cell].astype(compute_dtype(str(array.dtype)))
+                    array[cell] = self.combined(node.accumulate, old, value)
+                    self.writes[buffer] += 1
+                case Check():
+                    self.check(node)
+
+    def combined(self, accumulate: str, old: Any, value: Expr) -> Any:
+        evaluate = PRIMITIVES[ACCUMULATORS[accumulate].primitive].evaluate
+        return np.dtype(value.dtype).type(evaluate(old, self.value(value)))
+
+    def cell(self, buffer: str, indices: Sequence[Expr]) -> tuple[int, ...]:
+        position = tuple(int(self.value(part)) for part in indices)
+        shape = self.arrays[buffer].shape
+        if len(position) != len(shape) or any(not 0 <= p < n for p, n in zip(position, shape, strict=True)):
+            raise IndexError(f"{buffer}{list(position)} is outside the shape {shape}")
+        return position
+
+    def check(self, node: Check) -> None:
+        if self.value(node.condition):
+            return
+        if node.axis == UNIQUE_AXIS:
+            raise Diagnostic(ShapeError, f"a cell of {node.tensor} is written twice", node.span).error()
+        fact = f"index {self.value(node.value)} is out of range for axis {node.axis} of {node.tensor}"
+        extent = int(self.value(node.extent))
+        raise Diagnostic(DataIndexError, f"{fact}, which has {extent} cells", node.span).error()
+
+    def value(self, expr: Expr) -> Any:
+        match expr:
+            case Constant(value=value, dtype=dtype):
+                return int(value) if dtype in WIDE_INTEGERS else np.dtype(dtype).type(value)
+            case SizeValue(name=name):
+                return np.int64(self.sizes[name])
+            case IndexValue(name=name) | Local(name=name):
+                return self.scalars[name]
+            case Read(tensor=tensor, indices=indices, dtype=dtype):
+                return self.arrays[tensor][self.cell(tensor, indices)].astype(compute_dtype(dtype))
+            case Cast(operand=operand, dtype=dtype) if dtype in WIDE_INTEGERS:
+                return int(self.value(operand))
+            case Cast(operand=operand, dtype=dtype):
+                return np.asarray(self.value(operand)).astype(dtype)[()]
+            case Apply():
+                return self.applied(expr)
+            case _:
+                raise TypeError(f"{type(expr).__name__} has no place in a kernel")
+
+    def applied(self, expr: Apply) -> Any:
+        match expr.primitive, expr.arguments:
+            case "where", (condition, chosen, other):
+                return self.value(chosen if self.value(condition) else other)
+            case "and_", (first, second):
+                return np.bool_(self.value(first) and self.value(second))
+            case "or_", (first, second):
+                return np.bool_(self.value(first) or self.value(second))
+        if expr.arguments[0].dtype in WIDE_INTEGERS:
+            return INDEX_ARITHMETIC[expr.primitive](*map(self.value, expr.arguments))
+        result = PRIMITIVES[expr.primitive].evaluate(*(self.value(part) for part in expr.arguments))
+        return np.dtype(expr.dtype).type(result)

@@ -1,0 +1,153 @@
+"""Loop nests: what lowering makes of a program and code generation prints.
+
+Scalar expressions are those of `tcdsl.ir.expressions`: here an `IndexValue` is a loop variable, a `Local` is a scalar
+that `Define` made, and a `Read` names a *buffer*, is in range, and has only ``SKIP`` boundaries. Everything else
+(boundaries, checks, starts, snapshots) has become loops, branches and stores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.program import Program
+from tcdsl.span import Span
+
+__all__ = [
+    "Accumulate",
+    "Branch",
+    "Buffer",
+    "Check",
+    "Define",
+    "Kernel",
+    "Loop",
+    "Nest",
+    "Node",
+    "Store",
+    "Update",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory for one or more tensors of a program whose cells may share it.
+
+    ``kind`` is ``input`` (read only), ``update`` (an input's memory, written), ``output`` or ``temporary`` (allocated
+    for the call, row-major). ``dtype`` is the stored type.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[Expr, ...]
+    kind: str
+    tensors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``for variable in range(start, stop, step)``. A ``parallel`` loop may run in any order and on any thread."""
+
+    variable: str
+    start: Expr
+    stop: Expr
+    step: int
+    body: tuple[Node, ...]
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """``if condition: body else: otherwise``."""
+
+    condition: Expr
+    body: tuple[Node, ...]
+    otherwise: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """``name = value``: a scalar local, of the value's type; defined again, it is overwritten.
+
+    ``index`` says that it is a position or a bound of loops, so that it is exact and does not wrap around as values do.
+    """
+
+    name: str
+    value: Expr
+    index: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """``name <accumulate>= value`` on a scalar local."""
+
+    name: str
+    accumulate: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """``buffer[indices] = value``, converted to the buffer's type."""
+
+    buffer: str
+    indices: tuple[Expr, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """``buffer[indices] <accumulate>= value``."""
+
+    buffer: str
+    indices: tuple[Expr, ...]
+    accumulate: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Stop the program with ``message`` unless ``condition`` holds; ``value`` is reported (a data index out of range).
+
+    ``tensor`` is the user's name of the tensor indexed, ``axis`` the axis, ``extent`` its extent.
+    """
+
+    condition: Expr
+    tensor: str
+    axis: int
+    value: Expr
+    extent: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Node = Loop | Branch | Define | Accumulate | Store | Update | Check
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A body that runs as one unit: one generated function.
+
+    ``title`` is the index notation of the statements it serves. If the outermost node is a parallel `Loop`, it may be
+    split among threads; ``work`` estimates the number of points from the sizes, so that tiny nests stay serial.
+    """
+
+    name: str
+    title: str
+    body: tuple[Node, ...]
+    work: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A lowered program: its memory and its nests, in order.
+
+    ``outputs`` gives the buffer of each output, ``updates`` pairs an input's buffer with the buffer whose cells are
+    copied into it after the last nest (none where the nests wrote the input's memory themselves). It is made for sizes
+    of at most ``limit``, from ``-limit`` on; others take a kernel of their own.
+    """
+
+    program: Program
+    buffers: tuple[Buffer, ...]
+    nests: tuple[Nest, ...]
+    outputs: tuple[str, ...]
+    updates: tuple[tuple[str, str], ...]
+    limit: int

@@ -1,0 +1,115 @@
+"""Kernels as readable text: memory, then each nest as indented pseudo-code under its statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index, transform
+from tcdsl.ir.text.printer import format_expr
+from tcdsl.lowering.loopir.loops import (
+    Accumulate,
+    Branch,
+    Buffer,
+    Check,
+    Define,
+    Kernel,
+    Loop,
+    Nest,
+    Node,
+    Store,
+    Update,
+)
+from tcdsl.lowering.loopir.point_code import UNIQUE_AXIS
+
+__all__ = ["format_kernel", "format_nest"]
+
+
+def format_kernel(kernel: Kernel) -> str:
+    """``print(format_kernel(lower(program)))`` shows what will run::
+
+    kernel matmul
+    input A: float32[N, K]
+    input B: float32[K, M]
+    output C: float32[N, M]
+
+    # C[i, j] += A[i, k] * B[k, j]  for [i, j, k]: 0 <= i < N and 0 <= j < M and 0 <= k < K
+    nest_C:
+        parallel for i in 0 .. N:
+            for j in 0 .. M:
+                C[i, j] = 0.0
+            for k in 0 .. K:
+                for j in 0 .. M:
+                    C[i, j] += A[i, k] * B[k, j]
+    """
+    types = {buffer.name: compute_dtype(buffer.dtype) for buffer in kernel.buffers}
+    lines = [f"kernel {kernel.program.name}", *(_buffer(buffer) for buffer in kernel.buffers)]
+    for nest in kernel.nests:
+        lines.extend(["", format_nest(nest, types)])
+    if kernel.updates:
+        lines.extend(["", *(f"copy {source} into {target}" for target, source in kernel.updates)])
+    if kernel.outputs:
+        lines.extend(["", f"return {', '.join(kernel.outputs)}"])
+    return "\n".join(lines) + "\n"
+
+
+def format_nest(nest: Nest, types: dict[str, str]) -> str:
+    """One nest, headed by the statements that it serves. ``types`` gives the compute type of each buffer."""
+    lines = [f"# {line}" for line in nest.title.splitlines()]
+    lines.append(f"{nest.name}:")
+    lines.extend(_nodes(nest.body, types, 1))
+    return "\n".join(lines)
+
+
+def _buffer(buffer: Buffer) -> str:
+    extents = ", ".join(_text(extent, "int64") for extent in buffer.shape)
+    others = [name for name in buffer.tensors if name != buffer.name]
+    held = f"  (holds {', '.join(others)})" if others else ""
+    return f"{buffer.kind} {buffer.name}: {buffer.dtype}{f'[{extents}]' if extents else ''}{held}"
+
+
+def _nodes(nodes: Sequence[Node], types: dict[str, str], level: int) -> Iterator[str]:
+    indent = "    " * level
+    for node in nodes:
+        match node:
+            case Loop(variable=variable, start=start, stop=stop, step=step, body=body, parallel=parallel):
+                stride = f" by {step}" if step != 1 else ""
+                first, last = _text(start, "int64"), _text(stop, "int64")
+                yield f"{indent}{'parallel ' if parallel else ''}for {variable} in {first} .. {last}{stride}:"
+                yield from _nodes(body, types, level + 1)
+            case Branch(condition=condition, body=body, otherwise=otherwise):
+                yield f"{indent}if {_text(condition, 'bool')}:"
+                yield from _nodes(body, types, level + 1)
+                if otherwise:
+                    yield f"{indent}else:"
+                    yield from _nodes(otherwise, types, level + 1)
+            case Define(name=name, value=value):
+                yield f"{indent}{name} = {_text(value)}"
+            case Accumulate(name=name, accumulate=accumulate, value=value):
+                yield f"{indent}{name} {ACCUMULATORS[accumulate].symbol} {_text(value, value.dtype)}"
+            case Store(buffer=buffer, indices=indices, value=value):
+                yield f"{indent}{_cell(buffer, indices)} = {_text(value, types[buffer])}"
+            case Update(buffer=buffer, indices=indices, accumulate=accumulate, value=value):
+                symbol = ACCUMULATORS[accumulate].symbol
+                yield f"{indent}{_cell(buffer, indices)} {symbol} {_text(value, types[buffer])}"
+            case Check(condition=condition, tensor=tensor, axis=axis):
+                what = "unique cells" if axis == UNIQUE_AXIS else f"axis {axis}"
+                yield f"{indent}check {_text(condition, 'bool')}  (of {tensor}, {what})"
+
+
+def _cell(buffer: str, indices: Sequence[Expr]) -> str:
+    return f"{buffer}[{', '.join(_text(part, 'int64') for part in indices)}]" if indices else buffer
+
+
+def _text(expr: Expr, dtype: str | None = None) -> str:
+    return format_expr(transform(expr, _plain), dtype)
+
+
+def _plain(node: Expr) -> Expr:
+    # All indices are in range, so none is marked.
+    if isinstance(node, Read):
+        plain = tuple(Boundary.SKIP if is_affine_index(index) else Boundary.CHECK for index in node.indices)
+        return node if plain == node.boundaries else replace(node, boundaries=plain)
+    return node

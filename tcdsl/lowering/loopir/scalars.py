@@ -1,0 +1,288 @@
+"""Expressions of statements as scalar code: boundaries, checks and local definitions become nodes before the value.
+
+What stands behind ``where``, ``and_`` or ``or_`` is evaluated only where it is needed. As long as it needs no nodes,
+it stays an expression, which code generation prints as Python's lazy operators; otherwise it becomes a branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+import islpy as isl
+
+from tcdsl.ir.boundaries import moved_index
+from tcdsl.ir.build import apply, cast, constant, integer
+from tcdsl.ir.dtypes import INTEGER
+from tcdsl.ir.expressions import (
+    Apply,
+    Boundary,
+    Constant,
+    Expr,
+    IndexValue,
+    Let,
+    Local,
+    Read,
+    SizeValue,
+    children,
+    is_affine_index,
+    rebuild,
+    walk,
+)
+from tcdsl.ir.program import Tensor
+from tcdsl.lowering.loopir.boundary_reads import Declarations, in_range
+from tcdsl.lowering.loopir.loop_names import Names
+from tcdsl.lowering.loopir.loops import Branch, Check, Define, Node
+from tcdsl.polyhedra.affine import NotAffine, condition_set
+from tcdsl.polyhedra.linear import normalized
+from tcdsl.span import Span
+
+__all__ = ["Scalars"]
+
+_LAZY = ("where", "and_", "or_")
+
+
+class _Needs:
+    """Whether evaluating a `Let` always evaluates its value; asked once of each one, because they are nested."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Let, bool]] = {}
+
+    def value(self, let: Let) -> bool:
+        """Whether the value of ``let`` is evaluated wherever its body is."""
+        if id(let) not in self._known:
+            self._known[id(let)] = let, self._local(let.body, let.name)
+        return self._known[id(let)][1]
+
+    def _local(self, expr: Expr, name: str) -> bool:
+        # A Let evaluates its value only if the body needs it.
+        match expr:
+            case Local(name=other):
+                return other == name
+            case Let(value=value, body=body):
+                return (self._local(value, name) and self.value(expr)) or self._local(body, name)
+            case Apply(primitive=primitive, arguments=arguments) if primitive in _LAZY:
+                if self._local(arguments[0], name):
+                    return True
+                return primitive == "where" and all(self._local(part, name) for part in arguments[1:])
+            case Read(indices=indices):
+                return any(self._local(part, name) for part in indices)
+            case _:
+                return any(self._local(part, name) for part in children(expr))
+
+
+@dataclass(slots=True)
+class Scalars:
+    """Writes the scalar code of one point.
+
+    ``values`` says what index variables are that have no loop, ``buffers`` which memory holds a tensor's cells.
+    ``points`` are the points at which the code runs: extents that they prove to be positive need no test.
+    """
+
+    tensors: Declarations
+    buffers: Mapping[str, str]
+    names: Names
+    points: isl.Set
+    values: Mapping[Expr, Expr] = field(default_factory=dict)
+    _defined: dict[Expr, Expr] = field(default_factory=dict)
+    _needs: _Needs = field(default_factory=_Needs)
+
+    def value(self, expr: Expr, out: list[Node]) -> Expr:
+        """What computes ``expr``; nodes that must run before are appended to ``out``."""
+        match expr:
+            case Constant() | SizeValue():
+                return expr
+            case IndexValue():
+                return self.values.get(expr, expr)
+            case Local():
+                return self._defined[expr]
+            case Let():
+                return self._let(expr, out)
+            case Read():
+                return self._read(expr, out)
+            case Apply(primitive=primitive) if primitive in _LAZY:
+                return self._lazy(expr, out)
+            case _:
+                return rebuild(expr, tuple(self.value(part, out) for part in children(expr)))
+
+    def position(self, expr: Expr, out: list[Node]) -> Expr:
+        """An index: like `value`, with like terms collected."""
+        return normalized(self.value(expr, out))
+
+    def kept(self, expr: Expr, hint: str, out: list[Node]) -> Expr:
+        """``expr``, already scalar code, under a name, so that it is computed once; as it is if that costs nothing."""
+        if isinstance(expr, Constant | SizeValue | IndexValue | Local):
+            return expr
+        name = self.names.fresh(hint)
+        out.append(Define(name, expr))
+        return Local(name, expr.dtype)
+
+    def checked(self, position: Expr, tensor: Tensor, axis: int, span: Span | None, out: list[Node]) -> Expr:
+        """The data index ``position`` behind a check that it is in range."""
+        extent = tensor.shape[axis]
+        position = self.kept(position, "p", out)
+        key = Apply("checked", (position, extent), "int64")
+        if key not in self._defined:
+            out.append(_check(in_range(position, extent), tensor, axis, position, extent, span))
+            self._defined[key] = position
+        return position
+
+    def branch(self, condition: Expr, out: list[Node], body: Callable[[Scalars, list[Node]], None]) -> None:
+        """Nodes that run only where ``condition``, already scalar code, holds."""
+        inner: list[Node] = []
+        body(self._inside(), inner)
+        if inner:
+            out.append(Branch(condition, tuple(inner)))
+
+    def _inside(self) -> Scalars:
+        # What a branch defines is not defined behind it.
+        return replace(self, _defined=dict(self._defined))
+
+    def _let(self, expr: Let, out: list[Node]) -> Expr:
+        local = Local(expr.name, expr.value.dtype)
+        if isinstance(expr.value, Constant | SizeValue | IndexValue | Local) or _uses(expr.body, expr.name) <= 1:
+            # Substituted as an expression of the statement, so that a lazy place keeps it lazy.
+            return self.value(_bound(expr.body, expr.name, expr.value), out)
+        if not self._needs.value(expr):
+            return self.value(_sunk(expr, self._needs), out)
+        # Names of locals are unique in a statement, so nothing is hidden.
+        self._defined[local] = self.kept(self.value(expr.value, out), expr.name, out)
+        return self.value(expr.body, out)
+
+    def _lazy(self, expr: Apply, out: list[Node]) -> Expr:
+        first, *rest = expr.arguments
+        condition = self.value(first, out)
+        if isinstance(condition, Constant):
+            chosen = apply(expr.primitive, condition, *rest)
+            return chosen if isinstance(chosen, Constant) else self.value(chosen, out)
+        parts: list[Expr] = []
+        bodies: list[list[Node]] = []
+        for part in rest:
+            bodies.append([])
+            parts.append(self._inside().value(part, bodies[-1]))
+        if not any(bodies):
+            return rebuild(expr, (condition, *parts))
+        if expr.primitive == "and_":
+            parts, bodies = [*parts, constant(False, "bool")], [*bodies, []]
+        elif expr.primitive == "or_":
+            parts, bodies = [constant(True, "bool"), *parts], [[], *bodies]
+        name = self.names.fresh("t")
+        yes, no = ((*body, Define(name, part)) for body, part in zip(bodies, parts, strict=True))
+        out.append(Branch(condition, yes, no))
+        return Local(name, expr.dtype)
+
+    def _read(self, read: Read, out: list[Node]) -> Expr:
+        return self._axes(read, 0, (), (), out)
+
+    def _axes(
+        self, read: Read, axis: int, done: tuple[Expr, ...], questions: tuple[Expr, ...], out: list[Node]
+    ) -> Expr:
+        # Axis by axis, as in the interpreter: the first one that is out of range and fills or fails decides. Conditions
+        # for a fill collect in questions until something has to be computed behind them.
+        if axis == len(read.indices):
+            return self._filled(read, questions, lambda _scalars, _inner: self._cell(read, done), out)
+        boundary = read.boundaries[axis]
+        if questions and not (boundary is Boundary.FILL or self._simple(read, axis)):
+            rest = lambda scalars, inner: scalars._axes(read, axis, done, (), inner)  # noqa: E731
+            return self._filled(read, questions, rest, out)
+        tensor = self.tensors[read.tensor]
+        extent = tensor.shape[axis]
+        position = self.position(read.indices[axis], out)
+        match boundary:
+            case Boundary.SKIP:
+                pass
+            case Boundary.CHECK:
+                position = self.checked(position, tensor, axis, read.span, out)
+            case Boundary.FILL:
+                position = position if is_affine_index(read.indices[axis]) else self.kept(position, "p", out)
+                questions = (*questions, in_range(position, extent))
+            case _:
+                if not self._positive(extent):
+                    out.append(_check(apply("gt", extent, integer(0)), tensor, axis, position, extent, read.span))
+                if not is_affine_index(position):
+                    position = cast(self.kept(position, "p", out), INTEGER)
+                position = moved_index(position, extent, boundary)
+        return self._axes(read, axis + 1, (*done, position), questions, out)
+
+    def _simple(self, read: Read, axis: int) -> bool:
+        # Whether the axis needs no nodes and cannot fail, so that it may be computed before the fill is decided.
+        if not is_affine_index(read.indices[axis]) or read.boundaries[axis] is Boundary.CHECK:
+            return False
+        return read.boundaries[axis] is Boundary.SKIP or self._positive(self.tensors[read.tensor].shape[axis])
+
+    def _cell(self, read: Read, indices: tuple[Expr, ...]) -> Read:
+        return Read(self.buffers[read.tensor], indices, (Boundary.SKIP,) * len(indices), read.dtype, None, read.span)
+
+    def _filled(
+        self,
+        read: Read,
+        questions: tuple[Expr, ...],
+        inside: Callable[[Scalars, list[Node]], Expr],
+        out: list[Node],
+    ) -> Expr:
+        if not questions:
+            return inside(self, out)
+        if read.fill is None:
+            raise TypeError(f"the read of {read.tensor} has no fill value")
+        condition = questions[0]
+        for question in questions[1:]:
+            condition = apply("and_", condition, question)
+        yes: list[Node] = []
+        chosen = inside(self._inside(), yes)
+        no: list[Node] = []
+        fill = self._inside().value(read.fill, no)
+        if not yes and not no:
+            return apply("where", condition, chosen, fill)
+        name = self.names.fresh("t")
+        out.append(Branch(condition, (*yes, Define(name, chosen)), (*no, Define(name, fill))))
+        return Local(name, read.dtype)
+
+    def _positive(self, extent: Expr) -> bool:
+        try:
+            return bool(self.points.is_subset(condition_set(apply("gt", extent, integer(0)), self.points)))
+        except NotAffine:
+            return False
+
+
+def _check(condition: Expr, tensor: Tensor, axis: int, value: Expr, extent: Expr, span: Span | None) -> Check:
+    return Check(condition, tensor.label or tensor.name, axis, value, extent, span)
+
+
+def _uses(expr: Expr, name: str) -> int:
+    # 0, 1, or 2 for more. Names of locals are unique in a statement.
+    found = (node for node in walk(expr) if isinstance(node, Local) and node.name == name)
+    return sum(1 for _ in islice(found, 2))
+
+
+def _bound(expr: Expr, name: str, value: Expr) -> Expr:
+    # Replaces the local by its value. Names of locals are unique in a statement, so nothing is captured.
+    match expr:
+        case Local(name=other) if other == name:
+            return value
+        case Let(name=inner) if inner == name:
+            return replace(expr, value=_bound(expr.value, name, value))
+        case _:
+            parts = children(expr)
+            return rebuild(expr, tuple(_bound(part, name, value) for part in parts)) if parts else expr
+
+
+def _sunk(expr: Let, needs: _Needs) -> Expr:
+    """Locals that only lazy places use, defined in those places.
+
+    Locals that are defined one inside the other and are all lazy move together, so that none is copied into another's
+    value.
+    """
+    bindings = [expr]
+    body = expr.body
+    while isinstance(body, Let) and not needs.value(body):
+        bindings.append(body)
+        body = body.body
+
+    def wrap(part: Expr) -> Expr:
+        for binding in reversed(bindings):
+            if _uses(part, binding.name):
+                part = replace(binding, body=part)
+        return part
+
+    return rebuild(body, tuple(wrap(part) for part in children(body)))

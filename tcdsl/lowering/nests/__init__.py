@@ -1,0 +1,1 @@
+"""Statements in an order become loops with exact bounds: interiors, borders, blocks, rows."""

@@ -1,0 +1,254 @@
+"""The loops of one statement, given its plan.
+
+For a plain target ``C[i, j]`` the outer loops run over all cells, so the start values are written there and isl only
+sees the rest: the reductions, and the row if there is one. For any other target the start is a nest of its own, and
+isl generates all loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import islpy as isl
+
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import index, integer, truth
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Boundary, Expr, Local, Read
+from tcdsl.ir.program import Statement, Tensor
+from tcdsl.lowering.loopir.boundary_reads import Declarations, interior, specialized
+from tcdsl.lowering.loopir.loop_names import Names
+from tcdsl.lowering.loopir.loops import Buffer, Define, Loop, Node, Store
+from tcdsl.lowering.loopir.point_code import Action, Place, first, point, start_value, sum_up, update
+from tcdsl.lowering.loopir.scalars import Scalars
+from tcdsl.lowering.loopir.traversal import renamed
+from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_locals, with_parameters
+from tcdsl.lowering.nests.scan import scan
+from tcdsl.lowering.nests.scattered_sums import in_scattered_blocks
+from tcdsl.lowering.statements.schedule import FixedOrder, Plan
+from tcdsl.lowering.statements.statements import box
+from tcdsl.polyhedra.affine import NotAffine
+from tcdsl.polyhedra.linear import has_cases
+from tcdsl.polyhedra.spaces import arranged
+
+__all__ = ["Body", "Setting", "every_cell"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the loops of all statements of a program share.
+
+    ``buffers`` says which memory holds a tensor, ``types`` what a memory stores, ``in_place`` which statements' targets
+    already hold their start, ``marks`` the memory of a unique target's marks, ``context`` what is known of the sizes,
+    ``thin`` the targets whose statements are little work beside another one that writes the same memory.
+    Memory that the loops need besides is added to ``extra``.
+    """
+
+    tensors: Declarations
+    buffers: Mapping[str, str]
+    types: Mapping[str, str]
+    in_place: frozenset[str]
+    marks: Mapping[str, str]
+    context: isl.Set
+    names: Names
+    thin: frozenset[str] = frozenset()
+    extra: list[Buffer] = field(default_factory=list)
+
+
+class Body:
+    """Makes the loops of one statement."""
+
+    def __init__(self, plan: Plan, setting: Setting) -> None:
+        self.plan = plan
+        self.setting = setting
+        statement = plan.statement
+        name = statement.target.tensor
+        self.place = Place(plan.tensor, setting.buffers[name], setting.marks.get(name))
+        points = statement.domain.set.align_params(setting.context.get_space())
+        self.points = points.intersect_params(setting.context)
+        self.started = name in setting.in_place
+
+    # Plain targets: what happens in one cell.
+
+    def full(self) -> tuple[Node, ...]:
+        """The only point of a cell, for a plan in which every cell has one."""
+        statement = self._specialized(self.points)
+        return tuple(point(statement, self.place, self.scalars(self.points), first(statement, self.place)))
+
+    def cell(
+        self,
+        points: isl.Set,
+        order: Sequence[str],
+        context: isl.Set,
+        given: tuple[str, ...],
+        known: isl.Set | None = None,
+    ) -> tuple[Node, ...]:
+        """One cell of a plain target: start; reductions; store. ``known`` are the points of the cells in question."""
+        statement = self.plan.statement
+        cell = statement.target.indices
+        name = self.setting.names.fresh("acc")
+        out: list[Node] = []
+        out.append(Define(name, start_value(statement, self.place, cell, self.scalars(self.points), out)))
+        act = sum_up(statement, name)
+        if known is None:
+            out.extend(self.visits(points, order, act, context, given))
+        else:
+            out.extend(self.loops(points, order, act, context, given, known=known))
+        out.append(Store(self.place.buffer, cell, Local(name, compute_dtype(self.plan.tensor.dtype))))
+        return tuple(out)
+
+    # Other targets: a start of their own, then all loops by isl.
+
+    def start(self) -> tuple[Node, ...]:
+        """A nest that writes every cell's start value; empty where the memory holds it already."""
+        if self.started:
+            return ()
+
+        def write(cell: tuple[Expr, ...]) -> list[Node]:
+            out: list[Node] = []
+            value = start_value(self.plan.statement, self.place, cell, self.scalars(self.points), out)
+            return [*out, Store(self.place.buffer, cell, value)]
+
+        return every_cell(self.plan.tensor, self.setting.names, write)
+
+    def clear_marks(self) -> tuple[Node, ...]:
+        """A nest that clears the marks of a unique target; empty for others."""
+        marks = self.place.marks
+        if marks is None:
+            return ()
+        return every_cell(self.plan.tensor, self.setting.names, lambda cell: [Store(marks, cell, truth(False))])
+
+    def scattered(self, block: Block | None = None) -> tuple[Node, ...]:
+        """The loops of a target that is not plain; its start has been written."""
+        plan, statement = self.plan, self.plan.statement
+        context = self.setting.context
+        act = update(statement, self.place)
+        if block is not None:
+            context = block_context(context, block, integer(0), plan.extent(block.variable))
+            points = in_block(self.points, block)
+            given = (block.low, block.high)
+            return with_locals(self.summed(self.visits(points, plan.inner, act, context, given), block), block)
+        parallel = plan.cells if not statement.unique else ()
+        if not (plan.scalar and plan.inner):
+            order = (*plan.outer, *plan.inner)
+            return self.summed(self.visits(self.points, order, act, context, (), parallel), None)
+
+        def leaf(values: Mapping[Expr, Expr]) -> tuple[Node, ...]:
+            scalars = self.scalars(self.points)
+            out: list[Node] = []
+            cell = tuple(scalars.position(axis, out) for axis in statement.target.indices)
+            dtype = compute_dtype(plan.tensor.dtype)
+            name = self.setting.names.fresh("acc")
+            out.append(Define(name, Read(self.place.buffer, cell, (Boundary.SKIP,) * len(cell), dtype)))
+            inner = with_parameters(self.setting.context, plan.outer)
+            inner = inner.intersect(arranged(self.points, (), plan.outer).params())
+            out.extend(self.visits(self.points, plan.inner, sum_up(statement, name), inner, plan.outer))
+            out.append(Store(self.place.buffer, cell, Local(name, dtype)))
+            return renamed(out, values)
+
+        return scan(self.points, plan.outer, leaf, context=context, parallel=parallel)
+
+    def summed(self, nodes: Sequence[Node], block: Block | None) -> tuple[Node, ...]:
+        """``nodes`` with scattered sums in blocks, where many terms may meet."""
+        setting = self.setting
+        made, extra = in_scattered_blocks(nodes, self.plan, self.place.buffer, setting.tensors, setting.names, block)
+        setting.extra.extend(extra)
+        return made
+
+    def in_fixed_order(self, order: FixedOrder) -> tuple[Node, ...]:
+        """The loops of a statement that reads cells before it writes them; its start is in memory or needs none."""
+        statement = self._specialized(self.points)
+        act = first(statement, self.place)
+
+        def leaf(values: Mapping[Expr, Expr]) -> list[Node]:
+            return point(statement, self.place, self.scalars(self.points, values), act)
+
+        parallel = order.variables[:1] if order.parallel else ()
+        context = self.setting.context
+        return scan(self.points, order.variables, leaf, context=context, parallel=parallel, descending=order.descending)
+
+    # Shared.
+
+    def visits(
+        self,
+        points: isl.Set,
+        order: Sequence[str],
+        act: Action,
+        context: isl.Set,
+        given: tuple[str, ...],
+        parallel: tuple[str, ...] = (),
+    ) -> list[Node]:
+        """Loops over ``points``, interior and border apart."""
+        out: list[Node] = []
+        for part in self.parts(points):
+            out.extend(self.loops(part, order, act, context, given, parallel))
+        return out
+
+    def loops(
+        self,
+        points: isl.Set,
+        order: Sequence[str],
+        act: Action,
+        context: isl.Set,
+        given: tuple[str, ...],
+        parallel: tuple[str, ...] = (),
+        known: isl.Set | None = None,
+    ) -> tuple[Node, ...]:
+        """Loops over ``points``; ``known`` are the ones to which loops outside keep, if not all."""
+        known = points if known is None else known
+        statement = self._specialized(known)
+
+        def leaf(values: Mapping[Expr, Expr]) -> list[Node]:
+            return point(statement, self.place, self.scalars(known, values), act)
+
+        return scan(points, order, leaf, context=context, given=given, parallel=parallel)
+
+    def parts(self, points: isl.Set, window: Sequence[str] = ()) -> tuple[isl.Set, ...]:
+        """``points`` of the interior and of the border, or all of them."""
+        statement = self.plan.statement
+        ordered = ACCUMULATORS[statement.accumulate].ordered or statement.accumulate == "assign"
+        cells = self.plan.cells
+        if not cells:
+            if ordered:
+                return (points,)
+            # The points of one cell may come in any order.
+            cells = statement.domain.variables
+        return interior(questions_of(statement), points, cells, self.setting.tensors, window) or (points,)
+
+    def _specialized(self, points: isl.Set) -> Statement:
+        statement, tensors = self.plan.statement, self.setting.tensors
+        condition = statement.condition
+        return replace(
+            statement,
+            value=specialized(statement.value, points, tensors),
+            condition=None if condition is None else specialized(condition, points, tensors),
+        )
+
+    def scalars(self, points: isl.Set, values: Mapping[Expr, Expr] | None = None) -> Scalars:
+        """Scalar code for ``points``; ``values`` of variables without loops."""
+        values = {} if values is None else values
+        return Scalars(self.setting.tensors, self.setting.buffers, self.setting.names, points, values)
+
+    def inside_cells(self, variables: tuple[str, ...]) -> isl.Set:
+        """The context within the loops over all cells of the variables."""
+        context = with_parameters(self.setting.context, variables)
+        pairs = tuple((name, self.plan.extent(name)) for name in variables if not has_cases(self.plan.extent(name)))
+        try:
+            return context.intersect(arranged(box(pairs, self.points), (), variables).params())
+        except NotAffine:
+            return context
+
+
+def questions_of(statement: Statement) -> tuple[Expr, ...]:
+    """The expressions whose boundaries and branches may be decided for whole parts of the domain."""
+    return (statement.value,) if statement.condition is None else (statement.condition, statement.value)
+
+
+def every_cell(tensor: Tensor, names: Names, write: Callable[[tuple[Expr, ...]], list[Node]]) -> tuple[Node, ...]:
+    """Loops over all cells of ``tensor``, the outermost one parallel."""
+    variables = tuple(names.fresh(f"c{axis}") for axis in range(len(tensor.shape)))
+    nodes: tuple[Node, ...] = tuple(write(tuple(index(name) for name in variables)))
+    for axis in reversed(range(len(variables))):
+        nodes = (Loop(variables[axis], integer(0), tensor.shape[axis], 1, nodes, parallel=axis == 0),)
+    return nodes

@@ -1,0 +1,113 @@
+"""Long sums into short rows, a few terms at a time.
+
+A row that accumulates in memory is loaded and stored for every term. Where all extents are small constants, some terms
+are added in one pass over the cells instead, which LLVM unrolls and computes in vector registers::
+
+    d[k, j] += e[i, j] * h[i, k]   for i in 0 .. 100 by 10: for k: for j: acc = d[k, j]; acc += ten terms; d[k, j] = acc
+
+The loop over the sum goes outside, so that neighbouring rows do not wait for each other. A cell's terms are added in
+the order that they had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import islpy as isl
+
+from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Boundary, Constant, Expr, Local, Read
+from tcdsl.lowering.loopir.loops import Define, Loop, Node, Store
+from tcdsl.lowering.loopir.point_code import point, start_value, sum_up
+from tcdsl.lowering.nests.bodies import Body
+from tcdsl.lowering.nests.unrolling import unrolled
+from tcdsl.lowering.statements.statements import box, can_fail
+from tcdsl.polyhedra.spaces import arranged
+
+__all__ = ["in_chunks"]
+
+# Terms of a pass at most, and the fewest that are worth it.
+_MOST, _FEWEST = 16, 4
+# Cells of a target that stays in a core's own caches.
+_CELLS = 1 << 14
+
+
+def in_chunks(body: Body, depth: int) -> tuple[Node, ...]:
+    """The loops of a statement inside its first ``depth`` outer ones; nothing unless it is a sum as described above."""
+    extents = _extents(body)
+    if extents is None:
+        return ()
+    plan = body.plan
+    *around, summed = plan.inner[:-1]
+    cells = [(name, extents[name]) for name in (*plan.outer[depth:], plan.inner[-1])]
+    count = extents[summed]
+    terms = _terms(count)
+    whole = count - count % terms
+    nodes: tuple[Node, ...] = ()
+    if whole:
+        chunk = _over(cells, _terms_from(body, summed, index(summed), terms))
+        nodes = (Loop(summed, integer(0), integer(whole), terms, chunk),)
+    if whole < count:
+        nodes = (*nodes, *_over(cells, _terms_from(body, summed, integer(whole), count - whole)))
+    nodes = _over([(name, extents[name]) for name in around], nodes)
+    return nodes if body.started else (*_over(cells, _start(body)), *nodes)
+
+
+def _over(extents: Sequence[tuple[str, int]], nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    for name, extent in reversed(extents):
+        nodes = (Loop(name, integer(0), integer(extent), 1, nodes),)
+    return nodes
+
+
+def _start(body: Body) -> tuple[Node, ...]:
+    statement, out = body.plan.statement, list[Node]()
+    cell = statement.target.indices
+    value = start_value(statement, body.place, cell, body.scalars(body.points), out)
+    return (*out, Store(body.place.buffer, cell, value))
+
+
+def _terms_from(body: Body, summed: str, first: Expr, count: int) -> tuple[Node, ...]:
+    # ``count`` terms of one cell, added to what it holds.
+    statement, dtype = body.plan.statement, compute_dtype(body.plan.tensor.dtype)
+    cell = statement.target.indices
+    name = body.setting.names.fresh("acc")
+    nodes: list[Node] = [Define(name, Read(body.place.buffer, cell, (Boundary.SKIP,) * len(cell), dtype))]
+    term = body.setting.names.fresh(summed)
+    values: dict[Expr, Expr] = {index(summed): apply("add", first, index(term))}
+    terms = point(statement, body.place, body.scalars(body.points, values), sum_up(statement, name))
+    nodes += unrolled((Loop(term, integer(0), integer(count), 1, tuple(terms)),))
+    return (*nodes, Store(body.place.buffer, cell, Local(name, dtype)))
+
+
+def _extents(body: Body) -> dict[str, int] | None:
+    # The extents of all variables, which begin at 0, if this is a sum over a box of constant extents.
+    plan, statement = body.plan, body.plan.statement
+    if plan.row is None or not plan.plain or plan.single or plan.window or plan.extents or len(plan.inner) < 2:
+        return None
+    if statement.accumulate == "assign" or statement.condition is not None or can_fail(statement):
+        return None
+    if plan.tensor.dtype == "float16" or body.points.is_empty() or body.points.dim(isl.dim_type.param):
+        return None
+    cells = 1
+    for extent in plan.tensor.shape:
+        if not isinstance(extent, Constant):
+            return None
+        cells *= int(extent.value)
+    extents: dict[str, int] = {}
+    for name in statement.domain.variables:
+        line = arranged(body.points, (name,))
+        if not (line.dim_has_upper_bound(isl.dim_type.set, 0) and line.dim_has_lower_bound(isl.dim_type.set, 0)):
+            return None
+        extents[name] = int(line.dim_max_val(0).to_python()) + 1
+    everything = box([(name, integer(extent)) for name, extent in extents.items()], body.points)
+    whole = [integer(extents[name]) for name in plan.cells] == [plan.extent(name) for name in plan.cells]
+    suitable = whole and cells <= _CELLS and extents[plan.inner[-2]] >= _FEWEST
+    if not suitable or not body.points.is_equal(everything) or len(body.parts(body.points)) > 1:
+        return None
+    return extents
+
+
+def _terms(count: int) -> int:
+    # The most terms that leave nothing over, or the most.
+    return max((terms for terms in range(_FEWEST, _MOST + 1) if count % terms == 0), default=min(count, _MOST))

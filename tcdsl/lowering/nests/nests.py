@@ -1,0 +1,224 @@
+"""Groups of statements as nests: shared outer loops, starts, blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.expressions import Expr, IndexValue, Local
+from tcdsl.ir.program import Program, Statement
+from tcdsl.ir.text.printer import format_statement
+from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Nest, Node
+from tcdsl.lowering.loopir.traversal import serial, walk_nodes
+from tcdsl.lowering.nests.blocks import Block
+from tcdsl.lowering.nests.bodies import Body, Setting
+from tcdsl.lowering.nests.innermost_loops import cell_loops, rows_of_phases
+from tcdsl.lowering.nests.interleaving import interleaved
+from tcdsl.lowering.nests.parallel_reductions import in_parts, partial_results
+from tcdsl.lowering.statements.effort import is_small, points_of
+from tcdsl.lowering.statements.merging import Group
+from tcdsl.lowering.statements.schedule import Plan
+from tcdsl.polyhedra.linear import normalized
+
+__all__ = ["Draft", "drafts_of", "finished", "joined"]
+
+# Cells per parallel block of a row. Along a reduction blocks are as long as eight of them allow: longer ones stream
+# through memory faster, but there must be enough to share among threads.
+_BLOCK = 4096
+_REDUCED_BLOCKS = 8
+_SHORTEST, _LONGEST = 64, 1024
+_HEADS = {
+    "start_": "start of ",
+    "marks_": "unique cells of ",
+    "parts_": "partial results of ",
+    "join_": "all results of ",
+}
+# Nodes of serial nests that are joined at most.
+_JOINED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A nest as it is first written: what it is for, its statements' plans, its loops, whether it is little work."""
+
+    hint: str
+    plans: tuple[Plan, ...]
+    nodes: tuple[Node, ...]
+    small: bool
+
+
+def drafts_of(group: Group, setting: Setting) -> Iterator[Draft]:
+    """The nests of a group; without nodes for a statement that leaves memory as it is."""
+    small = is_small(group.plans, setting.tensors)
+    for hint, plans, body in _bodies(group, setting, small):
+        yield Draft(hint, plans, _outermost(body), small)
+
+
+def finished(draft: Draft, nodes: Sequence[Node], program: Program, setting: Setting) -> Nest:
+    """The nest with its name, its title and its work."""
+    plans = draft.plans
+    name = setting.names.fresh(f"{draft.hint}{plans[-1].statement.target.tensor}")
+    title = _HEADS.get(draft.hint, "") + "\n".join(_title(plan.statement, program) for plan in plans)
+    work = _joining(plans[0]) if draft.hint == "join_" else points_of(plans, setting.tensors)
+    return Nest(name, title, tuple(nodes), work)
+
+
+def joined(nests: Sequence[Nest]) -> list[Nest]:
+    """Consecutive nests without parallel loops as one: every nest costs a compilation."""
+    out: list[Nest] = []
+    for nest in nests:
+        if out and not _parallel(out[-1]) and not _parallel(nest) and _count(out[-1]) + _count(nest) <= _JOINED:
+            last = out.pop()
+            title = last.title if last.title == nest.title else f"{last.title}\n{nest.title}"
+            nest = Nest(nest.name, title, (*last.body, *nest.body), apply("add", last.work, nest.work))
+        out.append(nest)
+    return out
+
+
+def _parallel(nest: Nest) -> bool:
+    return any(isinstance(node, Loop) and node.parallel for node in nest.body)
+
+
+def _count(nest: Nest) -> int:
+    return sum(1 for _ in walk_nodes(nest.body))
+
+
+def _bodies(group: Group, setting: Setting, small: bool) -> Iterator[tuple[str, tuple[Plan, ...], tuple[Node, ...]]]:
+    first = group.plans[0]
+    if first.fixed is not None:
+        yield "nest_", group.plans, Body(first, setting).in_fixed_order(first.fixed)
+        return
+    if len(group.plans) == 1 and first.statement.target.tensor in setting.thin:
+        body = Body(first, setting)
+        yield "nest_", group.plans, serial(cell_loops(body) if first.plain else body.scattered())
+        return
+    if len(group.plans) == 1 and not first.plain:
+        body = Body(first, setting)
+        yield "start_", group.plans, body.start()
+        yield "marks_", group.plans, body.clear_marks()
+        yield "nest_", group.plans, body.scattered() if small else _scattered(body, setting)
+        return
+    if len(group.plans) == 1 and not small and in_parts(first):
+        parts, together = partial_results(first, setting)
+        yield "parts_", group.plans, parts
+        yield "join_", group.plans, together
+        return
+    if len(group.plans) == 1 and first.statement.unique:
+        yield "marks_", group.plans, Body(first, setting).clear_marks()
+    if len(group.plans) == 1 and not small and not first.outer and first.row is not None:
+        yield "nest_", group.plans, _blocks(first, setting)
+        return
+    # Alone and serial, a statement may have another loop outside than those over its cells.
+    depth = 0 if small and len(group.plans) == 1 else group.depth
+    nodes: tuple[Node, ...] = tuple(node for run in _runs(group) for node in _rows(run, depth, setting))
+    for level in reversed(range(depth)):
+        variable = first.outer[level]
+        parallel = level == 0 and not first.statement.unique
+        nodes = (Loop(variable, integer(0), first.extent(variable), 1, nodes, parallel),)
+    yield "nest_", group.plans, nodes
+
+
+def _runs(group: Group) -> list[list[Plan]]:
+    # Phases whose rows lie in the same cells of the other axes, together; every other plan alone.
+    runs: list[list[Plan]] = []
+    for plan in group.plans:
+        last = runs[-1][-1] if runs else None
+        if last is not None and plan.extents and _sits_beside(plan, last):
+            runs[-1].append(plan)
+        else:
+            runs.append([plan])
+    return runs
+
+
+def _sits_beside(plan: Plan, other: Plan) -> bool:
+    same = plan.statement.target.tensor == other.statement.target.tensor and plan.innermost == other.innermost
+    if not same or plan.innermost not in plan.extents or plan.around != other.around:
+        return False
+    return all(plan.extent(name) == other.extent(name) for name in plan.around)
+
+
+def _rows(run: Sequence[Plan], depth: int, setting: Setting) -> tuple[Node, ...]:
+    first = run[0]
+    if len(run) == 1 or first.innermost is None:
+        return cell_loops(Body(first, setting), depth)
+    bodies = [Body(plan, setting) for plan in run]
+    together = rows_of_phases(bodies, Body(first.whole, setting)) if first.whole is not None else None
+    if together is None:
+        rows = [cell_loops(body, len(body.plan.around)) for body in bodies]
+        nodes = interleaved(rows, first.innermost, setting.names)
+    else:
+        nodes = tuple(together)
+    for variable in reversed(first.around[depth:]):
+        nodes = (Loop(variable, integer(0), first.extent(variable), 1, nodes),)
+    return nodes
+
+
+def _scattered(body: Body, setting: Setting) -> tuple[Node, ...]:
+    plan = body.plan
+    row = plan.row
+    reduced = set(plan.inner) - set(plan.cells)
+    if row is None or plan.outer or not reduced or plan.statement.unique:
+        return body.scattered()
+    if IndexValue(row) not in plan.statement.target.indices:
+        return body.scattered()
+    # Rows at data positions: every block of columns is one thread's.
+    extent = plan.extent(row)
+    return _in_blocks(row, extent, _reduced_block(extent), setting, body.scattered)
+
+
+def _blocks(plan: Plan, setting: Setting) -> tuple[Node, ...]:
+    """A row cut into parallel blocks, where no other loop over cells is outside."""
+    body = Body(plan, setting)
+    if plan.statement.unique:
+        return cell_loops(body)
+    row = plan.inner[-1]
+    extent = plan.extent(row)
+    length = integer(_BLOCK) if plan.single or plan.window else _reduced_block(extent)
+    return _in_blocks(row, extent, length, setting, lambda block: cell_loops(body, 0, block))
+
+
+def _reduced_block(extent: Expr) -> Expr:
+    share = apply("floor_div", normalized(apply("add", extent, integer(_REDUCED_BLOCKS - 1))), integer(_REDUCED_BLOCKS))
+    return apply("min", apply("max", share, integer(_SHORTEST)), integer(_LONGEST))
+
+
+def _in_blocks(
+    row: str, extent: Expr, length: Expr, setting: Setting, make: Callable[[Block], tuple[Node, ...]]
+) -> tuple[Node, ...]:
+    names = setting.names
+    number = names.fresh("block")
+    block = Block(row, names.fresh("low"), names.fresh("high"))
+    nodes = make(block)
+    if not nodes:
+        return ()
+    low = apply("mul", index(number), length)
+    high = apply("min", extent, apply("add", Local(block.low, "int64"), length))
+    ends = (Define(block.low, low, index=True), Define(block.high, high, index=True))
+    count = apply("floor_div", normalized(apply("add", extent, apply("sub", length, integer(1)))), length)
+    return (Loop(number, integer(0), count, 1, (*ends, *nodes), True),)
+
+
+def _outermost(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    # A parallel loop under a condition on sizes is a parallel loop that may be empty.
+    if len(nodes) == 1 and isinstance(nodes[0], Branch) and not nodes[0].otherwise and len(nodes[0].body) == 1:
+        (loop,) = _outermost(nodes[0].body)
+        if isinstance(loop, Loop) and loop.parallel:
+            stop = apply("where", nodes[0].condition, loop.stop, loop.start)
+            return (Loop(loop.variable, loop.start, stop, loop.step, loop.body, True),)
+    return tuple(nodes)
+
+
+def _title(statement: Statement, program: Program) -> str:
+    # What the user says about a statement stands above it.
+    tensor = program.tensor(statement.target.tensor)
+    text = format_statement(replace(statement, label=""), tensor.dtype, [size.name for size in program.sizes])
+    return f"{statement.label}\n{text}" if statement.label else text
+
+
+def _joining(plan: Plan) -> Expr:
+    # Every cell is made of some partial results.
+    points: Expr = integer(16)
+    for extent in plan.tensor.shape:
+        points = apply("mul", points, extent)
+    return points

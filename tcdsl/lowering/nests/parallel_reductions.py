@@ -1,0 +1,256 @@
+"""Reductions to one number or one row, in parallel: each block of the outermost one has partial results of its own.
+
+The number of blocks depends on the sizes, not on the number of threads, and neither does the result. Long reductions
+have more blocks: the error of a sum grows with the length of a block and with their number, not with all the terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
+from tcdsl.ir.build import apply, constant, index, integer
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Boundary, Constant, Expr, Local, Read
+from tcdsl.ir.program import Statement
+from tcdsl.lowering.loopir.loops import Accumulate, Buffer, Define, Loop, Node, Store, Update
+from tcdsl.lowering.loopir.point_code import Action, start_value, sum_up
+from tcdsl.lowering.loopir.scalars import Scalars
+from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_locals
+from tcdsl.lowering.nests.bodies import Body, Setting
+from tcdsl.lowering.statements.effort import length_of
+from tcdsl.lowering.statements.schedule import Plan, is_short
+from tcdsl.polyhedra.affine import expression_of
+from tcdsl.polyhedra.linear import normalized
+from tcdsl.polyhedra.spaces import arranged, has_end
+
+__all__ = ["in_parts", "partial_results"]
+
+# Blocks of a reduction to one number.
+_BLOCKS = 64
+# Blocks of a reduction to a row: at most so many, each of at least so many steps, so that the partial rows stay small
+# beside what is reduced; more only if each would sum more terms than the longest, as long as they are few cells; and
+# columns per block, so that a partial row stays in the first cache.
+_ROWS, _STEPS, _LONGEST, _CELLS, _COLUMNS = 16, 64, 512, 1 << 17, 4096
+# Partial rows that are added up before they are added to the others.
+_TOGETHER = 64
+# Partial results of -= are negative already.
+_JOINED = {"subtract": "add"}
+
+
+def in_parts(plan: Plan) -> bool:
+    """Whether the statement reduces, in any order, and no loop over cells can run outside in parallel."""
+    statement = plan.statement
+    reduced = plan.inner[:-1] if plan.row is not None else plan.inner
+    if not plan.plain or plan.outer or not reduced or plan.window or statement.unique:
+        return False
+    if plan.extents:
+        # Partial rows are indexed by the cells of the target, of which a phase has some only.
+        return False
+    if ACCUMULATORS[statement.accumulate].ordered or statement.accumulate == "assign":
+        return False
+    if statement.domain.set.is_empty() or not _is_long(statement, reduced[0]):
+        return False
+    return plan.row is None or _is_product(statement, reduced[0], plan.row)
+
+
+def _is_long(statement: Statement, name: str) -> bool:
+    line = arranged(statement.domain.set, (name,))
+    return has_end(line, 0, largest=False) and has_end(line, 0, largest=True) and not is_short(statement, name)
+
+
+def _is_product(statement: Statement, reduced: str, row: str) -> bool:
+    # Whether every step writes the whole row: otherwise clearing the partial rows could be most of the work.
+    points = arranged(statement.domain.set, (reduced, row))
+    around = arranged(arranged(points, (reduced,)), (reduced, row)).intersect(
+        arranged(arranged(points, (row,)), (reduced, row))
+    )
+    return bool(around.is_subset(points))
+
+
+def partial_results(plan: Plan, setting: Setting) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """Two nests: the partial results, in parallel, and what they make together, which is stored."""
+    parts = _Parts.of(plan, setting)
+    return parts.of_row() if plan.row is not None else parts.of_number()
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The blocks of ``first <= variable < stop``, a reduction."""
+
+    block: Block
+    first: Expr
+    stop: Expr
+
+    @staticmethod
+    def of(body: Body, variable: str) -> _Span:
+        line = arranged(body.points, (variable,))
+        first, last = expression_of(line.dim_min(0)), expression_of(line.dim_max(0))
+        names = body.setting.names
+        block = Block(variable, names.fresh("low"), names.fresh("high"))
+        return _Span(block, first, normalized(apply("add", last, integer(1))))
+
+    @property
+    def steps(self) -> Expr:
+        return normalized(apply("sub", self.stop, self.first))
+
+    def ends(self, number: Expr, count: Expr) -> tuple[Node, ...]:
+        """The scalars for the ends of block ``number`` of ``count``."""
+        length = apply("floor_div", normalized(apply("add", self.steps, apply("sub", count, integer(1)))), count)
+        low = apply("add", self.first, apply("mul", number, length))
+        high = apply("min", self.stop, apply("add", Local(self.block.low, "int64"), length))
+        return Define(self.block.low, low, index=True), Define(self.block.high, high, index=True)
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The blocks of the outermost reduction, and with a row of the next one, if that may be long."""
+
+    body: Body
+    spans: tuple[_Span, ...]
+    dtype: str
+
+    @staticmethod
+    def of(plan: Plan, setting: Setting) -> _Parts:
+        body = Body(plan, setting)
+        further = [name for name in plan.inner[1:-1] if plan.row is not None and _is_long(plan.statement, name)]
+        spans = tuple(_Span.of(body, name) for name in (plan.inner[0], *further[:1]))
+        return _Parts(body, spans, compute_dtype(plan.tensor.dtype))
+
+    def neutral(self) -> Constant:
+        return constant(neutral_element(self.body.plan.statement.accumulate, self.dtype), self.dtype)
+
+    def buffer(self, *shape: Expr) -> Buffer:
+        name = self.body.setting.names.fresh(f"parts_{self.body.plan.tensor.name}")
+        made = Buffer(name, self.dtype, shape, "temporary", ())
+        self.body.setting.extra.append(made)
+        return made
+
+    def visits(self, act: Action, row: Block | None = None) -> tuple[Node, ...]:
+        """The points of the blocks, and of the block ``row`` of the row."""
+        points, context = self.body.points, self.body.setting.context
+        ends = [(span.block, span.first, span.stop) for span in self.spans]
+        if row is not None:
+            ends.append((row, integer(0), self.body.plan.extent(row.variable)))
+        given: list[str] = []
+        for block, first, stop in ends:
+            points = in_block(points, block)
+            context = block_context(context, block, first, stop)
+            given += (block.low, block.high)
+        nodes: Sequence[Node] = self.body.visits(points, self.body.plan.inner, act, context, tuple(given))
+        for block, _, _ in ends:
+            nodes = with_locals(nodes, block)
+        return tuple(nodes)
+
+    def of_number(self) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        body, names = self.body, self.body.setting.names
+        statement = body.plan.statement
+        number, count = names.fresh("block"), integer(_BLOCKS)
+        parts, partial = self.buffer(count), names.fresh("acc")
+        inner = (
+            *self.spans[0].ends(index(number), count),
+            Define(partial, self.neutral()),
+            *self.visits(sum_up(statement, partial)),
+            Store(parts.name, (index(number),), Local(partial, self.dtype)),
+        )
+        total, number2 = names.fresh("acc"), names.fresh("block")
+        out: list[Node] = []
+        start = start_value(statement, body.place, (), body.scalars(body.points), out)
+        together = (
+            *out,
+            Define(total, start),
+            Loop(number2, integer(0), count, 1, (Accumulate(total, self.accumulate, self.part(parts, number2)),)),
+            Store(body.place.buffer, (), Local(total, self.dtype)),
+        )
+        return (Loop(number, integer(0), count, 1, inner, True),), together
+
+    @property
+    def accumulate(self) -> str:
+        own = self.body.plan.statement.accumulate
+        return _JOINED.get(own, own)
+
+    def part(self, parts: Buffer, number: str, *cell: Expr) -> Read:
+        indices = (index(number), *cell)
+        return Read(parts.name, indices, (Boundary.SKIP,) * len(indices), self.dtype)
+
+    def of_row(self) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        """Blocks of the reduction times blocks of the row."""
+        body, names = self.body, self.body.setting.names
+        plan = body.plan
+        column = plan.inner[-1]
+        extent, columns = plan.extent(column), integer(_COLUMNS)
+        counts = self.counts()
+        rows = reduce(lambda one, other: apply("mul", one, other), counts)
+        across = apply("floor_div", normalized(apply("add", extent, integer(_COLUMNS - 1))), columns)
+        parts = self.buffer(rows, extent)
+        number, row = names.fresh("block"), Local(names.fresh("part"), "int64")
+        block = Block(column, names.fresh("low"), names.fresh("high"))
+
+        def act(_scalars: Scalars, cell: tuple[Expr, ...], value: Expr, out: list[Node]) -> None:
+            out.append(Update(parts.name, (row, *cell), plan.statement.accumulate, value))
+
+        ends = (Local(block.low, "int64"), Local(block.high, "int64"))
+        clear = Store(parts.name, (row, index(column)), self.neutral())
+        inner = (
+            Define(row.name, apply("floor_div", index(number), across), index=True),
+            *_column_ends(block, apply("mod", index(number), across), extent),
+            *self.ends(row, counts),
+            Loop(column, *ends, 1, (clear,)),
+            *self.visits(act, block),
+        )
+        first = Loop(number, integer(0), apply("mul", rows, across), 1, inner, True)
+        return (first,), self.rows_together(parts, rows, across)
+
+    def counts(self) -> list[Expr]:
+        """How many blocks each span has."""
+        plan, (outer, *further) = self.body.plan, self.spans
+        # What a cell sums in all steps.
+        terms = outer.steps
+        for name in plan.inner[1:-1]:
+            terms = apply("mul", terms, length_of(plan.statement, name, self.body.setting.tensors))
+        few = apply("min", apply("max", apply("floor_div", outer.steps, integer(_STEPS)), integer(1)), integer(_ROWS))
+        room = apply("floor_div", integer(_CELLS), apply("max", plan.extent(plan.inner[-1]), integer(1)))
+        many = apply("min", outer.steps, apply("floor_div", terms, integer(_LONGEST)))
+        counts = [apply("max", few, apply("min", many, room))]
+        for span in further:
+            longest = apply("mul", counts[0], integer(_LONGEST))
+            wanted = apply("min", apply("floor_div", terms, longest), apply("floor_div", room, counts[0]))
+            counts.append(apply("max", apply("min", span.steps, wanted), integer(1)))
+        return counts
+
+    def ends(self, row: Expr, counts: Sequence[Expr]) -> tuple[Node, ...]:
+        """The ends of all blocks of a partial row."""
+        if len(counts) == 1:
+            return self.spans[0].ends(row, counts[0])
+        outer = self.spans[0].ends(apply("floor_div", row, counts[1]), counts[0])
+        return (*outer, *self.spans[1].ends(apply("mod", row, counts[1]), counts[1]))
+
+    def rows_together(self, parts: Buffer, rows: Expr, across: Expr) -> tuple[Node, ...]:
+        body, names = self.body, self.body.setting.names
+        plan = body.plan
+        column = plan.inner[-1]
+        block = Block(column, names.fresh("low"), names.fresh("high"))
+        number, row = names.fresh("block"), names.fresh("part")
+        ends = (Local(block.low, "int64"), Local(block.high, "int64"))
+        cell = (index(column),)
+        nodes: list[Node] = [*_column_ends(block, index(number), plan.extent(column))]
+        if not body.started:
+            out: list[Node] = []
+            start = start_value(plan.statement, body.place, cell, body.scalars(body.points), out)
+            nodes.append(Loop(column, *ends, 1, (*out, Store(body.place.buffer, cell, start))))
+        first = names.fresh("first")
+        others = Update(parts.name, (index(first), *cell), self.accumulate, self.part(parts, row, *cell))
+        more = Update(body.place.buffer, cell, self.accumulate, self.part(parts, first, *cell))
+        second = apply("add", index(first), integer(1))
+        stop = apply("min", rows, apply("add", index(first), integer(_TOGETHER)))
+        together = Loop(row, second, stop, 1, (Loop(column, *ends, 1, (others,)),))
+        nodes.append(Loop(first, integer(0), rows, _TOGETHER, (together, Loop(column, *ends, 1, (more,)))))
+        return (Loop(number, integer(0), across, 1, tuple(nodes), True),)
+
+
+def _column_ends(block: Block, number: Expr, extent: Expr) -> tuple[Node, ...]:
+    low = apply("mul", number, integer(_COLUMNS))
+    high = apply("min", extent, apply("add", Local(block.low, "int64"), integer(_COLUMNS)))
+    return Define(block.low, low, index=True), Define(block.high, high, index=True)

@@ -1,0 +1,145 @@
+"""Calls of functions that one iteration repeats, made once.
+
+The derivative of ``tanh`` needs its value, and so may the program itself. Once their statements share a loop, both call
+it with the same argument: the second one takes the first one's result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tcdsl.ir.expressions import Apply, Expr, IndexValue, Local, Read, children, rebuild, substitute, walk
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.lowering.loopir.loop_names import Names
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Node, Store, Update
+from tcdsl.lowering.loopir.traversal import walk_nodes
+
+__all__ = ["with_calls_shared"]
+
+_LAZY = ("where", "and_", "or_")
+# Rather computed again than kept in a register.
+_CHEAP = frozenset(("relu", "id", "fst", "snd", "floor", "ceil", "round", "div", "recip", "square", "sat01"))
+
+
+def with_calls_shared(nodes: Sequence[Node], names: Names) -> tuple[Node, ...]:
+    """``nodes`` with a scalar for every call that is repeated while its operands stay the same."""
+    found = _Calls(names)
+    named = found.sequence(nodes, _Known())
+    once: dict[Expr, Expr] = {local: value for local, value in found.values.items() if found.uses[local] < 2}
+    return _restored(named, once)
+
+
+class _Known:
+    """The calls made so far, and which of them a change of a scalar or a buffer makes invalid."""
+
+    def __init__(self) -> None:
+        self.calls: dict[Expr, Local] = {}
+        self.users: dict[str, set[Expr]] = {}
+
+    def add(self, call: Expr, local: Local) -> None:
+        self.calls[call] = local
+        for node in walk(call):
+            match node:
+                case Local(name=name) | IndexValue(name=name) | Read(tensor=name):
+                    self.users.setdefault(name, set()).add(call)
+                case _:
+                    pass
+
+    def forget(self, changed: set[str]) -> None:
+        for name in changed:
+            for call in self.users.pop(name, ()):
+                self.calls.pop(call, None)
+
+    def inside(self, changed: set[str]) -> _Known:
+        """What is known in a body that makes these changes."""
+        known = _Known()
+        known.calls = dict(self.calls)
+        known.users = {name: set(calls) for name, calls in self.users.items()}
+        known.forget(changed)
+        return known
+
+
+class _Calls:
+    """Gives every call a scalar; counts how often each is used."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.values: dict[Expr, Expr] = {}
+        self.uses: dict[Expr, int] = {}
+
+    def sequence(self, nodes: Sequence[Node], known: _Known) -> list[Node]:
+        out: list[Node] = []
+        for node in nodes:
+            changed = _changed(node)
+            match node:
+                case Loop(body=body):
+                    # The bounds of loops hold no calls.
+                    out.append(replace(node, body=tuple(self.sequence(body, known.inside(changed)))))
+                case Branch(condition=condition, body=body, otherwise=otherwise):
+                    condition = self.value(condition, known, out)
+                    inner = (tuple(self.sequence(part, known.inside(set()))) for part in (body, otherwise))
+                    out.append(Branch(condition, *inner))
+                case Define(value=value) | Accumulate(value=value) | Store(value=value) | Update(value=value):
+                    out.append(replace(node, value=self.value(value, known, out)))
+                case Check():
+                    out.append(node)
+            known.forget(changed)
+        return out
+
+    def value(self, expr: Expr, known: _Known, out: list[Node], *, certain: bool = True) -> Expr:
+        parts = children(expr)
+        if parts:
+            lazy = isinstance(expr, Apply) and expr.primitive in _LAZY
+            new = tuple(
+                self.value(part, known, out, certain=certain and not (lazy and k)) for k, part in enumerate(parts)
+            )
+            if any(a is not b for a, b in zip(parts, new, strict=True)):
+                expr = rebuild(expr, new)
+        if not isinstance(expr, Apply) or PRIMITIVES[expr.primitive].kind != "real" or expr.primitive in _CHEAP:
+            return expr
+        local = known.calls.get(expr)
+        if local is None:
+            if not certain:
+                return expr
+            local = Local(self.names.fresh(expr.primitive), expr.dtype)
+            out.append(Define(local.name, expr))
+            known.add(expr, local)
+            self.values[local] = expr
+            self.uses[local] = 0
+        self.uses[local] += 1
+        return local
+
+
+def _changed(node: Node) -> set[str]:
+    changed: set[str] = set()
+    for each in walk_nodes((node,)):
+        match each:
+            case Store(buffer=name) | Update(buffer=name) | Define(name=name) | Accumulate(name=name):
+                changed.add(name)
+            case Loop(variable=name):
+                changed.add(name)
+            case _:
+                pass
+    return changed
+
+
+def _restored(nodes: Sequence[Node], once: dict[Expr, Expr]) -> tuple[Node, ...]:
+    """``nodes`` with calls that are used once where they are used."""
+    out: list[Node] = []
+    for node in nodes:
+        match node:
+            case Define(name=name, value=value) if Local(name, value.dtype) in once:
+                # The value may hold calls itself.
+                once[Local(name, value.dtype)] = substitute(value, once)
+                continue
+            case Loop(body=body):
+                out.append(replace(node, body=_restored(body, once)))
+            case Branch(condition=condition, body=body, otherwise=otherwise):
+                condition = substitute(condition, once)
+                out.append(Branch(condition, _restored(body, once), _restored(otherwise, once)))
+            case Define(value=value) | Accumulate(value=value) | Store(value=value) | Update(value=value):
+                out.append(replace(node, value=substitute(value, once)))
+            case Check():
+                out.append(node)
+    return tuple(out)

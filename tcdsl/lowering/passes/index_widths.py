@@ -1,0 +1,303 @@
+"""How many bits index arithmetic takes: 64 where that suffices, else as many as the largest value needs.
+
+No index wraps around, so none that is out of range can touch memory. What an index is made of is known: the type of the
+data in it, its constants, the bounds of the loops around it, and that no size is larger than the kernel's limit, which
+is checked once per call. From that follows how large each part of it can be, and where all parts fit into an int64,
+which is nearly everywhere, the code is what it would be anyhow. Elsewhere it is computed in a wider type: `x[2 * b[i]]`
+with b of int64 as ``2 * int128(b[i])``. This is the only place that decides it.
+
+Three kinds of expressions are exact: those of type ``integer``; what index variables and sizes make, where an axis is
+indexed with it or two of them are compared; and bounds of loops. Everything else is a value, and wraps around as
+NumPy's do. An index that is known to be in range may be computed modulo 2**64 where only sums and products lead to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tcdsl.errors import Diagnostic, ShapeError
+from tcdsl.ir.build import cast
+from tcdsl.ir.dtypes import INTEGER, is_integer
+from tcdsl.ir.expressions import (
+    Apply,
+    Cast,
+    Constant,
+    Expr,
+    IndexValue,
+    Local,
+    Read,
+    SizeValue,
+    children,
+    is_affine_index,
+    rebuild,
+)
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.program import AxisExtent, Program
+from tcdsl.lowering.loopir.intervals import Interval, interval_of, interval_of_dtype
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Nest, Node, Store, Update
+from tcdsl.lowering.loopir.traversal import walk_nodes
+
+__all__ = ["LARGEST_SIZE", "with_index_widths"]
+
+LARGEST_SIZE = 2**63 - 1
+"""No size is larger: it would not fit into an int64."""
+
+# The limits that a kernel may ask of its sizes, in bits: the first with which indices need to be no wider than with the
+# last, so that only products of sizes lower it.
+_LIMITS = (48, 40, 31, 24, 20, 15)
+_INT64 = interval_of_dtype("int64")
+_RING = frozenset(("add", "sub", "mul", "neg"))
+# Checks report values of up to this many bits.
+_WIDEST = 448
+
+
+def with_index_widths(nests: Sequence[Nest], program: Program, largest: int | None = None) -> tuple[list[Nest], int]:
+    """``nests`` with a type for all index arithmetic, and the limit for their sizes: ``largest``, if given."""
+    if largest is not None:
+        return _Widths(program, largest).nests(nests), largest
+    found: list[tuple[_Widths, list[Nest]]] = []
+    for bits in _LIMITS:
+        widths = _Widths(program, 2**bits)
+        found.append((widths, widths.nests(nests)))
+        if all(width == 64 for width in widths.chosen):
+            break
+    last = found[-1][0].chosen
+    widths, written = next(pair for pair in found if pair[0].chosen == last)
+    return written, widths.largest
+
+
+@dataclass(slots=True)
+class _Widths:
+    """Rewrites nests for sizes of at most ``largest``. ``chosen`` are the widths, in the order of the expressions."""
+
+    program: Program
+    largest: int
+    chosen: list[int] = field(default_factory=list)
+    sizes: dict[str, Interval] = field(default_factory=dict)
+    variables: dict[str, Interval] = field(default_factory=dict)
+    locals: dict[str, Interval] = field(default_factory=dict)
+    indices: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for size in self.program.sizes:
+            low = 0 if isinstance(size.source, AxisExtent) else -self.largest
+            self.sizes[size.name] = Interval(low, self.largest)
+
+    def nests(self, nests: Sequence[Nest]) -> list[Nest]:
+        return [self.nest(nest) for nest in nests]
+
+    def nest(self, nest: Nest) -> Nest:
+        self.variables.clear()
+        self._find_locals(nest.body)
+        return replace(nest, body=self.block(nest.body))
+
+    # What scalars and loop variables can be.
+
+    def _find_locals(self, nodes: Sequence[Node]) -> None:
+        # A scalar that is defined in several places holds what any of them gives it. Definitions come before uses, but
+        # for scalars that a loop carries on, which may be anything.
+        self.locals.clear()
+        self.indices = {node.name for node in walk_nodes(nodes) if isinstance(node, Define) and node.index}
+        integers = [
+            node
+            for node in walk_nodes(nodes)
+            if isinstance(node, Define | Accumulate | Loop) and (isinstance(node, Loop) or is_integer(node.value.dtype))
+        ]
+        for _ in range(3):
+            before = dict(self.locals)
+            for node in integers:
+                match node:
+                    case Loop():
+                        self._enter(node)
+                    case Accumulate(name=name, value=value):
+                        self.locals[name] = interval_of_dtype(value.dtype)
+                    case Define(name=name, value=value):
+                        given = self._measured(value)[0].within(_INT64) if node.index else self.interval(value)
+                        self.locals[name] = self.locals.get(name, given).union(given)
+            if self.locals == before:
+                return
+        for node in integers:
+            if isinstance(node, Define) and node.value.dtype != INTEGER and self.locals[node.name] != before[node.name]:
+                self.locals[node.name] = interval_of_dtype(node.value.dtype)
+
+    def _enter(self, loop: Loop) -> None:
+        start, stop = self.interval(loop.start), self.interval(loop.stop)
+        held = Interval(start.low, max(start.low, stop.high - 1)).within(_INT64)
+        self.variables[loop.variable] = held.union(self.variables.get(loop.variable, held))
+
+    def interval(self, expr: Expr) -> Interval:
+        """What ``expr`` can be, as a value of its type."""
+        if expr.dtype == INTEGER and not isinstance(expr, Local):
+            return self._measured(expr)[0]
+        match expr:
+            case Constant(value=value):
+                found = Interval(int(value), int(value))
+            case SizeValue(name=name):
+                return self.sizes[name]
+            case IndexValue(name=name):
+                return self.variables.get(name, _INT64)
+            case Local(name=name, dtype=dtype):
+                return self.locals[name] if name in self.locals else interval_of_dtype(dtype)
+            case Cast(operand=operand, dtype=dtype) if is_integer(operand.dtype):
+                found = self.interval(operand)
+            case Apply(primitive=primitive, arguments=arguments) if _is_index_arithmetic(expr):
+                operands = arguments[1:] if primitive == "where" else arguments
+                parts = [self.interval(part) for part in operands]
+                found = parts[0].union(parts[1]) if primitive == "where" else interval_of(primitive, parts)
+            case _:
+                return Interval(0, 1) if expr.dtype == "bool" else interval_of_dtype(expr.dtype)
+        every = interval_of_dtype(expr.dtype)
+        return found if found.within(every) == found else every
+
+    # Nodes.
+
+    def block(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
+        return tuple(self.node(node) for node in nodes)
+
+    def node(self, node: Node) -> Node:
+        match node:
+            case Loop(start=start, stop=stop, body=body):
+                return replace(node, start=self.bound(start), stop=self.bound(stop), body=self.block(body))
+            case Branch():
+                return Branch(self.value(node.condition), self.block(node.body), self.block(node.otherwise))
+            case Define(name=name, value=value) if value.dtype == INTEGER:
+                return Define(name, self.typed(value, self.width(self.locals[name].bits)))
+            case Define() if node.index:
+                return replace(node, value=self.bound(node.value))
+            case Define() | Accumulate():
+                return replace(node, value=self.value(node.value))
+            case Store() | Update():
+                return replace(node, indices=tuple(map(self.cell, node.indices)), value=self.value(node.value))
+            case Check():
+                found = self.typed(node.value) if node.value.dtype == INTEGER else self.value(node.value)
+                if found.dtype.startswith("int") and int(found.dtype.removeprefix("int")) > _WIDEST:
+                    fact = f"the index of axis {node.axis} of `{node.tensor}` may have more than {_WIDEST} bits"
+                    raise Diagnostic(ShapeError, fact, node.span, hint="multiply fewer numbers").error()
+                return replace(node, condition=self.value(node.condition), value=found, extent=self.value(node.extent))
+
+    def bound(self, expr: Expr) -> Expr:
+        """A bound of loops. One that int64 cannot hold is that of a loop that does not run, or does not end."""
+        width = self.needed(expr)
+        if width == 64:
+            return self.value(expr)
+        dtype = f"int{width}"
+        low, high = (Constant(end, dtype) for end in _INT64)
+        inside = Apply("max", (Apply("min", (self.built(expr, dtype), high), dtype), low), dtype)
+        return Cast(inside, "int64")
+
+    # Expressions.
+
+    def value(self, expr: Expr) -> Expr:
+        """A value, whose comparisons of indices are exact, as are the indices of what it reads."""
+        match expr:
+            case Read(indices=indices) if indices:
+                return replace(expr, indices=tuple(map(self.cell, indices)))
+            case Constant(value=value, dtype="int64"):
+                return expr if _INT64.low <= value <= _INT64.high else replace(expr, value=_wrapped(int(value)))
+            case Local(name=name, dtype=dtype) if dtype == INTEGER:
+                return Local(name, self.width(self.locals[name].bits), expr.span)
+            case Apply(arguments=arguments) if self._compares_indices(expr):
+                dtype = f"int{max(map(self.needed, arguments))}"
+                return rebuild(expr, tuple(self.built(part, dtype) for part in arguments))
+            case Cast(operand=operand) if operand.dtype == INTEGER:
+                return cast(self.typed(operand), expr.dtype)
+            case _:
+                parts = children(expr)
+                return rebuild(expr, tuple(map(self.value, parts))) if parts else expr
+
+    def cell(self, index: Expr) -> Expr:
+        """An index that is in range, as an int64."""
+        if index.dtype == INTEGER:
+            return cast(self.typed(index), "int64")
+        match index:
+            case Apply(primitive=primitive, arguments=arguments) if primitive in _RING and self._is_index(index):
+                return rebuild(index, tuple(map(self.cell, arguments)))
+            case Apply() if self._is_index(index):
+                return cast(self.typed(index), "int64")
+            case _:
+                return self.value(index)
+
+    def typed(self, expr: Expr, dtype: str = "int64") -> Expr:
+        """An exact expression in the narrowest type that holds all of its parts, converted to ``dtype`` if that is
+        wider, or if it holds the result.
+        """
+        made = self.built(expr, f"int{self.needed(expr)}")
+        if made.dtype == dtype:
+            return made
+        narrower = dtype != "int64" or self.interval(expr).bits <= 64
+        return Cast(made, dtype) if narrower else made
+
+    def width(self, bits: int) -> str:
+        return f"int{64 * -(-bits // 64)}"
+
+    def needed(self, expr: Expr) -> int:
+        """The bits that the parts of an exact expression need, a multiple of 64."""
+        bits = max(self._bits(expr), 1)
+        width = 64 * -(-bits // 64)
+        self.chosen.append(width)
+        return width
+
+    def _bits(self, expr: Expr) -> int:
+        # Of the result, without wrapping around, and of all parts.
+        return self._measured(expr)[1]
+
+    def _measured(self, expr: Expr) -> tuple[Interval, int]:
+        match expr:
+            case Cast(operand=operand, dtype=dtype) if dtype == INTEGER:
+                return self._measured(operand) if self._is_index(operand) else _own(self.interval(operand))
+            case Apply(primitive=primitive, arguments=arguments) if _is_index_arithmetic(expr):
+                measured = [self._measured(part) for part in (arguments[1:] if primitive == "where" else arguments)]
+                parts = [interval for interval, _ in measured]
+                found = parts[0].union(parts[1]) if primitive == "where" else interval_of(primitive, parts)
+                return found, max(found.bits, *(bits for _, bits in measured))
+            case Constant(value=value):
+                return _own(Interval(int(value), int(value)))
+            case _:
+                return _own(self.interval(expr))
+
+    def built(self, expr: Expr, dtype: str) -> Expr:
+        """An exact expression computed in ``dtype``."""
+        match expr:
+            case Constant(value=value):
+                return Constant(int(value), dtype, expr.span)
+            case Cast(operand=operand) if expr.dtype == INTEGER:
+                return self.built(operand, dtype) if self._is_index(operand) else cast(self.value(operand), dtype)
+            case Apply(primitive="where", arguments=(condition, *branches)) if _is_index_arithmetic(expr):
+                chosen, other = (self.built(part, dtype) for part in branches)
+                return Apply("where", (self.value(condition), chosen, other), dtype, expr.span)
+            case Apply(arguments=arguments) if _is_index_arithmetic(expr):
+                return replace(expr, arguments=tuple(self.built(part, dtype) for part in arguments), dtype=dtype)
+            case _:
+                return cast(self.value(expr), dtype)
+
+    def _is_index(self, expr: Expr) -> bool:
+        # Made of index variables, sizes, and the positions and bounds that lowering defines.
+        match expr:
+            case Local(name=name):
+                return name in self.indices
+            case Apply():
+                return PRIMITIVES[expr.primitive].index and all(map(self._is_index, expr.arguments))
+            case _:
+                return is_affine_index(expr)
+
+    def _compares_indices(self, expr: Apply) -> bool:
+        if PRIMITIVES[expr.primitive].kind != "compare":
+            return False
+        dtypes = {argument.dtype for argument in expr.arguments}
+        return INTEGER in dtypes or (dtypes == {"int64"} and all(map(self._is_index, expr.arguments)))
+
+
+def _own(interval: Interval) -> tuple[Interval, int]:
+    return interval, interval.bits
+
+
+def _is_index_arithmetic(expr: Apply) -> bool:
+    if expr.dtype == INTEGER:
+        return True
+    known = PRIMITIVES[expr.primitive].index or expr.primitive in ("where", "abs", "square", "id")
+    return known and expr.dtype == "int64"
+
+
+def _wrapped(value: int) -> int:
+    return (value + 2**63) % 2**64 - 2**63

@@ -1,0 +1,151 @@
+"""When buffers are needed, where temporaries lie in the memory of a call, and how many bytes that takes.
+
+A temporary lives from the first nest that touches it to the last one, so temporaries whose lives do not meet share
+memory. All of them lie in one block, at offsets that depend on the sizes::
+
+    nests            0   1   2   3          offset
+    a  400 bytes     ███████                0
+    b  400 bytes         ███████            448
+    c  400 bytes             ███████        0
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tcdsl.ir.dtypes import numpy_dtype
+from tcdsl.ir.expressions import Read, walk
+from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Store, Update
+from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
+
+__all__ = ["ALIGNMENT", "MemoryUse", "Placement", "Temporaries", "lifetimes", "peak_bytes", "place_temporaries"]
+
+ALIGNMENT = 64
+"""Temporaries begin on a cache line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the temporaries of a call lie: the ``offsets`` of each in a block of ``size`` bytes."""
+
+    offsets: Mapping[str, int]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """The bytes of one call, for given sizes.
+
+    ``inputs`` are the caller's arrays, ``outputs`` the arrays returned, ``temporaries`` the block that holds all
+    temporaries, of which those that are never needed together share memory; ``unshared`` is what they would take side
+    by side. ``peak`` is everything that exists at once: inputs, outputs and temporaries.
+    """
+
+    inputs: int
+    outputs: int
+    temporaries: int
+    unshared: int
+
+    @property
+    def peak(self) -> int:
+        """Inputs, outputs and temporaries together."""
+        return self.inputs + self.outputs + self.temporaries
+
+    def __str__(self) -> str:
+        text = f"{self.inputs} bytes of inputs, {self.outputs} of outputs, {self.temporaries} of temporaries"
+        shared = f" ({self.unshared} without sharing)" if self.unshared > self.temporaries else ""
+        return f"{text}{shared}; peak {self.peak}"
+
+
+def peak_bytes(kernel: Kernel, sizes: Mapping[str, int]) -> MemoryUse:
+    """``peak_bytes(lower(program), {"N": 1000}).peak``: the bytes that one call holds at its height.
+
+    ``sizes`` gives every size of the program, as `tcdsl.ir.sizes.size_binding.bind_sizes` does. This is what the run
+    time allocates: the outputs, and one block of temporaries placed by `place_temporaries`. The inputs are the
+    caller's.
+    """
+    program = kernel.program
+    outputs = sum(_bytes(buffer, sizes) for buffer in kernel.buffers if buffer.kind == "output")
+    inputs = 0
+    for tensor in program.inputs:
+        inputs += _bytes(Buffer(tensor.name, tensor.dtype, tensor.shape, "input", ()), sizes)
+    unshared = sum(_aligned(_bytes(each, sizes)) for each in kernel.buffers if each.kind == "temporary")
+    return MemoryUse(inputs, outputs, place_temporaries(kernel, sizes).size, unshared)
+
+
+def lifetimes(kernel: Kernel) -> dict[str, tuple[int, int]]:
+    """For every buffer that nests touch the numbers of the first and of the last nest that do.
+
+    What is copied into inputs or returned at the end lives until then: its last number is that of the nests.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for number, nest in enumerate(kernel.nests):
+        for name in _touched(nest):
+            first, _ = found.get(name, (number, number))
+            found[name] = (first, number)
+    end = len(kernel.nests)
+    for name in (*kernel.outputs, *(source for _, source in kernel.updates)):
+        found[name] = (found.get(name, (0, 0))[0], end)
+    return found
+
+
+class Temporaries:
+    """The temporaries of a kernel, in order, and when they are needed: `placed` says where they lie."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.buffers = tuple(buffer for buffer in kernel.buffers if buffer.kind == "temporary")
+        lives = lifetimes(kernel)
+        self._lives = [lives.get(buffer.name, (0, -1)) for buffer in self.buffers]
+
+    def placed(self, counts: Sequence[int]) -> tuple[list[int], int]:
+        """The offset of each, and the size of the block, for temporaries of so many bytes.
+
+        The largest ones come first, each at the lowest place that is free: where no temporary that lives at the same
+        time as this one lies. Placing by size keeps the block close to the largest number of bytes that live at once,
+        which no order can go below.
+        """
+        offsets = [0] * len(counts)
+        placed: list[tuple[int, int, tuple[int, int]]] = []
+        size = 0
+        for k in sorted(range(len(counts)), key=lambda k: -counts[k]):
+            count, life = counts[k], self._lives[k]
+            offset = 0
+            for begin, end, other in placed:
+                # In the order of their places, so the first gap that is long enough is the lowest.
+                if other[0] <= life[1] and life[0] <= other[1]:
+                    if begin >= offset + count:
+                        break
+                    offset = max(offset, end)
+            offsets[k] = offset
+            end = offset + _aligned(count)
+            if count and life[0] <= life[1]:
+                insort(placed, (offset, end, life))
+                size = max(size, end)
+        return offsets, size
+
+
+def place_temporaries(kernel: Kernel, sizes: Mapping[str, int]) -> Placement:
+    """Offsets for the temporaries of ``kernel``: see `Temporaries.placed`."""
+    temporaries = Temporaries(kernel)
+    offsets, size = temporaries.placed([_bytes(buffer, sizes) for buffer in temporaries.buffers])
+    return Placement(dict(zip((buffer.name for buffer in temporaries.buffers), offsets, strict=True)), size)
+
+
+def _touched(nest: Nest) -> set[str]:
+    found = {node.buffer for node in walk_nodes(nest.body) if isinstance(node, Store | Update)}
+    for expr in expressions(nest.body):
+        found.update(part.tensor for part in walk(expr) if isinstance(part, Read))
+    return found
+
+
+def _bytes(buffer: Buffer, sizes: Mapping[str, int]) -> int:
+    extents = (max(0, evaluate_size(extent, sizes)) for extent in buffer.shape)
+    return prod(extents) * numpy_dtype(buffer.dtype).itemsize
+
+
+def _aligned(count: int) -> int:
+    return -(-count // ALIGNMENT) * ALIGNMENT

@@ -1,0 +1,1 @@
+"""Passes over statements, before there are loops: fusion, order, memory, and shared nests."""

@@ -1,0 +1,1 @@
+"""Integer sets and exact arithmetic on sizes: what ranges, simplification, derivatives and loops ask isl."""

@@ -1,0 +1,115 @@
+"""Products of index variables and sizes, taken apart into digits: isl cannot hold ``i*P + p``, but it can hold
+``i`` and ``p``.
+
+Where ``0 <= r < P`` for all points, ``q*P + r`` is in range of E exactly if ``0 <= q`` and ``(q, r)`` lies before
+``(E // P, E % P)``; for ``E = M*P`` that is ``q < M``. Different digits make different indices. Digits nest:
+``i*P*Q + p*Q + q``.
+"""
+
+from __future__ import annotations
+
+import islpy as isl
+
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Constant, Expr
+from tcdsl.polyhedra.affine import condition_set
+from tcdsl.polyhedra.size_algebra import SizeAlgebra
+from tcdsl.polyhedra.size_polynomials import Form
+
+__all__ = ["digits", "in_range_by_digits"]
+
+
+def _always(algebra: SizeAlgebra, form: Form, points: isl.Set) -> bool:
+    # Whether form >= 0 at all points, as far as isl can see.
+    if form.value is not None:
+        return form.value >= 0
+    condition = apply("lt", algebra.expr(form), integer(0))
+    if isinstance(condition, Constant):
+        return not condition.value
+    return bool(points.intersect(condition_set(condition, points)).is_empty())
+
+
+def _split(algebra: SizeAlgebra, form: Form, points: isl.Set) -> tuple[Form, Form, Form] | None:
+    """``(P, q, r)`` with ``form == q*P + r`` and ``0 <= r < P`` at all ``points``."""
+    stride = form.stride()
+    if stride is None:
+        return None
+    parts = form.split(stride)
+    if parts is None or not parts[1].quasi_affine:
+        return None
+    # q*P - 1 - p has the digits q - 1 and P - 1 - p.
+    for shift in (0, 1, -1):
+        low, high = parts[1] + stride * shift, parts[0] - shift
+        if _always(algebra, low, points) and _always(algebra, stride - low - 1, points):
+            return stride, high, low
+    return None
+
+
+def digits(algebra: SizeAlgebra, form: Form, points: isl.Set) -> list[Form] | None:
+    """Quasi-affine forms that determine ``form`` and are determined by it, most significant first; None if there
+    are none.
+
+    ``points`` holds what is known about the index variables, and the context.
+    """
+    if form.quasi_affine:
+        return [form]
+    parts = _split(algebra, form, points)
+    if parts is None:
+        return None
+    _, high, low = parts
+    leading = digits(algebra, high, points)
+    return None if leading is None else [*leading, low]
+
+
+def in_range_by_digits(algebra: SizeAlgebra, form: Form, extent: Form, points: isl.Set) -> Expr | None:
+    """``0 <= form < extent`` as a quasi-affine condition that agrees at all ``points``; None if there is none."""
+    leading = digits(algebra, form, points)
+    below = _less(algebra, form, extent, points)
+    if leading is None or below is None:
+        return None
+    return apply("and_", apply("ge", algebra.expr(leading[0]), integer(0)), below)
+
+
+def _less(algebra: SizeAlgebra, form: Form, bound: Form, points: isl.Set) -> Expr | None:
+    if form.quasi_affine:
+        return apply("lt", algebra.expr(form), algebra.expr(bound))
+    parts = _split(algebra, form, points)
+    if parts is None:
+        return None
+    stride, high, low = parts
+    whole, rest = _divmod(algebra, bound, stride)
+    below = _less(algebra, high, whole, points)
+    if rest.value == 0 or below is None:
+        return below
+    level = _equal(algebra, high, whole, points)
+    if level is None:
+        return None
+    return apply("or_", below, apply("and_", level, apply("lt", algebra.expr(low), algebra.expr(rest))))
+
+
+def _equal(algebra: SizeAlgebra, form: Form, value: Form, points: isl.Set) -> Expr | None:
+    if form.quasi_affine:
+        return apply("eq", algebra.expr(form), algebra.expr(value))
+    parts = _split(algebra, form, points)
+    if parts is None:
+        return None
+    stride, high, low = parts
+    whole, rest = _divmod(algebra, value, stride)
+    level = _equal(algebra, high, whole, points)
+    if level is None:
+        return None
+    return apply("and_", level, apply("eq", algebra.expr(low), algebra.expr(rest)))
+
+
+def _divmod(algebra: SizeAlgebra, form: Form, divisor: Form) -> tuple[Form, Form]:
+    # Where the divisor is 0 there are no digits below it and no points; max keeps the division itself from failing.
+    parts = form.split(divisor)
+    if parts is not None and not parts[1].terms:
+        return parts
+    whole, rest = (Form({}), form) if parts is None or not algebra.nonnegative(parts[1]) else parts
+    safe = apply("max", algebra.expr(divisor), integer(1))
+    named = [
+        algebra.form(algebra.scope.opaque_size(apply(primitive, algebra.expr(rest), safe)))
+        for primitive in ("floor_div", "mod")
+    ]
+    return whole + named[0], named[1]

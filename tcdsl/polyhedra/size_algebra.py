@@ -1,0 +1,332 @@
+"""Forms and expressions of one program: reading, writing, and what is known about sizes.
+
+`SizeAlgebra` turns index expressions into `Form`s and back, naming what isl cannot hold (``N * M``, ``N // K``),
+and proves inequalities between sizes from the program's context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import islpy as isl
+
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, index_variables
+from tcdsl.ir.program import AxisExtent
+from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of, knowing, universe
+from tcdsl.polyhedra.linear import linear_expression
+from tcdsl.polyhedra.scope import Scope
+from tcdsl.polyhedra.size_facts import SizeFacts
+from tcdsl.polyhedra.size_polynomials import Form, Monomial
+from tcdsl.polyhedra.spaces import parameter_names
+
+__all__ = ["Interval", "SizeAlgebra"]
+
+
+# Up to this number of sizes the whole context answers sooner than the facts about some of them are collected.
+_FEW = 24
+
+
+class Interval(NamedTuple):
+    """``low <= variable <= high``; both ends may depend on sizes and on variables with ranges of their own."""
+
+    low: Form
+    high: Form
+
+    @property
+    def length(self) -> Form:
+        """The number of values, if it is not negative."""
+        return self.high - self.low + 1
+
+
+class SizeAlgebra:
+    """Arithmetic on the sizes of one program, with what its context says about them."""
+
+    def __init__(self, scope: Scope, context: isl.Set | None = None) -> None:
+        self.scope = scope
+        self.context: isl.Set = scope.context() if context is None else context
+        self._forms: dict[Expr, Form] = {}
+        self._names: dict[Monomial, Expr] = {}
+        self._signs: dict[str, bool] = {}
+        self._assumed: list[Expr] = []
+        self._facts: SizeFacts | None = None
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def form(self, expr: Expr) -> Form:
+        """The form of an int64 expression of index variables and sizes.
+
+        `NotAffine` for anything else: data, products of index variables, ``//`` and ``%`` of index variables by sizes.
+        """
+        found = self._forms.get(expr)
+        if found is None:
+            found = self._forms[expr] = self._read(expr)
+        return found
+
+    def _read(self, expr: Expr) -> Form:
+        match expr:
+            case Constant(value=value, dtype="int64"):
+                return Form.number(int(value))
+            case SizeValue(name=name):
+                return self._size(expr, name)
+            case IndexValue():
+                return Form.of(expr)
+            case Cast(operand=operand, dtype="int64") if operand.dtype.startswith(("int", "uint")):
+                return self.form(operand)
+            case Apply(primitive="neg", arguments=(operand,)):
+                return -self.form(operand)
+            case Apply(primitive="add" | "sub" | "mul" | "floor_div" | "mod" | "min" | "max", dtype="int64"):
+                left, right = (self.form(argument) for argument in expr.arguments)
+                return self._applied(expr.primitive, left, right)
+            case Apply(primitive="where", dtype="int64"):
+                return self._chosen(expr)
+        raise NotAffine(expr)
+
+    def _size(self, expr: Expr, name: str) -> Form:
+        source = self.scope.size(name).source
+        if not isinstance(source, Apply) or source.primitive not in ("add", "sub", "mul", "neg"):
+            return Form.of(SizeValue(name))
+        # N * M is known by its factors, so that it can be divided by them; it keeps its name where it is written.
+        form = self.form(source)
+        ((_, monomial), scale), *others = form.terms.items() or [((None, ()), 0)]
+        if scale == 1 and len(monomial) > 1 and not others:
+            self._names[monomial] = SizeValue(name)
+        return form
+
+    def _applied(self, primitive: str, left: Form, right: Form) -> Form:
+        match primitive:
+            case "add":
+                return left + right
+            case "sub":
+                return left - right
+            case "mul":
+                return left * right
+            case "floor_div":
+                return self.quotient(left, right)
+            case "mod":
+                return Form({}) if self._divides(left, right) else self._rest(left, right)
+        return self.extreme([left, right], largest=primitive == "max")
+
+    def _chosen(self, expr: Apply) -> Form:
+        names = index_variables(expr)
+        try:
+            function_of(expr, universe(sorted(names), ()))
+        except NotAffine:
+            if names:
+                raise
+            return self._named(expr)
+        return Form.of(expr)
+
+    # -- division --------------------------------------------------------------------------------------------------
+
+    def _divides(self, form: Form, divisor: Form) -> bool:
+        parts = form.split(divisor)
+        return parts is not None and not parts[1].terms
+
+    def quotient(self, form: Form, divisor: Form) -> Form:
+        """``form // divisor``. `NotAffine` for index variables over anything but a positive constant, unless it is
+        exact.
+        """
+        parts = form.split(divisor)
+        if parts is None:
+            if form.variables or divisor.variables:
+                raise NotAffine(self.expr(form))
+            return self._named(apply("floor_div", self.expr(form), self.expr(divisor)))
+        whole, rest = parts
+        if not rest.terms:
+            return whole
+        number = divisor.value
+        if number is not None:
+            if rest.value is not None:  # 0 <= rest < number
+                return whole
+            return whole + Form.of(apply("floor_div", self.expr(rest), integer(number)))
+        if rest.variables:
+            raise NotAffine(self.expr(form))
+        return whole + self._named(apply("floor_div", self.expr(rest), self.expr(divisor)))
+
+    def _rest(self, form: Form, divisor: Form) -> Form:
+        parts = form.split(divisor)
+        if parts is None or divisor.value is None:
+            if form.variables or divisor.variables:
+                raise NotAffine(self.expr(form))
+            return self._named(apply("mod", self.expr(form if parts is None else parts[1]), self.expr(divisor)))
+        rest = parts[1]
+        return rest if rest.value is not None else Form.of(apply("mod", self.expr(rest), integer(divisor.value)))
+
+    def _named(self, expr: Expr) -> Form:
+        named = self.scope.opaque_size(expr)
+        return Form.number(int(named.value)) if isinstance(named, Constant) else Form.of(named)
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def expr(self, form: Form) -> Expr:
+        """The expression of a form. It is quasi-affine if the form is; products of sizes are named."""
+        terms: dict[Expr, int] = {}
+        for (atom, monomial), scale in form.terms.items():
+            if atom is None and not monomial:
+                continue
+            if atom is None:
+                part = self._product(monomial)
+            else:
+                part = apply("mul", atom, self._product(monomial)) if monomial else atom
+            terms[part] = terms.get(part, 0) + scale
+        return linear_expression(terms, form.constant)
+
+    def _product(self, monomial: Monomial) -> Expr:
+        if len(monomial) == 1:
+            return monomial[0]
+        if monomial not in self._names:
+            product = monomial[0]
+            for factor in monomial[1:]:
+                product = apply("mul", product, factor)
+            self._names[monomial] = self.scope.opaque_size(product)
+        return self._names[monomial]
+
+    # -- what is known ---------------------------------------------------------------------------------------------
+
+    def assume(self, condition: Expr) -> None:
+        """Take an assertion of the program as known from here on."""
+        self.context = knowing(self.context, condition)
+        self._assumed.append(condition)
+        if self._facts is not None:
+            self._facts.add(condition)
+
+    def know_like(self, other: SizeAlgebra) -> None:
+        """Take as known what ``other``, of the same program, knows."""
+        self.context = other.context
+        self._assumed = list(other._assumed)
+        self._facts = None
+
+    def extent(self, expr: Expr) -> Form:
+        """The form of a tensor's extent, which is known not to be negative: the call fails before where it would be."""
+        form = self.form(expr)
+        if not self.nonnegative(form):
+            self.assume(apply("ge", self.expr(form), integer(0)))
+            if isinstance(expr, SizeValue):
+                self._signs[expr.name] = True
+        return form
+
+    def _natural(self, expr: Expr) -> bool:
+        # Whether an expression of sizes is a sum, product or quotient of extents, so never negative.
+        match expr:
+            case Constant(value=value):
+                return value >= 0
+            case SizeValue(name=name):
+                if name not in self._signs:
+                    source = self.scope.size(name).source
+                    self._signs[name] = isinstance(source, AxisExtent) or self._natural(source)
+                return self._signs[name]
+            case Apply(primitive="add" | "mul" | "floor_div" | "mod" | "min", arguments=arguments):
+                return all(map(self._natural, arguments))
+            case Apply(primitive="max", arguments=arguments):
+                return any(map(self._natural, arguments))
+        return False
+
+    def nonnegative(self, form: Form) -> bool:
+        """Whether a form of sizes is known not to be negative."""
+        if form.value is not None:
+            return form.value >= 0
+        if form.variables:
+            return False
+        if all(scale >= 0 for scale in form.terms.values()) and all(map(self._natural, form.sizes())):
+            return True
+        return self._never(form, "lt")
+
+    def negative(self, form: Form) -> bool:
+        """Whether a form of sizes is known to be negative."""
+        if form.value is not None:
+            return form.value < 0
+        return not form.variables and self._never(form, "ge")
+
+    def zero(self, form: Form) -> bool:
+        """Whether a form of sizes is known to be 0."""
+        return form.value == 0 or (form.value is None and not form.variables and self._never(form, "ne"))
+
+    def nonzero(self, form: Form) -> bool:
+        """Whether a form of sizes is known to differ from 0."""
+        return form.value != 0 if form.value is not None else not form.variables and self._never(form, "eq")
+
+    def _never(self, form: Form, comparison: str) -> bool:
+        condition = apply(comparison, self.expr(form), integer(0))
+        if isinstance(condition, Constant):
+            return not condition.value
+        try:
+            return self.impossible(condition)
+        except NotAffine:  # a size of too many cases
+            return False
+
+    def impossible(self, condition: Expr) -> bool:
+        """Whether a condition on sizes is known not to hold. `NotAffine` if isl cannot say it."""
+        facts = self._many_facts()
+        if facts is not None:
+            return facts.never(condition)
+        return bool(self.context.intersect(condition_set(condition, self.context)).is_empty())
+
+    def context_of(self, points: isl.Set) -> isl.Set:
+        """What is known about the sizes that ``points`` speaks of."""
+        facts = self._many_facts()
+        return self.context if facts is None else facts.about(parameter_names(points))
+
+    def spoken(self, form: Form) -> Form:
+        """``form``, of many equal sizes by the one that stands for them, so that sets have fewer parameters."""
+        facts = self._many_facts()
+        return form if facts is None or form.variables else self.form(facts.told(self.expr(form)))
+
+    def _many_facts(self) -> SizeFacts | None:
+        if self._facts is None and self.context.dim(isl.dim_type.param) > _FEW:
+            self._facts = SizeFacts((*self.scope.facts(), *self._assumed))
+        return self._facts
+
+    def sign(self, form: Form) -> int | None:
+        """1 if a form of sizes is known to be at least 0, -1 if it is known to be at most 0."""
+        if self.nonnegative(form):
+            return 1
+        return -1 if self.nonnegative(-form) else None
+
+    # -- extremes --------------------------------------------------------------------------------------------------
+
+    def extreme(self, forms: Sequence[Form], largest: bool) -> Form:
+        """The largest or smallest of some forms; what the context decides is left out."""
+        kept: list[Form] = []
+        for form in forms:
+            if any(self._dominates(other, form, largest) for other in kept):
+                continue
+            kept = [other for other in kept if not self._dominates(form, other, largest)]
+            kept.append(form)
+        if len(kept) == 1:
+            return kept[0]
+        # min(N - 1, M - 1) is min(N, M) - 1.
+        shift = max(form.constant for form in kept)
+        expr = self.expr(kept[0] - shift)
+        for form in kept[1:]:
+            expr = apply("max" if largest else "min", expr, self.expr(form - shift))
+        return Form.of(expr) + shift
+
+    def _dominates(self, form: Form, other: Form, largest: bool) -> bool:
+        difference = form - other if largest else other - form
+        return self.nonnegative(difference)
+
+    def bound(self, form: Form, intervals: Mapping[str, Interval], largest: bool) -> Form | None:
+        """The extreme value of ``form`` over the ranges of its variables, as a form of sizes.
+
+        The ranges count as not empty. None if a variable has none, stands inside ``//``, ``%``, ``min`` or ``max``,
+        or has a factor of unknown sign.
+        """
+        for name in reversed(list(intervals)):
+            if name not in form.variables:
+                continue
+            factor = form.coefficient(name)
+            sign = self.sign(factor) if form.linear_in(name) else None
+            if sign is None:
+                return None
+            interval = intervals[name]
+            try:
+                form = form.without(name) + factor * (interval.high if (sign > 0) == largest else interval.low)
+            except NotAffine:
+                return None
+        return None if form.variables else form
+
+    def form_of_function(self, function: isl.PwAff) -> Form:
+        """The form of a function of sizes; outside its domain it is continued."""
+        return self.form(expression_of(function, self.context))

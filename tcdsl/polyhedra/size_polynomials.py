@@ -1,0 +1,189 @@
+"""Linear forms with symbolic coefficients: what range inference does arithmetic on.
+
+``i*P + p - K // 2`` is the form ``{i·P: 1, p: 1, (K // 2): -1}``: integers times products of sizes, times at most
+one index variable. Unlike the linear forms of `tcdsl.polyhedra.linear` they multiply, so that ``(N - 1)*P + P - 1 +
+1`` is seen to be ``N*P``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import gcd
+
+from tcdsl.ir.expressions import Expr, IndexValue, SizeValue, index_variables
+from tcdsl.polyhedra.affine import NotAffine
+
+__all__ = ["Form", "Monomial", "Term"]
+
+# A product of sizes (or of quasi-affine expressions of sizes), sorted; the empty product is 1.
+Monomial = tuple[Expr, ...]
+# What a coefficient stands before: an index variable, or a quasi-affine expression of some, or None; times a monomial.
+Term = tuple[Expr | None, Monomial]
+
+_ONE: Term = (None, ())
+
+
+def _order(atom: Expr) -> tuple[int, str]:
+    return (0, atom.name) if isinstance(atom, SizeValue) else (1, repr(atom))
+
+
+def divided(monomial: Monomial, divisor: Monomial) -> Monomial | None:
+    """``monomial / divisor`` if that is a product of sizes again, else None."""
+    left = list(monomial)
+    for atom in divisor:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return tuple(left)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A sum of integer multiples of terms: ``Form.of(IndexValue("i")) * 2 + 1`` is ``2*i + 1``.
+
+    Equal forms are equal expressions; the converse holds for polynomials. Multiplication raises `NotAffine` where both
+    factors hold index variables.
+    """
+
+    terms: Mapping[Term, int]
+
+    @staticmethod
+    def number(value: int) -> Form:
+        """A constant."""
+        return Form({_ONE: value} if value else {})
+
+    @staticmethod
+    def of(atom: Expr) -> Form:
+        """An index variable, a size, or any expression of either that is not linear, standing for itself."""
+        if index_variables(atom):
+            return Form({(atom, ()): 1})
+        return Form({(None, (atom,)): 1})
+
+    def __add__(self, other: Form | int) -> Form:
+        if isinstance(other, int):
+            other = Form.number(other)
+        terms = dict(self.terms)
+        for term, scale in other.terms.items():
+            total = terms.get(term, 0) + scale
+            if total:
+                terms[term] = total
+            else:
+                terms.pop(term, None)
+        return Form(terms)
+
+    def __neg__(self) -> Form:
+        return Form({term: -scale for term, scale in self.terms.items()})
+
+    def __sub__(self, other: Form | int) -> Form:
+        return self + (-other)
+
+    def __mul__(self, other: Form | int) -> Form:
+        if isinstance(other, int):
+            return Form({term: scale * other for term, scale in self.terms.items()} if other else {})
+        total = Form({})
+        for (left, first), scale in self.terms.items():
+            for (right, second), factor in other.terms.items():
+                if left is not None and right is not None:
+                    raise NotAffine(left)
+                product = (left if right is None else right, tuple(sorted((*first, *second), key=_order)))
+                total += Form({product: scale * factor})
+        return total
+
+    @property
+    def constant(self) -> int:
+        """The number added to the terms."""
+        return self.terms.get(_ONE, 0)
+
+    @property
+    def value(self) -> int | None:
+        """The number that this form is, if it is one."""
+        if not self.terms:
+            return 0
+        return self.constant if self.terms.keys() == {_ONE} else None
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The names of the index variables."""
+        return frozenset().union(*(index_variables(atom) for atom, _ in self.terms if atom is not None))
+
+    @property
+    def bare(self) -> str | None:
+        """The index variable that this form is, if it is one."""
+        if len(self.terms) == 1:
+            ((atom, monomial), scale), *_ = self.terms.items()
+            if isinstance(atom, IndexValue) and not monomial and scale == 1:
+                return atom.name
+        return None
+
+    @property
+    def quasi_affine(self) -> bool:
+        """Whether no index variable is multiplied by a size."""
+        return all(atom is None or not monomial for atom, monomial in self.terms)
+
+    def linear_in(self, variable: str) -> bool:
+        """Whether ``variable`` stands in terms of its own only, not inside ``//``, ``%``, ``min`` or ``max``."""
+        return all(
+            isinstance(atom, IndexValue) or variable not in index_variables(atom)
+            for atom, _ in self.terms
+            if atom is not None
+        )
+
+    def coefficient(self, variable: str) -> Form:
+        """The factor of an index variable, a form of sizes."""
+        return Form({(None, m): s for (atom, m), s in self.terms.items() if atom == IndexValue(variable)})
+
+    def without(self, variable: str) -> Form:
+        """The form with 0 for an index variable in which it is linear."""
+        return Form({(atom, m): s for (atom, m), s in self.terms.items() if atom != IndexValue(variable)})
+
+    def substituted(self, atom: Expr, value: Form) -> Form:
+        """The form with ``value`` for every factor ``atom``."""
+        total = Form({})
+        for (variable, monomial), scale in self.terms.items():
+            product = Form({(variable, tuple(factor for factor in monomial if factor != atom)): scale})
+            for factor in monomial:
+                if factor == atom:
+                    product = product * value
+            total += product
+        return total
+
+    def split(self, divisor: Form) -> tuple[Form, Form] | None:
+        """Quotient and rest, ``self == quotient * divisor + rest``, by the terms that ``divisor``, one term, divides.
+
+        None if ``divisor`` is not one positive multiple of a monomial.
+        """
+        if len(divisor.terms) != 1:
+            return None
+        (((atom, monomial), factor),) = divisor.terms.items()
+        if atom is not None or factor <= 0:
+            return None
+        quotient: dict[Term, int] = {}
+        rest: dict[Term, int] = {}
+        for (variable, product), scale in self.terms.items():
+            left = divided(product, monomial)
+            whole = 0
+            if left is not None and (scale % factor == 0 or (variable, product) == _ONE):
+                whole = scale // factor
+                quotient[(variable, left)] = whole
+            if scale - whole * factor:
+                rest[(variable, product)] = scale - whole * factor
+        return Form({term: scale for term, scale in quotient.items() if scale}), Form(rest)
+
+    def stride(self) -> Form | None:
+        """The smallest product of sizes, times an integer, that index variables are multiplied by.
+
+        None unless it divides all such products: ``i*P*Q + p*Q + q`` has the stride ``Q``, ``x*S + k*D`` has none.
+        """
+        products = [
+            (monomial, scale) for (atom, monomial), scale in self.terms.items() if atom is not None and monomial
+        ]
+        least = min((monomial for monomial, _ in products), key=len, default=())
+        if not least or any(divided(monomial, least) is None for monomial, _ in products):
+            return None
+        return Form({(None, least): gcd(*(scale for _, scale in products))})
+
+    def sizes(self) -> Iterator[Expr]:
+        """The sizes and expressions of sizes in the terms."""
+        for _, monomial in self.terms:
+            yield from monomial

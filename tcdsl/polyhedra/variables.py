@@ -1,0 +1,53 @@
+"""Index variables under other names and in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import islpy as isl
+
+from tcdsl.ir.build import index
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.expressions import Expr, IndexValue, substitute
+from tcdsl.ir.program import Access, Statement
+from tcdsl.polyhedra.spaces import arranged
+
+__all__ = ["positional", "renamed", "targets_first"]
+
+
+def renamed(statement: Statement, variables: Sequence[str]) -> Statement:
+    """The statement with its index variables called ``variables``, in the domain's order."""
+    own = statement.domain.variables
+    if own == tuple(variables):
+        return statement
+    step: dict[Expr, Expr] = {index(old): index(new) for old, new in zip(own, variables, strict=True)}
+    points = statement.domain.set
+    for k, name in enumerate(variables):
+        points = points.set_dim_name(isl.dim_type.set, k, name)
+    return replace(
+        statement,
+        target=replace(statement.target, indices=tuple(substitute(axis, step) for axis in statement.target.indices)),
+        value=substitute(statement.value, step),
+        condition=None if statement.condition is None else substitute(statement.condition, step),
+        domain=Domain.from_set(points),
+    )
+
+
+def positional(statement: Statement) -> Statement:
+    """The statement with variables named by position, so that equal statements compare equal; not for printing."""
+    return renamed(statement, tuple(f"_{k}" for k in range(len(statement.domain.variables))))
+
+
+def targets_first(statement: Statement) -> Statement:
+    """The statement with its target's plain variables outermost, in the target's order; not for ordered ones."""
+    own = statement.domain.variables
+    bare = [axis.name for axis in statement.target.indices if isinstance(axis, IndexValue)]
+    order = tuple(dict.fromkeys([*bare, *own]))
+    if order == own:
+        return statement
+    return replace(
+        statement,
+        target=Access(statement.target.tensor, statement.target.indices, statement.target.span),
+        domain=Domain.from_set(arranged(statement.domain.set, order)),
+    )

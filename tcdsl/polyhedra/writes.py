@@ -1,0 +1,86 @@
+"""What a statement writes: its cells as isl maps, and reads of other tensors at the cell that a point writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import islpy as isl
+
+from tcdsl.ir.build import apply, in_range
+from tcdsl.ir.expressions import Boundary, Expr, IndexValue, Read, is_affine_index
+from tcdsl.ir.program import Statement, Tensor
+from tcdsl.polyhedra.affine import NotAffine, function_of
+from tcdsl.polyhedra.scatter_to_gather import target_variables
+
+__all__ = ["affine_target", "both", "cell_map", "named", "reached", "read_at", "read_cell", "writes_each_cell_once"]
+
+
+def affine_target(statement: Statement) -> bool:
+    """Whether isl can speak of every index of the target."""
+    try:
+        for axis in statement.target.indices:
+            if not is_affine_index(axis):
+                return False
+            function_of(axis, statement.domain.set)
+    except NotAffine:
+        return False
+    return True
+
+
+def writes_each_cell_once(statement: Statement) -> bool:
+    """Whether no two points write one cell, for any sizes; a run-time check (``unique``) counts as proof.
+
+    Of a plain store whose target isl cannot speak of, such as ``C[i * P + p]``, range inference has shown it before, or
+    asserts it at the call: the language has no other plain stores.
+    """
+    if statement.unique or target_variables(statement) == statement.domain.variables:
+        return True
+    of_variables = all(map(is_affine_index, statement.target.indices))
+    return statement.accumulate == "assign" and of_variables and not affine_target(statement)
+
+
+def cell_map(points: isl.Set, indices: Sequence[Expr]) -> isl.Map:
+    """The cell that each of ``points`` accesses: ``{ [i, k] -> [i + k] }``. The indices are affine."""
+    plain = points.reset_tuple_id()
+    cells = isl.Map.from_domain(plain)
+    for axis in indices:
+        column = isl.Map.from_pw_aff(function_of(axis, points)).reset_tuple_id(isl.dim_type.in_)
+        cells = cells.flat_range_product(column.intersect_domain(plain))
+    return cells
+
+
+def named(points: isl.Set, variables: Sequence[str]) -> isl.Set:
+    """``points`` with its dimensions called ``variables``."""
+    for k, name in enumerate(variables):
+        points = points.set_dim_name(isl.dim_type.set, k, name)
+    return points
+
+
+def both(first: Expr | None, second: Expr | None) -> Expr | None:
+    """The conjunction of two optional conditions, the first one evaluated first."""
+    if first is None or second is None:
+        return second if first is None else first
+    return apply("and_", first, second)
+
+
+def reached(statement: Statement, tensor: Tensor) -> Expr | None:
+    """The condition of a statement, with what ``oob="skip"`` adds: the data indices of the target are in range."""
+    condition = statement.condition
+    if statement.oob != "skip":
+        return condition
+    for axis, extent in zip(statement.target.indices, tensor.shape, strict=True):
+        if not is_affine_index(axis):
+            condition = both(condition, apply("and_", *in_range(axis, extent)))
+    return condition
+
+
+def read_at(statement: Statement, tensor: Tensor, dtype: str) -> Read:
+    """``tensor``, of the target's shape, read at the cell that a point of the statement writes."""
+    data = {"check": Boundary.CHECK, "clamp": Boundary.CLAMP, "skip": Boundary.SKIP}[statement.oob]
+    boundaries = tuple(Boundary.SKIP if is_affine_index(axis) else data for axis in statement.target.indices)
+    return Read(tensor.name, statement.target.indices, boundaries, dtype)
+
+
+def read_cell(tensor: Tensor, variables: Sequence[str], dtype: str) -> Read:
+    """``tensor[z0, z1, ...]``."""
+    return Read(tensor.name, tuple(IndexValue(name) for name in variables), (Boundary.SKIP,) * len(variables), dtype)

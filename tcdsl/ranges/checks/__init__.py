@@ -1,0 +1,1 @@
+"""What must hold of a statement once its ranges are known: fixed indices, injectivity, writable cells, order."""

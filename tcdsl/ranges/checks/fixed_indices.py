@@ -1,0 +1,179 @@
+"""Indices without variables, as in ``x[50]``, ``A[n, i]`` and ``y[-1] = 5.0``: out of range they are faults.
+
+Points out of range are skipped along an index variable. Without one the statement would skip all of its points, and
+lose what was written or leave zeros, where Python's own ``x[50]`` is an error. So it is an assertion that such an index
+is in range for all sizes for which its statement has points at all: those whose conditions, brackets and branches on
+sizes and index variables hold. What depends on data takes no part in that, since it is not known before the call runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator
+from dataclasses import replace
+
+import islpy as isl
+
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Apply, Expr, Read, SizeValue
+from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of_condition
+from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.spaces import arranged
+from tcdsl.ranges.sketches.accesses import AxisAccess, Level, conjuncts, levels_of
+from tcdsl.ranges.sketches.inference_state import Inference
+from tcdsl.ranges.sketches.nesting import rewritten
+from tcdsl.ranges.solving.constraints import in_range, named_sizes
+from tcdsl.ranges.solving.regions import Ranges, affine_guard, region_of
+from tcdsl.span import Span
+
+__all__ = ["check_fixed_indices"]
+
+
+def check_fixed_indices(inference: Inference, root: Level, ranges: Ranges) -> None:
+    """State that every index without variables is in range, or note a fault where it never is."""
+    points: dict[int, isl.Set] = {}
+    for level in levels_of(root):
+        for access in level.accesses:
+            if not _is_fixed(access) or _was_made_too_small(inference, access):
+                continue
+            conditions = list(_required(inference, access))
+            if not conditions:
+                continue
+            if _always_reached(level, access):
+                for condition in conditions:
+                    inference.require(condition, _message(inference, access), access.span)
+                continue
+            if id(level) not in points:
+                points[id(level)] = _points(inference, level, ranges, points)
+            _require_where_reached(inference, access, points[id(level)])
+
+
+def _is_fixed(access: AxisAccess) -> bool:
+    return access.form is not None and access.extent is not None and not access.form.variables
+
+
+def _was_made_too_small(inference: Inference, access: AxisAccess) -> bool:
+    # A tensor that an earlier statement has made, not the user: `tcdsl.ranges.checks.writable` says what to write.
+    assert access.form is not None
+    assert access.extent is not None
+    if not access.written or inference.scope.writer(inference.sketch.previous) is None:
+        return False
+    return inference.algebra.negative(access.extent - access.form - 1)
+
+
+def _required(inference: Inference, access: AxisAccess) -> Iterator[Expr]:
+    # What has to hold of the sizes, and is not known.
+    assert access.form is not None
+    assert access.extent is not None
+    algebra = inference.algebra
+    for form in (access.form, access.extent - access.form - 1):
+        if not algebra.nonnegative(form):
+            yield apply("ge", algebra.expr(form), integer(0))
+
+
+def _always_reached(level: Level, access: AxisAccess) -> bool:
+    return level.parent is None and not (level.variables or level.conditions or level.filters or access.guard)
+
+
+def _points(inference: Inference, level: Level, ranges: Ranges, known: dict[int, isl.Set]) -> isl.Set:
+    """The points of a level as far as sets can say them, if indices without variables skip none."""
+    base = None
+    if level.parent is not None:
+        if id(level.parent) not in known:
+            known[id(level.parent)] = _points(inference, level.parent, ranges, known)
+        base = arranged(_reached(inference, level.guard, known[id(level.parent)]), level.scope_variables)
+    free = replace(
+        level,
+        conditions=_of_sizes(inference, level.conditions),
+        filters=_of_sizes(inference, level.filters),
+        accesses=[access for access in level.accesses if not _is_fixed(access)],
+    )
+    # Without what is left out a variable may be unbounded, which is no fault here.
+    trial = Inference(inference.sketch, inference.scope)
+    trial.algebra.know_like(inference.algebra)
+    return region_of(trial, free, level.scope_variables, base, ranges).points
+
+
+def _reached(inference: Inference, guard: tuple[Expr, ...], points: isl.Set) -> isl.Set:
+    conditions = [named_sizes(condition, inference.algebra) for condition in conjuncts(_of_sizes(inference, guard))]
+    return affine_guard(conditions, points)[0]
+
+
+def _of_sizes(inference: Inference, conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    # In values run-time integers are read, where they are sizes in indices.
+    def rule(expr: Expr) -> Expr:
+        return (inference.scope.number(expr.tensor) or expr) if isinstance(expr, Read) else expr
+
+    return tuple(rewritten(condition, rule) for condition in conditions)
+
+
+def _require_where_reached(inference: Inference, access: AxisAccess, points: isl.Set) -> None:
+    assert access.form is not None
+    assert access.extent is not None
+    algebra = inference.algebra
+    fits = in_range(algebra, access.form, access.extent)
+    reached = _reached(inference, access.guard, points).params()
+    try:
+        context = algebra.context_of(reached)
+        wrong = reached.intersect_params(context).subtract(condition_set(fits, reached))
+        if wrong.is_empty():
+            return
+        condition = expression_of_condition(context.subtract(wrong).coalesce().gist(context))
+    except NotAffine:
+        condition = fits
+    inference.require(condition, _message(inference, access), access.span)
+
+
+def _message(inference: Inference, access: AxisAccess) -> str:
+    assert access.form is not None
+    assert access.extent is not None
+    label = inference.label(access.tensor)
+    extent = f"{label}.shape[{access.axis}]"
+    index = _written_index(access)
+    algebra, behind = inference.algebra, access.form - access.extent
+    from_end = algebra.nonnegative(-behind) and not algebra.nonnegative(access.form)
+    shown, condition = access.form, f"{inference.text(access.form)} < {extent}"
+    if isinstance(index, ast.Constant | ast.Name | ast.UnaryOp):
+        shown = behind if from_end else shown
+        condition = f"-{extent} <= {ast.unparse(index)}" if from_end else f"{ast.unparse(index)} < {extent}"
+    elif index is not None:
+        shown = behind if from_end and behind.value is not None else shown
+        condition = f"0 <= {ast.unparse(index)} < {extent}"
+    fact = (
+        f"the index {_number(inference, shown)} is out of range of axis {access.axis} of {label}, "
+        f"which has the extent {inference.number(access.extent)}"
+    )
+    leave = f"a condition that leaves the statement out, `{condition}`"
+    if access.written:
+        return f"{fact}\nan index without variables skips nothing: write {leave}, or make {label} larger"
+    read = _source(access.whole) or f"{label}[...]"
+    return f"{fact}\nan index without variables skips nothing: write `get({read}, 0.0)` to read 0 there, or {leave}"
+
+
+def _number(inference: Inference, form: Form) -> str:
+    # Its value at the call. A size must not be negative, so only what is not can have a name.
+    expr = inference.algebra.expr(form)
+    if form.value is not None or inference.algebra.nonnegative(form):
+        return inference.number(form)
+    if isinstance(expr, Apply) and expr.primitive == "neg" and isinstance(expr.arguments[0], SizeValue):
+        return f"-{{{expr.arguments[0].name}}}"
+    return f"{inference.text(form)}, with {inference.values(form)},"
+
+
+def _written_index(access: AxisAccess) -> ast.expr | None:
+    # As the user has written it; None where that cannot be told.
+    try:
+        found = ast.parse(_source(access.whole), mode="eval").body
+    except SyntaxError:
+        return None
+    if not isinstance(found, ast.Subscript):
+        return None
+    axes = found.slice.elts if isinstance(found.slice, ast.Tuple) else [found.slice]
+    return axes[access.axis] if access.axis < len(axes) else None
+
+
+def _source(span: Span | None) -> str:
+    if span is None or span.line != span.end_line:
+        return ""
+    return linecache.getline(span.filename, span.line)[span.column : span.end_column]

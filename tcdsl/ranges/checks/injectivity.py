@@ -1,0 +1,211 @@
+"""Plain ``=`` writes each cell at most once: every index variable on the target, and a target map that is one-to-one.
+
+A map that is not one-to-one for any sizes is a fault (``O[i // 2]``), unless in the degenerate case that an index
+variable has at most one value; one that depends on sizes is checked at the call (``O[i*P + p]`` for p < Q: ``Q <=
+P``); one that depends on data needs ``assign(..., unique=True)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import islpy as isl
+
+from tcdsl.errors import DslSyntaxError
+from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.expressions import Expr, IndexValue, substitute
+from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of
+from tcdsl.polyhedra.mixed_radix import digits
+from tcdsl.polyhedra.size_algebra import Interval
+from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.spaces import arranged, twice
+from tcdsl.ranges.sketches.accesses import AxisAccess
+from tcdsl.ranges.sketches.inference_state import Inference
+from tcdsl.ranges.sketches.nesting import free_variables
+from tcdsl.ranges.solving.regions import Region, ends_of
+
+__all__ = ["check_variables_on_target", "is_injective"]
+
+_CHOICES = "`+=` (sum), `*=` (product), `>>=` (max), `<<=` (min), `|=` (any) or `&=` (all)"
+_UNIQUE = "assign(..., unique=True) checks at run time that no cell is written twice"
+
+
+def check_variables_on_target(inference: Inference, variables: Sequence[str]) -> bool:
+    """Whether all index variables of the statement stand on the target; a fault for those that do not."""
+    target = inference.sketch.target
+    written = frozenset().union(*map(free_variables, target.indices))
+    missing = [name for name in variables if name not in written]
+    if missing:
+        listed = ", ".join(f"`{name}`" for name in missing)
+        are = "is" if len(missing) == 1 else "are"
+        inference.fault(
+            f"`=` writes each cell once, but {listed} {are} not on the target {inference.label(target.tensor)}",
+            target.span,
+            hint=f"say how the values over {listed} combine: {_CHOICES}",
+            kind=DslSyntaxError,
+        )
+    return not missing
+
+
+def is_injective(
+    inference: Inference, region: Region, accesses: Sequence[AxisAccess], intervals: Mapping[str, Interval]
+) -> bool:
+    """Whether no two points of ``region`` write one cell, at least for the sizes that the assertions leave.
+
+    Notes a fault if that is wrong for all sizes, or depends on data.
+    """
+    outputs: list[Form] = []
+    data = False
+    known = region.points.intersect_params(inference.algebra.context)
+    for access in accesses:
+        if access.form is None:
+            data = True
+            continue
+        found = digits(inference.algebra, access.form, known)
+        if found is None:
+            found = _asserted_digits(inference, access, known, intervals)
+        if found is None:
+            return False
+        outputs.extend(found)
+    if _determined(outputs, region.variables):
+        return True
+    if data:
+        _report_data(inference)
+        return False
+    return _injective_map(inference, region, known, outputs)
+
+
+def _determined(outputs: Sequence[Form], variables: Sequence[str]) -> bool:
+    # One output after the other with a single undetermined variable, in which it is linear, determines that variable.
+    determined: set[str] = set()
+    progress = True
+    while progress:
+        progress = False
+        for form in outputs:
+            open_variables = form.variables - determined
+            if len(open_variables) == 1:
+                (name,) = open_variables
+                if form.linear_in(name) and form.coefficient(name).value:
+                    determined.add(name)
+                    progress = True
+    return determined >= set(variables)
+
+
+def _asserted_digits(
+    inference: Inference, access: AxisAccess, known: isl.Set, intervals: Mapping[str, Interval]
+) -> list[Form] | None:
+    """Digits of an index with products under the assertion that they do not overlap: ``O[i*P + p]`` needs p to
+    span at most P.
+    """
+    algebra = inference.algebra
+    assert access.form is not None
+    stride = access.form.stride()
+    parts = None if stride is None else access.form.split(stride)
+    if stride is not None and parts is not None and parts[1].quasi_affine:
+        high, low = parts
+        span = _span(inference, low, known, intervals)
+        leading = digits(algebra, high, known)
+        if span is not None and leading is not None:
+            _require_apart(inference, access, stride, span, high, intervals)
+            return [*leading, low]
+    inference.fault(
+        f"cannot tell whether `{inference.text(access.index)}` is different for different points",
+        access.span,
+        hint=f"write the index with digits, `i*P + p` where 0 <= p < P, or use an accumulator; {_UNIQUE}",
+    )
+    return None
+
+
+def _span(inference: Inference, form: Form, known: isl.Set, intervals: Mapping[str, Interval]) -> Form | None:
+    algebra = inference.algebra
+    least, most = (algebra.bound(form, intervals, largest) for largest in (False, True))
+    if least is None or most is None:
+        function = function_of(algebra.expr(form), known)
+        values = isl.Map.from_pw_aff(function).intersect_domain(known).range()
+        ends = ends_of(inference, values, 0)
+        if ends is None:
+            return Form.number(0)
+        least, most = ends
+    return most - least
+
+
+def _require_apart(
+    inference: Inference, access: AxisAccess, stride: Form, span: Form, high: Form, intervals: Mapping[str, Interval]
+) -> None:
+    algebra = inference.algebra
+    if algebra.nonnegative(stride - span - 1):
+        return
+    apart = apply("le", algebra.expr(span + 1), algebra.expr(stride))
+    name = next(iter(high.variables)) if len(high.variables) == 1 else None
+    if name is not None and name in intervals and not intervals[name].length.variables:
+        apart = apply("or_", apart, apply("le", algebra.expr(intervals[name].length), integer(1)))
+    spans, strides = inference.text(span + 1), inference.text(stride)
+    message = (
+        f"`=` writes each cell once, but {access.place(inference)} "
+        f"meets cells again: its lower part spans {spans} cells, more than the stride {strides}"
+    )
+    inference.require(apart, f"{message}: {inference.values(span, stride)}", access.span)
+
+
+def _injective_map(inference: Inference, region: Region, known: isl.Set, outputs: Sequence[Form]) -> bool:
+    algebra = inference.algebra
+    pairs, others = twice(known)
+    replacements: dict[Expr, Expr] = {
+        index(name): index(other) for name, other in zip(region.variables, others, strict=True)
+    }
+    same = pairs
+    for form in outputs:
+        left = algebra.expr(form)
+        right = substitute(left, replacements)
+        pairs = pairs.intersect(_equal(left, right, pairs))
+    for variable in region.variables:
+        same = same.intersect(_equal(index(variable), replacements[IndexValue(variable)], same))
+    wrong = pairs.subtract(same).params()
+    if wrong.is_empty():
+        return True
+    shown = ", ".join(inference.text(part) for part in inference.sketch.target.indices)
+    name = inference.label(inference.sketch.target.tensor)
+    fact = f"`=` writes each cell once, but {name}[{shown}] is the same for different points"
+    hint = f"say how the values combine: {_CHOICES}"
+    span = inference.sketch.target.span
+    if region.tests:
+        _report_data(inference)
+        return False
+    if _several_values(region, known).is_subset(wrong):
+        inference.fault(fact, span, hint=hint)
+        return False
+    right_sizes = algebra.context.subtract(wrong).coalesce().gist(algebra.context)
+    try:
+        condition = expression_of_condition(right_sizes)
+    except NotAffine:
+        inference.fault(fact, span, hint=hint)
+        return False
+    values = inference.values(*outputs)
+    inference.require(
+        condition, f"{fact}, unless {inference.text(condition)}{': ' if values else ''}{values}\n{hint}", span
+    )
+    return True
+
+
+def _equal(left: Expr, right: Expr, points: isl.Set) -> isl.Set:
+    return function_of(left, points).eq_set(function_of(right, points))
+
+
+def _several_values(region: Region, known: isl.Set) -> isl.Set:
+    # The sizes for which every variable that can have more than one value has.
+    sizes = known.params()
+    for name in region.variables:
+        pairs, (other,) = twice(arranged(known, (name,)))
+        below = pairs.intersect(function_of(index(name), pairs).lt_set(function_of(index(other), pairs))).params()
+        if not below.is_empty():
+            sizes = sizes.intersect(below)
+    return sizes
+
+
+def _report_data(inference: Inference) -> None:
+    target = inference.sketch.target
+    inference.fault(
+        f"`=` writes each cell once, but which cells of {inference.label(target.tensor)} are written depends on data",
+        target.span,
+        hint=f"say how the values combine, {_CHOICES}, or promise that they do not meet: {_UNIQUE}",
+    )

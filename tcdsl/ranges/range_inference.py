@@ -1,0 +1,155 @@
+"""Range inference: what a sketch leaves open becomes domains, extents, and assertions about sizes.
+
+``C[i, j] += A[i, k] * B[k, j]`` on a new target gives C the shape ``(A_0, B_1)``, the domain ``0 <= i < A_0 and 0
+<= j < B_1 and 0 <= k < A_1``, and the assertion ``A_1 == B_0``. The rules are those of the language: explicit
+ranges, then
+
+1. an index variable that stands bare on several axes finds equal extents (`tcdsl.ranges.solving.equal_extents`);
+2. a target without extents is solved in rounds (`tcdsl.ranges.solving.rounds`, `tcdsl.ranges.solving.fresh_extents`);
+3. with a declared or existing target all points count whose accesses are in range (`tcdsl.ranges.solving.regions`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tcdsl.errors import DslSyntaxError, ShapeError
+from tcdsl.ir.build import integer
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.program import Keep, Statement, Tensor
+from tcdsl.polyhedra.limits import refused_beyond_limits
+from tcdsl.polyhedra.scope import Scope
+from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.ranges.checks.fixed_indices import check_fixed_indices
+from tcdsl.ranges.checks.injectivity import check_variables_on_target, is_injective
+from tcdsl.ranges.checks.recurrences import check_recurrence
+from tcdsl.ranges.checks.writable import check_writable
+from tcdsl.ranges.sketches.accesses import AxisAccess, Level, conjuncts, levels_of, root_level
+from tcdsl.ranges.sketches.explicit_ranges import explicit_ranges
+from tcdsl.ranges.sketches.index_forms import normalized_sketch
+from tcdsl.ranges.sketches.inference_state import Inference
+from tcdsl.ranges.sketches.nesting import free_variables
+from tcdsl.ranges.sketches.sketch import Resolved, Sketch
+from tcdsl.ranges.solving.equal_extents import check_equal_extents
+from tcdsl.ranges.solving.fresh_extents import inferred_extent
+from tcdsl.ranges.solving.regions import Ranges, Region, conjunction, region_of
+from tcdsl.ranges.solving.rounds import RoundSolver
+from tcdsl.ranges.solving.temporaries import Temporaries
+
+__all__ = ["resolve"]
+
+
+def resolve(sketch: Sketch, scope: Scope) -> Resolved:
+    """The statements that compute ``sketch``, with their domains, the tensors they make, and what must hold at the
+    call.
+
+    Raises `ShapeError` or `DslSyntaxError` for faults that need no sizes, all those of the sketch together.
+    """
+    with refused_beyond_limits(ShapeError, "this statement", sketch.span):
+        return _resolved(sketch, scope)
+
+
+def _resolved(sketch: Sketch, scope: Scope) -> Resolved:
+    inference = Inference(sketch, scope)
+    sketch = inference.sketch = normalized_sketch(inference)
+    root = root_level(inference)
+    levels = levels_of(root)
+    accesses = [access for level in levels for access in level.accesses]
+    _check_occurrences(inference, root)
+    plain = sketch.accumulate == "assign" and not sketch.unique
+    complete = not plain or check_variables_on_target(inference, root.variables)
+    explicit = explicit_ranges(root, inference.algebra)
+    check_equal_extents(inference, accesses, explicit)
+    inference.raise_faults()
+    ranges = Ranges({}, explicit)
+    if sketch.mode == "fresh":
+        # A reduction that stands under two others, because it may fail, has its variables once.
+        variables = list(dict.fromkeys(name for level in levels for name in level.variables))
+        ranges = Ranges(RoundSolver(inference, variables, explicit, accesses).solve(), explicit)
+        inference.raise_faults()
+    shape = _shape(inference, root, ranges)
+    inference.raise_faults()
+    check_fixed_indices(inference, root, ranges)
+    inference.raise_faults()
+    temporaries = Temporaries(inference, ranges)
+    region = temporaries.regions[id(root)] = region_of(inference, root, root.variables, None, ranges)
+    inference.raise_faults()
+    written_accesses = [access for access in root.accesses if access.written]
+    unique = sketch.unique
+    if sketch.accumulate == "assign" and complete:
+        unique = _checked_unique(inference, region, written_accesses, ranges)
+    statement = _statement(inference, root, region, temporaries, unique)
+    check_writable(inference, root, region, ranges)
+    check_recurrence(inference, root, temporaries.regions)
+    inference.raise_faults()
+    start = sketch.start
+    label = scope.tensor(start.tensor).label or start.tensor if isinstance(start, Keep) else ""
+    made = Tensor(sketch.target.tensor, sketch.dtype, shape, label, sketch.span)
+    return Resolved((*temporaries.statements, statement), (*temporaries.tensors, made), tuple(inference.assertions))
+
+
+def _check_occurrences(inference: Inference, root: Level) -> None:
+    # A variable that only conditions mention would multiply the statement's effect by its range.
+    sketch = inference.sketch
+    used = frozenset().union(*map(free_variables, (*sketch.target.indices, sketch.value, *sketch.filters)))
+    used |= {given.variable for given in sketch.ranges}
+    for condition in conjuncts(sketch.conditions):
+        for name in sorted(free_variables(condition) - used):
+            inference.fault(
+                f"the index `{name}` occurs only in a condition",
+                getattr(condition, "span", None),
+                hint=f"use `{name}` in an access, or drop the condition",
+                kind=DslSyntaxError,
+            )
+
+
+def _shape(inference: Inference, root: Level, ranges: Ranges) -> tuple[Expr, ...]:
+    algebra = inference.algebra
+    shape = []
+    for access in root.accesses:
+        if not access.written:
+            continue
+        if access.extent is None:
+            extent = inferred_extent(inference, access, ranges.solved)
+            shape.append(integer(0) if extent is None else algebra.expr(extent))
+            continue
+        shape.append(algebra.expr(access.extent))
+        _require_extent(inference, access, access.extent)
+    return tuple(shape)
+
+
+def _require_extent(inference: Inference, access: AxisAccess, extent: Form) -> None:
+    if inference.sketch.mode == "declared":
+        axis = f"axis {access.axis} of {inference.label(access.tensor)}"
+        fact = f"{axis} would have the negative extent {inference.text(extent)}"
+        inference.require_nonnegative(extent, fact, access.span)
+
+
+def _checked_unique(inference: Inference, region: Region, accesses: list[AxisAccess], ranges: Ranges) -> bool:
+    # Whether cells have to be checked at run time: asked for, and not known to be written once.
+    if not inference.sketch.unique:
+        is_injective(inference, region, accesses, ranges.solved)
+        return False
+    trial = Inference(inference.sketch, inference.scope)
+    trial.algebra.know_like(inference.algebra)
+    return not is_injective(trial, region, accesses, ranges.solved) or bool(trial.assertions)
+
+
+def _statement(inference: Inference, root: Level, region: Region, temporaries: Temporaries, unique: bool) -> Statement:
+    sketch = inference.sketch
+    condition = conjunction([temporaries.lowered(test, root) for test in region.tests])
+    value = temporaries.lowered(root.value, root)
+    indices = tuple(temporaries.lowered(index, root) for index in sketch.target.indices)
+    return Statement(
+        replace(sketch.target, indices=indices),
+        sketch.accumulate,
+        sketch.start,
+        value,
+        Domain.from_set(region.points),
+        condition,
+        sketch.oob,
+        unique,
+        sketch.label,
+        sketch.span,
+    )

@@ -1,0 +1,311 @@
+"""The accesses of a sketch, one entry per axis expression, by the level they belong to: the statement or a
+reduction in it.
+
+A level has the index variables that it binds, its ranges and conditions, and its accesses with their guards: the
+conditions under which a lazily evaluated position (a branch of ``where``, the right side of ``and`` and ``or``) is
+reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from tcdsl.ir.build import apply, in_range
+from tcdsl.ir.expressions import Apply, Boundary, Expr, Let, Local, Read
+from tcdsl.ir.text.domain_text import domain_name, is_domain_name
+from tcdsl.polyhedra.affine import NotAffine
+from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.ranges.sketches.inference_state import Inference
+from tcdsl.ranges.sketches.nesting import (
+    as_expr,
+    as_reduction,
+    free_locals,
+    free_variables,
+    parts,
+    renamed,
+    variables_of,
+)
+from tcdsl.ranges.sketches.sketch import ExplicitRange, Reduction
+from tcdsl.span import Span
+
+__all__ = ["AxisAccess", "Level", "OwnRead", "conjuncts", "levels_of", "root_level"]
+
+Guard = tuple[Expr, ...]
+
+
+@dataclass(eq=False, slots=True)
+class AxisAccess:
+    """One axis expression of a read, or of the target (``written``).
+
+    ``form`` is None if the index is data, ``extent`` is None on an axis of the target that is to be inferred.
+    ``settled`` is set by rule 2 where the ranges alone keep the access in range. ``span`` is that of the index,
+    ``whole`` that of the access.
+    """
+
+    tensor: str
+    axis: int
+    index: Expr
+    form: Form | None
+    extent: Form | None
+    guard: Guard = ()
+    written: bool = False
+    span: Span | None = None
+    settled: bool = False
+    whole: Span | None = None
+
+    def place(self, inference: Inference) -> str:
+        """Where this is, in the user's words."""
+        return inference.place(self.tensor, self.axis, self.index)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OwnRead:
+    """A read of the cells that the target holds before the statement, made where ``guard`` holds."""
+
+    indices: tuple[Expr, ...]
+    boundaries: tuple[Boundary, ...]
+    guard: Guard
+    span: Span | None
+
+
+@dataclass(eq=False, slots=True)
+class Level:
+    """The statement itself (``parent`` is None) or a reduction.
+
+    ``variables`` are those it binds. ``conditions`` may be explicit ranges, ``filters`` never are. ``reductions``
+    are the levels directly inside, by the node that stands in ``value``; ``guard`` says where this one is needed.
+    """
+
+    parent: Level | None
+    variables: tuple[str, ...]
+    ranges: tuple[ExplicitRange, ...]
+    conditions: tuple[Expr, ...]
+    filters: tuple[Expr, ...]
+    value: Expr
+    guard: Guard = ()
+    reduction: Reduction | None = None
+    accesses: list[AxisAccess] = field(default_factory=list)
+    own_reads: list[OwnRead] = field(default_factory=list)
+    reductions: dict[Reduction, Level] = field(default_factory=dict)
+
+    @property
+    def scope_variables(self) -> tuple[str, ...]:
+        """The variables that a value at this level may use, outermost first."""
+        return self.variables if self.parent is None else (*self.parent.scope_variables, *self.variables)
+
+    @property
+    def may_raise(self) -> bool:
+        """Whether computing the value can fail for a point: it checks data indices."""
+        return any(
+            Boundary.CHECK in read.boundaries
+            for expr in (*self.conditions, *self.filters, self.value)
+            for read in _all_reads(expr)
+        )
+
+
+def _all_reads(expr: Expr) -> list[Read]:
+    found = [expr] if isinstance(expr, Read) else []
+    for part in parts(expr):
+        found.extend(_all_reads(part))
+    return found
+
+
+def levels_of(root: Level) -> list[Level]:
+    """A level and all levels inside it, outermost first."""
+    return [root, *(level for inner in root.reductions.values() for level in levels_of(inner))]
+
+
+def conjuncts(conditions: Sequence[Expr]) -> list[Expr]:
+    """The parts of conjunctions, in order."""
+    found: list[Expr] = []
+    for condition in conditions:
+        if isinstance(condition, Apply) and condition.primitive == "and_":
+            found.extend(conjuncts(condition.arguments))
+        else:
+            found.append(condition)
+    return found
+
+
+def root_level(inference: Inference) -> Level:
+    """The tree of levels of the sketch, with all accesses collected."""
+    sketch = inference.sketch
+    everything = (*sketch.target.indices, sketch.value, *sketch.conditions, *sketch.filters)
+    free = list(dict.fromkeys(name for expr in everything for name in variables_of(expr)))
+    free += [given.variable for given in sketch.ranges if given.variable not in free]
+    variables = tuple(dict.fromkeys([*(name for name in sketch.variables if name in free), *free]))
+    root = Level(None, variables, sketch.ranges, sketch.conditions, sketch.filters, sketch.value)
+    collector = _Collector(inference, {*variables})
+    for axis, (index, extent) in enumerate(zip(sketch.target.indices, sketch.extents, strict=True)):
+        collector.target(root, axis, index, extent)
+    collector.level(root)
+    return root
+
+
+class _Collector:
+    def __init__(self, inference: Inference, names: set[str]) -> None:
+        self.inference = inference
+        self.names = names  # of all variables so far: reductions side by side get different ones
+        self.distinct: dict[Reduction, Reduction] = {}
+        self.values: dict[str, Expr] = {}  # of enclosing Lets
+        self.uses: dict[str, list[Guard]] = {}
+
+    def form(self, index: Expr) -> Form | None:
+        try:
+            return self.inference.algebra.form(index)
+        except NotAffine:
+            return None
+
+    def target(self, level: Level, axis: int, index: Expr, extent: Expr | None) -> None:
+        target = self.inference.sketch.target
+        self.visit(index, level, ())
+        form = self.form(index)
+        algebra = self.inference.algebra
+        known = self.inference.sketch.mode == "existing"
+        size = None if extent is None else algebra.extent(extent) if known else algebra.form(extent)
+        span = getattr(index, "span", None) or target.span
+        access = AxisAccess(target.tensor, axis, index, form, size, written=True, span=span, whole=target.span)
+        level.accesses.append(access)
+
+    def level(self, level: Level) -> None:
+        # A point where one condition fails is left out, so the parts of a conjunction need not guard each other.
+        for expr in (*conjuncts((*level.conditions, *level.filters)), level.value):
+            self.visit(expr, level, ())
+
+    def closed(self, expr: Expr) -> Expr:
+        """``expr`` with the `Let`s around it that it needs."""
+        for name in reversed(list(self.values)):
+            if name in free_locals(expr):
+                expr = Let(name, self.values[name], expr)
+        return expr
+
+    def visit(self, expr: Expr, level: Level, guard: Guard) -> None:
+        """Collect the accesses of ``expr``, which is evaluated at ``level`` where ``guard`` holds."""
+        reduction = as_reduction(expr)
+        if reduction is not None:
+            self.reduction(reduction, level, guard)
+            return
+        match expr:
+            case Local(name=name):
+                self.uses.setdefault(name, []).append(guard)
+            case Let(name=name, value=value, body=body):
+                self.local(name, value, body, level, guard)
+            case Apply(primitive="where", arguments=(chosen, left, right)):
+                self.visit(chosen, level, guard)
+                self.visit(left, level, (*guard, self.closed(chosen)))
+                self.visit(right, level, (*guard, self.closed(apply("not_", chosen))))
+            case Apply(primitive="and_" | "or_" as primitive, arguments=(left, right)):
+                self.visit(left, level, guard)
+                reached = left if primitive == "and_" else apply("not_", left)
+                self.visit(right, level, (*guard, self.closed(reached)))
+            case Read():
+                self.read(expr, level, guard)
+            case _:
+                for part in parts(expr):
+                    self.visit(part, level, guard)
+
+    def local(self, name: str, value: Expr, body: Expr, level: Level, guard: Guard) -> None:
+        # A reduction repeats the Lets around it, so the same name may be open already.
+        outer_values, outer_uses = dict(self.values), self.uses.get(name, [])
+        self.values[name] = value
+        uses: list[Guard] = []
+        self.uses[name] = uses
+        self.visit(body, level, guard)
+        self.values, self.uses[name] = outer_values, outer_uses
+        if not uses:
+            return
+        # The value is computed where one of the places that use it is reached.
+        if guard not in uses and len(set(uses)) == 1:
+            guard = uses[0]
+        elif guard not in uses:
+            reached = [_conjunction(use[len(guard) :]) for use in dict.fromkeys(uses)]
+            either = reached[0]
+            for other in reached[1:]:
+                either = apply("or_", either, other)
+            guard = (*guard, either)
+        self.visit(value, level, guard)
+
+    def read(self, read: Read, level: Level, guard: Guard) -> None:
+        extents = self.inference.scope.tensor(read.tensor).shape
+        outside: Expr | None = None
+        if read.tensor == self.inference.sketch.previous:
+            indices = tuple(map(self.closed, read.indices))
+            level.own_reads.append(OwnRead(indices, read.boundaries, guard, read.span or self.inference.sketch.span))
+        for axis, (index, boundary) in enumerate(zip(read.indices, read.boundaries, strict=True)):
+            self.visit(index, level, guard)
+            extent = extents[axis]
+            if boundary is Boundary.SKIP:
+                size = self.inference.algebra.extent(extent)
+                span = getattr(index, "span", None) or read.span
+                closed = self.closed(index)
+                form, whole = self.form(index), read.span
+                level.accesses.append(AxisAccess(read.tensor, axis, closed, form, size, guard, span=span, whole=whole))
+            elif boundary is Boundary.FILL:
+                beyond = apply("not_", apply("and_", *in_range(index, extent)))
+                outside = beyond if outside is None else apply("or_", outside, beyond)
+        if read.fill is not None:
+            self.visit(read.fill, level, guard if outside is None else (*guard, self.closed(outside)))
+
+    def reduction(self, written: Reduction, level: Level, guard: Guard) -> None:
+        reduction = self.distinct.get(written)
+        if reduction is None:
+            reduction = self.distinct[written] = renamed(written, self.other_names(written.variables))
+        closed = self.wrapped(reduction)
+        # What does not depend on the variables of the reduction around it is computed outside, once.
+        while level.parent is not None and not free_variables(as_expr(closed)) & set(level.variables):
+            # Not if that could fail: it might not be evaluated at all where it stands.
+            if any(Boundary.CHECK in read.boundaries for read in _all_reads(as_expr(closed))):
+                break
+            level, guard = level.parent, level.guard
+        known = level.reductions.get(written)
+        if known is not None:
+            if known.guard and guard and known.guard != guard:
+                known.guard = (apply("or_", _conjunction(known.guard), _conjunction(guard)),)
+            elif not guard:
+                known.guard = ()
+            return
+        inner = Level(
+            level,
+            closed.variables,
+            closed.ranges,
+            closed.conditions,
+            closed.filters,
+            closed.value,
+            guard,
+            closed,
+        )
+        level.reductions[written] = inner
+        self.level(inner)
+
+    def wrapped(self, reduction: Reduction) -> Reduction:
+        return replace(
+            reduction,
+            conditions=tuple(map(self.closed, reduction.conditions)),
+            filters=tuple(map(self.closed, reduction.filters)),
+            value=self.closed(reduction.value),
+        )
+
+    def other_names(self, variables: Sequence[str]) -> dict[str, str]:
+        """What to call those of ``variables`` whose names are taken, or nothing that a domain can hold."""
+        kept = {name for name in variables if name not in self.names and is_domain_name(name)}
+        self.names |= kept
+        found = {}
+        for name in variables:
+            if name not in kept:
+                found[name] = self.free_name(domain_name(name))
+                self.names.add(found[name])
+        return found
+
+    def free_name(self, name: str) -> str:
+        free, number = name, 1
+        while free in self.names:
+            number += 1
+            free = f"{name}_{number}"
+        return free
+
+
+def _conjunction(conditions: Sequence[Expr]) -> Expr:
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = apply("and_", result, condition)
+    return result

@@ -1,0 +1,98 @@
+"""The state of one run of range inference: what is known about sizes, what must hold at the call, and the faults
+found.
+"""
+
+from __future__ import annotations
+
+from tcdsl.errors import Diagnostic, ShapeError, TcdslError, raise_diagnostics
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Constant, Expr, SizeValue, size_names
+from tcdsl.ir.program import Assertion
+from tcdsl.polyhedra.scope import Scope
+from tcdsl.polyhedra.size_algebra import Interval, SizeAlgebra
+from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.ranges.sketches.contexts import sketch_sizes, statement_context
+from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.span import Span
+
+__all__ = ["Inference"]
+
+
+class Inference:
+    """Collects assertions and faults while the ranges of one sketch are inferred."""
+
+    def __init__(self, sketch: Sketch, scope: Scope) -> None:
+        self.sketch = sketch
+        self.scope = scope
+        self.algebra = SizeAlgebra(scope, statement_context(scope, sketch_sizes(sketch, scope)))
+        self.assertions: list[Assertion] = []
+        self._faults: list[Diagnostic] = []
+
+    def label(self, tensor: str) -> str:
+        """What the user calls a tensor."""
+        if tensor == self.sketch.target.tensor:
+            return self.sketch.label or tensor
+        return self.scope.tensor(tensor).label or tensor
+
+    def place(self, tensor: str, axis: int, index: Expr) -> str:
+        """Where an access is made: `` `n + k` on axis 0 of I``."""
+        return f"`{self.text(index)}` on axis {axis} of {self.label(tensor)}"
+
+    def fault(
+        self, fact: str, span: Span | None, *notes: str, hint: str = "", kind: type[TcdslError] = ShapeError
+    ) -> None:
+        """Note a fault; `raise_faults` raises what has been noted."""
+        self._faults.append(Diagnostic(kind, fact, span or self.sketch.span, notes, hint))
+
+    def raise_faults(self) -> None:
+        """Raise one error for all faults noted so far, if there are any."""
+        raise_diagnostics(self._faults)
+
+    def require(self, condition: Expr, message: str, span: Span | None, assumed: bool = True) -> None:
+        """State that ``condition``, on sizes, holds at the call; what is ``assumed`` is known from here on."""
+        if isinstance(condition, Constant):
+            if not condition.value:
+                self.fault(message, span)
+            return
+        assertion = Assertion(condition, message, span or self.sketch.span, assumed)
+        if assertion not in self.assertions:
+            self.assertions.append(assertion)
+            if assumed:
+                self.algebra.assume(condition)
+
+    def require_nonnegative(self, form: Form, message: str, span: Span | None, hint: str = "") -> bool:
+        """State that a form of sizes is not negative, unless that is known; a fault if it is known to be false."""
+        if self.algebra.nonnegative(form):
+            return True
+        if self.algebra.negative(form):
+            self.fault(message, span, hint=hint)
+            return False
+        text = f"{message}: {self.values(form)}" + (f"\n{hint}" if hint else "")
+        self.require(apply("ge", self.algebra.expr(form), integer(0)), text, span)
+        return True
+
+    # -- text for messages -----------------------------------------------------------------------------------------
+
+    def text(self, form: Form | Expr) -> str:
+        """How the language writes a form."""
+        from tcdsl.ir.text.expression_printer import format_expr
+
+        return format_expr(self.algebra.expr(form) if isinstance(form, Form) else form)
+
+    def values(self, *forms: Form) -> str:
+        """The sizes in ``forms`` with their values at the call in braces: ``N = {N}, K = {K}``."""
+        names = sorted(frozenset().union(*(size_names(self.algebra.expr(form)) for form in forms)))
+        return ", ".join(f"{name} = {{{name}}}" for name in names)
+
+    def number(self, form: Form) -> str:
+        """The value of ``form`` at the call: ``{N}``, or a number if it is one."""
+        expr = self.algebra.expr(form)
+        if isinstance(expr, Constant):
+            return str(expr.value)
+        if not isinstance(expr, SizeValue):
+            expr = self.scope.opaque_size(expr)
+        return f"{{{expr.name}}}" if isinstance(expr, SizeValue) else self.text(expr)
+
+    def range_text(self, variable: str, interval: Interval) -> str:
+        """``0 <= i < N``."""
+        return f"{self.text(interval.low)} <= {variable} < {self.text(interval.high + 1)}"

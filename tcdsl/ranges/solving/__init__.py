@@ -1,0 +1,1 @@
+"""How large new tensors are, and which points a statement covers."""

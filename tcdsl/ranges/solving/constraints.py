@@ -1,0 +1,144 @@
+"""Constraints gathered one by one and made into one isl set.
+
+Linear inequalities go to isl as rows of coefficients, which is several times quicker than one set per comparison;
+the rest (``//``, ``%``, ``min``, unions) goes through `tcdsl.polyhedra.affine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import islpy as isl
+
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, SizeValue, index_variables
+from tcdsl.polyhedra.affine import NotAffine, condition_set, isl_value, universe
+from tcdsl.polyhedra.size_algebra import SizeAlgebra
+from tcdsl.polyhedra.size_polynomials import Form
+
+__all__ = ["Constraints", "in_range", "named_sizes"]
+
+# The coefficients of names, and the constant under 1.
+Row = dict[str | Literal[1], int]
+
+
+def in_range(algebra: SizeAlgebra, form: Form, extent: Form) -> Expr:
+    """``0 <= form and form < extent`` as an expression."""
+    index = algebra.expr(form)
+    return apply("and_", apply("ge", index, integer(0)), apply("lt", index, algebra.expr(extent)))
+
+
+class Constraints:
+    """A conjunction of constraints on index variables and sizes, growing."""
+
+    def __init__(self, algebra: SizeAlgebra) -> None:
+        self.algebra = algebra
+        self._rows: list[tuple[bool, Row]] = []
+        self._others: list[Expr] = []
+        self._sets: list[isl.Set] = []
+
+    def nonnegative(self, form: Form) -> None:
+        """``form >= 0``."""
+        self._add(form, equation=False)
+
+    def zero(self, form: Form) -> None:
+        """``form == 0``."""
+        self._add(form, equation=True)
+
+    def in_range(self, form: Form, extent: Form) -> None:
+        """``0 <= form < extent``."""
+        self.nonnegative(form)
+        self.nonnegative(extent - form - 1)
+
+    def at_least(self, variable: str, low: Form) -> None:
+        """``low <= variable``."""
+        self.nonnegative(Form.of(IndexValue(variable)) - low)
+
+    def at_most(self, variable: str, high: Form) -> None:
+        """``variable <= high``."""
+        self.nonnegative(high - Form.of(IndexValue(variable)))
+
+    def condition(self, expr: Expr) -> None:
+        """A bool expression. `NotAffine` if a set cannot say it."""
+        match expr:
+            case Apply(primitive="and_", arguments=arguments):
+                for argument in arguments:
+                    self.condition(argument)
+            case Apply(primitive="lt" | "le" | "gt" | "ge" | "eq" as primitive, arguments=arguments) if all(
+                argument.dtype == "int64" for argument in arguments
+            ):
+                left, right = (self.algebra.form(argument) for argument in arguments)
+                if primitive in ("gt", "ge"):
+                    left, right = right, left
+                self._add(right - left - (primitive in ("lt", "gt")), equation=primitive == "eq")
+            case _:
+                self._others.append(self._checked(expr))
+
+    def points(self, points: isl.Set) -> None:
+        """The points of a set over the same variables."""
+        self._sets.append(points)
+
+    def _checked(self, expr: Expr) -> Expr:
+        named = named_sizes(expr, self.algebra)
+        condition_set(named, universe(sorted(index_variables(named)), ()))
+        return named
+
+    def _add(self, form: Form, equation: bool) -> None:
+        if not form.quasi_affine:
+            raise NotAffine(self.algebra.expr(form))
+        expr = self.algebra.expr(form)
+        row: Row = {}
+        if _linear(expr, 1, row):
+            self._rows.append((equation, row))
+        else:
+            self._others.append(apply("eq" if equation else "ge", expr, integer(0)))
+
+    def set(self, variables: Sequence[str], base: isl.Set | None = None) -> isl.Set:
+        """The points over ``variables`` that satisfy everything so far, and lie in ``base`` if that is given."""
+        names = {name for _, row in self._rows for name in row if isinstance(name, str)}
+        space = universe(variables, sorted(names - set(variables))).get_space()
+        basic = isl.BasicSet.universe(space)
+        for equation, row in self._rows:
+            make = isl.Constraint.eq_from_names if equation else isl.Constraint.ineq_from_names
+            basic = basic.add_constraint(make(space, {name: isl_value(scale) for name, scale in row.items()}))
+        points = isl.Set.from_basic_set(basic)
+        if base is not None:
+            points = points.intersect(base)
+        for expr in self._others:
+            points = points.intersect(condition_set(expr, points))
+        for other in self._sets:
+            points = points.intersect(other)
+        return points
+
+
+def _linear(expr: Expr, scale: int, row: Row) -> bool:
+    # Whether expr is linear in names; row collects scale times its coefficients.
+    match expr:
+        case Constant(value=value):
+            row[1] = row.get(1, 0) + scale * int(value)
+            return True
+        case SizeValue(name=name) | IndexValue(name=name):
+            row[name] = row.get(name, 0) + scale
+            return True
+        case Apply(primitive="add", arguments=(left, right)):
+            return _linear(left, scale, row) and _linear(right, scale, row)
+        case Apply(primitive="sub", arguments=(left, right)):
+            return _linear(left, scale, row) and _linear(right, -scale, row)
+        case Apply(primitive="neg", arguments=(operand,)):
+            return _linear(operand, -scale, row)
+        case Apply(primitive="mul", arguments=(Constant(value=value), other)):
+            return _linear(other, scale * int(value), row)
+    return False
+
+
+def named_sizes(expr: Expr, algebra: SizeAlgebra) -> Expr:
+    """``expr`` with its integer arithmetic normalized, so that products and quotients of sizes have names."""
+    if expr.dtype == "int64":
+        try:
+            return algebra.expr(algebra.form(expr))
+        except NotAffine:
+            return expr
+    if isinstance(expr, Apply):
+        return apply(expr.primitive, *(named_sizes(argument, algebra) for argument in expr.arguments), span=expr.span)
+    return expr

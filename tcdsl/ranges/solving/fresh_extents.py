@@ -1,0 +1,130 @@
+"""The extents of a target that a statement creates: 1 + the largest index over the ranges of the target's variables.
+
+An axis whose variables have no values has the extent 0. A negative index is a fault, which the statement's author
+mends by shifting the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import islpy as isl
+
+from tcdsl.ir.build import apply, integer, truth
+from tcdsl.ir.expressions import Constant, Expr, SizeValue
+from tcdsl.polyhedra.affine import NotAffine, function_of
+from tcdsl.polyhedra.size_algebra import Interval
+from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.spaces import has_end
+from tcdsl.ranges.sketches.accesses import AxisAccess
+from tcdsl.ranges.sketches.inference_state import Inference
+from tcdsl.ranges.solving.constraints import Constraints
+from tcdsl.ranges.solving.for_all import needed_variables, range_constraints
+
+__all__ = ["inferred_extent"]
+
+
+def inferred_extent(inference: Inference, access: AxisAccess, intervals: Mapping[str, Interval]) -> Form | None:
+    """The extent of the target along the axis of ``access``; None after a fault. The access counts as settled."""
+    form = access.form
+    open_extent = f"the extent of axis {access.axis} of {inference.label(access.tensor)} cannot be inferred"
+    if form is None:
+        fact = f"{open_extent}, because `{inference.text(access.index)}` depends on data"
+        inference.fault(fact, access.span, hint="declare the extents of the target")
+        return None
+    least, most = (_extreme(inference, form, intervals, largest) for largest in (False, True))
+    if least is None or most is None:
+        inference.fault(
+            f"{open_extent} from `{inference.text(access.index)}`",
+            access.span,
+            *(f"known: {inference.range_text(name, intervals[name])}" for name in intervals if name in form.variables),
+            hint="declare the extents of the target",
+        )
+        return None
+    names = needed_variables(form.variables, intervals)
+    lengths = [_longest(inference, intervals[name], intervals) for name in names]
+    _require_no_negative_index(inference, access, least, lengths)
+    access.settled = True
+    return _not_below_zero(inference, most + 1, lengths)
+
+
+def _extreme(inference: Inference, form: Form, intervals: Mapping[str, Interval], largest: bool) -> Form | None:
+    algebra = inference.algebra
+    found = algebra.bound(form, intervals, largest)
+    if found is not None or not form.quasi_affine:
+        return found
+    names = needed_variables(form.variables, intervals)
+    box = Constraints(algebra)
+    try:
+        range_constraints(box, intervals, names)
+        points = box.set(names)
+        values = isl.Map.from_pw_aff(function_of(algebra.expr(form), points)).intersect_domain(points).range()
+    except NotAffine:
+        return None
+    if values.is_empty() or not has_end(values, 0, largest):
+        return None
+    return algebra.form_of_function(values.dim_max(0) if largest else values.dim_min(0))
+
+
+def _longest(inference: Inference, interval: Interval, intervals: Mapping[str, Interval]) -> Form:
+    longest = inference.algebra.bound(interval.length, intervals, True)
+    return Form.number(1) if longest is None else longest
+
+
+def _require_no_negative_index(inference: Inference, access: AxisAccess, least: Form, lengths: list[Form]) -> None:
+    algebra = inference.algebra
+    if algebra.nonnegative(least):
+        return
+    fact = f"{access.place(inference)} would begin at {inference.text(least)}, below 0"
+    hint = f"shift the index: `{inference.text(access.form - least)}`" if access.form is not None else ""
+    if algebra.negative(least) and not any(map(algebra.negative, lengths)):
+        inference.fault(fact, access.span, hint=hint)
+        return
+    holds = apply("ge", algebra.expr(least), integer(0))
+    for length in lengths:
+        if not algebra.nonnegative(length - 1):
+            holds = apply("or_", apply("le", algebra.expr(length), integer(0)), holds)
+    inference.require(holds, f"{fact}: {inference.values(least)}\n{hint}", access.span)
+
+
+def _not_below_zero(inference: Inference, extent: Form, lengths: list[Form]) -> Form:
+    # extent is right where all lengths are positive; elsewhere the extent is 0.
+    algebra = inference.algebra
+    doubtful = [length for length in lengths if not algebra.nonnegative(length - 1)]
+    if not doubtful:
+        return extent
+    remaining = [_where_empty(inference, extent, length) for length in doubtful]
+    if all(form is not None and form.value == 0 for form in remaining):
+        return extent
+    if all(form is not None and algebra.nonnegative(-form) for form in remaining) or all(
+        _vanishes(inference, extent, length) for length in doubtful
+    ):
+        return extent if algebra.nonnegative(extent) else algebra.extreme([extent, Form.number(0)], largest=True)
+    positive: Expr = truth(True)
+    for length in doubtful:
+        positive = apply("and_", positive, apply("ge", algebra.expr(length), integer(1)))
+    return algebra.form(apply("where", positive, algebra.expr(extent), integer(0)))
+
+
+def _where_empty(inference: Inference, extent: Form, length: Form) -> Form | None:
+    # The extent where length is 0, if length is known not to be negative: solve length == 0 for one of its sizes.
+    if not inference.algebra.nonnegative(length):
+        return None
+    for (_, monomial), scale in length.terms.items():
+        if len(monomial) == 1 and abs(scale) == 1 and isinstance(monomial[0], SizeValue):
+            (size,) = monomial
+            solution = Form.of(size) - length * scale
+            if size not in solution.sizes():
+                return extent.substituted(size, solution)
+    return None
+
+
+def _vanishes(inference: Inference, extent: Form, length: Form) -> bool:
+    algebra = inference.algebra
+    both = apply("and_", apply("le", algebra.expr(length), integer(0)), apply("gt", algebra.expr(extent), integer(0)))
+    if isinstance(both, Constant):
+        return not both.value
+    try:
+        return algebra.impossible(both)
+    except NotAffine:
+        return False

@@ -1,0 +1,258 @@
+"""Nested reductions become statements of their own, which fill temporary tensors over the outer variables they use.
+
+``Y[i, j] = E[i, j] / sum(E[i, l])`` is ``t[i] += E[i, l]`` and ``Y[i, j] = E[i, j] / t[i]``. A mean is a sum over a
+number of points, which is a size if it is the same for every cell, else counted; ``argmax`` is a maximum, then the
+smallest position that attains it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import islpy as isl
+
+from tcdsl.ir.build import apply, cast, index, integer
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_boolean, is_floating
+from tcdsl.ir.expressions import Boundary, Expr, Read, children, rebuild
+from tcdsl.ir.program import Access, Neutral, Statement, Tensor
+from tcdsl.polyhedra.affine import expression_of_condition
+from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.spaces import arranged
+from tcdsl.ranges.sketches.accesses import Level
+from tcdsl.ranges.sketches.inference_state import Inference
+from tcdsl.ranges.sketches.nesting import as_expr, as_reduction, free_variables
+from tcdsl.ranges.sketches.sketch import Reduction
+from tcdsl.ranges.solving.constraints import Constraints
+from tcdsl.ranges.solving.for_all import range_constraints
+from tcdsl.ranges.solving.regions import Ranges, Region, affine_guard, conjunction, ends_of, region_of
+
+__all__ = ["Temporaries"]
+
+_NAMES = {"add": "sum", "multiply": "prod", "or": "any", "and": "all"}
+
+
+class Temporaries:
+    """The statements of nested reductions, made when a value that contains them is lowered."""
+
+    def __init__(self, inference: Inference, ranges: Ranges) -> None:
+        self.inference = inference
+        self.ranges = ranges
+        self.statements: list[Statement] = []
+        self.tensors: list[Tensor] = []
+        self.regions: dict[int, Region] = {}
+        self._results: dict[int, Expr] = {}
+
+    def lowered(self, expr: Expr, level: Level) -> Expr:
+        """``expr``, which stands at ``level``, with reads of temporaries in the place of its reductions."""
+        reduction = as_reduction(expr)
+        if reduction is not None:
+            return self._result(reduction, level)
+        before = children(expr)
+        after = tuple(self.lowered(part, level) for part in before)
+        return rebuild(expr, after) if any(a is not b for a, b in zip(before, after, strict=True)) else expr
+
+    def _result(self, reduction: Reduction, level: Level) -> Expr:
+        # A reduction that uses nothing of the level around it belongs to one further out.
+        around: Level | None = level
+        while around is not None and reduction not in around.reductions:
+            around = around.parent
+        assert around is not None
+        inner = around.reductions[reduction]
+        if id(inner) not in self._results:
+            self._results[id(inner)] = _Temporary(self, inner).result()
+        return self._results[id(inner)]
+
+
+class _Temporary:
+    """The statements of one reduction."""
+
+    def __init__(self, family: Temporaries, level: Level) -> None:
+        assert level.parent is not None
+        assert level.reduction is not None
+        self.family = family
+        self.inference = family.inference
+        self.level = level
+        self.reduction: Reduction = level.reduction
+        around = family.regions[id(level.parent)]
+        used = free_variables(as_expr(self.reduction))
+        guard = [*around.tests, *level.guard]
+        if level.may_raise:
+            # Computing it where it is not needed could fail, so what guards it decides here too.
+            used |= frozenset().union(*map(free_variables, guard))
+        self.outer = tuple(name for name in around.variables if name in used)
+        needed, unsaid = affine_guard(guard, around.points)
+        self.wanted = arranged(needed, self.outer)
+        self.wanted_surely = not unsaid
+        self.places = arranged(around.points, self.outer)
+        self.needed = arranged(needed, self.outer)
+        if not level.may_raise:
+            # Conditions on sizes alone would only say when the temporary is needed at all. Where one value of a
+            # variable is needed, they are its range too, which stays.
+            self.needed = _without_preconditions(self.needed).intersect(self._cells())
+        variables = (*self.outer, *level.variables)
+        base = arranged(self.needed, variables)
+        self.region = region_of(self.inference, level, variables, base, family.ranges)
+        if level.may_raise:
+            self.region.tests = [*unsaid, *self.region.tests]
+        family.regions[id(level)] = self.region
+        self.conditions = [family.lowered(test, level) for test in self.region.tests]
+        self.value = family.lowered(level.value, level)
+        self.origins, self.shape = self._shape()
+
+    def _cells(self) -> isl.Set:
+        # The values that the outer variables have anywhere.
+        solved = self.family.ranges.solved
+        if any(name not in solved for name in self.outer):
+            return self.places
+        constraints = Constraints(self.inference.algebra)
+        range_constraints(constraints, solved, self.outer)
+        return constraints.set(self.outer)
+
+    def _shape(self) -> tuple[list[Form], list[Form]]:
+        # Outer variables run from their own smallest value, so cells count from there.
+        algebra = self.inference.algebra
+        origins, extents = [], []
+        for k, name in enumerate(self.outer):
+            interval = self.family.ranges.solved.get(name)
+            ends = None
+            if interval is not None:
+                low, high = (
+                    algebra.bound(end, self.family.ranges.solved, side)
+                    for end, side in zip(interval, (False, True), strict=True)
+                )
+                ends = None if low is None or high is None else (low, high)
+            ends = ends or ends_of(self.inference, self.places, k) or (Form.number(0), Form.number(-1))
+            length = ends[1] - ends[0] + 1
+            origins.append(ends[0])
+            extents.append(length if algebra.nonnegative(length) else algebra.extreme([length, Form.number(0)], True))
+        return origins, extents
+
+    def result(self) -> Expr:
+        """The value of the reduction in terms of the outer variables."""
+        match self.reduction.accumulate:
+            case "mean":
+                return self._mean()
+            case "argmax" | "argmin" as name:
+                return self._position(name[3:])
+            case accumulate:
+                return self._accumulated(accumulate, self.reduction.dtype, self.value, self.conditions)
+
+    def _accumulated(
+        self, accumulate: str, dtype: str, value: Expr, conditions: Sequence[Expr], hint: str = ""
+    ) -> Expr:
+        """A statement that fills a temporary, and the read of it."""
+        dtype = compute_dtype(dtype)
+        hint = hint or _NAMES.get(accumulate, accumulate)
+        name = self._fresh_name(f"{self.inference.sketch.target.tensor}_{hint}")
+        algebra = self.inference.algebra
+        indices = tuple(
+            algebra.expr(Form.of(index(variable)) - origin)
+            for variable, origin in zip(self.outer, self.origins, strict=True)
+        )
+        shape = tuple(map(algebra.expr, self.shape))
+        span = self.reduction.span
+        self.family.tensors.append(Tensor(name, dtype, shape, span=span))
+        self.family.statements.append(
+            Statement(
+                Access(name, indices, span),
+                accumulate,
+                Neutral(),
+                cast(value, dtype),
+                Domain.from_set(self.region.points),
+                conjunction(conditions),
+                span=span,
+            )
+        )
+        return Read(name, indices, (Boundary.SKIP,) * len(indices), dtype, span=span)
+
+    def _fresh_name(self, hint: str) -> str:
+        taken = {tensor.name for tensor in self.family.tensors} | {self.inference.sketch.target.tensor}
+        name = self.inference.scope.fresh_name(hint)
+        number = 2
+        while name in taken:
+            name = self.inference.scope.fresh_name(f"{hint}_{number}")
+            number += 1
+        return name
+
+    def _mean(self) -> Expr:
+        total = self._accumulated("add", self.reduction.dtype, self.value, self.conditions, "mean")
+        count = self._fixed_count()
+        if count is None:
+            count = self._accumulated("add", "int64", integer(1), self.conditions, "count")
+        return apply("div", total, cast(count, total.dtype), span=self.reduction.span)
+
+    def _fixed_count(self) -> Expr | None:
+        """The number of points that each cell sums, if it is the same for all: their domain is a product with a box."""
+        if self.conditions:
+            return None
+        algebra = self.inference.algebra
+        points = self.region.points.intersect_params(algebra.context)
+        fibers = arranged(points, self.level.variables)
+        box = Constraints(algebra)
+        count = Form.number(1)
+        for k, name in enumerate(self.level.variables):
+            ends = ends_of(self.inference, fibers, k)
+            if ends is None:
+                return integer(0)
+            box.at_least(name, ends[0])
+            box.at_most(name, ends[1])
+            length = ends[1] - ends[0] + 1
+            count = count * (length if algebra.nonnegative(length) else algebra.extreme([length, Form.number(0)], True))
+        whole = arranged(self.needed, self.region.variables).intersect(
+            arranged(box.set(self.level.variables), self.region.variables)
+        )
+        if not whole.intersect_params(algebra.context).is_subset(points):
+            return None
+        return algebra.expr(count)
+
+    def _position(self, extreme: str) -> Expr:
+        value = self.value
+        if is_boolean(value.dtype):
+            value = cast(value, "int8")
+        best = self._accumulated(extreme, value.dtype, value, self.conditions)
+        attains = apply("eq", value, best)
+        if is_floating(value.dtype):  # NaN wins, as in NumPy
+            attains = apply("or_", attains, apply("ne", value, value))
+        position = index(self.level.variables[0])
+        found = self._accumulated("min", "int64", position, [*self.conditions, attains], f"arg{extreme}")
+        return self._not_empty(found, f"arg{extreme}")
+
+    def _not_empty(self, found: Expr, name: str) -> Expr:
+        """The position ``found``, where there is one: an error at the call if sizes decide it, else at run time."""
+        covered = arranged(self.region.points, self.outer)
+        empty = self.wanted.subtract(covered).intersect_params(self.inference.algebra.context)
+        if empty.is_empty() and not self.conditions:
+            return found
+        if not self.conditions and self.wanted_surely:
+            sizes = empty.params().complement()
+            fact = f"`{name}` over an empty range"
+            self.inference.require(expression_of_condition(sizes), fact, self.reduction.span)
+            return found
+        fibers = arranged(self.region.points, self.level.variables)
+        ends = ends_of(self.inference, fibers, 0)
+        return found if ends is None else self._checked(found, *ends, name)
+
+    def _checked(self, found: Expr, low: Form, high: Form, name: str) -> Expr:
+        # A tensor of all positions, read at the one that was found: without a point, that is out of range.
+        algebra = self.inference.algebra
+        tensor = self._fresh_name(f"{self.inference.sketch.target.tensor}_positions")
+        variable = self.level.variables[0]
+        span = self.reduction.span
+        length = algebra.extreme([high - low + 1, Form.number(0)], True)
+        self.family.tensors.append(Tensor(tensor, "int64", (algebra.expr(length),), f"{name}()", span))
+        place = algebra.expr(Form.of(index(variable)) - low)
+        box = Constraints(algebra)
+        box.at_least(variable, low)
+        box.at_most(variable, high)
+        domain = Domain.from_set(box.set((variable,)))
+        write = Statement(Access(tensor, (place,), span), "assign", Neutral(), index(variable), domain, span=span)
+        self.family.statements.append(write)
+        first = algebra.expr(low)
+        wanted = found if low.value == 0 else apply("sub", cast(found, INTEGER), cast(first, INTEGER))
+        return Read(tensor, (wanted,), (Boundary.CHECK,), "int64", span=span)
+
+
+def _without_preconditions(points: isl.Set) -> isl.Set:
+    relaxed = points.gist_params(points.params())
+    return relaxed if relaxed.is_bounded() or not points.is_bounded() else points

@@ -1,0 +1,143 @@
+"""A finished program as part of another one: its tensors get new names, its sizes become expressions of the other's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import islpy as isl
+
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.expressions import Apply, Expr, IndexValue, Read, SizeValue, size_names, substitute, transform
+from tcdsl.ir.program import Access, AxisExtent, DerivativeRule, Fill, Keep, Program, Start, Statement, Tensor
+from tcdsl.polyhedra.affine import NotAffine, function_of
+from tcdsl.span import Span
+
+__all__ = ["Host", "append_program"]
+
+
+class Host(Protocol):
+    """The program under construction that takes another one in."""
+
+    def fresh_name(self, hint: str) -> str:
+        """``hint``, or ``hint`` with a number if a tensor has that name."""
+
+    def opaque_size(self, expr: Expr) -> Expr:
+        """A size that stands for an expression of sizes which domains cannot hold."""
+
+    def require(self, condition: Expr, message: str, span: Span | None = None) -> None:
+        """State that a condition on sizes holds at every call."""
+
+    def add_statement(self, statement: Statement, tensor: Tensor) -> None:
+        """Add a statement, with the declaration of what it makes."""
+
+    def add_rule(self, rule: DerivativeRule) -> None:
+        """Add the derivative rule of tensors that are there."""
+
+
+def append_program(host: Host, program: Program, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """Append ``program`` with ``inputs``, tensors of ``host``, as its inputs; the tensors that are its outputs.
+
+    Sizes of ``program`` become expressions of the host's sizes; its assertions and derivative rules become the host's.
+    """
+    given = dict(zip((tensor.name for tensor in program.inputs), inputs, strict=True))
+    names = {name: tensor.name for name, tensor in given.items()}
+    sizes: dict[Expr, Expr] = {}
+    for size in program.sizes:
+        if isinstance(size.source, AxisExtent):
+            extent = given[size.source.tensor].shape[size.source.axis]
+        else:
+            extent = host.opaque_size(substitute(size.source, sizes))
+        sizes[SizeValue(size.name)] = extent
+    for assertion in program.assertions:
+        condition = substitute(assertion.condition, sizes)
+        if not _is_trivial(condition):
+            host.require(condition, _renamed_message(assertion.message, sizes), assertion.span)
+    made: dict[str, Tensor] = {}
+    for statement in program.statements:
+        tensor = program.tensor(statement.target.tensor)
+        name = host.fresh_name(tensor.name)
+        names[tensor.name] = name
+        shape = tuple(substitute(extent, sizes) for extent in tensor.shape)
+        made[tensor.name] = Tensor(name, tensor.dtype, shape, tensor.label, tensor.span)
+        host.add_statement(_moved(statement, names, sizes, host), made[tensor.name])
+    for rule in program.rules:
+        host.add_rule(rule.with_tensors(names))
+    return [made[name] if name in made else given[name] for name in program.outputs]
+
+
+def _is_trivial(condition: Expr) -> bool:
+    # `N == N`: both sides were extents of their own, and are the same here.
+    return isinstance(condition, Apply) and condition.primitive == "eq" and len(set(condition.arguments)) == 1
+
+
+def _renamed_message(message: str, sizes: Mapping[Expr, Expr]) -> str:
+    for old, new in sizes.items():
+        if isinstance(old, SizeValue) and isinstance(new, SizeValue):
+            message = message.replace("{" + old.name + "}", "{" + new.name + "}")
+    return message
+
+
+def _moved(statement: Statement, names: Mapping[str, str], sizes: Mapping[Expr, Expr], host: Host) -> Statement:
+    # Index variables that are also sizes here get a number, because domains keep both in one name space.
+    taken = {name for size in sizes.values() for name in size_names(size)}
+    renaming = {v: _free(v, taken | set(statement.domain.variables)) for v in statement.domain.variables if v in taken}
+
+    def moved(expr: Expr) -> Expr:
+        def rule(node: Expr) -> Expr:
+            match node:
+                case Read(tensor=tensor):
+                    return replace(node, tensor=names.get(tensor, tensor))
+                case SizeValue():
+                    return sizes.get(node, node)
+                case IndexValue(name=name):
+                    return IndexValue(renaming.get(name, name), node.span)
+            return node
+
+        return transform(expr, rule)
+
+    start: Start = statement.start
+    if isinstance(start, Keep):
+        start = Keep(names[start.tensor])
+    elif isinstance(start, Fill):
+        start = Fill(moved(start.value))
+    target = Access(
+        names[statement.target.tensor], tuple(moved(index) for index in statement.target.indices), statement.target.span
+    )
+    return replace(
+        statement,
+        target=target,
+        start=start,
+        value=moved(statement.value),
+        condition=None if statement.condition is None else moved(statement.condition),
+        domain=_domain(statement.domain, renaming, sizes, host),
+    )
+
+
+def _free(name: str, taken: set[str]) -> str:
+    count = 2
+    while f"{name}_{count}" in taken:
+        count += 1
+    return f"{name}_{count}"
+
+
+def _domain(domain: Domain, renaming: Mapping[str, str], sizes: Mapping[Expr, Expr], host: Host) -> Domain:
+    points = domain.set
+    # Parameters get names of their own first, so that a size called N on both sides is not one size by accident.
+    parameters = domain.parameters
+    for k, name in enumerate(parameters):
+        points = points.set_dim_name(isl.dim_type.param, k, f"inlined_{name}")
+    for k, name in enumerate(domain.variables):
+        points = points.set_dim_name(isl.dim_type.set, k, renaming.get(name, name))
+    for name in parameters:
+        extent = sizes[SizeValue(name)]
+        try:
+            value = function_of(extent, points)
+        except NotAffine:
+            value = function_of(host.opaque_size(extent), points)
+        own = function_of(SizeValue(f"inlined_{name}"), points)
+        points = points.intersect(own.eq_set(value))
+        position = points.find_dim_by_name(isl.dim_type.param, f"inlined_{name}")
+        points = points.project_out(isl.dim_type.param, position, 1)
+    return Domain.from_set(points)

@@ -1,0 +1,31 @@
+"""Shape inference: constraints between the rows of shapes, solved while a graph is built. See the README."""
+
+from __future__ import annotations
+
+from tcdsl.rows.inference.closing import close
+from tcdsl.rows.inference.einsum import einsum
+from tcdsl.rows.inference.operations import compose, equal, pointwise, stores_into, transpose
+from tcdsl.rows.inference.variables.keeping import keeping
+from tcdsl.rows.inference.variables.origin import Origin
+from tcdsl.rows.inference.variables.shape import Axis, Shape, known, number, parameter, scalar, unknown
+from tcdsl.rows.inference.variables.undoing import all_or_nothing
+
+__all__ = [
+    "Axis",
+    "Origin",
+    "Shape",
+    "all_or_nothing",
+    "close",
+    "compose",
+    "einsum",
+    "equal",
+    "keeping",
+    "known",
+    "number",
+    "parameter",
+    "pointwise",
+    "scalar",
+    "stores_into",
+    "transpose",
+    "unknown",
+]

@@ -1,0 +1,1 @@
+"""What equal rows, joined rows and affine axes say of the variables in them."""

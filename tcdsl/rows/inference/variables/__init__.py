@@ -1,0 +1,1 @@
+"""Shapes, rows and dimensions that are not known yet, and changes of them that can be undone."""

@@ -1,0 +1,1 @@
+"""From arguments to results: signatures, entries, repeated calls, memory and checks."""

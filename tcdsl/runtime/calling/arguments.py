@@ -1,0 +1,196 @@
+"""The arguments of a call: arrays and numbers for the program, configuration for the key."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import ConfigurationError, Diagnostic, DtypeError
+from tcdsl.frontend.staging.given_arrays import element_type, given_array
+from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.operators import ArithmeticOperators
+
+__all__ = ["Argument", "Call", "Signature", "hashable"]
+
+_NUMBER_DTYPES = {bool: "bool", int: "int64", float: "float64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of the program: ``array`` as NumPy sees it; ``weak`` is ``float``, ``int`` or ``bool`` for Python
+    numbers.
+
+    ``place`` says where the staged function takes it: a position, or a keyword.
+    """
+
+    label: str
+    place: int | str
+    array: np.ndarray
+    dtype: str
+    weak: str | None
+    given: Any
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it was given as a number, Python's or NumPy's, that can be a term of an index."""
+        return isinstance(self.given, int | np.integer | np.bool_) and int(self.given) < 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call, taken apart. ``key`` is what a staged program depends on: types, ranks and configuration."""
+
+    arguments: tuple[Argument, ...]
+    configuration: Mapping[str, Any]
+    positions: int
+    key: tuple[Any, ...]
+
+
+class Signature:
+    """How a decorated function takes its arguments: positional ones are tensors, keyword-only ones configuration."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self.name = name
+        try:
+            self._signature: inspect.Signature | None = inspect.signature(function)
+        except (TypeError, ValueError):
+            self._signature = None
+        kinds = () if self._signature is None else self._signature.parameters.values()
+        #: Whether a parameter is called ``out``, which is then no buffer of a call.
+        self.declares_out = any(p.name == "out" for p in kinds)
+        self.keyword_only = frozenset(p.name for p in kinds if p.kind is p.KEYWORD_ONLY)
+        self._keywords = next((p.name for p in kinds if p.kind is p.VAR_KEYWORD), None)
+        self._simple = self._signature is not None and all(
+            p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in kinds
+        )
+        self._names = tuple(p.name for p in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+
+    @property
+    def required_positional(self) -> int:
+        """How many positional arguments have no default."""
+        kinds = () if self._signature is None else self._signature.parameters.values()
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return sum(p.kind in positional and p.default is p.empty for p in kinds)
+
+    @property
+    def takes_any_keyword(self) -> bool:
+        """Whether there is a ``**keywords`` parameter."""
+        return self._keywords is not None
+
+    @property
+    def positional_count(self) -> int | None:
+        """How many positional arguments there are; None if that is open."""
+        kinds = () if self._signature is None else self._signature.parameters.values()
+        if self._signature is None or any(p.kind is p.VAR_POSITIONAL for p in kinds):
+            return None
+        return len(self._names)
+
+    def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
+        """The positional arguments with their names, defaults filled in, and the configuration.
+
+        `ConfigurationError`, which is a ``TypeError`` as Python's own, for arguments that do not fit.
+        """
+        if self._simple and len(args) == len(self._names) and kwargs.keys() == self.keyword_only:
+            return list(zip(self._names, args, strict=True)), dict(kwargs)
+        if self._signature is None:
+            return [(f"x{k}", value) for k, value in enumerate(args)], dict(kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            hint = f"it is `{self.name}{self._signature}`: what follows the `*` is passed by keyword"
+            if not self.keyword_only:
+                hint = f"it is `{self.name}{self._signature}`"
+            raise Diagnostic(ConfigurationError, f"{self.name}(): {error}", hint=hint).error() from None
+        bound.apply_defaults()
+        positional: list[tuple[str, Any]] = []
+        configuration: dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            kind = self._signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                positional.extend((f"{name}_{k}", item) for k, item in enumerate(value))
+            elif kind is inspect.Parameter.VAR_KEYWORD:
+                configuration.update(value)
+            elif kind is inspect.Parameter.KEYWORD_ONLY:
+                configuration[name] = value
+            else:
+                positional.append((name, value))
+        return positional, configuration
+
+    def _is_optional(self, name: str) -> bool:
+        parameters = {} if self._signature is None else self._signature.parameters
+        return name in parameters and parameters[name].default is None
+
+    def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+        """Take a call with concrete arguments apart; `DtypeError` and `ConfigurationError` say which one is wrong."""
+        positional, given = self.split(args, kwargs)
+        while positional and positional[-1][1] is None and self._is_optional(positional[-1][0]):
+            # `def sgd(p, g, velocity=None)`: an array that may be left out is None while staging.
+            positional.pop()
+        arguments = [
+            tensor_argument(self.name, name, position, value) for position, (name, value) in enumerate(positional)
+        ]
+        configuration: dict[str, Any] = {}
+        for name, value in given.items():
+            # A float, or an int that staging may not need, is a run-time number: a learning rate schedule compiles
+            # once.
+            if type(value) in (int, float) or isinstance(value, np.floating):
+                arguments.append(_number(name, name, value))
+            else:
+                configuration[name] = hashable(self.name, name, value)
+        key = (
+            tuple((a.place, a.dtype, a.array.ndim, a.weak, a.is_integer) for a in arguments),
+            tuple((name, type(value), value) for name, value in sorted(configuration.items())),
+        )
+        return Call(tuple(arguments), configuration, len(positional), key)
+
+
+def hashable(function: str, name: str, value: Any) -> Any:
+    """``value`` as configuration; `ConfigurationError` if it cannot be hashed."""
+    kind = type(value).__name__
+    try:
+        hash(value)
+    except TypeError:
+        if hasattr(value, "__array__"):
+            hint = "arrays are positional arguments: move it in front of the `*`"
+        else:
+            hint = "use a hashable value (a tuple for a list, a frozen dataclass for a dict)"
+        raise Diagnostic(
+            ConfigurationError,
+            f"{function}(): the keyword argument `{name}` is configuration, but a {kind} cannot be hashed",
+            hint=hint,
+        ).error() from None
+    return value
+
+
+def _number(name: str, place: int | str, value: Any) -> Argument:
+    kind = bool if isinstance(value, bool) else int if isinstance(value, int) else float
+    if kind is int and not -(2**63) <= value < 2**63:
+        raise Diagnostic(DtypeError, f"`{name}` = {value} does not fit into 64 bits", hint="use a float").error()
+    dtype = _NUMBER_DTYPES[kind]
+    return Argument(name, place, np.asarray(value, dtype), dtype, kind.__name__, value)
+
+
+def tensor_argument(function: str, name: str, position: int, value: Any) -> Argument:
+    """A positional argument as an array or a weak number.
+
+    NumPy arrays and scalars are taken as they are, Python numbers are weak, and what has ``__dlpack__`` (on the CPU) or
+    ``__array__`` is read without a copy where it allows that.
+    """
+    if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
+        return _number(name, position, value)
+    context = f"{function}(): "
+    if isinstance(value, ArithmeticOperators) and not isinstance(value, GraphTensor):
+        raise Diagnostic(DtypeError, f"{context}`{name}` is a symbolic value outside of its function").error()
+    array = given_array(np.asarray(value) if isinstance(value, GraphTensor) else value, name, context)
+    if array is None:
+        kind = type(value).__name__
+        hint = "configuration is passed by keyword, after a `*`"
+        if isinstance(value, list | tuple):
+            hint = "wrap it with np.asarray"
+        fact = f"{context}`{name}` is a {kind}, but positional arguments are arrays and numbers"
+        raise Diagnostic(DtypeError, fact, hint=hint).error()
+    return Argument(name, position, array, element_type(array), None, value)

@@ -1,0 +1,140 @@
+"""Staged programs: what tracing gives, and what must hold for a program to serve a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import DtypeError
+from tcdsl.frontend.staging.run_time_integers import CarriedInteger
+from tcdsl.frontend.staging.session import BroadcastGuard, CapturedArray, broadcast_relation
+from tcdsl.ir.program import AxisExtent, Program, tensors_read
+from tcdsl.ir.sizes.size_code import SizeCode
+from tcdsl.runtime.calling.arguments import Call, tensor_argument
+from tcdsl.runtime.calling.execution import Executable
+from tcdsl.runtime.calling.integer_range_checks import NarrowedInteger, check_narrowed
+from tcdsl.runtime.calling.memory import check_written
+from tcdsl.runtime.calling.structure import Structure
+
+__all__ = ["Entry", "LinearPart", "Traced"]
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What tracing gives: the program, the structure of its results, and what the surroundings held.
+
+    ``linear`` is the second part of a derivative at a point (`tcdsl.autodiff.jacobians.linearization`): a program of
+    values that this one returns after its results, of its inputs, and of tangents or cotangents.
+    """
+
+    program: Program
+    structure: Structure
+    readings: tuple[Any, ...] = ()
+    linear: Program | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinearPart:
+    """The second program of a derivative at a point, and those of its inputs that it reads."""
+
+    executable: Executable
+    read: frozenset[str]
+
+    @staticmethod
+    def of(program: Program) -> LinearPart:
+        """The part that ``program`` is."""
+        read = frozenset().union(*map(tensors_read, program.statements))
+        return LinearPart(Executable(program), read)
+
+
+@dataclass(slots=True)
+class Entry:
+    """One staged program, with what must hold for it to serve a call.
+
+    ``differentiable`` are those of its inputs that are floating arguments: neither configuration nor surroundings.
+    """
+
+    executable: Executable
+    structure: Structure
+    inputs: tuple[int | CapturedArray | CarriedInteger, ...]
+    guards: tuple[BroadcastGuard, ...]
+    readings: tuple[Any, ...]
+    constants: Mapping[int | str, Any]
+    narrowed: tuple[NarrowedInteger, ...] = ()
+    linear: LinearPart | None = None
+    labels: tuple[str, ...] = ()
+    differentiable: tuple[str, ...] = ()
+    hits: int = 0
+    _guarded: Callable[[Sequence[tuple[int, ...]]], bool] | None = None
+
+    def arrays(self, call: Call, seeds: Sequence[np.ndarray] = ()) -> list[np.ndarray] | None:
+        """The program's inputs for ``call``, or ``None`` if this entry does not serve it.
+
+        ``seeds`` are the last inputs: the tangents that a derivative takes besides its function's arguments.
+        """
+        for place, value in self.constants.items():
+            argument = next(a for a in call.arguments if a.place == place)
+            if type(argument.given) is not type(value) or argument.given != value:
+                return None
+        if not all(reading.unchanged() for reading in self.readings):
+            return None
+        arrays: list[np.ndarray] = []
+        for source in self.inputs:
+            if isinstance(source, int):
+                arrays.append(call.arguments[source].array)
+            elif isinstance(source, CarriedInteger):
+                carrier = source.array(next(a.given for a in call.arguments if a.place == source.place))
+                if carrier is None:
+                    return None
+                arrays.append(carrier)
+            else:
+                tensor = self.executable.program.tensor(source.tensor)
+                try:
+                    array = tensor_argument(self.executable.program.name, tensor.label, 0, source.current()).array
+                except DtypeError:
+                    return None  # staging anew says where it is read
+                if array.dtype != tensor.dtype or array.ndim != len(tensor.shape):
+                    return None
+                arrays.append(array)
+        if not self.serves(tuple([array.shape for array in arrays])):
+            return None
+        arrays.extend(seeds)
+        if self.narrowed:
+            check_narrowed(self.narrowed, self.executable.program, arrays, self.executable.sizes(arrays))
+        return arrays
+
+    def run(self, arrays: list[np.ndarray], call: Call | None = None) -> Any:
+        """Run on the program's inputs and put the results into their structure."""
+        program = self.executable.program
+        check = partial(check_written, program, arrays, call) if program.updates else None
+        if check is not None and call is not None:
+            check()  # some arrays may have been made from other objects
+        results = self.executable.run(arrays, check=check)
+        return self.structure.build([array if array.ndim else array[()] for array in results])
+
+    def serves(self, shapes: tuple[tuple[int, ...], ...]) -> bool:
+        """Whether the guards hold for inputs of these shapes."""
+        if not self.guards:
+            return True
+        if self._guarded is None:
+            self._guarded = _guards(self.executable.program, self.guards)
+        return self._guarded(shapes)
+
+
+def _guards(program: Program, guards: Sequence[BroadcastGuard]) -> Callable[[Sequence[tuple[int, ...]]], bool]:
+    # Sizes without the assertions: a guard decides which program's assertions are the ones that count.
+    positions = {tensor.name: k for k, tensor in enumerate(program.inputs)}
+    from_axes = {size.name: size.source for size in program.sizes if isinstance(size.source, AxisExtent)}
+    code = SizeCode(list(from_axes))
+    for size in program.sizes:
+        if not isinstance(size.source, AxisExtent):
+            code.define(size.name, f"int({code.value(size.source)})")
+    relation = code.constant(broadcast_relation)
+    held = [f"{relation}({code.value(each.left)}, {code.value(each.right)}) == {each.relation!r}" for each in guards]
+    function = code.function(" and ".join(held))
+    axes = [(positions[source.tensor], source.axis) for source in from_axes.values()]
+    return lambda shapes: bool(function(*[shapes[position][axis] for position, axis in axes]))

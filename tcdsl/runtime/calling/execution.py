@@ -1,0 +1,214 @@
+"""Running a program on arrays: kernels per memory layout, compiled when they are first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcdsl.config import Settings, config, settings
+from tcdsl.errors import Diagnostic, ShapeError
+from tcdsl.ir.program import Program
+from tcdsl.ir.sizes.size_binding import SizePlan, evaluate_size, largest_of
+from tcdsl.locks import COMPILING
+from tcdsl.recent import Recent
+from tcdsl.runtime.calling.bound import Bound
+from tcdsl.runtime.calling.debugging import Stopwatch, show_compilation, show_run
+from tcdsl.runtime.calling.memory import check_written
+from tcdsl.runtime.calling.nan_search import NanSearch
+
+if TYPE_CHECKING:
+    from tcdsl.ir.interpreter.interpreter import Interpretation
+    from tcdsl.lowering.loopir.loops import Kernel
+    from tcdsl.targets.cpu import CompiledKernel
+    from tcdsl.targets.cpu.call.bound import BoundKernel
+
+__all__ = ["Executable", "interpreted"]
+
+_REMEMBERED_SHAPES = 2048
+
+
+class Executable:
+    """A program with its compiled kernels: ``Executable(program).run(arrays)``.
+
+    One kernel serves every shape. A kernel is compiled per combination of contiguous and strided inputs.
+    """
+
+    def __init__(self, program: Program, fixed: Mapping[str, int] | None = None) -> None:
+        self.program = program
+        self._fixed = fixed  # sizes that are constants to the kernel
+        self._plan = SizePlan(program)
+        self._kernel: dict[tuple[bool | str, bool], Kernel] = {}
+        self._compiled: dict[tuple[Any, ...], CompiledKernel] = {}
+        self._sizes: Recent[tuple[tuple[int, ...], ...], dict[str, int]] = Recent(_REMEMBERED_SHAPES)
+        self._specialized: dict[tuple[int, ...], Executable] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Executable, (self.program, self._fixed)  # addresses mean nothing elsewhere
+
+    @property
+    def kernels(self) -> int:
+        """How many kernels were compiled or loaded."""
+        return len(self._compiled)
+
+    def kernel(self, optimize: bool | str = True, large: bool = False) -> Kernel:
+        """The loop nests, for sizes up to the kernel's limit, or ``large`` ones."""
+        with COMPILING:
+            if (optimize, large) not in self._kernel:
+                from tcdsl.lowering.lower import lower
+                from tcdsl.lowering.passes.index_widths import LARGEST_SIZE
+                from tcdsl.simplification import specialized
+
+                program = self.program if self._fixed is None else specialized(self.program, self._fixed)
+                largest = LARGEST_SIZE if large else None
+                self._kernel[optimize, large] = lower(program, optimize=optimize, largest=largest)
+            return self._kernel[optimize, large]
+
+    def compiled(
+        self, contiguous: tuple[bool, ...], current: Settings | None = None, large: bool = False
+    ) -> CompiledKernel:
+        """The machine code for inputs of this layout."""
+        current = current or settings()
+        key = (contiguous, current.optimize, current.cache_dir, current.check, large)
+        found = self._compiled.get(key)
+        if found is None:
+            with COMPILING:
+                if key not in self._compiled:
+                    self._compiled[key] = self._compile(contiguous, current, large)
+                found = self._compiled[key]
+        return found
+
+    def fitting(self, contiguous: tuple[bool, ...], current: Settings, sizes: Mapping[str, int]) -> CompiledKernel:
+        """The machine code for inputs of this layout and for sizes as large as these."""
+        compiled = self.compiled(contiguous, current)
+        if largest_of(sizes) > compiled.kernel.limit:
+            compiled = self.compiled(contiguous, current, large=True)
+        return compiled
+
+    def _special(self, sizes: Mapping[str, int]) -> Executable:
+        # For arrays that stay, their sizes are constants: loops over them are made to measure.
+        key = tuple(sizes.values())
+        with COMPILING:
+            if key not in self._specialized:
+                self._specialized[key] = Executable(self.program, sizes)
+            return self._specialized[key]
+
+    def _compile(self, contiguous: tuple[bool, ...], current: Settings, large: bool) -> CompiledKernel:
+        from tcdsl.targets.cpu import CodegenOptions, compile_program
+
+        if "ir" in current.check:
+            from tcdsl.ir.verifier.verifier import verify
+
+            verify(self.program)
+            verify(self.kernel(current.optimize).program)
+        cache_dir = Path(current.cache_dir) if current.cache_dir else None
+        options = CodegenOptions(cache_dir=cache_dir, debug="bounds" in current.check)
+        watch = Stopwatch()
+        compiled = compile_program(
+            self.program,
+            partial(self.kernel, current.optimize, large),
+            contiguous=contiguous,
+            options=options,
+            choices=(current.optimize, large, None if self._fixed is None else tuple(self._fixed.items())),
+        )
+        if current.debug:
+            show_compilation(self.program.name, compiled, watch)
+        return compiled
+
+    def sizes(self, arrays: Sequence[np.ndarray]) -> dict[str, int]:
+        """The sizes for these inputs; a `ShapeError` if they do not fit."""
+        return self.sizes_of(tuple([array.shape for array in arrays]))
+
+    def sizes_of(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
+        """The sizes for inputs of these shapes."""
+        known = self._sizes.get(shapes)
+        if known is None:
+            known = self._sizes[shapes] = self._plan.bind(shapes)
+        return known
+
+    def run(
+        self,
+        arrays: Sequence[np.ndarray],
+        outputs: Sequence[np.ndarray] | None = None,
+        sizes: Mapping[str, int] | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> list[np.ndarray]:
+        """Run on inputs of the program's types and ranks; inputs in ``program.updates`` are written in place.
+
+        ``check`` raises if written memory is not as it must be. It is called unless compiled code has found the arrays
+        to be row-major, writable and apart. A failed run changes no argument. Raises `ShapeError`, `DataIndexError`.
+        """
+        current = settings()
+        if sizes is None:
+            sizes = self.sizes(arrays)
+        contiguous = tuple([array.flags.c_contiguous for array in arrays])
+        compiled = self.fitting(contiguous, current, sizes)
+        if check is not None and (compiled.kernel.updates or not all(contiguous)):
+            # Copied at the end, or with strides of their own, which compiled code takes as they come.
+            check()
+            check = None
+        search = NanSearch(self.program, arrays) if "nan" in current.check else None
+        watch = Stopwatch() if current.debug else None
+        results = compiled.run(arrays, sizes, outputs, current.threads or None, check)
+        if watch is not None:
+            show_run(self.program.name, arrays, watch)
+        if search is not None:
+            search.after(results, sizes, _run_unwatched)
+        return results
+
+    def bind(self, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Bound:
+        """The program on these arrays, to be run many times: ``bound = executable.bind([w, x]); bound()``.
+
+        It is compiled for their shapes, which are constants to it, unless settings ask for code without optimization.
+        ``outputs`` receive the results if they have their shapes; else arrays are made. Inputs in ``program.updates``
+        are written in place, so no other array may share their memory. Raises `ShapeError` for arrays that do not fit.
+        """
+        current = settings()
+        watched = self if "nan" in current.check else None
+        return Bound(partial(self._bound, current), self._bound(current, arrays, outputs), watched)
+
+    def watched(self, run: Callable[[], None], arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        """``run()``, which runs the program on these arrays; `NanError` if it leaves NaN in any of them."""
+        search = NanSearch(self.program, arrays)
+        run()
+        search.after(outputs, self.sizes(arrays), _run_unwatched)
+
+    def _bound(
+        self, current: Settings, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None
+    ) -> BoundKernel:
+        # ``outputs`` of other shapes than these arrays give are not used.
+        sizes = self.sizes(arrays)
+        check_written(self.program, arrays)
+        if current.optimize and sizes and self._fixed is None:
+            return self._special(sizes)._bound(current, arrays, outputs)
+        if outputs is not None:
+            declared = [self.program.tensor(name).shape for name in self.program.outputs]
+            shapes = [tuple(evaluate_size(extent, sizes) for extent in shape) for shape in declared]
+            outputs = outputs if shapes == [array.shape for array in outputs] else None
+        compiled = self.fitting(tuple([array.flags.c_contiguous for array in arrays]), current, sizes)
+        try:
+            return compiled.bind(arrays, sizes, outputs, current.threads or None)
+        except ValueError as fault:
+            raise Diagnostic(
+                ShapeError, str(fault), hint="bind arrays of their own, such as `x.copy()`"
+            ).error() from None
+
+
+def _run_unwatched(program: Program, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+    with config(check=settings().check - {"nan"}):
+        return Executable(program).run(arrays)
+
+
+def interpreted(executable: Executable, arrays: Sequence[np.ndarray]) -> Interpretation:
+    """What the reference interpreter computes of the program; searched for NaN where settings ask for it."""
+    from tcdsl.ir.interpreter.interpreter import interpret
+
+    program = executable.program
+    done = interpret(program, arrays)
+    if "nan" in settings().check:
+        search = NanSearch(program, arrays)
+        search.after(done.outputs, executable.sizes(arrays), lambda *given: interpret(*given).outputs, done.updates)
+    return done

@@ -1,0 +1,239 @@
+"""The short way of a repeated call: a call that is like an earlier one is known by little, and costs little.
+
+What `StagedFunction.entry` looks up is checked here against a remembered call, by identity where that decides. Compiled
+code checks the arrays (`tcdsl.targets.cpu.call.driver`): type, shape, layout, alignment, and of those that are written
+that they are writable and share no cells. Whatever is otherwise takes the long way, which says what is wrong, or
+copies.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcdsl.config import Settings, settings
+from tcdsl.errors import TcdslError
+from tcdsl.frontend.staging.readings import Staleness
+from tcdsl.frontend.staging.run_time_integers import CarriedInteger
+from tcdsl.frontend.staging.session import CapturedArray
+from tcdsl.recent import Recent
+from tcdsl.runtime.calling.arguments import Call
+from tcdsl.runtime.calling.entries import Entry
+from tcdsl.runtime.calling.memory import check_written
+
+if TYPE_CHECKING:
+    from tcdsl.targets.cpu import CompiledKernel
+    from tcdsl.targets.cpu.call.launch_plans import Plan
+
+__all__ = ["RepeatedCall"]
+
+_SHAPES = 2048  # How many combinations of shapes are remembered, for each setting.
+_SETTINGS = 8
+_LAYOUTS = 8
+_SHAPE = attrgetter("shape")
+_NUMBERS = {"float64": "d", "int64": "q", "bool": "?7x"}
+_TAKEN = (np.ndarray, float, int, bool)
+
+Shapes = tuple[tuple[int, ...], ...]
+Launches = Recent[Shapes, tuple[tuple["CompiledKernel", "Plan"], ...]]
+
+
+class RepeatedCall:
+    """What a call must look like to be served by ``entry`` without further questions.
+
+    ``is_usable`` says whether there are such calls. A call's arguments must have the types of ``arguments``.
+    """
+
+    def __init__(self, entry: Entry, call: Call, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+        self.entry = entry
+        self._count = len(arguments)
+        self._keywords = frozenset(keywords)
+        self._configuration = [(name, call.configuration[name]) for name in keywords if name in call.configuration]
+        # Where the call has its arguments: also a positional one may be given by keyword.
+        where = {
+            each.place: each.place if self._is_given(each.place) or each.label not in keywords else each.label
+            for each in call.arguments
+        }
+        constants = [(where[place], value) for place, value in entry.constants.items()]
+        self._constants = [(place, value) for place, value in constants if self._is_given(place)]
+        self._staleness = Staleness(entry.readings)
+        used = [call.arguments[source] for source in entry.inputs if isinstance(source, int)]
+        self._others = [source for source in entry.inputs if not isinstance(source, int)]
+        self._defaults = {each.place: each.given for each in call.arguments if not self._is_given(where[each.place])}
+        self._where = where
+        # Of the program's inputs: the number of those that are arrays, and where the call has each one.
+        self._places = [None if argument.weak else where[argument.place] for argument in used]
+        self._arrays = [k for k, place in enumerate(self._places) if place is not None]
+        self._arrays += range(len(used), len(entry.inputs))
+        self._scalars = any(isinstance(argument, np.generic) for argument in arguments)
+        self._direct = not self._others and not self._scalars and all(self._places[k] == k for k in self._arrays)
+        self._bare = self._direct and len(self._arrays) == len(arguments)
+        # Those that are numbers: where the call has them, or what their defaults are.
+        numbers = [argument for argument in used if argument.weak]
+        self._number_positions = tuple(k for k, argument in enumerate(used) if argument.weak)
+        places = [where[argument.place] for argument in numbers]
+        self._numbers = [
+            (place, None) if self._is_given(place) else (None, argument.given)
+            for place, argument in zip(places, numbers, strict=True)
+        ]
+        self._number_types = tuple(type(argument.given) for argument in numbers)
+        self._pack = struct.Struct("".join(_NUMBERS[argument.dtype] for argument in numbers)).pack_into
+        self._by_settings: dict[Settings, Launches] = {}
+        self._launches: tuple[Settings | None, Launches] = (None, Recent(1))
+        self._types = [np.dtype(str(tensor.dtype)) for tensor in entry.executable.program.inputs]
+        updated = {name for name, _ in entry.executable.program.updates}
+        inputs = entry.executable.program.inputs
+        self._updated = frozenset(k for k, tensor in enumerate(inputs) if tensor.name in updated)
+        self._seen = frozenset(k for k in self._arrays if not isinstance(entry.inputs[k], CarriedInteger))
+        self._structure = entry.structure
+        named = {where[each.place]: type(each.given) for each in call.arguments if each.weak}
+        # Numbers given by keyword that the program does not have as numbers: those that staging took as sizes.
+        self._named = [(name, named[name]) for name in keywords if name in named and name not in places]
+        self._has_constants = bool(self._configuration or self._constants or self._named)
+        self.is_usable = (
+            not entry.narrowed
+            and all(place is None or (isinstance(place, int) and self._is_given(place)) for place in self._places)
+            # Arrays by keyword, and None, which leaves an argument out.
+            and all(name in named or name in call.configuration for name in keywords)
+            # Other objects may be other arrays the next time.
+            and all(type(each) in _TAKEN or isinstance(each, np.generic) for each in arguments)
+        )
+
+    def _is_given(self, place: int | str) -> bool:
+        return place in self._keywords if isinstance(place, str) else place < self._count
+
+    def is_like(self, other: RepeatedCall) -> bool:
+        """Whether both serve the same calls."""
+        same = self.entry is other.entry and self._keywords == other._keywords and self._count == other._count
+        return same and self._number_types == other._number_types
+
+    def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any] | None:
+        """The result in a tuple, or ``None`` if the long way has to be taken."""
+        if keywords.keys() != self._keywords or not self._staleness.unchanged():
+            return None
+        if self._has_constants and not self._same_constants(arguments, keywords):
+            return None
+        numbers: tuple[Any, ...] = ()
+        if self._numbers:
+            numbers = self._given_numbers(arguments, keywords)
+            if tuple(map(type, numbers)) != self._number_types:
+                return None
+        inputs = arguments
+        if self._bare:
+            shapes = tuple(map(_SHAPE, arguments))
+        else:
+            if not self._direct:
+                gathered = self._gathered(arguments, keywords)
+                if gathered is None:
+                    return None
+                inputs = gathered
+            shapes = tuple([inputs[k].shape for k in self._arrays])
+        current = settings()
+        whose, launches = self._launches
+        if whose is not current:
+            launches = self._launches_for(current)
+        for kernel, plan in launches.young.get(shapes) or launches.get(shapes) or ():
+            results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check)
+            if results is not None:
+                break
+        else:
+            results = self._launched(launches, shapes, inputs, numbers, current)
+            if results is None:
+                return None
+        self.entry.hits += 1
+        structure = self._structure
+        if structure.kind == "leaf":
+            (array,) = results
+            return (array if array.ndim else array[()],)
+        if structure.kind == "constant":
+            return (structure.value,)
+        return (structure.build([array if array.ndim else array[()] for array in results]),)
+
+    def _same_constants(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:
+        for name, value in self._configuration:
+            other = keywords[name]
+            if other is not value and (type(other) is not type(value) or other != value):
+                return False
+        for place, value in self._constants:
+            other = keywords[place] if isinstance(place, str) else arguments[place]
+            if type(other) is not type(value) or other != value:
+                return False
+        return all(type(keywords[name]) is kind for name, kind in self._named)
+
+    def _given_numbers(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(
+            [
+                keywords[place] if isinstance(place, str) else default if place is None else arguments[place]
+                for place, default in self._numbers
+            ]
+        )
+
+    def _gathered(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        # The program's inputs, without those that are numbers.
+        inputs: list[Any] = [None if place is None else arguments[place] for place in self._places]  # type: ignore[index]
+        if self._scalars:
+            inputs = [np.asarray(each) if isinstance(each, np.generic) else each for each in inputs]
+        for other in self._others:
+            if isinstance(other, CapturedArray):
+                array = other.current()
+            elif other.place in self._defaults:
+                array = other.array(self._defaults[other.place])
+            else:
+                place = self._where[other.place]
+                array = other.array(keywords[place] if isinstance(place, str) else arguments[place])
+            if type(array) is not np.ndarray:
+                return None
+            inputs.append(array)
+        return tuple(inputs)
+
+    def _launches_for(self, current: Settings) -> Launches:
+        if len(self._by_settings) > _SETTINGS:
+            self._by_settings = {}
+        launches = self._by_settings.setdefault(current, Recent(_SHAPES))
+        self._launches = current, launches
+        return launches
+
+    def _check(self, inputs: tuple[Any, ...]) -> None:
+        program = self.entry.executable.program
+        count = len(program.inputs)
+        check_written(program, [inputs[k] if k in self._arrays else np.empty(()) for k in range(count)])
+
+    def _launched(
+        self,
+        launches: Launches,
+        shapes: Shapes,
+        inputs: tuple[Any, ...],
+        numbers: tuple[Any, ...],
+        current: Settings,
+    ) -> Sequence[np.ndarray] | None:
+        # The first call with these shapes, or with such a layout.
+        executable = self.entry.executable
+        program = executable.program
+        if current.debug or "nan" in current.check:
+            return None
+        every: list[tuple[int, ...]] = [()] * len(program.inputs)
+        contiguous = [True] * len(program.inputs)
+        for k, shape in zip(self._arrays, shapes, strict=True):
+            array = inputs[k]
+            if array.dtype != self._types[k] or len(shape) != len(program.inputs[k].shape):
+                return None
+            every[k], contiguous[k] = shape, array.flags.c_contiguous
+        try:
+            if not self.entry.serves(tuple(every)):
+                return None
+            sizes = executable.sizes_of(tuple(every))
+        except TcdslError:
+            return None
+        kernel = executable.fitting(tuple(contiguous), current, sizes)
+        plan = kernel.plan(sizes, self._number_positions)
+        known = launches.get(shapes) or ()
+        if (kernel, plan) in known or not kernel.changes(self._updated, self._seen):
+            return None
+        results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check)
+        if results is not None:
+            launches[shapes] = ((kernel, plan), *known[:_LAYOUTS])
+        return results

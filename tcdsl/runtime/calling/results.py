@@ -1,0 +1,50 @@
+"""What a function returns while it is staged: tensors of its own, and the structure around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.points.point_scalars import PointValue
+from tcdsl.frontend.staging.builder import Mark
+from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
+from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.runtime.calling.structure import Structure, flatten
+
+__all__ = ["returned", "staged_leaves"]
+
+_KINDS = SymbolicArray | SymbolicNumber | SymbolicSize | np.ndarray | Unwritten | DeclaredTarget | PointValue
+
+
+def staged_leaves(result: Any) -> tuple[list[Any], Structure]:
+    """The arrays and numbers of the program in nested tuples, lists and dicts, and the structure around them."""
+    return flatten(result, lambda value: isinstance(value, _KINDS))
+
+
+def returned(session: Session, result: Any, name: str, mark: Mark | None = None) -> tuple[list[str], Structure]:
+    """The names of the returned tensors, each one a tensor of its own, and the structure around them.
+
+    With ``mark`` what was made before it counts as given to the function, like its inputs.
+    """
+    leaves, structure = staged_leaves(result)
+    names: list[str] = []
+    leaves = [leaf.materialize(name) if isinstance(leaf, PendingArray) else leaf for leaf in leaves]
+    made = session.builder.made_since(mark or Mark(0, 0, frozenset()))
+    for leaf in leaves:
+        if isinstance(leaf, PointValue):
+            raise Diagnostic(
+                DslSyntaxError,
+                "a local definition is a scalar at each point, not an array",
+                leaf.span,
+                hint="store it first: `y[i] = z`",
+            ).error()
+        if not isinstance(leaf, SymbolicTensor) or leaf.name not in made or leaf.name in names:
+            # A returned input, number, or second copy of an output is an array of its own.
+            element, extents = element_of(leaf, session)
+            leaf = record_elementwise(session.builder, element, extents, getattr(leaf, "label", name))
+        names.append(leaf.name)
+    return names, structure

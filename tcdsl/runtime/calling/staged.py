@@ -1,0 +1,283 @@
+"""Staging and its cache: from a call to the program that serves it, staged at most once per key.
+
+`StagedFunction` is what decorated functions and derivatives have in common: a way to trace a call into a program
+(`trace`), a cache of programs by key and guards, and running.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tcdsl.frontend.algebra import WholeArrays
+from tcdsl.frontend.staging.readings import Reading
+from tcdsl.frontend.staging.run_time_integers import CarriedInteger, Specialize
+from tcdsl.frontend.staging.session import CapturedArray, Session
+from tcdsl.frontend.symbols.symbols import SymbolicNumber
+from tcdsl.ir.build import cast
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.expressions import Read
+from tcdsl.ir.program import Program
+from tcdsl.locks import COMPILING
+from tcdsl.runtime.calling.arguments import Argument, Call, Signature
+from tcdsl.runtime.calling.entries import Entry, LinearPart, Traced
+from tcdsl.runtime.calling.execution import Executable
+from tcdsl.runtime.calling.integer_range_checks import narrowed_integers
+from tcdsl.runtime.calling.repeated import RepeatedCall
+
+__all__ = ["CacheInfo", "StagedFunction", "symbolic_argument"]
+
+_REPEATED = 8  # So many kinds of calls are remembered for the same types of arguments.
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """What a function has staged and compiled.
+
+    ``programs`` counts staged programs, ``kernels`` compiled ones, ``hits`` calls served without staging, ``misses``
+    calls that staged. ``from_disk`` counts kernels whose machine code came from the cache directory. ``keys`` describes
+    the programs.
+    """
+
+    programs: int
+    kernels: int
+    hits: int
+    misses: int
+    from_disk: int
+    keys: tuple[str, ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        head = (
+            f"programs={self.programs} kernels={self.kernels} (from disk: {self.from_disk}) "
+            f"hits={self.hits} misses={self.misses}"
+        )
+        return "\n".join((head, *(f"  {key}" for key in self.keys)))
+
+
+def symbolic_argument(session: Session, argument: Argument, size_names: Sequence[str | None] = ()) -> Any:
+    """The input of the program for ``argument``: a tensor, or a run-time number."""
+    tensor = session.builder.input(argument.label, argument.dtype, argument.array.ndim, size_names)
+    if argument.weak is not None:
+        expr = cast(Read(tensor.name, (), (), tensor.dtype), tensor.dtype)
+        return SymbolicNumber(session.builder, expr, argument.weak, frozenset((str(argument.place),)))
+    for axis, extent in enumerate(argument.array.shape):
+        declared = session.builder.tensor(tensor.name).shape[axis]
+        session.extents[declared.name] = extent  # type: ignore[union-attr]
+    return tensor
+
+
+class StagedFunction(ABC):
+    """A function of arrays that is traced into programs. Subclasses say how (`trace`) and keep the signature."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[Any, ...], list[Entry]] = {}
+        self._misses = 0
+        self._repeated: dict[tuple[type, ...], tuple[RepeatedCall, ...]] = {}
+        #: The entry that was staged last.
+        self.latest: Entry | None = None
+
+    @abstractmethod
+    def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
+        """Run the function symbolically in ``session`` and give the program and the structure of its results."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The function's name, for programs and messages."""
+
+    oob: str = "check"
+
+    def entry(self, call: Call, seeds: Sequence[np.ndarray] = ()) -> tuple[Entry, list[np.ndarray]]:
+        """The staged program that serves ``call``, and the program's inputs, of which ``seeds`` are the last."""
+        served = self._served(call, seeds)
+        if served is not None:
+            return served
+        with COMPILING:
+            # Another thread may have staged it in the meantime.
+            served = self._served(call, seeds)
+            if served is not None:
+                return served
+            self._misses += 1
+            made = self._stage(call)
+            self._entries.setdefault(call.key, []).insert(0, made)
+            self.keep_elsewhere(call, made)
+            self.latest = made
+        arrays = made.arrays(call, seeds)
+        if arrays is None:
+            raise RuntimeError(f"the program staged for {self.title} does not serve the call that it was staged for")
+        return made, arrays
+
+    def _served(self, call: Call, seeds: Sequence[np.ndarray]) -> tuple[Entry, list[np.ndarray]] | None:
+        for found in tuple(self._entries.get(call.key, ())):
+            arrays = found.arrays(call, seeds)
+            if arrays is not None:
+                found.hits += 1
+                return found, arrays
+        for found in self.staged_elsewhere(call):
+            arrays = found.arrays(call, seeds)
+            if arrays is not None:
+                found.hits += 1
+                self._entries.setdefault(call.key, []).insert(0, found)
+                return found, arrays
+        return None
+
+    def staged_elsewhere(self, call: Call) -> Iterable[Entry]:
+        """Entries of other functions that may serve ``call``."""
+        return ()
+
+    def keep_elsewhere(self, call: Call, entry: Entry) -> None:
+        """Keep an entry that was just staged for other functions."""
+        return
+
+    def _stage(self, call: Call) -> Entry:
+        constants: dict[int | str, Any] = {}
+        while True:
+            session = Session(self.title, WholeArrays())
+            session.oob = self.oob
+            sources: list[int] = []
+            positional: list[Any] = [None] * call.positions
+            configuration = dict(call.configuration)
+            for k, argument in enumerate(call.arguments):
+                if argument.place in constants:
+                    value = argument.given
+                else:
+                    value = symbolic_argument(session, argument, self.size_names(argument.label))
+                    if argument.is_integer:
+                        session.integers.add(session.builder.inputs[-1].name, argument.place, int(argument.given))
+                    sources.append(k)
+                if isinstance(argument.place, int):
+                    positional[argument.place] = value
+                else:
+                    configuration[argument.place] = value
+            try:
+                with session.active():
+                    traced = self.trace(session, positional, configuration)
+            except Specialize as needed:
+                # Python branched on these numbers, so they become constants, and part of what the program depends on.
+                for argument in call.arguments:
+                    if str(argument.place) in needed.parameters:
+                        constants[argument.place] = argument.given
+                continue
+            program = traced.program
+            numbers = {
+                tensor.name
+                for tensor, k in zip(program.inputs, sources, strict=False)
+                if call.arguments[k].weak == "int"
+            }
+            return Entry(
+                Executable(program),
+                traced.structure,
+                (*sources, *_more_inputs(session)),
+                tuple(session.guards),
+                # What the function itself changed while it was staged, such as a list that it appends to, is no reason
+                # to stage it again.
+                tuple(
+                    _guard(reading if reading.unchanged() else reading.renewed(), session)
+                    for reading in traced.readings
+                ),
+                constants,
+                narrowed_integers(program, numbers),
+                None if traced.linear is None else LinearPart.of(traced.linear),
+                labels=tuple(argument.label for argument in call.arguments),
+                differentiable=tuple(
+                    tensor.name
+                    for tensor, k in zip(program.inputs, sources, strict=False)
+                    if isinstance(call.arguments[k].place, int) and is_floating(tensor.dtype)
+                ),
+            )
+
+    def size_names(self, label: str) -> Sequence[str | None]:
+        """What the function calls the extents of the parameter ``label``."""
+        return ()
+
+    def repeat(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any] | None:
+        """The result by the short way, in a tuple; None unless the call is like an earlier one, and on arrays."""
+        types = tuple(map(type, arguments))
+        known = self._repeated.get(types, ())
+        for repeated in known:
+            done = repeated.run(arguments, keywords)
+            if done is not None:
+                if repeated is not known[0]:
+                    self._repeated[types] = (repeated, *(other for other in known if other is not repeated))
+                return done
+        return None
+
+    def run(self, signature: Signature, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+        """Run on concrete arguments, by the short way if the call is like an earlier one."""
+        done = self.repeat(arguments, keywords)
+        if done is not None:
+            return done[0]
+        call = signature.call(arguments, keywords)
+        entry, arrays = self.entry(call)
+        result = entry.run(arrays, call)
+        self._remember(RepeatedCall(entry, call, arguments, keywords), arguments)
+        return result
+
+    def _remember(self, repeated: RepeatedCall, arguments: tuple[Any, ...]) -> None:
+        types = tuple(map(type, arguments))
+        known = self._repeated.get(types, ())
+        if repeated.is_usable and not any(repeated.is_like(other) for other in known):
+            self._repeated[types] = (repeated, *known[:_REPEATED])
+
+    def program_of(self, call: Call) -> Program:
+        """The program that serves ``call``."""
+        return self.entry(call)[0].executable.program
+
+    def cache_info(self) -> CacheInfo:
+        """How many programs and kernels this function has, and how often they served a call."""
+        entries = [(key, entry) for key, found in self._entries.items() for entry in found]
+        compiled = [kernel for _, entry in entries for kernel in entry.executable._compiled.values()]
+        return CacheInfo(
+            programs=len(entries),
+            kernels=len(compiled),
+            hits=sum(entry.hits for _, entry in entries),
+            misses=self._misses,
+            from_disk=sum(kernel.from_disk for kernel in compiled),
+            keys=tuple(_printable(key, entry) for key, entry in entries),
+        )
+
+    def cache_clear(self) -> None:
+        """Forget all staged programs and loaded kernels (the cache directory stays)."""
+        self._entries.clear()
+        self._misses = 0
+        self._repeated.clear()
+        self.latest = None
+
+
+def _more_inputs(session: Session) -> list[CapturedArray | CarriedInteger]:
+    # In the order of the program's inputs.
+    more: dict[str, CapturedArray | CarriedInteger] = {each.tensor: each for each in session.captured}
+    more |= {each.tensor: each for each in session.integers.carried.values()}
+    return [more[tensor.name] for tensor in session.builder.inputs if tensor.name in more]
+
+
+def _printable(key: tuple[Any, ...], entry: Entry) -> str:
+    arguments, configuration = key
+    parts = []
+    for tensor, (place, dtype, rank, weak, _) in zip(entry.labels, arguments, strict=True):
+        if place in entry.constants:
+            parts.append(f"{tensor}={entry.constants[place]!r}")
+        else:
+            parts.append(f"{tensor}: {weak}" if weak else f"{tensor}: {dtype}[{', '.join('_' * rank)}]")
+    parts.extend(f"{name}={value!r}" for name, _, value in configuration)
+    for guard in entry.guards:
+        from tcdsl.ir.text.printer import format_expr
+
+        left, right = format_expr(guard.left), format_expr(guard.right)
+        parts.append(
+            {"equal": f"{left} == {right}", "left": f"{left} == 1 broadcast", "right": f"{right} == 1 broadcast"}[
+                guard.relation
+            ]
+        )
+    return f"{entry.executable.program.name}({', '.join(parts)})"
+
+
+def _guard(reading: Reading, session: Session) -> Reading:
+    # An array that no input of the program reads was for Python: the program depends on what it held.
+    if not isinstance(reading.seen, np.ndarray) or any(each.value is reading.seen for each in session.captured):
+        return reading
+    return reading.with_cells()

@@ -1,0 +1,1 @@
+"""Derivative rules of users' own, and the subprograms that derivatives take out and put back."""

@@ -1,0 +1,217 @@
+"""Derivative rules that users register: recorded beside the statements of a function that is to be differentiated.
+
+::
+
+    @op
+    def clipped(x, *, bound):
+        return x
+
+    @clipped.defvjp
+    def clipped_pullback(x, y, d_y, *, bound):
+        return min(max(d_y, -bound), bound)
+
+A rule is written in the language itself and becomes a program (`tcdsl.ir.program.DerivativeRule`) over placeholders for
+the arguments, the results and the seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import FunctionType
+from typing import Any, Protocol
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DifferentiationError
+from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
+from tcdsl.ir.dtypes import compute_dtype, is_floating
+from tcdsl.ir.expressions import Read, reads
+from tcdsl.ir.program import DerivativeRule, Program, Tensor, tensors_read
+from tcdsl.runtime.calling.results import returned
+from tcdsl.runtime.calling.structure import Structure
+from tcdsl.runtime.rules.rule_calls import PULLBACK, PUSHFORWARD, Rule, RuleCall
+from tcdsl.runtime.rules.subprograms import Part
+
+__all__ = ["RuleRecording", "Ruled"]
+
+Tensors = Sequence[SymbolicTensor | None]
+
+
+class Ruled(Protocol):
+    """A function that may have derivative rules; ``rules`` has them by mode."""
+
+    __name__: str
+    function: FunctionType
+    rules: dict[str, Any]
+
+    def rule(self, mode: str) -> Rule:
+        """The rule of ``mode``, for the same instance if the function is a method."""
+
+
+class RuleRecording:
+    """A call of a function with derivative rules, made before the function runs and completed by its result."""
+
+    def __init__(
+        self, session: Session, function: Ruled, values: Sequence[tuple[str, Any]], configuration: Mapping[str, Any]
+    ) -> None:
+        self._session = session
+        self._builder = session.builder
+        self._function = function
+        self._values = [value for _, value in values]
+        self._configuration = configuration
+        # Numbers become tensors before the function runs, so that what it makes comes after its arguments.
+        self._arguments: Tensors = [_as_argument(session, value, name) for name, value in values]
+        #: What the function is to be called with.
+        self.values = self._values
+        if function.function.__closure__:
+            # It may read what is around it: its arguments are told from that by being copies.
+            self._arguments = [None if each is None else _copy(session, each) for each in self._arguments]
+            self.values = [
+                tensor if tensor is not None and isinstance(value, SymbolicTensor) else value
+                for tensor, value in zip(self._arguments, self._values, strict=True)
+            ]
+        self._mark = self._builder.mark()
+
+    def complete(self, result: Any) -> Any:
+        """Record the rules for ``result``, what the function has returned; the same in tensors of its own."""
+        names, structure = returned(self._session, result, self._function.__name__, self._mark)
+        made = [self._builder.tensor(name) for name in names]
+        outputs = [SymbolicTensor(self._builder, t.name, t.dtype, t.shape, t.label) for t in made]
+        surroundings = self._surroundings()
+        differentiable = all(
+            any(tensor is not None for tensor in _floating(tensors)) for tensors in (self._arguments, outputs)
+        )
+        for mode in (PULLBACK, PUSHFORWARD):
+            if mode in self._function.rules and differentiable:
+                self._builder.add_rule(self._traced(mode, outputs, structure, surroundings))
+        return structure.build(outputs)
+
+    def _surroundings(self) -> list[Tensor]:
+        """The numbers that the function has read besides its arguments, such as configuration."""
+        known = {each.tensor for each in self._session.captured}
+        known.update(self._builder.made_since(self._mark))
+        known.update(tensor.name for tensor in self._arguments if tensor is not None)
+        # A number is read from where it came from, also where the rule has a tensor for it.
+        known.update(name for value in self._values for name in _numbers_read(value))
+        found: dict[str, Tensor] = {}
+        for statement in self._builder.statements_since(self._mark):
+            for name in sorted(tensors_read(statement) - known):
+                tensor = self._builder.tensor(name)
+                if tensor.shape:
+                    raise Diagnostic(
+                        DifferentiationError,
+                        f"`{self._function.__name__}` has a derivative rule, but reads `{tensor.label or name}`, which "
+                        "is no argument of it",
+                        statement.span,
+                        hint="pass it as an argument, to the function and to its rule",
+                    ).error()
+                found[name] = tensor
+        return list(found.values())
+
+    def _traced(
+        self, mode: str, outputs: Sequence[SymbolicTensor], structure: Structure, surroundings: Sequence[Tensor]
+    ) -> DerivativeRule:
+        rule = self._function.rule(mode)
+        part = Part(self._builder)
+        arguments = [None if tensor is None else part.argument(tensor) for tensor in self._arguments]
+        results = [part.argument(output) for output in outputs]
+        seeded, wanted = _floating(self._arguments), _floating(outputs)
+        if mode == PULLBACK:
+            seeded, wanted = wanted, seeded
+        seeds = [None if tensor is None else part.argument(_seed(tensor, mode)) for tensor in seeded]
+        values = [
+            value if tensor is None else _like(tensor, value)
+            for tensor, value in zip(arguments, self._values, strict=True)
+        ]
+        call = RuleCall(self._session, rule, mode, self._function.__name__)
+        self._session.tracing_rules.append(self._function.rules)
+        try:
+            found = call(values, results, structure, seeds, self._configuration)
+        finally:
+            self._session.tracing_rules.pop()
+        names = [
+            call.result(value, tensor, part.mark)
+            for value, tensor in zip(found, wanted, strict=True)
+            if tensor is not None
+        ]
+        program, inner = part.take(rule.__name__, names)
+        stand_ins = [inner[tensor.name] for tensor in (*arguments, *results, *seeds) if tensor is not None]
+        named = [tensor.name for tensor in self._arguments if tensor is not None]
+        return _arranged(
+            DerivativeRule(mode, tuple(t.name for t in outputs), tuple(named), (), (), program, rule.span),
+            part.given,
+            stand_ins,
+            surroundings,
+        )
+
+
+def _arranged(
+    rule: DerivativeRule, given: Mapping[str, Tensor], stand_ins: Sequence[str], surroundings: Sequence[Tensor]
+) -> DerivativeRule:
+    """``rule`` with its program's inputs in order, and what they stand for named."""
+    program = rule.program
+    read = {name for statement in program.statements for name in tensors_read(statement)}
+    read.update(name for inner in program.rules for name in inner.named if name not in inner.extents)
+    others = [tensor for tensor in program.inputs if tensor.name not in stand_ins]
+    constants = [tensor for tensor in others if tensor.name in read]
+    extents = [tensor for tensor in others if tensor.name not in read]
+    known = {given[tensor.name].name for tensor in constants}
+    more = [tensor for tensor in surroundings if tensor.name not in known]
+    inputs = [*extents, *constants, *_unread(program, more), *(program.tensor(name) for name in stand_ins)]
+    return replace(
+        rule,
+        constants=tuple(given[tensor.name].name for tensor in constants) + tuple(tensor.name for tensor in more),
+        extents=tuple(given[tensor.name].name for tensor in extents),
+        program=replace(program, inputs=tuple(inputs)),
+    )
+
+
+def _unread(program: Program, tensors: Sequence[Tensor]) -> list[Tensor]:
+    # Inputs for numbers that the function reads and its rule does not, under names that are free.
+    taken = {tensor.name for tensor in (*program.inputs, *program.tensors)}
+    made = []
+    for tensor in tensors:
+        name = tensor.name
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        made.append(replace(tensor, name=name))
+    return made
+
+
+def _floating(tensors: Tensors) -> list[SymbolicTensor | None]:
+    return [tensor if tensor is not None and is_floating(tensor.dtype) else None for tensor in tensors]
+
+
+def _seed(tensor: SymbolicTensor, mode: str) -> SymbolicTensor:
+    # What a seed for ``tensor`` looks like; it is only ever stood in for.
+    label = f"{'d' if mode == PULLBACK else 't'}_{tensor.label}"
+    return SymbolicTensor(tensor.builder, tensor.name, compute_dtype(tensor.dtype), tensor.extents, label)
+
+
+def _numbers_read(value: Any) -> list[str]:
+    return [read.tensor for read in reads(value.expr)] if isinstance(value, SymbolicNumber) else []
+
+
+def _as_argument(session: Session, value: Any, label: str) -> SymbolicTensor | None:
+    # Python numbers, sizes and other objects are passed to rules as they are.
+    if isinstance(value, SymbolicTensor):
+        return value
+    if isinstance(value, SymbolicNumber | np.generic):
+        return _copy(session, value, label)
+    return None
+
+
+def _copy(session: Session, value: Any, label: str = "") -> SymbolicTensor:
+    element, extents = element_of(value, session)
+    return record_elementwise(session.builder, element, extents, label or value.label)
+
+
+def _like(tensor: SymbolicTensor, given: Any) -> Any:
+    # A number stays a number, which takes the type of what it meets.
+    if not isinstance(given, SymbolicNumber):
+        return tensor
+    return SymbolicNumber(tensor.builder, Read(tensor.name, (), (), tensor.dtype), given.weak_kind, frozenset())

@@ -1,0 +1,1 @@
+"""Functions of functions: grad, vjp, jvp, linearize, Jacobians, and checks of derivatives."""

@@ -1,0 +1,318 @@
+"""Derivatives of functions: each is a function, a rule from programs to programs, and the structure of its results.
+
+At the top a derivative is staged like a decorated function (`tcdsl.runtime.calling.staged`). Inside a function that is
+being staged, the function's own statements are taken out of the program under construction, and those of its derivative
+take their place (`tcdsl.runtime.rules.subprograms`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from types import FunctionType, MethodType
+from typing import Any, Protocol
+from weakref import WeakMethod, ref
+
+import numpy as np
+
+from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
+from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.staging.builder import Mark
+from tcdsl.frontend.staging.called_functions import called_readings, users_function
+from tcdsl.frontend.staging.declared_parameters import DeclarationMet
+from tcdsl.frontend.staging.impure_calls import warning_of_impure_calls
+from tcdsl.frontend.staging.session import Session, StagingStopped
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicTensor
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.expressions import Read
+from tcdsl.runtime.calling.arguments import Call, Signature
+from tcdsl.runtime.calling.entries import Entry, Traced
+from tcdsl.runtime.calling.results import returned
+from tcdsl.runtime.calling.staged import StagedFunction
+from tcdsl.runtime.calling.structure import Structure
+from tcdsl.runtime.function import DecoratedFunction
+from tcdsl.runtime.rules.subprograms import Part
+from tcdsl.runtime.same_code import entries_for, keep_entry
+from tcdsl.runtime.transforms.kept_derivatives import kept
+
+__all__ = [
+    "Derivation",
+    "DerivativeStaging",
+    "Values",
+    "chosen_positions",
+    "floating_outputs",
+    "kept_staging",
+    "name_of",
+    "require_values",
+    "signature_of",
+    "value_and_aux",
+]
+
+
+class Derivation(Hashable, Protocol):
+    """What is to be derived from a function."""
+
+    @property
+    def title(self) -> str:
+        """The word for it in the names of programs: ``grad``."""
+
+    def positions(self, function: str, count: int) -> tuple[int, ...]:
+        """The arguments to differentiate by, of the ``count`` positional ones that ``function`` has."""
+
+    def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
+        """The derivative of a traced function by the inputs ``wrt`` of its program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The function itself: the derivation that changes nothing."""
+
+    @property
+    def title(self) -> str:
+        """The word for it in the names of programs."""
+        return "values"
+
+    def positions(self, function: str, count: int) -> tuple[int, ...]:
+        """No argument."""
+        return ()
+
+    def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
+        """What was traced."""
+        return traced
+
+
+def name_of(function: Any) -> str:
+    """What a function is called in messages."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _identifier(function: Any) -> str:
+    name = name_of(function)
+    return name if name.isidentifier() else "function"
+
+
+def signature_of(function: Any) -> Signature:
+    """How a function takes its arguments."""
+    known = getattr(function, "signature", None)
+    if isinstance(known, Signature):
+        return known
+    if isinstance(function, np.ufunc):
+        return Signature(lambda *x: None, name_of(function))  # the parameters that it says it has are not all arrays
+    return Signature(function, name_of(function))
+
+
+def require_values(derivative: str, function: Any) -> None:
+    """Raise unless ``function`` computes values, which have derivatives."""
+    if not callable(function):
+        raise Diagnostic(
+            ConfigurationError,
+            f"tc.{derivative} takes a function, not an object of type {type(function).__name__}",
+            hint=f"write tc.{derivative}(f, ...) with an @op or a Python function of ops",
+        ).error()
+    if isinstance(function, DecoratedFunction) and function.in_place:
+        raise Diagnostic(
+            DifferentiationError,
+            f"`{function.__name__}` is a @cd function: it changes memory and has no gradient",
+            hint="write an @op that returns the new values",
+        ).error()
+
+
+def chosen_positions(argnums: int | Sequence[int], function: str, count: int) -> tuple[int, ...]:
+    """``argnums`` counted from 0. `DifferentiationError` for an argument that there is not, or that is named twice."""
+    found: list[int] = []
+    for position in (argnums,) if isinstance(argnums, int) else argnums:
+        if not -count <= position < count:
+            raise Diagnostic(
+                DifferentiationError,
+                f"argnums names argument {position}, but {function}() has {count} positional arguments",
+                hint=f"count from 0 to {count - 1}" if count else "give it an argument to differentiate by",
+            ).error()
+        if position % count in found:
+            raise Diagnostic(
+                DifferentiationError,
+                f"argnums names argument {position % count} of {function}() twice",
+                notes=(f"argnums={argnums}",),
+                hint="name each argument once",
+            ).error()
+        found.append(position % count)
+    return tuple(found)
+
+
+def value_and_aux(traced: Traced, has_aux: bool, function: str, value: str) -> tuple[Structure, Structure | None]:
+    """The structures of what is differentiated and, with ``has_aux``, of what is returned beside it."""
+    if not has_aux:
+        return traced.structure, None
+    if traced.structure.kind != "tuple" or len(traced.structure.parts) != 2:
+        raise Diagnostic(
+            DifferentiationError,
+            f"with has_aux, {function}() must return a pair ({value}, aux)",
+            notes=(f"it returns {traced.structure}",),
+            hint=f"write `return {value}, aux`, or leave has_aux out",
+        ).error()
+    return traced.structure.parts[0], traced.structure.parts[1]
+
+
+def floating_outputs(traced: Traced, value: Structure) -> list[bool]:
+    """For each array of ``value``, the first ones that the program returns, whether it has a derivative."""
+    outputs = traced.program.outputs[: value.leaves]
+    return [is_floating(traced.program.tensor(name).dtype) for name in outputs]
+
+
+class DerivativeStaging(StagedFunction):
+    """The staged programs of a derivative."""
+
+    def __init__(self, function: Callable[..., Any], derivation: Derivation) -> None:
+        super().__init__()
+        self._function: Callable[[], Any] = _reference(function)
+        self.derivation = derivation
+        self.signature = signature_of(function)
+        self.oob = getattr(function, "oob", "check")
+        self._name = _identifier(function)
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function that is differentiated; whoever calls its derivative holds it."""
+        function: Callable[..., Any] = self._function()
+        return function
+
+    @property
+    def title(self) -> str:
+        """The name for programs and messages."""
+        return f"{self.derivation.title}_{self._name}"
+
+    def size_names(self, label: str) -> Sequence[str | None]:
+        """What the function calls the extents of the parameter ``label``."""
+        staging = getattr(self.function, "staging", None)
+        return staging.size_names(label) if isinstance(staging, StagedFunction) else ()
+
+    def staged_elsewhere(self, call: Call) -> Iterable[Entry]:
+        """What was staged for functions of the same code."""
+        function, derivations = _peeled(self)
+        return entries_for(function, (derivations, call.key))
+
+    def keep_elsewhere(self, call: Call, entry: Entry) -> None:
+        """Keep an entry for functions of the same code."""
+        function, derivations = _peeled(self)
+        keep_entry(function, (derivations, call.key), entry)
+
+    def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
+        """Run the function symbolically, and derive."""
+        positions = self.derivation.positions(self._name, len(positional))
+        wrt = [self._input_name(positional[position], position) for position in positions]
+        outputs, structure = self._record(session, positional, configuration)
+        traced = Traced(session.builder.program(outputs), structure, tuple(session.readings))
+        return self.derivation.derive(traced, wrt, self._name)
+
+    def inline(
+        self, session: Session, arguments: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[Part, Traced, list[SymbolicTensor | None]]:
+        """Run the function as part of the one that is being staged, and derive from what it has recorded.
+
+        The derivative is to be put in its place (`Part.put`). The arguments that it is by come back as tensors.
+        """
+        positional, configuration = self.signature.split(arguments, keywords)
+        positions = self.derivation.positions(self._name, len(positional))
+        values = [
+            _as_tensor(session, value, label) if k in positions else _as_value(session, value, label)
+            for k, (label, value) in enumerate(positional)
+        ]
+        given = [value if k in positions else None for k, value in enumerate(values)]
+        part = Part(session.builder)
+        stand_ins: dict[int, str] = {}
+        for k in positions:
+            made = part.argument(values[k])
+            stand_ins[k] = made.name
+            values[k] = _like(made, positional[k][1])
+        outputs, structure = self._record(session, values, configuration, part.mark)
+        program, names = part.take(self.title, outputs)
+        traced = Traced(program, structure)
+        wrt = [names[stand_ins[k]] for k in positions]
+        return part, self.derivation.derive(traced, wrt, self._name), given
+
+    def _record(
+        self, session: Session, positional: Sequence[Any], configuration: Mapping[str, Any], mark: Mark | None = None
+    ) -> tuple[list[str], Structure]:
+        function = self.function
+        if isinstance(function, FunctionType):
+            session.filenames.add(function.__code__.co_filename)
+        session.readings.extend(called_readings(configuration.values(), given=function))
+        try:
+            with self._watch(function, configuration):
+                result = function(*positional, **configuration)
+        except DeclarationMet:
+            raise Diagnostic(
+                DifferentiationError,
+                f"{self._name}() declares parameters, and derivatives by arrays do not know those",
+                hint="call it with tensors (tc.tensor(x)), and use tc.train.grad_update(loss)",
+            ).error() from None
+        if session.faults:
+            raise StagingStopped
+        return returned(session, result, self._name, mark)
+
+    def _watch(self, function: Any, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
+        plain, receiver = users_function(function)
+        if plain is None or isinstance(function, DecoratedFunction | StagedFunction):
+            return nullcontext()
+        return warning_of_impure_calls(plain, receiver, configuration, self._name)
+
+    def _input_name(self, value: Any, position: int) -> str:
+        if isinstance(value, SymbolicTensor):
+            return value.name
+        if isinstance(value, SymbolicNumber) and isinstance(value.expr, Read):
+            return value.expr.tensor
+        raise Diagnostic(
+            DifferentiationError,
+            f"argument {position} of {self._name}() is the constant {value!r}, because Python asks for its value",
+            hint="branch on it in a statement (`a if x > 0 else b`), or do not differentiate by it",
+        ).error()
+
+
+def kept_staging(function: Callable[..., Any], derivation: Derivation) -> DerivativeStaging:
+    """The staged programs of a derivative of ``function``: the same ones as long as the function lives."""
+    return kept(function, derivation, lambda: DerivativeStaging(function, derivation))
+
+
+def _peeled(staging: DerivativeStaging) -> tuple[Any, tuple[Derivation, ...]]:
+    # The function under derivatives of derivatives, and all that is derived.
+    derivations = [staging.derivation]
+    function: Any = staging.function
+    while isinstance(inner := getattr(function, "staging", None), DerivativeStaging):
+        derivations.append(inner.derivation)
+        function = function.function
+    return function, tuple(derivations)
+
+
+def _reference(function: Callable[..., Any]) -> Callable[[], Any]:
+    # Weak, so that keeping the programs does not keep the function and what it closes over.
+    if isinstance(function, MethodType):
+        return WeakMethod(function)
+    try:
+        return ref(function)
+    except TypeError:
+        return lambda: function
+
+
+def _as_value(session: Session, value: Any, label: str) -> Any:
+    # What the function receives for an argument that it is not differentiated by: memory as what it holds now.
+    if isinstance(value, PendingArray):
+        return value.materialize(label)
+    if isinstance(value, np.ndarray):
+        return session.capture(value, label)
+    return value.held() if isinstance(value, SymbolicTensor) else value
+
+
+def _as_tensor(session: Session, value: Any, label: str) -> SymbolicTensor:
+    value = _as_value(session, value, label)
+    if isinstance(value, SymbolicTensor):
+        return value
+    element, extents = element_of(value, session)
+    return record_elementwise(session.builder, element, extents, label)
+
+
+def _like(tensor: SymbolicTensor, given: Any) -> Any:
+    # A number stays a number, which takes the type of what it meets.
+    if isinstance(given, SymbolicArray | np.ndarray | np.generic):
+        return tensor
+    weak = given.weak_kind if isinstance(given, SymbolicNumber) else type(given).__name__
+    return SymbolicNumber(tensor.builder, Read(tensor.name, (), (), tensor.dtype), weak, frozenset())

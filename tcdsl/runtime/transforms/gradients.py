@@ -1,0 +1,215 @@
+"""`grad` and `value_and_grad`, with JAX's signatures, and what all derivatives that are functions have in common.
+
+A function is an `@op`, or any Python function (lambdas included) that calls ops and does whole-array arithmetic. It is
+staged as a whole; the derivative is a program like any other, so it prints, compiles, and has derivatives itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tcdsl.autodiff import gradient
+from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
+from tcdsl.frontend.staging.session import current_session
+from tcdsl.frontend.symbols.symbols import SymbolicTensor
+from tcdsl.rows.ranks import RowRanks
+from tcdsl.runtime.calling.entries import Traced
+from tcdsl.runtime.calling.structure import LEAF, Structure
+from tcdsl.runtime.rules.subprograms import symbolic
+from tcdsl.runtime.transforms.derivations import (
+    Derivation,
+    chosen_positions,
+    kept_staging,
+    name_of,
+    require_values,
+    value_and_aux,
+)
+from tcdsl.runtime.transforms.kept_derivatives import kept
+from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
+
+__all__ = [
+    "Argnums",
+    "DerivedFunction",
+    "Gradient",
+    "checked_argnums",
+    "derived",
+    "grad",
+    "of_arguments",
+    "value_and_grad",
+]
+
+Argnums = int | tuple[int, ...]
+
+
+class DerivedFunction:
+    """A derivative that is a function: called like the function itself, on arrays or inside a decorated function."""
+
+    def __init__(self, function: Callable[..., Any], derivation: Derivation, kind: str) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self.function = function
+        self._kind = kind
+        self.staging = kept_staging(function, derivation)
+        self.signature = self.staging.signature
+
+    def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
+        """The derivative, arranged as JAX does."""
+        try:
+            session = current_session()
+            if session is None:
+                return self.staging.run(self.signature, arguments, keywords)
+            part, traced, given = self.staging.inline(session, arguments, keywords)
+            rows = self._rows(given, part.output_rows)
+            return traced.structure.build(symbolic(session.builder, part.put(traced.program), rows))
+        except RecursionError as error:
+            return with_large_stack(functools.partial(self, *arguments, **keywords), error)
+        except Exception as error:
+            hide_library_frames(error)
+            raise
+
+    def _rows(
+        self, arguments: Sequence[SymbolicTensor | None], outputs: Sequence[RowRanks | None]
+    ) -> Sequence[RowRanks | None]:
+        # A gradient has the rows of its argument.
+        derivation = self.staging.derivation
+        if not isinstance(derivation, Gradient):
+            return ()
+        positions = derivation.positions(name_of(self.function), len(arguments))
+        found = [argument.rows for argument in (arguments[k] for k in positions) if argument is not None]
+        if derivation.with_value:
+            return (*outputs, *found)
+        return (*found, *outputs[1:])
+
+    @user_facing
+    def interpret(self, /, *arguments: Any, **keywords: Any) -> Any:
+        """Run the reference interpreter on the derivative's program."""
+        from tcdsl.runtime.calling.execution import interpreted
+
+        entry, arrays = self.staging.entry(self.signature.call(arguments, keywords))
+        results = interpreted(entry.executable, arrays).outputs
+        return entry.structure.build([array if array.ndim else array[()] for array in results])
+
+    @user_facing
+    def explain(self, stage: str = "ir", /, *arguments: Any, **keywords: Any) -> Any:
+        """One stage of the derivative as text; see `DecoratedFunction.explain`. Its source is the function's."""
+        from tcdsl.runtime.explanation import Explanation, explain
+
+        if stage == "source":
+            known = getattr(self.function, "explain", None)
+            return Explanation(inspect.getsource(self.function) if known is None else known(stage))
+        call = self.signature.call(arguments, keywords) if arguments or keywords else None
+        return explain(self, self.staging, stage, call)
+
+    @user_facing
+    def program(self, *arguments: Any, **keywords: Any) -> Any:
+        """The derivative's program for these arguments."""
+        return self.staging.program_of(self.signature.call(arguments, keywords))
+
+    @user_facing
+    def cost(self, /, *arguments: Any, **keywords: Any) -> Any:
+        """What a call costs, and its derivatives; see `DecoratedFunction.cost`."""
+        from tcdsl.runtime.cost import cost_of
+
+        entry, arrays = self.staging.entry(self.signature.call(arguments, keywords))
+        return cost_of(entry.executable.program, arrays, entry.differentiable)
+
+    def cache_info(self) -> Any:
+        """How many programs were staged and kernels compiled, and how many calls they served."""
+        return self.staging.cache_info()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return derived, (self.function, self.staging.derivation, self._kind)
+
+    def __repr__(self) -> str:
+        return f"<{self._kind} of {name_of(self.function)}>"
+
+
+def derived(function: Callable[..., Any], derivation: Derivation, kind: str) -> DerivedFunction:
+    """The derivative of ``function``: one object, as long as the function lives."""
+    require_values(derivation.title, function)
+    return kept(function, (DerivedFunction, derivation), lambda: DerivedFunction(function, derivation, kind))
+
+
+def checked_argnums(argnums: Any) -> Argnums:
+    """``argnums`` as an int or a tuple of ints. `ConfigurationError` for anything else."""
+    if isinstance(argnums, int) and not isinstance(argnums, bool):
+        return argnums
+    if isinstance(argnums, Sequence) and all(isinstance(k, int) and not isinstance(k, bool) for k in argnums):
+        return tuple(argnums)
+    raise Diagnostic(
+        ConfigurationError,
+        f"argnums={argnums!r} is neither a position nor a sequence of positions",
+        hint="count positional arguments from 0, as in argnums=0 or argnums=(0, 2)",
+    ).error()
+
+
+def of_arguments(argnums: Argnums) -> Structure:
+    """One array per argument that a derivative is by: an array for a position, a tuple for several."""
+    return LEAF if isinstance(argnums, int) else Structure("tuple", (LEAF,) * len(argnums))
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """The gradient of a loss of one element: a `tcdsl.runtime.transforms.derivations.Derivation`."""
+
+    argnums: Argnums
+    has_aux: bool
+    with_value: bool
+
+    @property
+    def title(self) -> str:
+        """The word for it in the names of programs."""
+        return "grad"
+
+    def positions(self, function: str, count: int) -> tuple[int, ...]:
+        """The arguments to differentiate by."""
+        return chosen_positions(self.argnums, function, count)
+
+    def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
+        """The program of the gradient, and of the values that are returned with it."""
+        loss, aux = value_and_aux(traced, self.has_aux, function, "loss")
+        if loss.kind != "leaf":
+            raise _no_loss(function, loss)
+        program = gradient(traced.program, wrt, keep_outputs=self.with_value or self.has_aux)
+        found, gradients = program.outputs[len(program.outputs) - len(wrt) :], of_arguments(self.argnums)
+        values = program.outputs[: len(program.outputs) - len(wrt)]
+        if self.with_value:
+            return replace(traced, program=program, structure=Structure("tuple", (traced.structure, gradients)))
+        if aux is None:
+            return replace(traced, program=program, structure=gradients)
+        program = replace(program, outputs=(*found, *values[1:]))
+        return replace(traced, program=program, structure=Structure("tuple", (gradients, aux)))
+
+
+def _no_loss(function: str, structure: Structure) -> Exception:
+    several = structure.kind != "constant"
+    described = f"a {structure.kind} of {len(structure.parts)}" if several else "no array"
+    return Diagnostic(
+        DifferentiationError,
+        f"{function}() returns {described}, not a loss of one element",
+        notes=(f"it returns {structure}",),
+        hint="return one number, `(loss, aux)` with has_aux=True, or use tc.vjp with a cotangent per output or "
+        "tc.jacobian",
+    ).error()
+
+
+@user_facing
+def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> DerivedFunction:
+    """``grad(loss)(w, x)``: the gradient of a loss of one element by the arguments ``argnums``.
+
+    With ``has_aux``, ``fun`` returns ``(loss, aux)`` and the result is ``(gradient, aux)``. The gradient has the
+    argument's type and shape. `DifferentiationError` for integer and bool arguments, `ShapeError` for a loss of several
+    elements.
+    """
+    derivation = Gradient(checked_argnums(argnums), has_aux, with_value=False)
+    return derived(fun, derivation, f"gradient by {derivation.argnums}")
+
+
+@user_facing
+def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> DerivedFunction:
+    """``loss, dw = value_and_grad(loss)(w, x)``: the value and the gradient, computed by one program."""
+    derivation = Gradient(checked_argnums(argnums), has_aux, with_value=True)
+    return derived(fun, derivation, f"value and gradient by {derivation.argnums}")

@@ -1,0 +1,123 @@
+"""`jacobian` and `hessian`: all derivatives of a function's results, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tcdsl.autodiff.jacobians.jacobians import jacobian as jacobian_program
+from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
+from tcdsl.runtime.calling.entries import Traced
+from tcdsl.runtime.calling.structure import NOTHING, Structure
+from tcdsl.runtime.transforms.derivations import chosen_positions, floating_outputs, value_and_aux
+from tcdsl.runtime.transforms.gradients import (
+    Argnums,
+    DerivedFunction,
+    Gradient,
+    checked_argnums,
+    derived,
+    of_arguments,
+)
+from tcdsl.tracebacks import user_facing
+
+__all__ = ["Hessian", "Jacobian", "hessian", "jacobian"]
+
+_MODES = (None, "forward", "reverse")
+
+
+@dataclass(frozen=True, slots=True)
+class Jacobian:
+    """The derivatives of all outputs by all arguments: a `tcdsl.runtime.transforms.derivations.Derivation`."""
+
+    argnums: Argnums
+    has_aux: bool
+    mode: str | None
+
+    @property
+    def title(self) -> str:
+        """The word for it in the names of programs."""
+        return "jacobian"
+
+    def positions(self, function: str, count: int) -> tuple[int, ...]:
+        """The arguments to differentiate by."""
+        return chosen_positions(self.argnums, function, count)
+
+    def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
+        """The program of the blocks, and of the auxiliary results."""
+        value, aux = value_and_aux(traced, self.has_aux, function, "outputs")
+        floating = floating_outputs(traced, value)
+        if not any(floating):
+            raise Diagnostic(
+                DifferentiationError,
+                f"{function}() returns no floating array, so it has no Jacobian",
+                notes=(f"it returns {value}",),
+                hint="integer and bool tensors have no derivatives: convert with float64(...), or return what they "
+                "are computed from",
+            ).error()
+        outputs = traced.program.outputs
+        chosen = [name for name, real in zip(outputs, floating, strict=False) if real]
+        program = jacobian_program(traced.program, wrt, chosen, self.mode, keep_outputs=aux is not None)
+        by_argument = of_arguments(self.argnums)
+        blocks = value.with_leaves(by_argument if real else NOTHING for real in floating)
+        if aux is None:
+            return replace(traced, program=program, structure=blocks)
+        found = program.outputs[len(outputs) :]
+        program = replace(program, outputs=(*found, *program.outputs[value.leaves : len(outputs)]))
+        return replace(traced, program=program, structure=Structure("tuple", (blocks, aux)))
+
+
+@dataclass(frozen=True, slots=True)
+class Hessian:
+    """The Jacobian of the gradient, in forward mode over reverse mode."""
+
+    argnums: Argnums
+    has_aux: bool
+
+    @property
+    def title(self) -> str:
+        """The word for it in the names of programs."""
+        return "hessian"
+
+    def positions(self, function: str, count: int) -> tuple[int, ...]:
+        """The arguments to differentiate by, twice."""
+        return chosen_positions(self.argnums, function, count)
+
+    def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
+        """The program of the blocks, and of the auxiliary results."""
+        slopes = Gradient(self.argnums, self.has_aux, with_value=False).derive(traced, wrt, function)
+        return Jacobian(self.argnums, self.has_aux, "forward").derive(slopes, wrt, function)
+
+
+@user_facing
+def jacobian(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str | None = None
+) -> DerivedFunction:
+    """``jacobian(f)(x)[i, k]`` is the derivative of ``f(x)[i]`` by ``x[k]``.
+
+    The result has the structure of the outputs; in the place of each array is one for each of ``argnums``, with the
+    output's shape followed by the argument's, and the output's type; ``None`` stands for integer and bool outputs. With
+    ``has_aux``, ``fun`` returns ``(outputs, aux)`` and the result is ``(jacobian, aux)``.
+
+    ``mode`` is ``"forward"`` (a column per cell of the argument, all at once), ``"reverse"`` (a row per cell of the
+    output), or ``None``: reverse by the arguments of higher rank than every output, else forward. Where a derivative is
+    zero by structure, as off the diagonal for an elementwise function, nothing is computed.
+    """
+    if mode not in _MODES:
+        raise Diagnostic(
+            ConfigurationError, f"mode={mode!r}", hint="choose 'forward', 'reverse', or None, which chooses by ranks"
+        ).error()
+    by = checked_argnums(argnums)
+    return derived(fun, Jacobian(by, has_aux, mode), f"Jacobian by {by}")
+
+
+@user_facing
+def hessian(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> DerivedFunction:
+    """``hessian(f)(x)[i, k]`` is the second derivative of ``f``, which returns one number, by ``x[i]`` and ``x[k]``.
+
+    The shape is the argument's, twice. For several ``argnums`` the result is a tuple of tuples: ``result[a][b]`` has
+    the shape of argument a, then that of argument b. Forward mode over reverse mode: the Hessian of ``x @ A @ x`` costs
+    one addition per cell. With ``has_aux``, ``fun`` returns ``(value, aux)`` and the result is ``(hessian, aux)``.
+    """
+    by = checked_argnums(argnums)
+    return derived(fun, Hessian(by, has_aux), f"Hessian by {by}")

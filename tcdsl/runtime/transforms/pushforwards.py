@@ -1,0 +1,204 @@
+"""`jvp` and `hvp`: derivatives along directions, in forward mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tcdsl.autodiff import tangent
+from tcdsl.errors import ConfigurationError, Diagnostic
+from tcdsl.frontend.staging.session import Session, current_session
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.program import Tensor
+from tcdsl.rows.ranks import RowRanks
+from tcdsl.runtime.calling.arguments import tensor_argument
+from tcdsl.runtime.calling.entries import Traced
+from tcdsl.runtime.calling.structure import LEAF, NOTHING, Structure
+from tcdsl.runtime.rules.directions import Direction
+from tcdsl.runtime.rules.subprograms import symbolic
+from tcdsl.runtime.transforms.derivations import (
+    Derivation,
+    DerivativeStaging,
+    floating_outputs,
+    kept_staging,
+    name_of,
+    require_values,
+    value_and_aux,
+)
+from tcdsl.runtime.transforms.gradients import Gradient
+from tcdsl.tracebacks import user_facing
+
+__all__ = ["Pushforward", "argument_dtype", "hvp", "jvp"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pushforward:
+    """Outputs and their derivatives along a tangent for each of ``by``: a
+    `tcdsl.runtime.transforms.derivations.Derivation`.
+    """
+
+    by: tuple[int, ...]
+    has_aux: bool = False
+    with_value: bool = True
+
+    @property
+    def title(self) -> str:
+        """The word for it in the names of programs."""
+        return "jvp"
+
+    def positions(self, function: str, count: int) -> tuple[int, ...]:
+        """The arguments to differentiate by."""
+        return self.by
+
+    def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
+        """The program of outputs, tangents and auxiliary results; its last inputs are the tangents."""
+        value, aux = value_and_aux(traced, self.has_aux, function, "outputs")
+        floating = floating_outputs(traced, value)
+        outputs = traced.program.outputs
+        chosen = [name for name, real in zip(outputs, floating, strict=False) if real]
+        program = tangent(traced.program, wrt, outputs=chosen, keep_outputs=self.with_value)
+        tangents = program.outputs[len(program.outputs) - len(chosen) :]
+        pushed = value.with_leaves(LEAF if real else NOTHING for real in floating)
+        if not self.with_value:
+            return replace(traced, program=program, structure=pushed)
+        kept = program.outputs[: len(outputs)]
+        parts = (value, pushed) if aux is None else (value, pushed, aux)
+        program = replace(program, outputs=(*kept[: value.leaves], *tangents, *kept[value.leaves :]))
+        return replace(traced, program=program, structure=Structure("tuple", parts))
+
+
+@dataclass(frozen=True, slots=True)
+class HessianProduct:
+    """The gradient's derivative along tangents: forward over reverse."""
+
+    by: tuple[int, ...]
+
+    @property
+    def title(self) -> str:
+        """The word for it in the names of programs."""
+        return "hvp"
+
+    def positions(self, function: str, count: int) -> tuple[int, ...]:
+        """The arguments to differentiate by."""
+        return self.by
+
+    def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
+        """The program of the products, one for each argument."""
+        slopes = Gradient(self.by, has_aux=False, with_value=False).derive(traced, wrt, function)
+        return Pushforward(self.by, with_value=False).derive(slopes, wrt, function)
+
+
+@user_facing
+def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+    """``outputs, tangents_out = jvp(f, (x, w), (dx, dw))``: the derivative of ``f`` at ``(x, w)`` along ``(dx, dw)``.
+
+    A tangent has the shape of its argument and a type that converts to its type. ``None`` for a tangent means an
+    argument that is not moved; integer and bool arguments take nothing else (or zeros). ``tangents_out`` has the
+    structure of the outputs, with ``None`` in the places of integers and bools. With ``has_aux``, ``fun`` returns
+    ``(outputs, aux)`` and the result is ``outputs, tangents_out, aux``. `ShapeError` and `DtypeError` for tangents that
+    do not fit.
+    """
+    primals, tangents = _pairs("jvp", fun, primals, tangents)
+    return _pushed("jvp", fun, primals, tangents, lambda by: Pushforward(by, has_aux))
+
+
+@user_facing
+def hvp(fun: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+    """``hvp(f, (x,), (v,))``: the Hessian of ``f``, which returns one number, times ``v``, without the Hessian.
+
+    Forward mode over reverse mode: a small multiple of the work of ``f``. ``primals`` and ``tangents`` are tuples, and
+    so is the result, with ``None`` for integer and bool arguments; or all three are single arrays.
+    """
+    single = not isinstance(primals, tuple | list)
+    primals, tangents = _pairs("hvp", fun, (primals,) if single else primals, (tangents,) if single else tangents)
+    moved = [is_floating(argument_dtype(fun, k, primal)) for k, primal in enumerate(primals)]
+    for k, (real, direction) in enumerate(zip(moved, tangents, strict=True)):
+        if real and direction is None:
+            raise Direction.tangent("hvp", name_of(fun), k, argument_dtype(fun, k, primals[k])).missing()
+    products = iter(_pushed("hvp", fun, primals, tangents, HessianProduct))
+    results = tuple(next(products) if real else None for real in moved)
+    return results[0] if single else results
+
+
+def _pairs(derivative: str, fun: Any, primals: Any, tangents: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    require_values(derivative, fun)
+    for name, values in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(values, tuple | list):
+            raise Diagnostic(
+                ConfigurationError,
+                f"tc.{derivative} takes its {name} as a tuple, not as an object of type {type(values).__name__}",
+                hint=f"write tc.{derivative}(f, (x,), (dx,)): one entry per argument",
+            ).error()
+    if len(primals) != len(tangents):
+        raise Diagnostic(
+            ConfigurationError,
+            f"tc.{derivative} of {name_of(fun)}() has {len(primals)} primals and {len(tangents)} tangents",
+            hint="pass one tangent per argument, None for those that do not move",
+        ).error()
+    return tuple(primals), tuple(tangents)
+
+
+def argument_dtype(fun: Any, position: int, value: Any) -> str:
+    """The element type of an argument; Python's numbers are int64, float64 and bool."""
+    if isinstance(value, SymbolicArray):
+        return str(value.dtype)
+    if isinstance(value, SymbolicNumber):
+        return {"int": "int64", "float": "float64"}.get(value.weak_kind, value.weak_kind)
+    return tensor_argument(name_of(fun), f"argument {position}", position, value).dtype
+
+
+def _pushed(
+    derivative: str,
+    fun: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    derivation: Callable[[tuple[int, ...]], Derivation],
+) -> Any:
+    """The derivative of ``fun`` along those of ``tangents`` that are given."""
+    directions: dict[int, Direction] = {}
+    for k, (primal, given) in enumerate(zip(primals, tangents, strict=True)):
+        direction = Direction.tangent(derivative, name_of(fun), k, argument_dtype(fun, k, primal))
+        if not is_floating(direction.dtype):
+            direction.nothing(given)
+        elif given is not None:
+            directions[k] = direction
+    staging = kept_staging(fun, derivation(tuple(directions)))
+    session = current_session()
+    if session is not None:
+        return _pushed_inline(session, staging, primals, [(d, tangents[k]) for k, d in directions.items()])
+    call = staging.signature.call(primals, {})
+    seeds = [d.array(tangents[k], call.arguments[k].array.shape) for k, d in directions.items()]
+    entry, arrays = staging.entry(call, seeds)
+    return entry.run(arrays)
+
+
+def _pushed_inline(
+    session: Session, staging: DerivativeStaging, primals: Sequence[Any], directions: Sequence[tuple[Direction, Any]]
+) -> Any:
+    part, traced, given = staging.inline(session, primals, {})
+    moved = [tensor for tensor in given if tensor is not None]
+    seeds = traced.program.inputs[len(traced.program.inputs) - len(directions) :]
+    more = {
+        seed.name: direction.tensor(session, value, argument.extents)
+        for seed, argument, (direction, value) in zip(seeds, moved, directions, strict=True)
+    }
+    made = part.put(traced.program, more)
+    rows = _rows(staging.derivation, traced.structure, made, part.output_rows, [tensor.rows for tensor in moved])
+    return traced.structure.build(symbolic(session.builder, made, rows))
+
+
+def _rows(
+    derivation: Derivation,
+    structure: Structure,
+    made: Sequence[Tensor],
+    outputs: Sequence[RowRanks | None],
+    arguments: Sequence[RowRanks],
+) -> Sequence[RowRanks | None]:
+    # A tangent has the rows of its output, a product with the Hessian those of its argument.
+    if not isinstance(derivation, Pushforward):
+        return arguments
+    count = structure.parts[0].leaves
+    floating = [k for k, tensor in enumerate(made[:count]) if is_floating(tensor.dtype)]
+    return (*outputs[:count], *(outputs[k] for k in floating), *outputs[count:])

@@ -1,0 +1,1 @@
+"""Expressions made shorter: constants folded, factors taken out, what is computed twice computed once."""

@@ -1,0 +1,192 @@
+"""Scalar expressions as a list of named steps, so that derivatives share instead of repeat.
+
+``Tape.flatten`` turns ``sin(x[i]) * sin(x[i])`` into ``t0 = x[i]; t1 = sin(t0); t2 = t1 * t1``: each step has only
+leaves as arguments, equal steps are one step, and nothing grows faster than the expression. ``Tape.assemble`` turns a
+step back into an expression: a step that is used once is put where it is used, the others become `Let`s around their
+uses, as far inside as all uses allow. Since `Let` is lazy, nothing is evaluated that the original would not evaluate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.expressions import (
+    Apply,
+    Boundary,
+    Cast,
+    Constant,
+    Expr,
+    IndexValue,
+    Let,
+    Local,
+    Read,
+    SizeValue,
+    children,
+    is_affine_index,
+    rebuild,
+    walk,
+)
+from tcdsl.simplification.expressions.folding import fold
+
+__all__ = ["Tape", "shared"]
+
+_Leaf = Constant | SizeValue | IndexValue | Local
+
+
+class Tape:
+    """Steps in the order in which they were made; ``prefix`` begins their names."""
+
+    def __init__(self, prefix: str = "t") -> None:
+        self._prefix = prefix
+        self._names: dict[Expr, str] = {}
+        self._steps: dict[str, Expr] = {}
+
+    def add(self, step: Expr) -> Expr:
+        """The leaf that stands for ``step``, whose arguments are leaves; an equal step before it is used again."""
+        if isinstance(step, Apply | Cast):
+            folded = fold(step, self.definition)
+            if folded != step:
+                return self.flatten(folded)
+        if isinstance(step, _Leaf) or _is_index(step):
+            return step
+        name = self._names.get(step) or self._names.get(_commuted(step))
+        if name is None and (difference := self._names.get(_exchanged(step))) is not None:
+            # b - a beside a - b: one difference is enough.
+            step = Apply("neg", (Local(difference, step.dtype),), step.dtype, step.span)
+            name = self._names.get(step)
+        if name is None:
+            name = f"{self._prefix}{len(self._steps)}"
+            self._names[step] = name
+            self._steps[name] = step
+        return Local(name, step.dtype, step.span)
+
+    def flatten(self, expr: Expr, environment: Mapping[str, Expr] | None = None) -> Expr:
+        """The leaf that stands for any expression. ``environment`` says what its free `Local`s are, as leaves."""
+        values = environment or {}
+        match expr:
+            case Local(name=name):
+                return values.get(name, expr)
+            case Let(name=name, value=value, body=body):
+                return self.flatten(body, {**values, name: self.flatten(value, values)})
+            case _ if _is_index(expr):
+                return expr
+            case Apply(primitive="neg", arguments=(Apply(primitive="sub", arguments=(left, right)),)) if is_floating(
+                expr.dtype
+            ):
+                return self.flatten(Apply("sub", (right, left), expr.dtype, expr.span), values)
+            case _:
+                return self.add(rebuild(expr, tuple(self.flatten(part, values) for part in children(expr))))
+
+    def definition(self, leaf: Expr) -> Expr:
+        """The step behind a leaf: a `Local` of this tape is looked up, anything else is itself."""
+        return self._steps.get(leaf.name, leaf) if isinstance(leaf, Local) else leaf
+
+    def steps(self, roots: Iterable[Expr]) -> list[str]:
+        """The names of the steps that ``roots`` need, each after the steps that it needs."""
+        needed: set[str] = set()
+        stack = [name for root in roots for name in self._uses(root)]
+        while stack:
+            name = stack.pop()
+            if name not in needed:
+                needed.add(name)
+                stack.extend(self._uses(self._steps[name]))
+        return [name for name in self._steps if name in needed]
+
+    def _uses(self, step: Expr) -> list[str]:
+        # The steps that a step or leaf mentions, once per mention.
+        return [node.name for node in walk(step) if isinstance(node, Local) and node.name in self._steps]
+
+    def expand(self, root: Expr) -> Expr:
+        """``root`` with every step written out. May be much larger than what `assemble` gives."""
+        if isinstance(root, Local):
+            step = self._steps.get(root.name)
+            return root if step is None else self.expand(step)
+        parts = children(root)
+        return rebuild(root, tuple(self.expand(part) for part in parts)) if parts else root
+
+    def assemble(self, root: Expr) -> Expr:
+        """``root`` as one expression in which every step is computed at most once."""
+        order = self.steps([root])
+        users: dict[str, list[str]] = {name: [] for name in order}
+        for user in (*order, ""):
+            for name in self._uses(root if user == "" else self._steps[user]):
+                users[name].append(user)
+        shared = {name for name in order if len(users[name]) > 1 and not _is_plain(self._steps[name])}
+        homes = self._homes(order, users)
+        bound: dict[str, list[str]] = {}
+        for name in order:
+            if name in shared:
+                bound.setdefault(homes[name], []).append(name)
+        built: dict[str, Expr] = {}
+        for name in order:
+            built[name] = self._enclosed(self._inlined(self._steps[name], shared, built), bound.get(name, ()), built)
+        return self._enclosed(self._inlined(root, shared, built), bound.get("", ()), built)
+
+    @staticmethod
+    def _homes(order: list[str], users: Mapping[str, list[str]]) -> dict[str, str]:
+        # The nearest step through which all uses of a step go: its immediate dominator, with "" for the root.
+        homes: dict[str, str] = {}
+        depth = {"": 0}
+        for name in reversed(order):
+            home = users[name][0]
+            for other in users[name][1:]:
+                while home != other:
+                    if depth[home] >= depth[other]:
+                        home = homes[home]
+                    else:
+                        other = homes[other]
+            homes[name] = home
+            depth[name] = depth[home] + 1
+        return homes
+
+    def _inlined(self, step: Expr, shared: set[str], built: Mapping[str, Expr]) -> Expr:
+        if isinstance(step, Local):
+            if step.name in shared or step.name not in built:
+                return step
+            return built[step.name]
+        parts = children(step)
+        return rebuild(step, tuple(self._inlined(part, shared, built) for part in parts)) if parts else step
+
+    @staticmethod
+    def _enclosed(body: Expr, names: Iterable[str], built: Mapping[str, Expr]) -> Expr:
+        for name in reversed(tuple(names)):
+            body = Let(name, built[name], body)
+        return body
+
+
+def _is_index(expr: Expr) -> bool:
+    # Index arithmetic stays whole, so that targets and domains can be read off it.
+    return expr.dtype == "int64" and is_affine_index(expr)
+
+
+def _commuted(step: Expr) -> Expr:
+    # a + b for b + a: sums and products of two numbers round alike.
+    if isinstance(step, Apply) and step.primitive in ("add", "mul"):
+        return replace(step, arguments=step.arguments[::-1])
+    return step
+
+
+def _exchanged(step: Expr) -> Expr:
+    # b - a for a - b: they differ in sign only (and a zero's sign does not count).
+    if isinstance(step, Apply) and step.primitive == "sub" and is_floating(step.dtype):
+        return replace(step, arguments=step.arguments[::-1])
+    return Constant(False, "bool")
+
+
+def _is_plain(step: Expr) -> bool:
+    # Reading a cell or converting a size twice costs less than a name for it costs the reader.
+    if isinstance(step, Cast):
+        return isinstance(step.operand, SizeValue | IndexValue)
+    return (
+        isinstance(step, Read)
+        and all(boundary is Boundary.SKIP for boundary in step.boundaries)
+        and all(is_affine_index(axis) for axis in step.indices)
+    )
+
+
+def shared(expr: Expr) -> Expr:
+    """``expr`` simplified, with repeated steps computed once: ``sin(x) * sin(x)`` binds ``sin(x)``."""
+    tape = Tape()
+    return tape.assemble(tape.flatten(expr))

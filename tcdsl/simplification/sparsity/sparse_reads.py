@@ -1,0 +1,179 @@
+"""Reads of tensors, replaced by the values that were written there, where that makes work disappear.
+
+Two cases: the tensor is sparse (a diagonal, single cells), so that storing it costs more than its values; or all who
+read it read a thin part of it (a diagonal, a row), so that most of its cells are never needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import islpy as isl
+
+from tcdsl.ir.accumulators import neutral_element
+from tcdsl.ir.build import apply, constant
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, is_affine_index, reads, transform, walk
+from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor
+from tcdsl.polyhedra.affine import NotAffine, expression_of_condition
+from tcdsl.polyhedra.read_pieces import box, size_context
+from tcdsl.polyhedra.writes import affine_target, cell_map, writes_each_cell_once
+from tcdsl.simplification.expressions.tape import shared
+from tcdsl.simplification.sparsity.composition import is_sparse, source
+
+__all__ = ["with_thin_reads_composed"]
+
+# A longer chain of writes stays in memory: each read would test for every one of them.
+_MOST_WRITES = 32
+# A tensor that is read in more places stays, unless it is sparse: its value would be written out in all of them.
+_MOST_READS = 4
+
+
+def with_thin_reads_composed(program: Program) -> Program:
+    """``program`` with ``x[j]`` for ``A[j, j]`` where ``A[i, i] = x[i]`` is all that A holds, or all that is read."""
+    makers = {statement.target.tensor: statement for statement in program.statements}
+    results = {*program.outputs, *(new for _, new in program.updates)}
+    thin = _read_thinly(program)
+    thin = {name: cells for name, cells in thin.items() if name in makers and _pays(program, makers[name], cells)}
+    read = {each.tensor for statement in program.statements for each in reads(statement.value)}
+    chains = {
+        name: chain
+        for name in makers
+        if name in read
+        and name not in results
+        and (chain := _chain(program, makers, name, name in thin)) is not None
+        and (name in thin or not _covers(program, chain))
+    }
+    if not chains:
+        return program
+    context = size_context(program)
+
+    def composed(statement: Statement) -> Statement:
+        if not any(read.tensor in chains for read in reads(statement.value)):
+            return statement
+        points = statement.domain.set.intersect_params(context)
+
+        def rule(node: Expr) -> Expr:
+            if not isinstance(node, Read) or node.tensor not in chains:
+                return node
+            found = _value(program, chains[node.tensor], points, node)
+            return node if found is None else found
+
+        value = transform(statement.value, rule)
+        return statement if value == statement.value else replace(statement, value=shared(value))
+
+    return replace(program, statements=tuple(map(composed, program.statements)))
+
+
+def _pays(program: Program, maker: Statement, cells: isl.Set) -> bool:
+    """Whether to compute the cells of a tensor where they are read: not if these are all, and take work."""
+    if not any(isinstance(node, Apply) and not is_affine_index(node) for node in walk(maker.value)):
+        return True
+    tensor = program.tensor(maker.target.tensor)
+    context = size_context(program)
+    return not _all_cells(tensor, context).is_subset(cells)
+
+
+def _all_cells(tensor: Tensor, context: isl.Set) -> isl.Set:
+    names = [f"z{k}" for k in range(len(tensor.shape))]
+    return box(names, tensor.shape).intersect_params(context).reset_tuple_id()
+
+
+def _read_thinly(program: Program) -> dict[str, isl.Set]:
+    """The tensors whose readers all run over fewer variables than the tensor has axes, and the cells that they read."""
+    found: dict[str, list[tuple[isl.Set, Read]]] = {}
+    excluded: set[str] = set()
+    ranks = {tensor.name: len(tensor.shape) for tensor in program.tensors}
+    for statement in program.statements:
+        if isinstance(statement.start, Keep):
+            excluded.add(statement.start.tensor)
+        others = [*statement.target.indices]
+        if statement.condition is not None:
+            others.append(statement.condition)
+        if isinstance(statement.start, Fill):
+            others.append(statement.start.value)
+        excluded.update(read.tensor for part in others for read in reads(part))
+        for read in reads(statement.value):
+            found.setdefault(read.tensor, []).append((statement.domain.set, read))
+            plain = all(b is Boundary.SKIP for b in read.boundaries) and all(map(is_affine_index, read.indices))
+            if not plain or len(statement.domain.variables) >= ranks.get(read.tensor, 0):
+                excluded.add(read.tensor)
+    few = {name: places for name, places in found.items() if len(places) <= _MOST_READS and name not in excluded}
+    return {name: cells for name, places in few.items() if (cells := _cells(places)) is not None}
+
+
+def _cells(places: Sequence[tuple[isl.Set, Read]]) -> isl.Set | None:
+    try:
+        images = [cell_map(points, read.indices).range().reset_tuple_id() for points, read in places]
+    except NotAffine:
+        return None
+    return reduce(lambda one, other: one.union(other), images)
+
+
+def _chain(
+    program: Program, makers: Mapping[str, Statement], name: str, read_thinly: bool
+) -> tuple[Statement, ...] | None:
+    """The statements that made a tensor, first to last, if its reads may be replaced; ``None`` if not."""
+    chain: list[Statement] = []
+    while True:
+        statement = makers.get(name)
+        if statement is None or len(chain) == _MOST_WRITES:
+            return None
+        tensor = program.tensor(name)
+        fits = _is_elementwise(statement) if read_thinly else is_sparse(statement, len(tensor.shape))
+        if not fits or tensor.dtype != compute_dtype(tensor.dtype):
+            return None
+        chain.append(statement)
+        match statement.start:
+            case Keep(tensor=earlier):
+                name = earlier
+            case Fill(value=value) if not isinstance(value, Constant):
+                return None
+            case _:
+                return tuple(reversed(chain))
+
+
+def _covers(program: Program, chain: Sequence[Statement]) -> bool:
+    """Whether statements write all cells between them: then storing them costs no more than their values."""
+    left = _all_cells(program.tensor(chain[0].target.tensor), size_context(program))
+    for statement in chain:
+        left = left.subtract(cell_map(statement.domain.set, statement.target.indices).range().reset_tuple_id())
+    return bool(left.is_empty())
+
+
+def _is_elementwise(statement: Statement) -> bool:
+    return (
+        statement.accumulate in ("assign", "add", "subtract")
+        and statement.condition is None
+        and affine_target(statement)
+        and writes_each_cell_once(statement)
+    )
+
+
+def _value(program: Program, chain: tuple[Statement, ...], points: isl.Set, read: Read) -> Expr | None:
+    """What a read finds: the last store to its cell and all that was added later."""
+    first = chain[0]
+    dtype = compute_dtype(program.tensor(read.tensor).dtype)
+    current: Expr = constant(neutral_element(first.accumulate, dtype), dtype)
+    if isinstance(first.start, Fill):
+        current = first.start.value
+    for writer in chain:
+        found = source(writer, points, read)
+        if found is None:
+            return None
+        written = found.points.intersect(points)
+        if written.is_empty():
+            continue
+        value = found.value
+        nothing = isinstance(current, Constant) and current.value == 0
+        if writer.accumulate == "subtract":
+            value = apply("neg", value) if nothing else apply("sub", current, value)
+        elif writer.accumulate == "add" and not nothing:
+            value = apply("add", current, value)
+        if points.is_subset(written):
+            current = value
+        else:
+            current = apply("where", expression_of_condition(written.gist(points)), value, current)
+    return current

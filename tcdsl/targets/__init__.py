@@ -1,0 +1,1 @@
+"""Machines that kernels run on. `tcdsl.targets.cpu` is the first."""

@@ -1,0 +1,1 @@
+"""Compiled programs on disk: sealed files, their store, and plain values in it."""

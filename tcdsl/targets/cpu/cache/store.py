@@ -1,0 +1,198 @@
+"""The cache directory: generated modules, their machine code, and whatever else later processes need not make again.
+
+::
+
+    <cache directory>/modules/         private to the user
+        matmul_1f0c….py                the text of a module, for people and debuggers: nothing reads it
+        matmul_1f0c….code              its machine code (`tcdsl.targets.cpu.machine.compiling`)
+        matmul_77ab….kernel            what a program became (`tcdsl.targets.cpu.disk_cache`)
+        matmul_90de….gradient          the derivative of a graph (`tcdsl.tensors.linking.kept_gradients`)
+
+The name of an entry is a hash of all that it depends on, so an entry is never wrong, only missing, old or damaged.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import ClassVar
+
+from tcdsl.installation import FOLDER, sources_digest
+from tcdsl.targets.cpu.cache.sealed_files import DamagedFileError, read_sealed, write_sealed, write_whole
+from tcdsl.tracebacks import warn_user
+
+__all__ = ["CacheEntry", "Store", "cache_entries", "clear_cache", "default_cache_dir", "module_stem", "store"]
+
+_ENDINGS = (".py", ".code", ".kernel", ".gradient")
+
+
+def default_cache_dir() -> Path:
+    """The user's cache directory for tcdsl."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("tcdsl", appauthor=False))
+
+
+@cache
+def store(cache_dir: Path | None) -> Store:
+    """The store in ``cache_dir``, or in the user's cache directory."""
+    return Store(((cache_dir or default_cache_dir()) / "modules").absolute())
+
+
+class Store:
+    """The entries in ``directory``, which is made if need be.
+
+    Whatever is wrong with the disk, programs run: an entry that cannot be read is none, one that cannot be written is
+    not kept, and the user is warned, once in a process.
+    """
+
+    _warned: ClassVar[bool] = False
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._trusted = False
+        try:
+            self._make()
+            self._trusted = True
+        except (OSError, ValueError) as fault:
+            self._warn(fault)
+
+    def _make(self) -> None:
+        # Its files are executed, so it must belong to the user or the system, and be writable by nobody else.
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.name != "posix":
+            return
+        status = self.directory.stat()
+        if status.st_uid not in (0, os.getuid()):
+            raise PermissionError(f"{self.directory} belongs to another user")
+        if stat.S_IMODE(status.st_mode) & 0o077:
+            with contextlib.suppress(OSError):
+                self.directory.chmod(0o700)
+        if stat.S_IMODE(self.directory.stat().st_mode) & 0o022:
+            raise PermissionError(f"others may write in {self.directory}")
+
+    def _warn(self, fault: BaseException) -> None:
+        if not Store._warned:
+            Store._warned = True
+            warn_user(
+                f"compiled programs cannot be kept in {self.directory} or taken from there: {fault}. They are made "
+                "again where needed; `python -m tcdsl cache clear` removes damaged entries, TCDSL_CACHE_DIR names "
+                "another place"
+            )
+
+    def read(self, name: str) -> bytes | None:
+        """The content of an entry; None if there is none that can be read."""
+        if not self._trusted:
+            return None
+        try:
+            return read_sealed(self.directory / name)
+        except FileNotFoundError:
+            return None
+        except OSError as fault:
+            self._warn(fault)
+            return None
+
+    def write(self, name: str, payload: bytes) -> None:
+        """Keep ``payload``, if that is possible."""
+        self._write(name, lambda path: write_sealed(path, payload))
+
+    def write_text(self, name: str, text: str) -> Path:
+        """Write a file that people may read, unless it is there; gives where it is, or would be."""
+        path, data = self.directory / name, text.encode()
+        with contextlib.suppress(OSError):
+            if path.is_file() and path.read_bytes() == data:
+                return path
+        self._write(name, lambda path: write_whole(path, data))
+        return path
+
+    def _write(self, name: str, write: Callable[[Path], None]) -> None:
+        if not self._trusted:
+            return
+        try:
+            try:
+                write(self.directory / name)
+            except FileNotFoundError:
+                # Somebody has removed the directory.
+                self._make()
+                write(self.directory / name)
+        except OSError as fault:
+            self._warn(fault)
+
+    def reject(self, name: str, fault: BaseException) -> None:
+        """An entry is whole, and yet of no use."""
+        self._warn(DamagedFileError(f"{self.directory / name} cannot be used ({type(fault).__name__}: {fault})"))
+
+
+@cache
+def _generator_digest() -> str:
+    # All that machine code depends on beside the module's text and flags.
+    import llvmlite
+    import llvmlite.binding as llvm
+    import numba
+    import numpy as np
+
+    versions = (sys.version, numba.__version__, llvmlite.__version__, np.__version__)
+    host = (llvm.get_default_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    chosen = (numba.config.CPU_NAME, numba.config.CPU_FEATURES, numba.config.OPT)
+    return hashlib.sha256(repr((sources_digest(FOLDER + "codegen"), versions, host, chosen)).encode()).hexdigest()
+
+
+def module_stem(title: str, text: str, flags: tuple[str, ...] = ()) -> str:
+    """The name of the module with this text, without its suffix: ``matmul_`` and a hash."""
+    key = "\0".join((_generator_digest(), *flags, text))
+    safe = "".join(c if c.isascii() and c.isalnum() else "_" for c in title)[:40] or "kernel"
+    return f"{safe}_{hashlib.sha256(key.encode()).hexdigest()[:20]}"
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """A module in the cache: its ``title``, where it is, its size with its machine code, and when it was made."""
+
+    title: str
+    path: Path
+    size: int
+    modified: float
+
+
+def _files(cache_dir: Path | None) -> list[Path]:
+    directory = (cache_dir or default_cache_dir()) / "modules"
+    return sorted(directory.iterdir()) if directory.is_dir() else []
+
+
+def cache_entries(cache_dir: Path | None = None) -> list[CacheEntry]:
+    """Every module in the cache directory, by name."""
+    entries = []
+    for path in _files(cache_dir):
+        if path.suffix != ".py":
+            continue
+        try:
+            code = path.with_suffix(".code")
+            size = path.stat().st_size + (code.stat().st_size if code.is_file() else 0)
+            title = (ast.get_docstring(ast.parse(path.read_bytes())) or path.stem).splitlines()[0]
+            entries.append(CacheEntry(title, path, size, path.stat().st_mtime))
+        except (OSError, SyntaxError, ValueError):
+            continue
+    return entries
+
+
+def clear_cache(cache_dir: Path | None = None) -> int:
+    """Delete every entry, damaged or not; the number of modules deleted. What runs at the time goes on."""
+    count = 0
+    for path in _files(cache_dir):
+        if path.suffix not in _ENDINGS and not path.name.startswith("."):  # what a process left that was killed
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+        count += path.suffix == ".py"
+    return count

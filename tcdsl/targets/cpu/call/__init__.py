@@ -1,0 +1,1 @@
+"""Calls of compiled kernels: drivers, plans of what depends on sizes, and arrays bound to them."""

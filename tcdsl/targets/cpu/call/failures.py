@@ -1,0 +1,45 @@
+"""What a nest that stopped has to say, as an exception."""
+
+from __future__ import annotations
+
+from tcdsl.errors import Diagnostic, ShapeError, TcdslError
+from tcdsl.ir.interpreter.index_faults import index_fault
+from tcdsl.lowering.loopir.point_code import UNIQUE_AXIS
+from tcdsl.targets.cpu.layout.frame import (
+    CHECK_WORD,
+    EXTENT_WORD,
+    OUT_OF_RANGE,
+    POSITION_WORD,
+    STATUS_WORD,
+    VALUE_WORD,
+    VALUE_WORDS,
+    FrameLayout,
+)
+from tcdsl.targets.cpu.python.nests import CheckSite
+
+__all__ = ["failure"]
+
+
+def failure(words: list[int], checks: tuple[CheckSite, ...], layout: FrameLayout) -> TcdslError:
+    """The exception for the first words of a frame whose status is not 0."""
+    number, extent = words[CHECK_WORD], words[EXTENT_WORD]
+    value = _value(words)
+    if words[STATUS_WORD] == OUT_OF_RANGE:
+        buffer = next(name for name, slot in layout.buffers.items() if slot == number)
+        axis = words[POSITION_WORD]
+        fact = f"compiled code read or wrote {buffer} at {value} along axis {axis}, whose extent is {extent}"
+        return Diagnostic(TcdslError, fact, hint="this is a fault of tcdsl: please report it with the program").error()
+    check, variables = checks[number].check, checks[number].variables
+    place = ", ".join(f"{variable} = {words[POSITION_WORD + k]}" for k, variable in enumerate(variables))
+    notes = (f"at {place}",) if place else ()
+    if check.axis == UNIQUE_AXIS:
+        fact = f"a cell of `{check.tensor}` is written twice by an assignment that promises unique cells"
+        hint = "write an accumulator such as += or >>=, or make the indices unique"
+        return Diagnostic(ShapeError, fact, check.span, notes, hint).error()
+    return index_fault(check.tensor, check.axis, value, extent, check.span, notes).error()
+
+
+def _value(words: list[int]) -> int:
+    # The words hold the parts of one integer, the last of them with its sign.
+    *low, high = words[VALUE_WORD : VALUE_WORD + VALUE_WORDS]
+    return sum((word % 2**64) << (64 * k) for k, word in enumerate(low)) + (high << (64 * len(low)))

@@ -1,0 +1,141 @@
+"""The sizes of a kernel's calls as one compiled Python function: from the sizes to the words that a `Plan` holds.
+
+A new set of sizes costs microseconds this way; evaluated one by one, every expression would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcdsl.ir.dtypes import numpy_dtype
+from tcdsl.ir.expressions import Constant, Expr
+from tcdsl.ir.sizes.size_code import SizeCode
+from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest
+from tcdsl.lowering.loopir.traversal import expressions
+from tcdsl.lowering.statements.effort import weight
+from tcdsl.targets.cpu.layout.call_arrays import Binding, CallArrays
+from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
+from tcdsl.targets.cpu.layout.frame import FrameLayout
+from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
+from tcdsl.targets.cpu.python.nests import parallel_loop
+
+__all__ = ["Launch", "PlanCode", "frame_words"]
+
+_BLOCKS_PER_THREAD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How one nest is called: the address of its machine code, and of its places
+    (`tcdsl.targets.cpu.python.nest_deduplication`).
+    """
+
+    nest: Nest
+    address: int
+    places: int = 0
+
+
+def frame_words(kernel: Kernel, layout: FrameLayout, arrays: CallArrays) -> int:
+    """How many words the frames of a kernel have: those of the layout, numbers, and the stretches of the arrays."""
+    return layout.words + len(kernel.program.inputs) + 2 * len(arrays.bindings)
+
+
+class PlanCode:
+    """``code.evaluate(*sizes, threads, serial_work)`` gives, for a kernel's sizes in order::
+
+        shapes of all buffers, bytes of temporaries, words of the frame, words of the block, whether nests are split
+
+    The inputs at the positions ``numbers`` are no arrays but numbers, in the words of the frame behind the layout's.
+    Nests whose work is less than ``serial_work`` stay on one thread. ``table`` is where the table begins in the block.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        layout: FrameLayout,
+        arrays: CallArrays,
+        launches: Sequence[Launch],
+        numbers: Sequence[int] = (),
+    ) -> None:
+        self._layout = layout
+        self._numbers = tuple(numbers)
+        self.table = FIRST_ROW + sum(ROW_WORDS + len(each.buffer.shape) for each in arrays.bindings)
+        self._extents: dict[Expr, str] = {}
+        self._code = code = SizeCode([size.name for size in kernel.program.sizes])
+        self._shapes = {buffer.name: [self._extent(each) for each in buffer.shape] for buffer in kernel.buffers}
+        rows = [item for binding in arrays.given for item in self._row(binding, given=True)]
+        rows += [item for binding in arrays.made for item in self._row(binding, given=False)]
+        table = [self._launch(launch) for launch in launches]
+        parallel = code.line(" or ".join(f"{row[3]} > 1" for row in table if row[3] != "1") or "False")
+        header: list[object] = [len(arrays.given), len(arrays.made), self.table]
+        header += [f"0 if {parallel} else {len(launches)}", array_header() or 0, id(np.ndarray), tuple_header() or 0]
+        header += [layout.words + len(kernel.program.inputs)]
+        block = [*header, *rows, *(item for row in table for item in row)]
+        shapes = [f"({_items(self._shapes[buffer.name])})" for buffer in kernel.buffers]
+        bytes_ = [self._bytes(buffer) for buffer in kernel.buffers if buffer.kind == "temporary"]
+        parts = (shapes, bytes_, self._frame(kernel), block)
+        result = f"{''.join(f'({_items(part)}), ' for part in parts)}{parallel}"
+        self.evaluate = code.function(result, "threads", "serial_work")
+
+    def _extent(self, extent: Expr) -> str:
+        if extent not in self._extents:
+            text = self._code.value(extent)
+            known = isinstance(extent, Constant) and extent.value >= 0
+            self._extents[extent] = text if known else self._code.line(f"{text} if {text} > 0 else 0")
+        return self._extents[extent]
+
+    def _bytes(self, buffer: Buffer) -> str:
+        return " * ".join(map(str, (numpy_dtype(buffer.dtype).itemsize, *self._shapes[buffer.name])))
+
+    def _frame(self, kernel: Kernel) -> list[object]:
+        # The words of the frame as they are before the call.
+        layout = self._layout
+        words: list[object] = [0] * layout.words
+        for size in kernel.program.sizes:
+            words[layout.sizes[size.name]] = self._code.size(size.name)
+        products: dict[tuple[str, ...], str] = {(): "1"}
+        for buffer in kernel.buffers:
+            slot, shape = layout.buffers[buffer.name], self._shapes[buffer.name]
+            for axis, extent in enumerate(shape):
+                words[slot + 1 + axis] = self._product(tuple(shape[axis + 1 :]), products)
+                words[slot + 1 + len(shape) + axis] = extent
+        return words
+
+    def _product(self, extents: tuple[str, ...], products: dict[tuple[str, ...], str]) -> str:
+        # The stride of a row-major array in front of these axes.
+        if extents not in products:
+            inner = self._product(extents[1:], products)
+            # Where it is no int64, the array's own strides take its place: memory is not that large.
+            products[extents] = self._code.line(f"min(({extents[0]} or 1) * {inner}, {2**62})")
+        return products[extents]
+
+    def _row(self, binding: Binding, given: bool) -> list[object]:
+        buffer = binding.buffer
+        slot = self._layout.buffers[buffer.name]
+        if given and binding.position in self._numbers:
+            return [slot, self._layout.words + self._numbers.index(binding.position), 0, 0, 8, NUMBER]
+        dtype, shape = numpy_dtype(buffer.dtype), self._shapes[buffer.name]
+        flags = ALIGNED | (CONTIGUOUS if binding.contiguous else 0)
+        flags |= WRITEABLE | WRITTEN if binding.written else 0
+        return [slot, binding.position, len(shape), id(dtype), dtype.itemsize, flags, *shape]
+
+    def _launch(self, launch: Launch) -> list[object]:
+        # Address, begin, end, number of blocks, address of the places: see `tcdsl.targets.cpu.call.driver`.
+        code, loop = self._code, parallel_loop(launch.nest)
+        if loop is None:
+            return [launch.address, 0, 0, "1", launch.places]
+        begin, end = code.value(loop.start), code.value(loop.stop)
+        if loop.step != 1:
+            begin, end = "0", code.line(f"max(0, -(({begin} - {end}) // {loop.step}))")
+        end = code.line(f"{end} if {end} > {begin} else {begin}")
+        work = f"{code.value(launch.nest.work)} * {weight(expressions(launch.nest.body))}"
+        split = f"max(1, min({end} - {begin}, threads * {_BLOCKS_PER_THREAD}))"
+        blocks = code.line(f"1 if threads < 2 or {work} < serial_work else {split}")
+        return [launch.address, begin, end, blocks, launch.places]
+
+
+def _items(texts: Sequence[object]) -> str:
+    return "".join(f"{text}, " for text in texts)

@@ -1,0 +1,1 @@
+"""Functions that generated code calls: arithmetic, conversions, reads and writes."""

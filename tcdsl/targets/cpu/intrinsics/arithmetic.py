@@ -1,0 +1,224 @@
+"""Scalars of the code being compiled: ``x * x + 1`` on them writes LLVM instructions.
+
+The functions of generated code (`tcdsl.targets.cpu.intrinsics.functions`) are written with these, so that they read
+like formulas, keep the type of their arguments (Numba's own integer arithmetic widens), and cost Numba no type
+inference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from tcdsl.ir.dtypes import is_boolean, is_floating
+
+__all__ = ["Scalar", "llvm_type"]
+
+_FLOATS = {"float16": ir.HalfType(), "float32": ir.FloatType(), "float64": ir.DoubleType()}
+
+
+def llvm_type(dtype: str) -> ir.Type:
+    """The LLVM type of values of ``dtype``: ``i1`` for bool, which memory holds as ``i8``."""
+    if is_floating(dtype):
+        return _FLOATS[dtype]
+    return ir.IntType(1 if is_boolean(dtype) else int(dtype.removeprefix("u").removeprefix("int")))
+
+
+class Scalar:
+    """A value of type ``dtype`` at the place where ``builder`` writes.
+
+    Python numbers beside a scalar take its type. ``/`` is for floats; comparisons give bool scalars; ``&``, ``|`` and
+    ``~`` are bitwise. ``flags`` go onto the floating-point operations that read the scalar: Numba adds the module's
+    fast-math flags to operations that have none, so a formula that must be evaluated as it is written uses `exact`
+    arguments.
+    """
+
+    __slots__ = ("builder", "dtype", "flags", "value")
+
+    def __init__(self, builder: ir.IRBuilder, value: ir.Value, dtype: str, flags: tuple[str, ...] = ()) -> None:
+        self.builder = builder
+        self.value = value
+        self.dtype = dtype
+        self.flags = flags
+
+    # making scalars
+
+    def like(self, value: ir.Value, dtype: str | None = None) -> Scalar:
+        """``value`` as a scalar at the same place."""
+        return Scalar(self.builder, value, dtype or self.dtype, self.flags)
+
+    def constant(self, number: bool | int | float, dtype: str | None = None) -> Scalar:
+        """A constant of ``dtype``, by default the scalar's own."""
+        dtype = dtype or self.dtype
+        if is_floating(dtype):
+            # A float32 constant is printed as a double: round it here, the way NumPy does.
+            with np.errstate(over="ignore"):
+                number = float(np.dtype(dtype).type(number))
+        else:
+            number = int(number) % 2 ** llvm_type(dtype).width
+        return self.like(ir.Constant(llvm_type(dtype), number), dtype)
+
+    def lift(self, other: Scalar | bool | int | float) -> Scalar:
+        """``other``, made a constant of this scalar's type if it is a Python number."""
+        return other if isinstance(other, Scalar) else self.constant(other)
+
+    def exact(self) -> Scalar:
+        """The same value, whose operations keep infinities, NaN and the order of evaluation."""
+        return Scalar(self.builder, self.value, self.dtype, ("nsz",))
+
+    @property
+    def floating(self) -> bool:
+        """Whether the type is a floating one."""
+        return is_floating(self.dtype)
+
+    @property
+    def signed(self) -> bool:
+        """Whether the type is a signed integer."""
+        return self.dtype.startswith("int")
+
+    @property
+    def bits(self) -> int:
+        """The width of the type in bits; 1 for bool."""
+        return 8 * np.dtype(self.dtype).itemsize if self.floating else int(llvm_type(self.dtype).width)
+
+    # arithmetic
+
+    def _binary(self, other: Scalar | float, floating: str, integer: str) -> Scalar:
+        right = self.lift(other)
+        if self.floating:
+            return self.like(getattr(self.builder, floating)(self.value, right.value, flags=self.flags))
+        return self.like(getattr(self.builder, integer)(self.value, right.value))
+
+    def __add__(self, other: Scalar | float) -> Scalar:
+        return self._binary(other, "fadd", "add")
+
+    def __radd__(self, other: float) -> Scalar:
+        return self.constant(other) + self
+
+    def __sub__(self, other: Scalar | float) -> Scalar:
+        return self._binary(other, "fsub", "sub")
+
+    def __rsub__(self, other: float) -> Scalar:
+        return self.constant(other) - self
+
+    def __mul__(self, other: Scalar | float) -> Scalar:
+        return self._binary(other, "fmul", "mul")
+
+    def __rmul__(self, other: float) -> Scalar:
+        return self.constant(other) * self
+
+    def __truediv__(self, other: Scalar | float) -> Scalar:
+        return self._binary(other, "fdiv", "sdiv")
+
+    def __rtruediv__(self, other: float) -> Scalar:
+        return self.constant(other) / self
+
+    def __neg__(self) -> Scalar:
+        if self.floating:
+            # Not fneg: llvmlite's has no fast-math flags to keep, and 0 - x would lose the sign of zero.
+            return self.constant(-0.0) - self
+        return self.constant(0) - self
+
+    def quotient(self, other: Scalar) -> Scalar:
+        """The integer quotient, truncated; the divisor must not be 0, nor -1 beside the least value."""
+        return self._binary(other, "fdiv", "sdiv" if self.signed else "udiv")
+
+    def remainder(self, other: Scalar) -> Scalar:
+        """What `quotient` leaves, with the sign of the dividend; C's ``fmod`` for floats."""
+        if self.floating:
+            return self.like(self.builder.frem(self.value, other.value, flags=self.flags))
+        return self._binary(other, "frem", "srem" if self.signed else "urem")
+
+    # bits
+
+    def __and__(self, other: Scalar | int) -> Scalar:
+        return self.like(self.builder.and_(self.value, self.lift(other).value))
+
+    def __or__(self, other: Scalar | int) -> Scalar:
+        return self.like(self.builder.or_(self.value, self.lift(other).value))
+
+    def __xor__(self, other: Scalar | int) -> Scalar:
+        return self.like(self.builder.xor(self.value, self.lift(other).value))
+
+    def __invert__(self) -> Scalar:
+        return self.like(self.builder.not_(self.value))
+
+    def __lshift__(self, other: Scalar | int) -> Scalar:
+        return self.like(self.builder.shl(self.value, self.lift(other).value))
+
+    def __rshift__(self, other: Scalar | int) -> Scalar:
+        shift = self.builder.ashr if self.signed else self.builder.lshr
+        return self.like(shift(self.value, self.lift(other).value))
+
+    def reinterpret(self, dtype: str) -> Scalar:
+        """The same bits as another type of the same width."""
+        return self.like(self.builder.bitcast(self.value, llvm_type(dtype)), dtype)
+
+    # comparison and choice
+
+    def _compare(self, symbol: str, other: Scalar | float) -> Scalar:
+        right = self.lift(other)
+        if self.floating:
+            compare: Callable[..., ir.Value] = (
+                self.builder.fcmp_unordered if symbol == "!=" else self.builder.fcmp_ordered
+            )
+            return self.like(compare(symbol, self.value, right.value, flags=self.flags), "bool")
+        compare = self.builder.icmp_signed if self.signed else self.builder.icmp_unsigned
+        return self.like(compare(symbol, self.value, right.value), "bool")
+
+    def __lt__(self, other: Scalar | float) -> Scalar:
+        return self._compare("<", other)
+
+    def __le__(self, other: Scalar | float) -> Scalar:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Scalar | float) -> Scalar:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Scalar | float) -> Scalar:
+        return self._compare(">=", other)
+
+    def equals(self, other: Scalar | float) -> Scalar:
+        """``self == other``, bool; a method, so that scalars keep Python's equality."""
+        return self._compare("==", other)
+
+    def differs(self, other: Scalar | float) -> Scalar:
+        """``self != other``; true for NaN."""
+        return self._compare("!=", other)
+
+    def choose(self, yes: Scalar | float, no: Scalar | float) -> Scalar:
+        """``yes`` if this bool holds, else ``no``; both are evaluated, one of them is a scalar."""
+        if not isinstance(yes, Scalar):
+            assert isinstance(no, Scalar)
+            yes = no.constant(yes)
+        no = yes.lift(no)
+        return yes.like(self.builder.select(self.value, yes.value, no.value))
+
+    # functions
+
+    def intrinsic(self, name: str, *others: Scalar) -> Scalar:
+        """LLVM's function ``llvm.<name>`` for this type: ``x.intrinsic("sqrt")``."""
+        arguments = (self, *others)
+        function = self.builder.module.declare_intrinsic(
+            f"llvm.{name}", [llvm_type(self.dtype)], self._signature(arguments)
+        )
+        return self.like(self.builder.call(function, [argument.value for argument in arguments]))
+
+    def library(self, name: str, *others: Scalar) -> Scalar:
+        """The C library's function: ``x.library("tan")`` calls ``tan`` or ``tanf``."""
+        arguments = (self, *others)
+        symbol = name + ("f" if self.dtype == "float32" else "")
+        function = self.builder.module.globals.get(symbol)
+        if function is None:
+            function = ir.Function(self.builder.module, self._signature(arguments), symbol)
+            # They may set errno, which nobody reads: let LLVM move and drop the calls.
+            for attribute in ("nounwind", "readnone"):
+                function.attributes.add(attribute)
+        return self.like(self.builder.call(function, [argument.value for argument in arguments]))
+
+    def _signature(self, arguments: Sequence[Any]) -> ir.FunctionType:
+        kind = llvm_type(self.dtype)
+        return ir.FunctionType(kind, [kind] * len(arguments))

@@ -1,0 +1,239 @@
+"""The table from the names of generated code to what they compute: one formula per function, on scalars of any fitting
+type.
+
+A row of `tcdsl.ir.primitives` names these functions in its ``code``. To compute a function faster (by a polynomial that
+LLVM vectorizes), replace its formula here. What NaN, infinities, zeros and overflow give is NumPy's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
+from tcdsl.targets.cpu.intrinsics.long_division import long_division
+
+__all__ = ["FORMULAS", "repeated_product"]
+
+
+def _absolute(x: Scalar) -> Scalar:
+    if x.floating:
+        return x.intrinsic("fabs")
+    return (x < 0).choose(-x, x) if x.signed else x
+
+
+def _sign(x: Scalar) -> Scalar:
+    if not (x.floating or x.signed):
+        return (x > 0).choose(1, x)
+    return (x > 0).choose(1, (x < 0).choose(-1, x))
+
+
+def _maximum(a: Scalar, b: Scalar) -> Scalar:
+    # llvm.maximum gives NaN if either is NaN and vectorizes, which a comparison and a choice does not.
+    return a.intrinsic("maximum", b) if a.floating else (a > b).choose(a, b)
+
+
+def _minimum(a: Scalar, b: Scalar) -> Scalar:
+    return a.intrinsic("minimum", b) if a.floating else (a < b).choose(a, b)
+
+
+def _relu(x: Scalar) -> Scalar:
+    return _maximum(x, x.constant(0))
+
+
+def _sat01(x: Scalar) -> Scalar:
+    return _minimum(_relu(x), x.constant(1))
+
+
+def _sigmoid(x: Scalar) -> Scalar:
+    return 1 / (1 + (-x).intrinsic("exp"))
+
+
+def _softplus(x: Scalar) -> Scalar:
+    return _relu(x) + (-_absolute(x)).intrinsic("exp").library("log1p")
+
+
+def _gelu(x: Scalar) -> Scalar:
+    # erfc(-x / sqrt 2) is 1 + erf(x / sqrt 2) without the loss of digits for negative x.
+    return 0.5 * x * (x * -math.sqrt(0.5)).library("erfc")
+
+
+def _floor_div(a: Scalar, b: Scalar) -> Scalar:
+    if a.floating:
+        return _float_floor_div(a.exact(), b.exact())
+    if a.bits > 64:
+        return long_division(a, b, _floor_div, "quotient")
+    zero = b.equals(0)
+    if not a.signed:
+        return zero.choose(0, a.quotient(zero.choose(1, b)))
+    # The processor traps on x / 0 and on the least value divided by -1.
+    minus = b.equals(-1)
+    divisor = (zero | minus).choose(1, b)
+    quotient = a.quotient(divisor)
+    rest = a - quotient * divisor
+    below = rest.differs(0) & ((rest < 0) ^ (divisor < 0))
+    quotient = below.choose(quotient - 1, quotient)
+    return zero.choose(0, minus.choose(-a, quotient))
+
+
+def _float_floor_div(a: Scalar, b: Scalar) -> Scalar:
+    # The algorithm of NumPy (and Python): the exact remainder first, so that the quotient is the nearest whole number.
+    rest = a.remainder(b)
+    quotient = (a - rest) / b
+    below = rest.differs(0) & ((rest < 0) ^ (b < 0))
+    quotient = below.choose(quotient - 1, quotient)
+    whole = quotient.intrinsic("floor")
+    whole = (quotient - whole > 0.5).choose(whole + 1, whole)
+    plain = a / b
+    whole = quotient.equals(0).choose(quotient.constant(0).intrinsic("copysign", plain), whole)
+    return b.equals(0).choose(plain, whole)
+
+
+def _mod(a: Scalar, b: Scalar) -> Scalar:
+    if a.floating:
+        a, b = a.exact(), b.exact()
+        rest = a.remainder(b)
+        wrong_sign = (rest < 0) ^ (b < 0)
+        rest_of_sign = wrong_sign.choose(rest + b, rest)
+        return rest.equals(0).choose(rest.intrinsic("copysign", b), rest_of_sign)
+    if a.bits > 64:
+        return long_division(a, b, _mod, "rest")
+    zero = b.equals(0)
+    if not a.signed:
+        return zero.choose(0, a.remainder(zero.choose(1, b)))
+    divisor = (zero | b.equals(-1)).choose(1, b)
+    rest = a.remainder(divisor)
+    wrong_sign = rest.differs(0) & ((rest < 0) ^ (divisor < 0))
+    return wrong_sign.choose(rest + divisor, rest)
+
+
+def _power(a: Scalar, b: Scalar) -> Scalar:
+    if a.floating:
+        return a.intrinsic("pow", b)
+    result = _power_loop(a, b)
+    if not a.signed:
+        return result
+    # A negative exponent: only 1 and -1 have whole inverses.
+    odd = (b & 1).differs(0)
+    inverse = a.equals(1).choose(a.constant(1), a.equals(-1).choose(odd.choose(a, 1), 0))
+    return (b < 0).choose(inverse, result)
+
+
+def _power_loop(a: Scalar, b: Scalar) -> Scalar:
+    # Square and multiply, as many rounds as the exponent has bits; none if it is negative.
+    builder = a.builder
+    before = builder.block
+    head = builder.append_basic_block("power.head")
+    body = builder.append_basic_block("power.body")
+    done = builder.append_basic_block("power.done")
+    builder.branch(head)
+    builder.position_at_end(head)
+    kind = llvm_type(a.dtype)
+    phis = [builder.phi(kind, name) for name in ("result", "base", "exponent")]
+    for phi, start in zip(phis, (a.constant(1), a, b), strict=True):
+        phi.add_incoming(start.value, before)
+    result, base, exponent = (a.like(phi) for phi in phis)
+    builder.cbranch((exponent > 0).value, body, done)
+    builder.position_at_end(body)
+    product = (exponent & 1).differs(0).choose(result * base, result)
+    for phi, following in zip(phis, (product, base * base, exponent >> 1), strict=True):
+        phi.add_incoming(following.value, body)
+    builder.branch(head)
+    builder.position_at_end(done)
+    return result
+
+
+def repeated_product(x: Scalar, exponent: int) -> Scalar:
+    """``x`` to a constant integral power, by as few multiplications as squaring needs."""
+    if exponent < 0 and x.floating:
+        return 1 / repeated_product(x, -exponent)
+    result, square = None, x
+    rest = exponent
+    while rest > 0:
+        if rest & 1:
+            result = square if result is None else result * square
+        rest >>= 1
+        if rest:
+            square = square * square
+    return x.constant(1) if result is None else result
+
+
+def _left_shift(a: Scalar, b: Scalar) -> Scalar:
+    # NumPy shifts everything out where C leaves the result undefined; a negative count is a large unsigned one.
+    fits = _unsigned(b) < a.bits
+    return fits.choose(a << fits.choose(b, 0), 0)
+
+
+def _right_shift(a: Scalar, b: Scalar) -> Scalar:
+    fits = _unsigned(b) < a.bits
+    return a >> fits.choose(b, a.bits - 1) if a.signed else fits.choose(a >> fits.choose(b, 0), 0)
+
+
+def _unsigned(x: Scalar) -> Scalar:
+    return x.like(x.value, x.dtype.removeprefix("u").replace("int", "uint"))
+
+
+def _gate(open_: Scalar, value: Scalar) -> Scalar:
+    return open_.choose(value, 0)
+
+
+def _llvm(name: str) -> Callable[..., Scalar]:
+    return lambda x, *others: x.intrinsic(name, *others)
+
+
+def _libm(name: str) -> Callable[..., Scalar]:
+    return lambda x, *others: x.library(name, *others)
+
+
+FORMULAS: Mapping[str, Callable[..., Scalar]] = MappingProxyType(
+    {
+        "absolute": _absolute,
+        "sign": _sign,
+        "square": lambda x: x * x,
+        "relu": _relu,
+        "sat01": _sat01,
+        "floor": _llvm("floor"),
+        "ceil": _llvm("ceil"),
+        "rint": _llvm("rint"),
+        "sqrt": _llvm("sqrt"),
+        "recip": lambda x: 1 / x,
+        "recip_sqrt": lambda x: 1 / x.intrinsic("sqrt"),
+        "exp": _llvm("exp"),
+        "exp2": _llvm("exp2"),
+        "expm1": _libm("expm1"),
+        "log": _llvm("log"),
+        "log2": _llvm("log2"),
+        "log1p": _libm("log1p"),
+        "sin": _llvm("sin"),
+        "cos": _llvm("cos"),
+        "tan": _libm("tan"),
+        "asin": _libm("asin"),
+        "acos": _libm("acos"),
+        "atan": _libm("atan"),
+        "sinh": _libm("sinh"),
+        "cosh": _libm("cosh"),
+        "tanh": _libm("tanh"),
+        "asinh": _libm("asinh"),
+        "acosh": _libm("acosh"),
+        "atanh": _libm("atanh"),
+        "erf": _libm("erf"),
+        "sigmoid": _sigmoid,
+        "silu": lambda x: x * _sigmoid(x),
+        "softplus": _softplus,
+        "gelu": _gelu,
+        "fst": lambda a, b: a,
+        "snd": lambda a, b: b,
+        "maximum": _maximum,
+        "minimum": _minimum,
+        "floor_div": _floor_div,
+        "mod": _mod,
+        "power": _power,
+        "atan2": _libm("atan2"),
+        "relu_gate": lambda a, b: _gate(a > 0, b),
+        "sat01_gate": lambda a, b: _gate((a > 0) & (a < 1), b),
+        "bit_not": lambda x: ~x,
+        "left_shift": _left_shift,
+        "right_shift": _right_shift,
+    }
+)

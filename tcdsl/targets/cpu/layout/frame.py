@@ -1,0 +1,78 @@
+"""The frame: the block of 64-bit words through which a call and its nests talk.
+
+::
+
+    word 0         status: 0, or why a nest stopped (`CHECK_FAILED`, `OUT_OF_RANGE`)
+    word 1, 2      the number of the check (or the slot of the buffer), the extent of the axis
+    word 4 .. 14   the values of the loop variables around the check, outermost first
+    word 15        the address of the places of the nest that runs (`tcdsl.targets.cpu.python.nest_deduplication`)
+    word 16        the next block of a parallel nest, on a cache line that nothing else uses while nests run
+    word 17 .. 23  the value found by the check: one integer of seven words
+    word 24        eight words that an access out of range is sent to in debug mode
+    word 32 ..     the sizes, then per buffer: address, strides, extents; behind that numbers that a call is given, and
+                   two words for each array with the stretch of memory that it takes (`tcdsl.targets.cpu.call.driver`)
+
+The layout is fixed when the kernel is compiled, so nests find everything at constant offsets. Strides count elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+__all__ = [
+    "CHECK_FAILED",
+    "CHECK_WORD",
+    "COUNTER_WORD",
+    "EXTENT_WORD",
+    "FIRST_WORD",
+    "MAX_POSITIONS",
+    "OUT_OF_RANGE",
+    "PLACES_WORD",
+    "POSITION_WORD",
+    "SCRATCH_WORD",
+    "STATUS_WORD",
+    "VALUE_WORD",
+    "VALUE_WORDS",
+    "FrameLayout",
+    "frame_layout",
+]
+
+STATUS_WORD = 0
+CHECK_WORD = 1
+EXTENT_WORD = 2
+POSITION_WORD = 4
+MAX_POSITIONS = 11
+PLACES_WORD = 15
+COUNTER_WORD = 16
+VALUE_WORD = 17
+VALUE_WORDS = 7
+SCRATCH_WORD = 24
+FIRST_WORD = 32
+
+CHECK_FAILED = 1
+OUT_OF_RANGE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FrameLayout:
+    """Where sizes and buffers lie: ``layout.buffers["A"]`` is the word that holds the address of ``A``.
+
+    The strides of a buffer of rank n are the n words after its address, its extents the n words after those.
+    """
+
+    sizes: Mapping[str, int]
+    buffers: Mapping[str, int]
+    words: int
+
+
+def frame_layout(sizes: Sequence[str], buffers: Sequence[tuple[str, int]]) -> FrameLayout:
+    """The layout for the named sizes and the ``(name, rank)`` of each buffer, in order."""
+    size_words = {name: FIRST_WORD + k for k, name in enumerate(sizes)}
+    word = FIRST_WORD + len(size_words)
+    slots = {}
+    for name, rank in buffers:
+        slots[name] = word
+        word += 1 + 2 * rank
+    return FrameLayout(MappingProxyType(size_words), MappingProxyType(slots), word)

@@ -1,0 +1,1 @@
+"""Numba and LLVM: compiling functions, their options, and calls of machine code."""

@@ -1,0 +1,1 @@
+"""Loop nests printed as Python."""

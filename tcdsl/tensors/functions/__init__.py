@@ -1,0 +1,1 @@
+"""Decorated functions on tensors: calls, parameters and layers."""

@@ -1,0 +1,131 @@
+"""`op` and `cd`: the decorators, and the object that a decorated function becomes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, overload
+
+from tcdsl.errors import ConfigurationError
+from tcdsl.frontend.staging.declared_parameters import DeclarationMet
+from tcdsl.frontend.staging.session import current_session
+from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.runtime.function import DecoratedFunction, decorated
+from tcdsl.tracebacks import user_facing
+
+__all__ = ["TensorFunction", "cd", "op"]
+
+
+class TensorFunction(DecoratedFunction):
+    """A decorated function. Call it with arrays; ``explain``, ``interpret`` and ``cache_info`` show what it does.
+
+    ::
+
+        @op
+        def matmul(A, B):
+            C[i, j] += A[i, k] * B[k, j]
+            return C
+
+        matmul(A, B)                       # float32[N, K], float32[K, M] -> float32[N, M]
+        print(matmul.explain("loops", A, B))
+
+    With a `tcdsl.Tensor` among the arguments an op gives tensors, and a `@cd` function code.
+    """
+
+    #: Whether staging has met a parameter that a string declares.
+    _declares = False
+
+    def _called(self, out: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        if not arguments and keywords and self._is_configured_by(keywords):
+            from tcdsl.tensors.functions.calls import configured
+
+            return configured(self, keywords)
+        if current_session() is not None:
+            return super()._called(out, arguments, keywords)
+        if any(isinstance(argument, GraphTensor) for argument in arguments):
+            from tcdsl.tensors.functions.calls import call_with_tensors
+
+            if out is not None:
+                raise ConfigurationError(f"{self.__name__}(): out is for arrays; tensors have memory of their own")
+            return call_with_tensors(self, arguments, keywords)
+        if out is not None or self.in_place:
+            with self.without_parameters("out="):
+                return super()._called(out, arguments, keywords)
+        if not self._declares:
+            try:
+                return super()._called(out, arguments, keywords)
+            except DeclarationMet:
+                self._declares = True
+        from tcdsl.tensors.functions.calls import call_with_arrays
+
+        return call_with_arrays(self, arguments, keywords)
+
+    def _is_configured_by(self, keywords: Mapping[str, Any]) -> bool:
+        # `mlp_layer(hid_dim=16)`: configuration alone makes a layer.
+        missing = self.signature.required_positional
+        return not self.in_place and missing > 0 and keywords.keys() <= self.signature.keyword_only
+
+    def scope_of_inner_call(self, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
+        """Where the declarations of this function go while it runs as part of another one."""
+        from tcdsl.tensors.functions.calls import scope_of_inner_call
+
+        return scope_of_inner_call(self, configuration)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that an op without configuration declares, by label; its first call makes them.
+
+        With configuration each layer has its own: ``layer = mlp(hid_dim=16)``, then ``layer.parameters``.
+        """
+        from tcdsl.tensors.functions.calls import parameters_of
+
+        return dict(parameters_of(self).by_label())
+
+
+@overload
+def op(function: Callable[..., Any], /) -> TensorFunction: ...
+@overload
+def op(*, oob: str = "check") -> Callable[[Callable[..., Any]], TensorFunction]: ...
+@user_facing
+def op(function: Any = None, /, *, oob: str = "check") -> Any:
+    """Define an operation: arrays in, new arrays out, differentiable.
+
+    ::
+
+        @op
+        def conv1d(I, K):
+            O[n, x, c] += I[n, x + k, d] * K[k, d, c]
+            return O
+
+    ``oob`` says what happens where a data index is out of range: ``"check"`` raises `DataIndexError`, ``"skip"`` leaves
+    the point out, ``"clamp"`` moves it to the nearest end.
+    """
+    if function is None:
+        return functools.partial(decorated, TensorFunction, in_place=False, oob=oob)
+    return decorated(TensorFunction, function, False, oob)
+
+
+@overload
+def cd(function: Callable[..., Any], /) -> TensorFunction: ...
+@overload
+def cd(*, oob: str = "check") -> Callable[[Callable[..., Any]], TensorFunction]: ...
+@user_facing
+def cd(function: Any = None, /, *, oob: str = "check") -> Any:
+    """Define code: assignments that change arrays in place, such as an optimizer's update.
+
+    ::
+
+        @cd
+        def sgd(p, g, *, learning_rate):
+            p -= learning_rate * g
+
+    Written arguments must be writable NumPy arrays that do not overlap any other argument. A failed call changes
+    nothing.
+    """
+    if function is None:
+        return functools.partial(decorated, TensorFunction, in_place=True, oob=oob)
+    return decorated(TensorFunction, function, True, oob)
+
+
+TensorFunction.spellings = (op, cd)

@@ -1,0 +1,252 @@
+"""Parameters, and who keeps them: an op without configuration, or a layer.
+
+::
+
+    w = tc.param("w", o=16, i=2)                # 2 -> 16, uniform in +-1/sqrt(2)
+    a = tc.param("a", init=[-4.0])              # one output axis, from the literal
+
+    @op
+    def affine(x):
+        return "w" @ x + "b"[16]                # the same parameters at every call
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.frontend.arrays.array_literals import literal_array
+from tcdsl.frontend.source.function_source import Source
+from tcdsl.frontend.staging.declared_parameters import DeclarationMet, current_parameters, declaring
+from tcdsl.frontend.staging.given_arrays import given_array
+from tcdsl.frontend.staging.session import current_session
+from tcdsl.ir.dtypes import DTYPES, is_floating
+from tcdsl.rows.inference import Origin, parameter
+from tcdsl.span import Span
+from tcdsl.tensors.graphs.element_types import type_name
+from tcdsl.tensors.graphs.initialization import Filled, Given, InitialValue, Made, Uniform
+from tcdsl.tensors.graphs.literals import sizes_of
+from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tracebacks import user_facing
+
+__all__ = ["Parameters", "by_label", "param"]
+
+
+@user_facing
+def param(name: str, *, o: Any = None, i: Any = None, init: Any = None, dtype: Any = None) -> Tensor:
+    """``w = tc.param("w", o=16, i=2)``: a differentiable leaf, which optimizers update.
+
+    ``o`` and ``i`` are the sizes of its output and input axes; those that are not given are found by inference. There
+    are no batch axes. ``init`` is a number for all cells, an array or literal
+    (lists are output axes, tuples input axes), or a function ``init(generator, sizes)``; without it cells are uniform,
+    scaled by fan-in. Without ``dtype`` it takes the floating type of the data that it meets. Inside an `@op` the same
+    name is the same parameter. Raises `ShapeError` and `DtypeError` where these contradict each other.
+    """
+    if not isinstance(name, str) or not name:
+        raise Diagnostic(
+            DtypeError, f"tc.param({name!r}): a parameter has a name", user_location(), hint='write tc.param("w", o=3)'
+        ).error()
+    scope, session = current_parameters(), current_session()
+    if scope is None and session is not None:
+        fault = Diagnostic(
+            DslSyntaxError,
+            f"the parameter `{name}` is made in code, which runs anew at every call",
+            user_location(),
+            hint="make it outside, and pass it; ops declare parameters, and keep them",
+        ).error()
+        raise DeclarationMet(fault) if session.graph is None else fault
+    if isinstance(scope, Parameters):
+        return scope.made(name, lambda labels: _made(labels, o, i, init, dtype), user_location())
+    return _made((name,), o, i, init, dtype)
+
+
+def _made(labels: Sequence[str], o: Any, i: Any, init: Any, dtype: Any) -> Tensor:
+    name = labels[0]
+    element_type = None if dtype is None else type_name(dtype)
+    if element_type is not None and (element_type not in DTYPES or not is_floating(element_type)):
+        raise Diagnostic(
+            DtypeError, f"a parameter of type {element_type}", user_location(), hint="parameters are floating"
+        ).error()
+    initial, given = _initial(name, init)
+    output = None if o is None else sizes_of(o)
+    inputs = None if i is None else sizes_of(i)
+    if given is not None:
+        output, inputs = _agreed(name, given, (output, inputs))
+    if given is not None and given[2]:
+        raise Diagnostic(
+            ShapeError,
+            f"the initial value of the parameter `{name}` has batch axes {list(given[2])}",
+            user_location(),
+            hint="a parameter has output and input axes; tc.tensor(x, batch=1, grad=True) makes a differentiable leaf",
+        ).error()
+    rows = parameter(".".join(labels), output, inputs, origin=Origin(user_location()))
+    return Tensor(
+        labels,
+        rows,
+        element_type,
+        differentiable=True,
+        parameter=True,
+        initial=Uniform() if initial is None else initial,
+    )
+
+
+def _initial(name: str, init: Any) -> tuple[InitialValue | None, tuple[tuple[int, ...], ...] | None]:
+    """The initial value, and the sizes of its output, input and batch axes where it says them."""
+    if init is None:
+        return None, None
+    if isinstance(init, np.generic):
+        given_array(init, name, "tc.param(): ", user_location())
+    if isinstance(init, bool | int | float | np.generic):
+        return Filled(float(init)), None
+    if callable(init):
+        return Made(init), None
+    array = given_array(init, name, "tc.param(): ", user_location())
+    if array is None:
+        array, ranks = literal_array(init, user_location())
+    else:
+        array, ranks = np.array(array), (0, array.ndim, 0)
+    sizes = array.shape
+    batch, output = ranks[0], ranks[0] + ranks[1]
+    return Given(array), (sizes[batch:output], sizes[output:], sizes[:batch])
+
+
+def _agreed(
+    name: str, literal: tuple[tuple[int, ...], ...], stated: tuple[tuple[int, ...] | None, tuple[int, ...] | None]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    # An array says the sizes; where rows are stated too, its cells are laid out in them.
+    output, inputs = stated
+    if output is None and inputs is None:
+        return literal[0], literal[1]
+    sizes = (*(output or ()), *(inputs or ()))
+    cells = int(np.prod([size for row in literal for size in row], dtype=np.int64))
+    if int(np.prod(sizes, dtype=np.int64)) != cells:
+        raise Diagnostic(
+            ShapeError,
+            f"the initial value of `{name}` has {cells} cells, but its axes have the sizes {list(sizes)}",
+            user_location(),
+            hint="leave out the sizes, or give an array of them",
+        ).error()
+    return output or (), inputs or ()
+
+
+def by_label(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
+    """``tensors`` by label; equal labels get a number."""
+    found: dict[str, Tensor] = {}
+    for tensor in tensors:
+        label, number = tensor.label, 2
+        while label in found:
+            label, number = f"{tensor.label}_{number}", number + 1
+        found[label] = tensor
+    return found
+
+
+class Parameters:
+    """The parameters of one op or layer, by name. A `tcdsl.frontend.staging.declared_parameters.ParameterScope`."""
+
+    def __init__(self, owner: str, source: Source | None = None, labels: Sequence[str] = ()) -> None:
+        self.owner = owner
+        self._source = source
+        self._labels = tuple(labels)
+        self._made: dict[str, Tensor] = {}
+        self._layers: list[tuple[object, Any]] = []
+        self._met = 0
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """A new call: layers inside are met in the same order as at the first.
+
+        Where it fails, what it has declared is forgotten, with all that it has found out about it.
+        """
+        made, layers = dict(self._made), list(self._layers)
+        self._met = 0
+        try:
+            with declaring(self):
+                yield
+        except BaseException:
+            self._made, self._layers = made, layers
+            raise
+
+    @property
+    def declared(self) -> tuple[dict[str, Tensor], list[tuple[object, Any]]]:
+        """What calls have declared: parameters by name, and the layers inside with their functions."""
+        return self._made, self._layers
+
+    @declared.setter
+    def declared(self, declared: tuple[dict[str, Tensor], list[tuple[object, Any]]]) -> None:
+        self._made, self._layers = declared
+
+    def layer(self, function: object, make: Any, describe: str, span: Span | None) -> Any:
+        """The layer that this call of ``function`` belongs to: the one that the same call made the first time."""
+        position, self._met = self._met, self._met + 1
+        if position == len(self._layers):
+            self._layers.append((function, make()))
+        known, layer = self._layers[position]
+        if known is not function or layer.description != describe:
+            raise Diagnostic(
+                ConfigurationError,
+                f"`{self.owner}` met {layer.description} here at its first call, and now {describe}",
+                span,
+                hint="layers inside an op are made once: give each its own, or make them outside",
+            ).error()
+        return layer
+
+    def find(self, name: str) -> Tensor | None:
+        """The parameter ``name``, if it has been declared."""
+        return self._made.get(name)
+
+    def declare(self, name: str, extents: tuple[Any, ...] | None, span: Span | None) -> Tensor:
+        """The parameter that the string ``name`` declares, with these output axes where they are given."""
+
+        def make(labels: Sequence[str]) -> Tensor:
+            return _made(labels, extents, None, None, None)
+
+        found = self.made(name, make, span)
+        if extents is not None and found.rows.output.is_known and found.rows.output.sizes != sizes_of(extents):
+            raise Diagnostic(
+                ShapeError,
+                f'the parameter "{name}" is declared with output axes {list(sizes_of(extents))}; it is {found.rows}',
+                span,
+                hint="one name is one parameter in the whole op; use another name",
+            ).error()
+        return found
+
+    def made(self, name: str, make: Any, span: Span | None) -> Tensor:
+        """The parameter ``name``, made by ``make(labels)`` the first time."""
+        if name not in self._made:
+            if self._inside_loop(span):
+                raise Diagnostic(
+                    DslSyntaxError,
+                    f'the parameter "{name}" is declared inside a loop, where it would be the same one every time',
+                    span,
+                    hint=f"for one parameter, declare it before the loop (`{name} = param({name!r})`); for one per "
+                    "turn, make a configured op of the loop's body: `x = layer(x, label=..., size=...)`",
+                ).error()
+            self._made[name] = make((name, *self._labels))
+        return self._made[name]
+
+    def _inside_loop(self, span: Span | None) -> bool:
+        if span is None or self._source is None or span.filename != self._source.filename:
+            return False
+        loops = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+        for node in ast.walk(self._source.definition):
+            if isinstance(node, loops):
+                last = node.end_lineno or node.lineno
+                after = (node.lineno, node.col_offset) <= (span.line, span.column)
+                if after and (span.line, span.column) < (last, node.end_col_offset or 0):
+                    return True
+        return False
+
+    def __iter__(self) -> Iterator[Tensor]:
+        yield from self._made.values()
+        for _, layer in self._layers:
+            yield from layer.parameters.values()
+
+    def by_label(self) -> Mapping[str, Tensor]:
+        """All parameters, those of inner layers included, by label; equal labels get a number."""
+        return by_label(self)

@@ -1,0 +1,1 @@
+"""Tensors of graphs: leaves, nodes, their memory, types and operators."""

@@ -1,0 +1,49 @@
+"""What tensors ask of the packages that are built on them: operators, values, shapes that staging finds, pickling.
+
+A tensor offers all of this, and all of this is written in terms of tensors. So the files that do it stand above
+`Tensor`, which asks for them here; `tcdsl.tensors` registers them when it is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from tcdsl.rows.inference import Shape
+    from tcdsl.span import Span
+    from tcdsl.tensors.graphs.operations import Operation
+
+__all__ = ["Engine", "engine", "use_engine"]
+
+
+class Engine(Protocol):
+    """What works on graphs; ``tensor`` is a `tcdsl.tensors.graphs.tensor.Tensor` throughout."""
+
+    def operators(self) -> Any:
+        """What operators and functions of the language do on tensors."""
+
+    def evaluate(self, tensors: Sequence[Any]) -> None:
+        """Bring the values of ``tensors`` up to date."""
+
+    def staged_shape(self, operation: Operation, arguments: Sequence[Any], location: Span | None) -> tuple[Shape, str]:
+        """The shape and type of an operation's result, found by staging it."""
+
+    def reduced(self, tensor: Any) -> tuple[Any, ...]:
+        """What ``tensor.__reduce__()`` gives."""
+
+    def restore(self, tensor: Any, state: tuple[Any, ...]) -> None:
+        """What ``tensor.__setstate__(state)`` does."""
+
+
+_REGISTERED: list[Engine] = []
+
+
+def use_engine(engine: Engine) -> None:
+    """Register what works on graphs."""
+    _REGISTERED[:] = [engine]
+
+
+def engine() -> Engine:
+    """What works on graphs."""
+    return _REGISTERED[0]

@@ -1,0 +1,45 @@
+"""The user's line that is being executed, for errors of operators on tensors outside of decorated functions."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tcdsl.errors import TcdslError, raise_diagnostics
+from tcdsl.installation import FOLDER
+from tcdsl.span import Span
+
+__all__ = ["located", "user_location"]
+
+_BETWEEN = (contextlib.__file__, functools.__file__)
+
+
+def user_location() -> Span | None:
+    """The innermost expression that is being executed and is not the library's own."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(FOLDER) and code.co_filename not in _BETWEEN:
+            line, end_line, column, end_column = list(code.co_positions())[frame.f_lasti // 2]
+            if line is None:
+                return Span(code.co_filename, frame.f_lineno, 0, frame.f_lineno, 0)
+            return Span(code.co_filename, line, column or 0, end_line or line, end_column or 0)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+@contextlib.contextmanager
+def located(location: Span | None) -> Iterator[None]:
+    """Faults that have no place of their own are shown at ``location``: where a node was made that is staged later."""
+    try:
+        yield
+    except TcdslError as error:
+        if location is None or not error.diagnostics or any(each.span is not None for each in error.diagnostics):
+            raise
+        placed = [replace(each, span=location) for each in error.diagnostics]
+    else:
+        return
+    raise_diagnostics(placed)

@@ -1,0 +1,165 @@
+"""Graphs in programs: what a session records when tensors take part in it.
+
+`InputRecording` makes an input of the program of every piece of memory that is touched; `tcdsl.tensors.linking.linking`
+records what computes it instead. Inputs have constant extents: a graph's tensors keep their sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tcdsl.frontend.algebra import WholeArrays
+from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.operators import Algebra
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
+from tcdsl.ir.expressions import Constant
+from tcdsl.rows.inference import Origin, Shape, close, known
+from tcdsl.span import Span
+from tcdsl.tensors.graphs.buffers import Buffer
+from tcdsl.tensors.graphs.element_types import FloatingType
+from tcdsl.tensors.graphs.initialization import Given
+from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.operations import Operation
+from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.staging.staged_tensor import StagedTensor
+
+__all__ = [
+    "InputRecording",
+    "ancestors",
+    "known_shape",
+    "recording_session",
+    "shape_by_staging",
+    "staged_result",
+]
+
+
+def ancestors(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """``tensors`` and all that they are computed from, operands first."""
+    done: dict[int, Tensor] = {}
+    pending: list[tuple[Tensor, bool]] = [(each, False) for each in reversed(tensors)]
+    while pending:
+        tensor, expanded = pending.pop()
+        if id(tensor) in done:
+            continue
+        if expanded:
+            done[id(tensor)] = tensor
+        else:
+            pending.append((tensor, True))
+            pending.extend((each, False) for each in reversed(tensor.operands))
+    return list(done.values())
+
+
+class InputRecording:
+    """Every piece of memory that the session touches is an input of its program.
+
+    ``memory`` says that statements may store into it, as in `@cd`.
+    """
+
+    def __init__(self, session: Session, memory: bool = False) -> None:
+        self.session = session
+        self.memory = memory
+        self.buffers: dict[Buffer, StagedTensor] = {}
+        #: The leaves for arrays of the surroundings, by the array's id, and the arrays.
+        self._held: dict[int, tuple[Any, Tensor]] = {}
+        #: The names of their inputs.
+        self.names: dict[Buffer, str] = {}
+        #: The floating type of the tensors that take part, which those without a type take.
+        self.floating: FloatingType | None = None
+
+    def lift(self, tensor: GraphTensor, label: str) -> StagedTensor:
+        """The input for the value of ``tensor``."""
+        assert isinstance(tensor, Tensor)
+        self.meet([tensor])
+        return self.lift_buffer(tensor.buffer("value"))
+
+    def hold(self, value: Any, array: np.ndarray, label: str) -> SymbolicTensor:
+        """An array of the surroundings, as it is now: a leaf of the graph, which code does not write."""
+        if id(value) not in self._held:
+            leaf = Tensor((label,), known(array.shape, name=label), str(array.dtype), initial=Given(array.copy()))
+            self._held[id(value)] = value, leaf
+        _, leaf = self._held[id(value)]
+        held = self.lift(leaf, label)
+        held.memory = False
+        return held
+
+    def meet(self, tensors: Sequence[Tensor]) -> None:
+        """These tensors take part."""
+        self.floating = FloatingType.meeting([self.floating, *(each.floating for each in tensors)])
+
+    def lift_buffer(self, buffer: Buffer) -> StagedTensor:
+        """The input for a piece of memory."""
+        found = self.buffers.get(buffer)
+        # What was recorded in a function that is being differentiated may have been taken out with it.
+        if found is None:
+            found = self.buffers[buffer] = self._made(buffer)
+        return found
+
+    def _made(self, buffer: Buffer) -> StagedTensor:
+        owner = buffer.owner
+        sizes = owner.sizes
+        made = self.session.builder.fixed_input(buffer.label, owner.element_type, sizes)
+        self.names[buffer] = made.name
+        return StagedTensor(self, buffer, made.name, self.memory and not buffer.kind.endswith(".merge"))
+
+
+@contextmanager
+def recording_session(
+    name: str, algebra: Algebra | None = None, memory: bool = False
+) -> Iterator[tuple[Session, InputRecording]]:
+    """A staging run in which tensors of graphs become inputs. ``algebra`` says what operators do, if not NumPy's."""
+    session = Session(name, WholeArrays() if algebra is None else algebra)
+    recording = InputRecording(session, memory)
+    session.graph = recording
+    session.outer_location = user_location
+    with session.active():
+        yield session, recording
+
+
+def known_shape(array: SymbolicArray, session: Session) -> Shape:
+    """The shape of a staged array, whose extents are numbers for this call."""
+    sizes = [
+        int(extent.value) if isinstance(extent, Constant) else session.evaluate(extent) for extent in array.extents
+    ]
+    ranks = array.rows
+    output, inputs = ranks.batch, ranks.batch + ranks.output
+    return known(sizes[output:inputs], sizes[inputs:], sizes[:output])
+
+
+def staged_result(session: Session, tensor: Tensor, arguments: Sequence[Any]) -> SymbolicTensor:
+    """What computes ``tensor``, on staged operands and numbers, as a tensor of the program of that name."""
+    operation, name = tensor.operation, tensor.name
+    assert operation is not None
+    made: SymbolicTensor | PendingArray
+    if operation.stage_sized is None:
+        made = operation.stage(session, arguments)
+    else:
+        made = operation.stage_sized(session, arguments, tensor.sizes)
+    if not isinstance(made, PendingArray):
+        return made
+    product = made.element.product
+    node = made.materialize(name)
+    # `(t > 0) * a / t` is one expression, although each of its operations is a node.
+    node.brackets = () if product is None else product.brackets
+    return node
+
+
+def shape_by_staging(operation: Operation, arguments: Sequence[Any], location: Span | None = None) -> tuple[Shape, str]:
+    """The shape and type of an operation's result, found by staging it once on operands of known shape.
+
+    Faults are shown at ``location``, by default the user's line that is being executed.
+    """
+    operands = [argument for argument in arguments if isinstance(argument, Tensor)]
+    unknown = [each.rows for each in operands if not each.rows.is_known]
+    if unknown:
+        close(unknown, Origin(user_location(), operands=tuple(each.label for each in operands)))
+    with recording_session("shape") as (session, recording):
+        if location is not None:
+            session.outer_location = lambda: location
+        staged = [recording.lift(each, each.name) if isinstance(each, Tensor) else each for each in arguments]
+        made = operation.stage(session, staged)
+        return known_shape(made, session), str(made.dtype)

@@ -1,0 +1,163 @@
+"""Kernels kept on disk serve later processes, and nothing but the program that they were made of."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcdsl.ir.program import Program
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.large_stack import on_large_stack
+from tcdsl.lowering.loopir.loops import Kernel
+from tcdsl.lowering.lower import lower
+from tcdsl.span import Span
+from tcdsl.targets.cpu import CodegenOptions, clear_cache, compile_program
+from tcdsl.targets.cpu.cache.store import store
+from tcdsl.targets.cpu.compiled import CompiledKernel
+from tcdsl.targets.cpu.disk_cache import kept_kernel
+
+TEXT = """program {name}
+input x: float64[N]
+tensor y: float64[N]
+y[i] = x[i] * {factor}  for [i]: 0 <= i < N
+return y
+"""
+GATHER = """program gather
+input x: float64[N]
+input at: int64[M]
+tensor y: float64[M]
+y[i] = x[at[i]]  for [i]: 0 <= i < M
+return y
+"""
+PROCESS = """
+import sys
+import numpy as np
+import tcdsl as tc
+from tcdsl.lowering import lower as lowering
+
+@tc.op
+def f(x):
+    y[i] = x[i] * 3.0
+    return y
+
+made = []
+original = lowering.lower
+lowering.lower = lambda program, **options: made.append(program) or original(program, **options)
+assert f(np.arange(3.0)).tolist() == [0.0, 3.0, 6.0]
+print(len(made), f.cache_info().from_disk)
+"""
+
+
+class Lowering:
+    """Counts how often a program is lowered."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.count = 0
+
+    def __call__(self) -> Kernel:
+        self.count += 1
+        return on_large_stack(partial(lower, self.program))
+
+
+def compiled(text: str, options: CodegenOptions, **choices: Any) -> tuple[CompiledKernel, int]:
+    program = parse_program(text)
+    lowering = Lowering(program)
+    given = {"contiguous": (True,) * len(program.inputs), "options": options, **choices}
+    return compile_program(program, lowering, **given), lowering.count
+
+
+def doubled(kernel: CompiledKernel) -> list[float]:
+    (y,) = kernel.run([np.arange(3.0)], {"N": 3})
+    return list(y.tolist())
+
+
+def test_the_second_time_nothing_is_lowered(options: CodegenOptions) -> None:
+    text = TEXT.format(name="second", factor="2.0")
+    first, lowered = compiled(text, options)
+    again, lowered_again = compiled(text, options)
+    assert (lowered, lowered_again) == (1, 0)
+    assert doubled(first) == doubled(again) == [0.0, 2.0, 4.0]
+    assert again.source == first.source
+    assert again.kernel == first.kernel
+
+
+@pytest.mark.parametrize(
+    ("factor", "choices"), [("4.0", {}), ("2.0", {"contiguous": (False,)}), ("2.0", {"choices": ("unoptimized",)})]
+)
+def test_what_differs_is_lowered(factor: str, choices: dict[str, Any], tmp_path: Path) -> None:
+    options = CodegenOptions(cache_dir=tmp_path)
+    compiled(TEXT.format(name="other", factor="2.0"), options)
+    _, lowered = compiled(TEXT.format(name="other", factor=factor), options, **choices)
+    assert lowered == 1
+
+
+def test_positions_in_the_source_count(options: CodegenOptions) -> None:
+    # Errors of kernels show them.
+    program = parse_program(GATHER)
+    for line in (3, 4):
+        statement = replace(program.statements[0], span=Span("user.py", line, 0, line, 5))
+        moved = replace(program, statements=(statement,))
+        lowering = Lowering(moved)
+        compile_program(moved, lowering, contiguous=(True, True), options=options)
+        assert lowering.count == 1
+
+
+def test_errors_are_the_same_from_disk(options: CodegenOptions) -> None:
+    messages = []
+    for _ in range(2):
+        kernel, _ = compiled(GATHER, options)
+        with pytest.raises(IndexError) as fault:
+            kernel.run([np.zeros(2), np.array([0, 5])], {"N": 2, "M": 2})
+        messages.append(str(fault.value))
+    assert messages[0] == messages[1]
+    assert "index 5 is out of range" in messages[0]
+
+
+DAMAGES = (lambda data: data[:-7], lambda data: data[:40] + b"?" + data[41:], lambda data: b"")
+
+
+@pytest.mark.filterwarnings("ignore:compiled programs cannot be kept")
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_files_are_made_again(damage: Any, options: CodegenOptions) -> None:
+    text = TEXT.format(name="damaged", factor="2.0")
+    compiled(text, options)
+    assert options.cache_dir is not None
+    (path,) = (options.cache_dir / "modules").glob("damaged_*.kernel")
+    path.write_bytes(damage(path.read_bytes()))
+    assert kept_kernel(store(options.cache_dir), path.name) is None
+    kernel, lowered = compiled(text, options)
+    assert lowered == 1
+    assert doubled(kernel) == [0.0, 2.0, 4.0]
+    assert kept_kernel(store(options.cache_dir), path.name) is not None
+
+
+def test_deep_expressions_are_compiled_each_time(options: CodegenOptions) -> None:
+    factor = " * ".join(["1.0"] * 399 + ["2.0"])
+    for _ in range(2):
+        kernel, lowered = compiled(TEXT.format(name="deep", factor=factor), options)
+        assert lowered == 1
+        assert doubled(kernel) == [0.0, 2.0, 4.0]
+
+
+def test_another_process_finds_what_the_first_one_made(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(PROCESS)
+    environment = {**os.environ, "TCDSL_CACHE_DIR": str(tmp_path / "cache")}
+    printed = []
+    for seed in ("1", "2"):
+        command = [sys.executable, str(script)]
+        environment["PYTHONHASHSEED"] = seed
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        printed.append(done.stdout.split())
+    assert printed == [["1", "0"], ["0", "1"]]
+    assert clear_cache(tmp_path / "cache") > 0
+    assert not list((tmp_path / "cache").rglob("*.kernel"))

@@ -79,7 +79,7 @@ def nodes_of(node: ast.AST, at_import: bool) -> Iterator[ast.AST]:
 
 
 def imports(module: str, at_import: bool = False) -> set[str]:
-    """The modules of this package that ``module`` imports; without ``at_import`` also those that it names in strings."""
+    """The modules of this package that ``module`` imports, or, without ``at_import``, names in strings."""
     found = set()
     for node in nodes_of(syntax_tree(module), at_import):
         match node:
@@ -113,8 +113,8 @@ def may_import(room: str) -> set[str]:
 
 def name_for(room: str, other: str) -> str:
     """How a room speaks of another one: rooms of its own package by their names, others by their packages."""
-    package = other.split("/")[0]
-    return other if room.split("/")[0] == package else package
+    package = other.split("/", maxsplit=1)[0]
+    return other if room.split("/", maxsplit=1)[0] == package else package
 
 
 def are_relatives(module: str, other: str) -> bool:

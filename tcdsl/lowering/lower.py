@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcdsl.errors import ShapeError
 from tcdsl.ir.program import Program
 from tcdsl.lowering.loopir.loops import Kernel
-from tcdsl.lowering.pipeline import PASSES, QUICK, Watch, Work
+from tcdsl.lowering.pipeline import PASSES, QUICK, PassWatch, Work
 from tcdsl.pass_names import Enabled, chosen_passes
 from tcdsl.polyhedra.limits import TooMuchWork, limited, refused_beyond_limits
 
@@ -17,7 +17,7 @@ def lower(
     *,
     optimize: bool | str = True,
     largest: int | None = None,
-    watch: Watch | None = None,
+    watch: PassWatch | None = None,
 ) -> Kernel:
     """``lower(matmul)``: the memory and the loop nests that compute ``program``.
 
@@ -36,7 +36,7 @@ def lower(
         return _lowered(program, enabled & QUICK, largest, watch)
 
 
-def _lowered(program: Program, enabled: Enabled, largest: int | None, watch: Watch | None) -> Kernel:
+def _lowered(program: Program, enabled: Enabled, largest: int | None, watch: PassWatch | None) -> Kernel:
     work = Work(program, enabled, largest, watch)
     if watch is not None:
         watch.begin(work)

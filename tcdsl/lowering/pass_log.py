@@ -15,7 +15,7 @@ from tcdsl.lowering.loopir.printer import format_kernel, format_nest
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.nests.nests import Draft
 from tcdsl.lowering.pipeline import NEST_PASSES, PASSES, NestPass, Nodes, Pass, Work
-from tcdsl.lowering.statements.schedule import Plan
+from tcdsl.lowering.statements.schedule import LoopOrder
 
 __all__ = ["PassLog", "explain_passes"]
 
@@ -99,7 +99,7 @@ def _lines(work: Work) -> list[str]:
     return lines
 
 
-def _order(made: Plan) -> str:
+def _order(made: LoopOrder) -> str:
     loops = " ".join((*made.outer, "|", *made.inner)) if made.inner else " ".join(made.outer) or "no loop"
     return f"{format_statement(made.statement)}  by {loops}"
 

@@ -18,7 +18,7 @@ from tcdsl.ir.program import Program, Statement, Tensor, map_statement
 from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node
 from tcdsl.lowering.loopir.traversal import serial
-from tcdsl.lowering.nests.bodies import Setting
+from tcdsl.lowering.nests.bodies import NestContext
 from tcdsl.lowering.nests.nests import Draft, drafts_of, finished, joined
 from tcdsl.lowering.passes.common_subexpressions import with_calls_shared
 from tcdsl.lowering.passes.forwarding import forwarded, without_unread
@@ -31,7 +31,7 @@ from tcdsl.lowering.statements.canonical_statements import over_cells, solved, w
 from tcdsl.lowering.statements.fusion import fuse
 from tcdsl.lowering.statements.merging import Group, merge, thin_targets
 from tcdsl.lowering.statements.phases import in_phases, row_of_phases
-from tcdsl.lowering.statements.schedule import Plan, plan
+from tcdsl.lowering.statements.schedule import LoopOrder, plan
 from tcdsl.lowering.statements.size_context import size_context
 from tcdsl.lowering.statements.statements import renamed_statement
 from tcdsl.lowering.statements.summing import summed
@@ -50,7 +50,7 @@ __all__ = [
     "NestPass",
     "Nodes",
     "Pass",
-    "Watch",
+    "PassWatch",
     "Work",
 ]
 
@@ -64,14 +64,14 @@ class Work:
     program: Program
     enabled: Enabled
     largest: int | None
-    watch: Watch | None = None
+    watch: PassWatch | None = None
     names: Names = field(init=False)
     context: isl.Set = field(init=False)
     tensors: dict[str, Tensor] = field(default_factory=dict)
-    plans: list[Plan] = field(default_factory=list)
+    plans: list[LoopOrder] = field(default_factory=list)
     memory: Memory = field(init=False)
     groups: list[Group] = field(default_factory=list)
-    setting: Setting = field(init=False)
+    setting: NestContext = field(init=False)
     nests: list[Nest] = field(default_factory=list)
     buffers: tuple[Buffer, ...] = ()
     limit: int = 0
@@ -110,10 +110,10 @@ class NestPass:
 
     name: str
     what: str
-    run: Callable[[Nodes, Draft, Setting], Nodes]
+    run: Callable[[Nodes, Draft, NestContext], Nodes]
 
 
-class Watch(Protocol):
+class PassWatch(Protocol):
     """Who looks at what each pass has done."""
 
     def begin(self, work: Work) -> None:
@@ -229,7 +229,7 @@ def _loops(work: Work) -> None:
     memory = work.memory
     types = {buffer.name: buffer.dtype for buffer in memory.buffers}
     thin = thin_targets(work.plans, memory) if "merging" in work.enabled else frozenset()
-    work.setting = setting = Setting(
+    work.setting = setting = NestContext(
         work.tensors, memory.of, types, memory.in_place, memory.marks, work.context, work.names, thin
     )
     for group in work.groups:
@@ -287,27 +287,27 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def _single_steps(nodes: Nodes, draft: Draft, setting: Setting) -> Nodes:
+def _single_steps(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return without_single_steps(nodes)
 
 
-def _forwarding(nodes: Nodes, draft: Draft, setting: Setting) -> Nodes:
+def _forwarding(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return forwarded(nodes, setting.types, setting.names)
 
 
-def _shared_calls(nodes: Nodes, draft: Draft, setting: Setting) -> Nodes:
+def _shared_calls(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return with_calls_shared(nodes, setting.names)
 
 
-def _hoisting(nodes: Nodes, draft: Draft, setting: Setting) -> Nodes:
+def _hoisting(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return hoisted(nodes)
 
 
-def _one_thread(nodes: Nodes, draft: Draft, setting: Setting) -> Nodes:
+def _one_thread(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return serial(nodes) if draft.small else nodes
 
 
-def _long_sums(nodes: Nodes, draft: Draft, setting: Setting) -> Nodes:
+def _long_sums(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return nodes if draft.small else in_blocks(nodes, setting.names)
 
 

@@ -14,12 +14,12 @@ from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Constant, Expr
 from tcdsl.polyhedra.affine import condition_set
 from tcdsl.polyhedra.size_algebra import SizeAlgebra
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_polynomials import Polynomial
 
 __all__ = ["digits", "in_range_by_digits"]
 
 
-def _always(algebra: SizeAlgebra, form: Form, points: isl.Set) -> bool:
+def _always(algebra: SizeAlgebra, form: Polynomial, points: isl.Set) -> bool:
     # Whether form >= 0 at all points, as far as isl can see.
     if form.value is not None:
         return form.value >= 0
@@ -29,7 +29,7 @@ def _always(algebra: SizeAlgebra, form: Form, points: isl.Set) -> bool:
     return bool(points.intersect(condition_set(condition, points)).is_empty())
 
 
-def _split(algebra: SizeAlgebra, form: Form, points: isl.Set) -> tuple[Form, Form, Form] | None:
+def _split(algebra: SizeAlgebra, form: Polynomial, points: isl.Set) -> tuple[Polynomial, Polynomial, Polynomial] | None:
     """``(P, q, r)`` with ``form == q*P + r`` and ``0 <= r < P`` at all ``points``."""
     stride = form.stride()
     if stride is None:
@@ -45,7 +45,7 @@ def _split(algebra: SizeAlgebra, form: Form, points: isl.Set) -> tuple[Form, For
     return None
 
 
-def digits(algebra: SizeAlgebra, form: Form, points: isl.Set) -> list[Form] | None:
+def digits(algebra: SizeAlgebra, form: Polynomial, points: isl.Set) -> list[Polynomial] | None:
     """Quasi-affine forms that determine ``form`` and are determined by it, most significant first; None if there
     are none.
 
@@ -61,7 +61,7 @@ def digits(algebra: SizeAlgebra, form: Form, points: isl.Set) -> list[Form] | No
     return None if leading is None else [*leading, low]
 
 
-def in_range_by_digits(algebra: SizeAlgebra, form: Form, extent: Form, points: isl.Set) -> Expr | None:
+def in_range_by_digits(algebra: SizeAlgebra, form: Polynomial, extent: Polynomial, points: isl.Set) -> Expr | None:
     """``0 <= form < extent`` as a quasi-affine condition that agrees at all ``points``; None if there is none."""
     leading = digits(algebra, form, points)
     below = _less(algebra, form, extent, points)
@@ -70,7 +70,7 @@ def in_range_by_digits(algebra: SizeAlgebra, form: Form, extent: Form, points: i
     return apply("and_", apply("ge", algebra.expr(leading[0]), integer(0)), below)
 
 
-def _less(algebra: SizeAlgebra, form: Form, bound: Form, points: isl.Set) -> Expr | None:
+def _less(algebra: SizeAlgebra, form: Polynomial, bound: Polynomial, points: isl.Set) -> Expr | None:
     if form.quasi_affine:
         return apply("lt", algebra.expr(form), algebra.expr(bound))
     parts = _split(algebra, form, points)
@@ -87,7 +87,7 @@ def _less(algebra: SizeAlgebra, form: Form, bound: Form, points: isl.Set) -> Exp
     return apply("or_", below, apply("and_", level, apply("lt", algebra.expr(low), algebra.expr(rest))))
 
 
-def _equal(algebra: SizeAlgebra, form: Form, value: Form, points: isl.Set) -> Expr | None:
+def _equal(algebra: SizeAlgebra, form: Polynomial, value: Polynomial, points: isl.Set) -> Expr | None:
     if form.quasi_affine:
         return apply("eq", algebra.expr(form), algebra.expr(value))
     parts = _split(algebra, form, points)
@@ -101,12 +101,12 @@ def _equal(algebra: SizeAlgebra, form: Form, value: Form, points: isl.Set) -> Ex
     return apply("and_", level, apply("eq", algebra.expr(low), algebra.expr(rest)))
 
 
-def _divmod(algebra: SizeAlgebra, form: Form, divisor: Form) -> tuple[Form, Form]:
+def _divmod(algebra: SizeAlgebra, form: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
     # Where the divisor is 0 there are no digits below it and no points; max keeps the division itself from failing.
     parts = form.split(divisor)
     if parts is not None and not parts[1].terms:
         return parts
-    whole, rest = (Form({}), form) if parts is None or not algebra.nonnegative(parts[1]) else parts
+    whole, rest = (Polynomial({}), form) if parts is None or not algebra.nonnegative(parts[1]) else parts
     safe = apply("max", algebra.expr(divisor), integer(1))
     named = [
         algebra.form(algebra.scope.opaque_size(apply(primitive, algebra.expr(rest), safe)))

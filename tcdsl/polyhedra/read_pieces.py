@@ -32,7 +32,7 @@ from tcdsl.polyhedra.disjunctions import narrowed
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = [
-    "Place",
+    "Piece",
     "box",
     "conjuncts",
     "in_range",
@@ -48,7 +48,7 @@ _MOST_PLACES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Piece:
     """A part of a domain and the cell that each of its points reads. ``total``: every index is affine and in range."""
 
     points: isl.Set
@@ -131,7 +131,7 @@ def places(
     extents: Sequence[Expr],
     points: isl.Set,
     context: isl.Set,
-) -> list[Place]:
+) -> list[Piece]:
     """The cells of a tensor of shape ``extents`` that a read at ``points`` finds, piece by piece.
 
     An axis whose boundary is ``FILL`` counts as in range: the caller has restricted the points.
@@ -161,8 +161,8 @@ def places(
         ]
     if total and len(parts) > _MOST_PLACES:
         moved = tuple(map(remapped, indices, boundaries, extents))
-        return [Place(inside, tuple(indices), True), Place(points.subtract(inside).coalesce(), moved, True)]
-    return [Place(part, found, total) for part, found in parts]
+        return [Piece(inside, tuple(indices), True), Piece(points.subtract(inside).coalesce(), moved, True)]
+    return [Piece(part, found, total) for part, found in parts]
 
 
 def _pieces(

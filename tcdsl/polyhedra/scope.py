@@ -9,10 +9,10 @@ import islpy as isl
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Size, Statement, Tensor
 
-__all__ = ["Scope"]
+__all__ = ["ProgramScope"]
 
 
-class Scope(Protocol):
+class ProgramScope(Protocol):
     """What range inference asks of the program under construction."""
 
     def tensor(self, name: str) -> Tensor:

@@ -1,6 +1,6 @@
 """Forms and expressions of one program: reading, writing, and what is known about sizes.
 
-`SizeAlgebra` turns index expressions into `Form`s and back, naming what isl cannot hold (``N * M``, ``N // K``),
+`SizeAlgebra` turns index expressions into `Polynomial`s and back, naming what isl cannot hold (``N * M``, ``N // K``),
 and proves inequalities between sizes from the program's context.
 """
 
@@ -16,26 +16,26 @@ from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeVa
 from tcdsl.ir.program import AxisExtent
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of, knowing, universe
 from tcdsl.polyhedra.linear import linear_expression
-from tcdsl.polyhedra.scope import Scope
+from tcdsl.polyhedra.scope import ProgramScope
 from tcdsl.polyhedra.size_facts import SizeFacts
-from tcdsl.polyhedra.size_polynomials import Form, Monomial
+from tcdsl.polyhedra.size_polynomials import Monomial, Polynomial
 from tcdsl.polyhedra.spaces import parameter_names
 
-__all__ = ["Interval", "SizeAlgebra"]
+__all__ = ["SizeAlgebra", "SizeInterval"]
 
 
 # Up to this number of sizes the whole context answers sooner than the facts about some of them are collected.
 _FEW = 24
 
 
-class Interval(NamedTuple):
+class SizeInterval(NamedTuple):
     """``low <= variable <= high``; both ends may depend on sizes and on variables with ranges of their own."""
 
-    low: Form
-    high: Form
+    low: Polynomial
+    high: Polynomial
 
     @property
-    def length(self) -> Form:
+    def length(self) -> Polynomial:
         """The number of values, if it is not negative."""
         return self.high - self.low + 1
 
@@ -43,10 +43,10 @@ class Interval(NamedTuple):
 class SizeAlgebra:
     """Arithmetic on the sizes of one program, with what its context says about them."""
 
-    def __init__(self, scope: Scope, context: isl.Set | None = None) -> None:
+    def __init__(self, scope: ProgramScope, context: isl.Set | None = None) -> None:
         self.scope = scope
         self.context: isl.Set = scope.context() if context is None else context
-        self._forms: dict[Expr, Form] = {}
+        self._forms: dict[Expr, Polynomial] = {}
         self._names: dict[Monomial, Expr] = {}
         self._signs: dict[str, bool] = {}
         self._assumed: list[Expr] = []
@@ -54,7 +54,7 @@ class SizeAlgebra:
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    def form(self, expr: Expr) -> Form:
+    def form(self, expr: Expr) -> Polynomial:
         """The form of an int64 expression of index variables and sizes.
 
         `NotAffine` for anything else: data, products of index variables, ``//`` and ``%`` of index variables by sizes.
@@ -64,14 +64,14 @@ class SizeAlgebra:
             found = self._forms[expr] = self._read(expr)
         return found
 
-    def _read(self, expr: Expr) -> Form:
+    def _read(self, expr: Expr) -> Polynomial:
         match expr:
             case Constant(value=value, dtype="int64"):
-                return Form.number(int(value))
+                return Polynomial.number(int(value))
             case SizeValue(name=name):
                 return self._size(expr, name)
             case IndexValue():
-                return Form.of(expr)
+                return Polynomial.of(expr)
             case Cast(operand=operand, dtype="int64") if operand.dtype.startswith(("int", "uint")):
                 return self.form(operand)
             case Apply(primitive="neg", arguments=(operand,)):
@@ -83,10 +83,10 @@ class SizeAlgebra:
                 return self._chosen(expr)
         raise NotAffine(expr)
 
-    def _size(self, expr: Expr, name: str) -> Form:
+    def _size(self, expr: Expr, name: str) -> Polynomial:
         source = self.scope.size(name).source
         if not isinstance(source, Apply) or source.primitive not in ("add", "sub", "mul", "neg"):
-            return Form.of(SizeValue(name))
+            return Polynomial.of(SizeValue(name))
         # N * M is known by its factors, so that it can be divided by them; it keeps its name where it is written.
         form = self.form(source)
         ((_, monomial), scale), *others = form.terms.items() or [((None, ()), 0)]
@@ -94,7 +94,7 @@ class SizeAlgebra:
             self._names[monomial] = SizeValue(name)
         return form
 
-    def _applied(self, primitive: str, left: Form, right: Form) -> Form:
+    def _applied(self, primitive: str, left: Polynomial, right: Polynomial) -> Polynomial:
         match primitive:
             case "add":
                 return left + right
@@ -105,10 +105,10 @@ class SizeAlgebra:
             case "floor_div":
                 return self.quotient(left, right)
             case "mod":
-                return Form({}) if self._divides(left, right) else self._rest(left, right)
+                return Polynomial({}) if self._divides(left, right) else self._rest(left, right)
         return self.extreme([left, right], largest=primitive == "max")
 
-    def _chosen(self, expr: Apply) -> Form:
+    def _chosen(self, expr: Apply) -> Polynomial:
         names = index_variables(expr)
         try:
             function_of(expr, universe(sorted(names), ()))
@@ -116,15 +116,15 @@ class SizeAlgebra:
             if names:
                 raise
             return self._named(expr)
-        return Form.of(expr)
+        return Polynomial.of(expr)
 
     # -- division --------------------------------------------------------------------------------------------------
 
-    def _divides(self, form: Form, divisor: Form) -> bool:
+    def _divides(self, form: Polynomial, divisor: Polynomial) -> bool:
         parts = form.split(divisor)
         return parts is not None and not parts[1].terms
 
-    def quotient(self, form: Form, divisor: Form) -> Form:
+    def quotient(self, form: Polynomial, divisor: Polynomial) -> Polynomial:
         """``form // divisor``. `NotAffine` for index variables over anything but a positive constant, unless it is
         exact.
         """
@@ -140,27 +140,27 @@ class SizeAlgebra:
         if number is not None:
             if rest.value is not None:  # 0 <= rest < number
                 return whole
-            return whole + Form.of(apply("floor_div", self.expr(rest), integer(number)))
+            return whole + Polynomial.of(apply("floor_div", self.expr(rest), integer(number)))
         if rest.variables:
             raise NotAffine(self.expr(form))
         return whole + self._named(apply("floor_div", self.expr(rest), self.expr(divisor)))
 
-    def _rest(self, form: Form, divisor: Form) -> Form:
+    def _rest(self, form: Polynomial, divisor: Polynomial) -> Polynomial:
         parts = form.split(divisor)
         if parts is None or divisor.value is None:
             if form.variables or divisor.variables:
                 raise NotAffine(self.expr(form))
             return self._named(apply("mod", self.expr(form if parts is None else parts[1]), self.expr(divisor)))
         rest = parts[1]
-        return rest if rest.value is not None else Form.of(apply("mod", self.expr(rest), integer(divisor.value)))
+        return rest if rest.value is not None else Polynomial.of(apply("mod", self.expr(rest), integer(divisor.value)))
 
-    def _named(self, expr: Expr) -> Form:
+    def _named(self, expr: Expr) -> Polynomial:
         named = self.scope.opaque_size(expr)
-        return Form.number(int(named.value)) if isinstance(named, Constant) else Form.of(named)
+        return Polynomial.number(int(named.value)) if isinstance(named, Constant) else Polynomial.of(named)
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def expr(self, form: Form) -> Expr:
+    def expr(self, form: Polynomial) -> Expr:
         """The expression of a form. It is quasi-affine if the form is; products of sizes are named."""
         terms: dict[Expr, int] = {}
         for (atom, monomial), scale in form.terms.items():
@@ -198,7 +198,7 @@ class SizeAlgebra:
         self._assumed = list(other._assumed)
         self._facts = None
 
-    def extent(self, expr: Expr) -> Form:
+    def extent(self, expr: Expr) -> Polynomial:
         """The form of a tensor's extent, which is known not to be negative: the call fails before where it would be."""
         form = self.form(expr)
         if not self.nonnegative(form):
@@ -223,7 +223,7 @@ class SizeAlgebra:
                 return any(map(self._natural, arguments))
         return False
 
-    def nonnegative(self, form: Form) -> bool:
+    def nonnegative(self, form: Polynomial) -> bool:
         """Whether a form of sizes is known not to be negative."""
         if form.value is not None:
             return form.value >= 0
@@ -233,21 +233,21 @@ class SizeAlgebra:
             return True
         return self._never(form, "lt")
 
-    def negative(self, form: Form) -> bool:
+    def negative(self, form: Polynomial) -> bool:
         """Whether a form of sizes is known to be negative."""
         if form.value is not None:
             return form.value < 0
         return not form.variables and self._never(form, "ge")
 
-    def zero(self, form: Form) -> bool:
+    def zero(self, form: Polynomial) -> bool:
         """Whether a form of sizes is known to be 0."""
         return form.value == 0 or (form.value is None and not form.variables and self._never(form, "ne"))
 
-    def nonzero(self, form: Form) -> bool:
+    def nonzero(self, form: Polynomial) -> bool:
         """Whether a form of sizes is known to differ from 0."""
         return form.value != 0 if form.value is not None else not form.variables and self._never(form, "eq")
 
-    def _never(self, form: Form, comparison: str) -> bool:
+    def _never(self, form: Polynomial, comparison: str) -> bool:
         condition = apply(comparison, self.expr(form), integer(0))
         if isinstance(condition, Constant):
             return not condition.value
@@ -268,7 +268,7 @@ class SizeAlgebra:
         facts = self._many_facts()
         return self.context if facts is None else facts.about(parameter_names(points))
 
-    def spoken(self, form: Form) -> Form:
+    def spoken(self, form: Polynomial) -> Polynomial:
         """``form``, of many equal sizes by the one that stands for them, so that sets have fewer parameters."""
         facts = self._many_facts()
         return form if facts is None or form.variables else self.form(facts.told(self.expr(form)))
@@ -278,7 +278,7 @@ class SizeAlgebra:
             self._facts = SizeFacts((*self.scope.facts(), *self._assumed))
         return self._facts
 
-    def sign(self, form: Form) -> int | None:
+    def sign(self, form: Polynomial) -> int | None:
         """1 if a form of sizes is known to be at least 0, -1 if it is known to be at most 0."""
         if self.nonnegative(form):
             return 1
@@ -286,9 +286,9 @@ class SizeAlgebra:
 
     # -- extremes --------------------------------------------------------------------------------------------------
 
-    def extreme(self, forms: Sequence[Form], largest: bool) -> Form:
+    def extreme(self, forms: Sequence[Polynomial], largest: bool) -> Polynomial:
         """The largest or smallest of some forms; what the context decides is left out."""
-        kept: list[Form] = []
+        kept: list[Polynomial] = []
         for form in forms:
             if any(self._dominates(other, form, largest) for other in kept):
                 continue
@@ -301,13 +301,13 @@ class SizeAlgebra:
         expr = self.expr(kept[0] - shift)
         for form in kept[1:]:
             expr = apply("max" if largest else "min", expr, self.expr(form - shift))
-        return Form.of(expr) + shift
+        return Polynomial.of(expr) + shift
 
-    def _dominates(self, form: Form, other: Form, largest: bool) -> bool:
+    def _dominates(self, form: Polynomial, other: Polynomial, largest: bool) -> bool:
         difference = form - other if largest else other - form
         return self.nonnegative(difference)
 
-    def bound(self, form: Form, intervals: Mapping[str, Interval], largest: bool) -> Form | None:
+    def bound(self, form: Polynomial, intervals: Mapping[str, SizeInterval], largest: bool) -> Polynomial | None:
         """The extreme value of ``form`` over the ranges of its variables, as a form of sizes.
 
         The ranges count as not empty. None if a variable has none, stands inside ``//``, ``%``, ``min`` or ``max``,
@@ -327,6 +327,6 @@ class SizeAlgebra:
                 return None
         return None if form.variables else form
 
-    def form_of_function(self, function: isl.PwAff) -> Form:
+    def form_of_function(self, function: isl.PwAff) -> Polynomial:
         """The form of a function of sizes; outside its domain it is continued."""
         return self.form(expression_of(function, self.context))

@@ -14,7 +14,7 @@ from math import gcd
 from tcdsl.ir.expressions import Expr, IndexValue, SizeValue, index_variables
 from tcdsl.polyhedra.affine import NotAffine
 
-__all__ = ["Form", "Monomial", "Term"]
+__all__ = ["Monomial", "Polynomial", "Term"]
 
 # A product of sizes (or of quasi-affine expressions of sizes), sorted; the empty product is 1.
 Monomial = tuple[Expr, ...]
@@ -39,7 +39,7 @@ def divided(monomial: Monomial, divisor: Monomial) -> Monomial | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Polynomial:
     """A sum of integer multiples of terms: ``Form.of(IndexValue("i")) * 2 + 1`` is ``2*i + 1``.
 
     Equal forms are equal expressions; the converse holds for polynomials. Multiplication raises `NotAffine` where both
@@ -49,20 +49,20 @@ class Form:
     terms: Mapping[Term, int]
 
     @staticmethod
-    def number(value: int) -> Form:
+    def number(value: int) -> Polynomial:
         """A constant."""
-        return Form({_ONE: value} if value else {})
+        return Polynomial({_ONE: value} if value else {})
 
     @staticmethod
-    def of(atom: Expr) -> Form:
+    def of(atom: Expr) -> Polynomial:
         """An index variable, a size, or any expression of either that is not linear, standing for itself."""
         if index_variables(atom):
-            return Form({(atom, ()): 1})
-        return Form({(None, (atom,)): 1})
+            return Polynomial({(atom, ()): 1})
+        return Polynomial({(None, (atom,)): 1})
 
-    def __add__(self, other: Form | int) -> Form:
+    def __add__(self, other: Polynomial | int) -> Polynomial:
         if isinstance(other, int):
-            other = Form.number(other)
+            other = Polynomial.number(other)
         terms = dict(self.terms)
         for term, scale in other.terms.items():
             total = terms.get(term, 0) + scale
@@ -70,24 +70,24 @@ class Form:
                 terms[term] = total
             else:
                 terms.pop(term, None)
-        return Form(terms)
+        return Polynomial(terms)
 
-    def __neg__(self) -> Form:
-        return Form({term: -scale for term, scale in self.terms.items()})
+    def __neg__(self) -> Polynomial:
+        return Polynomial({term: -scale for term, scale in self.terms.items()})
 
-    def __sub__(self, other: Form | int) -> Form:
+    def __sub__(self, other: Polynomial | int) -> Polynomial:
         return self + (-other)
 
-    def __mul__(self, other: Form | int) -> Form:
+    def __mul__(self, other: Polynomial | int) -> Polynomial:
         if isinstance(other, int):
-            return Form({term: scale * other for term, scale in self.terms.items()} if other else {})
-        total = Form({})
+            return Polynomial({term: scale * other for term, scale in self.terms.items()} if other else {})
+        total = Polynomial({})
         for (left, first), scale in self.terms.items():
             for (right, second), factor in other.terms.items():
                 if left is not None and right is not None:
                     raise NotAffine(left)
                 product = (left if right is None else right, tuple(sorted((*first, *second), key=_order)))
-                total += Form({product: scale * factor})
+                total += Polynomial({product: scale * factor})
         return total
 
     @property
@@ -129,26 +129,26 @@ class Form:
             if atom is not None
         )
 
-    def coefficient(self, variable: str) -> Form:
+    def coefficient(self, variable: str) -> Polynomial:
         """The factor of an index variable, a form of sizes."""
-        return Form({(None, m): s for (atom, m), s in self.terms.items() if atom == IndexValue(variable)})
+        return Polynomial({(None, m): s for (atom, m), s in self.terms.items() if atom == IndexValue(variable)})
 
-    def without(self, variable: str) -> Form:
+    def without(self, variable: str) -> Polynomial:
         """The form with 0 for an index variable in which it is linear."""
-        return Form({(atom, m): s for (atom, m), s in self.terms.items() if atom != IndexValue(variable)})
+        return Polynomial({(atom, m): s for (atom, m), s in self.terms.items() if atom != IndexValue(variable)})
 
-    def substituted(self, atom: Expr, value: Form) -> Form:
+    def substituted(self, atom: Expr, value: Polynomial) -> Polynomial:
         """The form with ``value`` for every factor ``atom``."""
-        total = Form({})
+        total = Polynomial({})
         for (variable, monomial), scale in self.terms.items():
-            product = Form({(variable, tuple(factor for factor in monomial if factor != atom)): scale})
+            product = Polynomial({(variable, tuple(factor for factor in monomial if factor != atom)): scale})
             for factor in monomial:
                 if factor == atom:
                     product = product * value
             total += product
         return total
 
-    def split(self, divisor: Form) -> tuple[Form, Form] | None:
+    def split(self, divisor: Polynomial) -> tuple[Polynomial, Polynomial] | None:
         """Quotient and rest, ``self == quotient * divisor + rest``, by the terms that ``divisor``, one term, divides.
 
         None if ``divisor`` is not one positive multiple of a monomial.
@@ -168,9 +168,9 @@ class Form:
                 quotient[(variable, left)] = whole
             if scale - whole * factor:
                 rest[(variable, product)] = scale - whole * factor
-        return Form({term: scale for term, scale in quotient.items() if scale}), Form(rest)
+        return Polynomial({term: scale for term, scale in quotient.items() if scale}), Polynomial(rest)
 
-    def stride(self) -> Form | None:
+    def stride(self) -> Polynomial | None:
         """The smallest product of sizes, times an integer, that index variables are multiplied by.
 
         None unless it divides all such products: ``i*P*Q + p*Q + q`` has the stride ``Q``, ``x*S + k*D`` has none.
@@ -181,7 +181,7 @@ class Form:
         least = min((monomial for monomial, _ in products), key=len, default=())
         if not least or any(divided(monomial, least) is None for monomial, _ in products):
             return None
-        return Form({(None, least): gcd(*(scale for _, scale in products))})
+        return Polynomial({(None, least): gcd(*(scale for _, scale in products))})
 
     def sizes(self) -> Iterator[Expr]:
         """The sizes and expressions of sizes in the terms."""

@@ -19,8 +19,8 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Keep, Statement, Tensor
 from tcdsl.polyhedra.limits import refused_beyond_limits
-from tcdsl.polyhedra.scope import Scope
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.scope import ProgramScope
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.checks.fixed_indices import check_fixed_indices
 from tcdsl.ranges.checks.injectivity import check_variables_on_target, is_injective
 from tcdsl.ranges.checks.recurrences import check_recurrence
@@ -35,12 +35,12 @@ from tcdsl.ranges.solving.equal_extents import check_equal_extents
 from tcdsl.ranges.solving.fresh_extents import inferred_extent
 from tcdsl.ranges.solving.regions import Ranges, Region, conjunction, region_of
 from tcdsl.ranges.solving.rounds import RoundSolver
-from tcdsl.ranges.solving.temporaries import Temporaries
+from tcdsl.ranges.solving.temporaries import NestedReductions
 
 __all__ = ["resolve"]
 
 
-def resolve(sketch: Sketch, scope: Scope) -> Resolved:
+def resolve(sketch: Sketch, scope: ProgramScope) -> Resolved:
     """The statements that compute ``sketch``, with their domains, the tensors they make, and what must hold at the
     call.
 
@@ -50,7 +50,7 @@ def resolve(sketch: Sketch, scope: Scope) -> Resolved:
         return _resolved(sketch, scope)
 
 
-def _resolved(sketch: Sketch, scope: Scope) -> Resolved:
+def _resolved(sketch: Sketch, scope: ProgramScope) -> Resolved:
     inference = Inference(sketch, scope)
     sketch = inference.sketch = normalized_sketch(inference)
     root = root_level(inference)
@@ -72,7 +72,7 @@ def _resolved(sketch: Sketch, scope: Scope) -> Resolved:
     inference.raise_faults()
     check_fixed_indices(inference, root, ranges)
     inference.raise_faults()
-    temporaries = Temporaries(inference, ranges)
+    temporaries = NestedReductions(inference, ranges)
     region = temporaries.regions[id(root)] = region_of(inference, root, root.variables, None, ranges)
     inference.raise_faults()
     written_accesses = [access for access in root.accesses if access.written]
@@ -119,7 +119,7 @@ def _shape(inference: Inference, root: Level, ranges: Ranges) -> tuple[Expr, ...
     return tuple(shape)
 
 
-def _require_extent(inference: Inference, access: AxisAccess, extent: Form) -> None:
+def _require_extent(inference: Inference, access: AxisAccess, extent: Polynomial) -> None:
     if inference.sketch.mode == "declared":
         axis = f"axis {access.axis} of {inference.label(access.tensor)}"
         fact = f"{axis} would have the negative extent {inference.text(extent)}"
@@ -136,7 +136,9 @@ def _checked_unique(inference: Inference, region: Region, accesses: list[AxisAcc
     return not is_injective(trial, region, accesses, ranges.solved) or bool(trial.assertions)
 
 
-def _statement(inference: Inference, root: Level, region: Region, temporaries: Temporaries, unique: bool) -> Statement:
+def _statement(
+    inference: Inference, root: Level, region: Region, temporaries: NestedReductions, unique: bool
+) -> Statement:
     sketch = inference.sketch
     condition = conjunction([temporaries.lowered(test, root) for test in region.tests])
     value = temporaries.lowered(root.value, root)

@@ -20,7 +20,7 @@ from tcdsl.ir.build import apply, in_range, truth
 from tcdsl.ir.expressions import Expr, IndexValue, Read, is_affine_index
 from tcdsl.ir.program import Neutral, Statement
 from tcdsl.polyhedra.read_pieces import box
-from tcdsl.polyhedra.scope import Scope
+from tcdsl.polyhedra.scope import ProgramScope
 from tcdsl.polyhedra.writes import affine_target, cell_map, named
 from tcdsl.ranges.range_inference import resolve
 from tcdsl.ranges.sketches.accesses import AxisAccess, levels_of, root_level
@@ -56,7 +56,7 @@ def starts_all_anew(sketch: Sketch) -> bool:
 class Restarts:
     """What the statement ``sketch``, a reset, says about the cells that it starts anew."""
 
-    def __init__(self, sketch: Sketch, scope: Scope) -> None:
+    def __init__(self, sketch: Sketch, scope: ProgramScope) -> None:
         self._sketch = sketch
         self._scope = scope
         self._inference = Inference(sketch, scope)

@@ -10,7 +10,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError, DslSyntaxError
-from tcdsl.frontend.source.function_source import Source, check_decorators, read_source
+from tcdsl.frontend.source.function_source import FunctionSource, check_decorators, read_source
 from tcdsl.frontend.staging.declared_parameters import DeclarationMet
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.runtime.calling.arguments import Signature
@@ -74,7 +74,7 @@ class DecoratedFunction:
         return Template(self.function, self.source, self.in_place)
 
     @functools.cached_property
-    def source(self) -> Source:
+    def source(self) -> FunctionSource:
         """The definition that the user wrote. `DslSyntaxError` if it is not available."""
         source = read_source(self.function)
         check_decorators(self.function, source, self.spellings, self.decorators)

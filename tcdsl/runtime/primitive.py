@@ -49,13 +49,13 @@ from tcdsl.runtime.rules.rule_calls import PULLBACK, Rule
 from tcdsl.span import Span
 from tcdsl.tracebacks import user_facing
 
-__all__ = ["Primitive", "primitive"]
+__all__ = ["UserPrimitive", "primitive"]
 
 _LARGEST_ARITY = 3
 _RESULT, _GRADIENT = ("v", "t", "lhs"), ("g",)
 
 
-class Primitive:
+class UserPrimitive:
     """A primitive that `primitive` has made: call it with as many operands as its code has slots."""
 
     def __init__(self, name: str, forward: DecoratedFunction, gradient: DecoratedFunction | None, logic: str) -> None:
@@ -153,7 +153,7 @@ class Primitive:
         return self._forward.span
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Primitive, (self.__name__, self._forward, self._gradient, self.logic)
+        return UserPrimitive, (self.__name__, self._forward, self._gradient, self.logic)
 
     def __repr__(self) -> str:
         return f"<primitive {self.__name__}>"
@@ -163,7 +163,7 @@ class _Use:
     # One use of a primitive as a function with a derivative rule, and as that rule. What stands for the operands in a
     # rule has no rows of its own: they are those of this use.
 
-    def __init__(self, owner: Primitive, rows: Sequence[RowRanks]) -> None:
+    def __init__(self, owner: UserPrimitive, rows: Sequence[RowRanks]) -> None:
         self.__name__ = owner.__name__
         self.function = owner.function
         self.rules = owner.rules
@@ -199,7 +199,7 @@ class _Use:
 class _PrimitiveStaging(StagedFunction):
     # The programs of a primitive that is called with arrays.
 
-    def __init__(self, owner: Primitive) -> None:
+    def __init__(self, owner: UserPrimitive) -> None:
         super().__init__()
         self._owner = owner
         names = [f"x{k}" for k in range(1, owner.arity + 1)]
@@ -246,7 +246,7 @@ def _zeros(session: Session, extents: Sequence[Any], dtype: str, label: str) -> 
 
 
 @user_facing
-def primitive(name: str, forward: Any, gradient: Any = None, *, logic: str = ".") -> Primitive:
+def primitive(name: str, forward: Any, gradient: Any = None, *, logic: str = ".") -> UserPrimitive:
     """``pointpow = tc.primitive("pointpow", power, power_gradient)``: a primitive of one's own.
 
     ``forward`` is a `@cd` function with a parameter ``projections`` that stores into ``v``, the result, and reads the
@@ -273,7 +273,7 @@ def primitive(name: str, forward: Any, gradient: Any = None, *, logic: str = "."
                 function.span,
                 hint=f"write `def {function.__name__}(..., *, {PROJECTIONS})`: it is what slot names speak of",
             ).error()
-    made = Primitive(name, forward, gradient, logic)
+    made = UserPrimitive(name, forward, gradient, logic)
     if not 1 <= made.arity <= _LARGEST_ARITY:
         raise Diagnostic(
             DslSyntaxError,

@@ -13,7 +13,7 @@ from typing import Any
 from weakref import ref
 
 from tcdsl.rows.inference import Shape
-from tcdsl.tensors.graphs.buffers import Buffer, tick
+from tcdsl.tensors.graphs.buffers import TensorMemory, tick
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.staging.staging import ancestors
 
@@ -111,10 +111,10 @@ class Graph:
         return _rebuilt, (described,)
 
     def _argument(self, argument: Any) -> Any:
-        owner = argument.owner if isinstance(argument, Buffer) else argument
+        owner = argument.owner if isinstance(argument, TensorMemory) else argument
         if id(owner) not in self.places:
             return argument
-        return _Argument(self.places[id(owner)], argument.kind if isinstance(argument, Buffer) else None)
+        return _Argument(self.places[id(owner)], argument.kind if isinstance(argument, TensorMemory) else None)
 
 
 def _rebuilt(described: Sequence[Any]) -> Sequence[Tensor]:

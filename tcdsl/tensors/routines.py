@@ -19,10 +19,10 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic
 from tcdsl.ir.program import Program
-from tcdsl.runtime.calling.bound import Bound
+from tcdsl.runtime.calling.bound import BoundProgram
 from tcdsl.runtime.explanation import Explanation
 from tcdsl.tensors.functions.parameters import by_label
-from tcdsl.tensors.graphs.buffers import Buffer, tick
+from tcdsl.tensors.graphs.buffers import TensorMemory, tick
 from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
@@ -45,7 +45,7 @@ class Routine:
     def __init__(self, code: Code) -> None:
         self.code = code
         self._linked: LinkedProgram | None = None
-        self._bound: Bound | None = None
+        self._bound: BoundProgram | None = None
         self._numbers: dict[Setting, np.ndarray] = {}
         self._indices: list[StaticIndex] = []
         self._link()
@@ -54,7 +54,9 @@ class Routine:
         with linking(self.code.name) as linker:
             self.code.link(linker)
             self._linked = linker.finished()
-        self._given: tuple[Buffer, ...] = tuple(each for each in self._linked.inputs if isinstance(each, Buffer))
+        self._given: tuple[TensorMemory, ...] = tuple(
+            each for each in self._linked.inputs if isinstance(each, TensorMemory)
+        )
         for each in self._linked.inputs:
             if isinstance(each, Setting):
                 self._numbers[each] = each.array()
@@ -92,7 +94,7 @@ class Routine:
         # All memory is there before anything runs, so that an error leaves everything as it was.
         return [self._numbers[each] if isinstance(each, Setting) else read_memory(each) for each in self.linked.inputs]
 
-    def _bind(self) -> Bound:
+    def _bind(self) -> BoundProgram:
         outputs = [buffer.allocated() for buffer in self.linked.outputs]
         return executable(self.program).bind(self._arrays(), outputs)
 

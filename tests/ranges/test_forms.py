@@ -11,14 +11,14 @@ from tcdsl.ir.build import apply, index, integer, size
 from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, SizeValue
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.polyhedra.affine import NotAffine, condition_set
-from tcdsl.polyhedra.size_algebra import Interval, SizeAlgebra
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_algebra import SizeAlgebra, SizeInterval
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import parameter_names
 from tcdsl.ranges.sketches.contexts import sketch_sizes, statement_context
 from tests.ranges.programs import Shapes
 
-N, M, K = (Form.of(size(name)) for name in ("N_0", "M_0", "K_0"))
-I, J = (Form.of(index(name)) for name in ("i", "j"))
+N, M, K = (Polynomial.of(size(name)) for name in ("N_0", "M_0", "K_0"))
+I, J = (Polynomial.of(index(name)) for name in ("i", "j"))
 
 
 @pytest.fixture
@@ -48,15 +48,15 @@ def test_parts_of_a_form():
     assert form.bare is None
     assert I.bare == "i"
     assert (I * 2).bare is None
-    assert Form.number(0).value == 0
+    assert Polynomial.number(0).value == 0
     assert not form.quasi_affine
     assert form.substituted(size("N_0"), M + 1) == I * M * 2 + I * 2 + J - 3
 
 
 def test_division_by_terms():
-    assert (N * M * 2 + M * K + 5).split(M) == (N * 2 + K, Form.number(5))
-    assert (I * 4 + 7).split(Form.number(2)) == (I * 2 + 3, Form.number(1))
-    assert (I * 3 + 7).split(Form.number(2)) == (Form.number(3), I * 3 + 1)
+    assert (N * M * 2 + M * K + 5).split(M) == (N * 2 + K, Polynomial.number(5))
+    assert (I * 4 + 7).split(Polynomial.number(2)) == (I * 2 + 3, Polynomial.number(1))
+    assert (I * 3 + 7).split(Polynomial.number(2)) == (Polynomial.number(3), I * 3 + 1)
     assert N.split(N + 1) is None
 
 
@@ -124,17 +124,17 @@ def test_what_is_known_about_sizes(algebra):
 
 
 def test_bounds_over_ranges(algebra):
-    ranges = {"i": Interval(Form.number(0), N - 1), "j": Interval(Form.number(0), I)}
+    ranges = {"i": SizeInterval(Polynomial.number(0), N - 1), "j": SizeInterval(Polynomial.number(0), I)}
     assert algebra.bound(I * M + J, ranges, True) == (N - 1) * M + N - 1
-    assert algebra.bound(I - J, ranges, False) == Form.number(0)
+    assert algebra.bound(I - J, ranges, False) == Polynomial.number(0)
     assert algebra.bound(J - I * 2, ranges, False) == (N - 1) * -2
     assert algebra.bound(I * (M - K), ranges, True) is None
 
 
 def test_quotients(algebra):
     assert algebra.quotient(N * M + M, M) == N + 1
-    assert algebra.quotient(I * 4 + 7, Form.number(4)) == I + 1
-    assert algebra.form(apply("mod", apply("mul", size("N_0"), size("M_0")), size("M_0"))) == Form({})
+    assert algebra.quotient(I * 4 + 7, Polynomial.number(4)) == I + 1
+    assert algebra.form(apply("mod", apply("mul", size("N_0"), size("M_0")), size("M_0"))) == Polynomial({})
     named = algebra.quotient(N, M)
     assert named == algebra.quotient(N, M)
     assert named.bare is None

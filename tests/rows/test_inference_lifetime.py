@@ -28,7 +28,7 @@ from tcdsl.rows.inference.equations.affine_axes import ReadAxis, WrittenAxis
 from tcdsl.rows.inference.equations.axis_joins import AxisJoin
 from tcdsl.rows.inference.equations.row_equations import RowEquation
 from tcdsl.rows.inference.equations.row_joins import RowJoin
-from tcdsl.rows.inference.scope import Scope
+from tcdsl.rows.inference.scope import OpenVariables
 from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.row import RowVariable
 from tcdsl.rows.inference.variables.transaction import Constraint
@@ -146,7 +146,7 @@ def test_a_store_into_a_known_target_lasts() -> None:
 
 def everything(shapes: list[Shape]) -> list[object]:
     """All that there is to know of what is open, with the identities of its parts."""
-    scope = Scope(shapes)
+    scope = OpenVariables(shapes)
     fields = [slot for slot in Dimension.__slots__ if slot not in ("__weakref__", "watchers")]
     return [
         [str(shape) for shape in shapes],

@@ -12,7 +12,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import cd, op
 from tcdsl.errors import DataIndexError, ShapeError
-from tcdsl.runtime.calling.bound import Bound
+from tcdsl.runtime.calling.bound import BoundProgram
 
 
 @cd
@@ -58,7 +58,7 @@ def root(x):
     return sqrt(x)
 
 
-def bound(function: Any, *arguments: Any, outputs: Any = None, **keywords: Any) -> Bound:
+def bound(function: Any, *arguments: Any, outputs: Any = None, **keywords: Any) -> BoundProgram:
     call = function.signature.call(arguments, keywords)
     entry, arrays = function.staging.entry(call)
     return entry.executable.bind(arrays, outputs)

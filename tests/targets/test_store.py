@@ -24,7 +24,7 @@ import pytest
 import tcdsl.targets.cpu.compiled as compiled_module
 from tcdsl.targets.cpu import CodegenOptions, cache_entries, clear_cache, compile_kernel
 from tcdsl.targets.cpu.cache.sealed_files import read_sealed, write_sealed
-from tcdsl.targets.cpu.cache.store import Store, module_stem, store
+from tcdsl.targets.cpu.cache.store import ProgramStore, module_stem, store
 from tests.targets.kernels import matmul
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +87,7 @@ def test_a_second_process_loads_from_disk(filled: Path) -> None:
 def test_the_directory_is_private(filled: Path) -> None:
     assert stat.S_IMODE((filled / "modules").stat().st_mode) == 0o700
     (filled / "modules").chmod(0o755)
-    assert stat.S_IMODE(Store(filled / "modules").directory.stat().st_mode) == 0o700
+    assert stat.S_IMODE(ProgramStore(filled / "modules").directory.stat().st_mode) == 0o700
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def again(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def run(directory: Path) -> tuple[bool, list[str]]:
         store.cache_clear()
         compiled_module._drivers.cache_clear()
-        monkeypatch.setattr(Store, "_warned", False)
+        monkeypatch.setattr(ProgramStore, "_warned", False)
         for name in [name for name in sys.modules if name.startswith(("matmul_", "tcdsl_"))]:
             del sys.modules[name]
         with warnings.catch_warnings(record=True) as caught:
@@ -249,12 +249,12 @@ def test_a_directory_that_is_removed_while_programs_run(tmp_path: Path, again: A
 
 
 def test_nothing_is_read_that_others_may_have_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Store, "_warned", False)
-    Store(tmp_path).write("entry.code", b"content")
+    monkeypatch.setattr(ProgramStore, "_warned", False)
+    ProgramStore(tmp_path).write("entry.code", b"content")
     monkeypatch.setattr(Path, "chmod", no_space)
     os.chmod(tmp_path, 0o777)  # `Path.chmod` is out of order
     with pytest.warns(RuntimeWarning, match="others may write in"):
-        assert Store(tmp_path).read("entry.code") is None
+        assert ProgramStore(tmp_path).read("entry.code") is None
 
 
 def test_processes_that_start_together(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tcdsl.ir.build import apply, constant
 from tcdsl.lowering.loopir.loops import Kernel, Store, Update
 from tcdsl.lowering.passes.liveness import Temporaries
 from tcdsl.targets.cpu import CodegenOptions, CompiledKernel, compile_kernel
-from tcdsl.targets.cpu.call.launch_plans import Plan
+from tcdsl.targets.cpu.call.launch_plans import LaunchPlan
 from tcdsl.targets.cpu.call.plan_code import Launch, PlanCode
 from tcdsl.targets.cpu.layout.call_arrays import CallArrays
 from tcdsl.targets.cpu.layout.frame import frame_layout
@@ -113,7 +113,7 @@ def blocks_of(kernel: Kernel, sizes: list[int], threads: int) -> int:
     )
     arrays = CallArrays(kernel, (True,) * len(kernel.program.inputs))
     code = PlanCode(kernel, layout, arrays, [Launch(kernel.nests[0], 1)])
-    plan = Plan(code, kernel, Temporaries(kernel), arrays.made_positions, sizes, threads)
+    plan = LaunchPlan(code, kernel, Temporaries(kernel), arrays.made_positions, sizes, threads)
     assert plan.parallel == (plan.blocks(0) > 1)
     return plan.blocks(0)
 

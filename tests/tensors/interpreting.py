@@ -8,7 +8,7 @@ import numpy as np
 
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.verifier.verifier import verify
-from tcdsl.tensors.graphs.buffers import Buffer, tick
+from tcdsl.tensors.graphs.buffers import TensorMemory, tick
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.linking.code import Code
@@ -28,7 +28,7 @@ def _interpret(linked: LinkedProgram, numbers: dict[str, Any]) -> list[np.ndarra
     behind = dict(zip((tensor.name for tensor in linked.program.inputs), linked.inputs, strict=True))
     for name, array in done.updates.items():
         buffer = behind[name]
-        assert isinstance(buffer, Buffer)
+        assert isinstance(buffer, TensorMemory)
         buffer.allocated()[...] = array
     for buffer, array in zip(linked.outputs, done.outputs, strict=True):
         buffer.allocated()[...] = array

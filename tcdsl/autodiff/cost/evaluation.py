@@ -31,7 +31,7 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.interpreter.evaluation import working_dtype
 from tcdsl.ir.primitives import PRIMITIVES
 
-__all__ = ["Array", "Definition", "Definitions", "PointValues", "elementwise"]
+__all__ = ["Array", "CountedDefinition", "Definitions", "PointValues", "elementwise"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -39,7 +39,7 @@ _POSITIONS = {"sub": np.subtract, "mul": np.multiply, "mod": np.mod, "min": np.m
 
 
 @dataclass(slots=True)
-class Definition:
+class CountedDefinition:
     """A local definition: its value, the definitions that it may use, and its values at the points known so far."""
 
     value: Expr
@@ -48,7 +48,7 @@ class Definition:
     known: Array | None = field(default=None)
 
 
-Definitions = Mapping[str, Definition]
+Definitions = Mapping[str, CountedDefinition]
 
 
 class PointValues:
@@ -82,7 +82,7 @@ class PointValues:
             case Local(name=name):
                 return self._local(local[name], at, expr.dtype)
             case Let(name=name, value=value, body=body):
-                return self.of(body, at, {**local, name: Definition(value, local)})
+                return self.of(body, at, {**local, name: CountedDefinition(value, local)})
             case Cast(operand=operand, dtype=dtype):
                 return self.of(operand, at, local).astype(working_dtype(dtype))
             case Read():
@@ -90,7 +90,7 @@ class PointValues:
             case Apply():
                 return self._applied(expr, at, local)
 
-    def _local(self, definition: Definition, at: Array, dtype: str) -> Array:
+    def _local(self, definition: CountedDefinition, at: Array, dtype: str) -> Array:
         if definition.values is None or definition.known is None:
             definition.values = np.zeros(self.count, working_dtype(dtype))
             definition.known = np.zeros(self.count, bool)

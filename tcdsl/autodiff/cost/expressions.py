@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Generic, TypeVar
 
-from tcdsl.autodiff.cost.evaluation import Definition, Definitions
+from tcdsl.autodiff.cost.evaluation import CountedDefinition, Definitions
 from tcdsl.autodiff.cost.operations import operations_of
 from tcdsl.autodiff.cost.point_sets import PointSet
 from tcdsl.ir.build import apply, in_range, truth
@@ -95,7 +95,7 @@ class ExpressionCounter(Generic[_Points]):
             case Local(name=name):
                 return self._local(local[name], points, zeros)
             case Let(name=name, value=value, body=body):
-                definition = Definition(value, local)
+                definition = CountedDefinition(value, local)
                 found = self._visited(body, points, {**local, name: definition}, zeros)
                 used = self._uses.pop(id(definition), None)
                 if used is not None:
@@ -110,7 +110,7 @@ class ExpressionCounter(Generic[_Points]):
             case _:
                 return None
 
-    def _local(self, definition: Definition, points: _Points, zeros: bool) -> _Points | None:
+    def _local(self, definition: CountedDefinition, points: _Points, zeros: bool) -> _Points | None:
         if self._counting:
             used = self._uses.get(id(definition))
             self._uses[id(definition)] = points if used is None else used.union(points)

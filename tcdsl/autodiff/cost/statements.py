@@ -12,7 +12,7 @@ from tcdsl.autodiff.cost.cardinality import at_sizes
 from tcdsl.autodiff.cost.expressions import ExpressionCounter
 from tcdsl.autodiff.cost.point_sets import AffinePoints, ListedPoints
 from tcdsl.autodiff.cost.tensors import TensorValues
-from tcdsl.autodiff.cost.written_cells import Cells, Written, image
+from tcdsl.autodiff.cost.written_cells import Cells, WrittenCells, image
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, is_affine_index
@@ -47,7 +47,7 @@ class StatementCounter:
         self._values = values
         self._declarations = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
         self._continued = {s.start.tensor for s in program.statements if isinstance(s.start, Keep)}
-        self._written: dict[str, Written] = {}
+        self._written: dict[str, WrittenCells] = {}
 
     def add(self, statement: Statement) -> None:
         """Count one statement."""
@@ -81,22 +81,24 @@ class StatementCounter:
             case _:
                 self.operations[ACCUMULATORS[accumulate].primitive] += points - fresh
 
-    def _start(self, statement: Statement) -> Written:
+    def _start(self, statement: Statement) -> WrittenCells:
         name = statement.target.tensor
         shape = self._values.shape(name)
         match statement.start:
             case Keep(tensor=earlier):
-                return self._written.get(earlier, Written(shape, 0, None))
+                return self._written.get(earlier, WrittenCells(shape, 0, None))
             case Fill(value=Constant(value=value)):
-                return Written.nowhere(shape, value)
+                return WrittenCells.nowhere(shape, value)
             case Fill(value=value):
                 once = AffinePoints(isl.Set("{ [] }"), self._values.sizes)
                 counter: ExpressionCounter[AffinePoints] = ExpressionCounter(self._declarations)
                 counter.add(value, once)
                 self.operations.update(counter.operations)
-                return Written(shape, 0, None)
+                return WrittenCells(shape, 0, None)
             case _:
-                return Written.nowhere(shape, neutral_element(statement.accumulate, self._declarations[name].dtype))
+                return WrittenCells.nowhere(
+                    shape, neutral_element(statement.accumulate, self._declarations[name].dtype)
+                )
 
     def _affine(self, statement: Statement, zeros: bool) -> tuple[_Executed, Counter[str]]:
         if not all(is_affine_index(axis) for axis in statement.target.indices):

@@ -17,7 +17,7 @@ from tcdsl.autodiff.cost.point_sets import AffinePoints, at_values
 from tcdsl.ir.expressions import Expr
 from tcdsl.polyhedra.writes import cell_map
 
-__all__ = ["Cells", "Written", "image"]
+__all__ = ["Cells", "WrittenCells", "image"]
 
 _BLOCK = 1 << 20
 
@@ -25,7 +25,7 @@ Cells = isl.Set | np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenCells:
     """``cells`` have values (``None``: all), the others hold ``otherwise``; ``shape`` is the tensor's."""
 
     shape: tuple[int, ...]
@@ -33,9 +33,9 @@ class Written:
     cells: Cells | None
 
     @staticmethod
-    def nowhere(shape: tuple[int, ...], otherwise: bool | int | float) -> Written:
+    def nowhere(shape: tuple[int, ...], otherwise: bool | int | float) -> WrittenCells:
         """All cells hold ``otherwise``."""
-        return Written(shape, otherwise, _nothing(shape))
+        return WrittenCells(shape, otherwise, _nothing(shape))
 
     def fresh(self, cells: Cells, neutral: bool | int | float) -> int:
         """How many of ``cells`` hold nothing but ``neutral``, so that a first value needs no operation."""
@@ -43,12 +43,12 @@ class Written:
             return 0
         return number(_without(cells, self.cells, self.shape))
 
-    def after(self, changed: Cells | None, written: Cells) -> Written:
+    def after(self, changed: Cells | None, written: Cells) -> WrittenCells:
         """What is written after a statement; ``changed`` are cells that lose their value first."""
         if self.cells is None:
             return self
         kept = self.cells if changed is None else _without(self.cells, changed, self.shape)
-        return Written(self.shape, self.otherwise, _together(kept, written, self.shape))
+        return WrittenCells(self.shape, self.otherwise, _together(kept, written, self.shape))
 
 
 def image(points: AffinePoints, indices: Sequence[Expr]) -> isl.Set:

@@ -23,7 +23,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Read, reads
 from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor, tensors_read
-from tcdsl.polyhedra.read_pieces import Place, box, places, restrict
+from tcdsl.polyhedra.read_pieces import Piece, box, places, restrict
 from tcdsl.polyhedra.writes import affine_target, both, cell_map, read_cell
 from tcdsl.rewrite.renaming import statement_with_tensors_renamed
 from tcdsl.simplification.expressions.factoring import factored
@@ -238,7 +238,7 @@ class _Term:
             value = tape.add(Apply("where", (conjunction(tape, list(self.guards)), value, zero), value.dtype))
         return self._adding(tape.assemble(value), Domain.from_set(points), self.statement.condition)
 
-    def at_data(self, writer: Statement, extents: Sequence[Expr], place: Place) -> Statement | None:
+    def at_data(self, writer: Statement, extents: Sequence[Expr], place: Piece) -> Statement | None:
         """The term where the read, at positions that are data, finds a cell of ``writer``."""
         statement, tape = self.statement, self.tape
         condition = statement.condition

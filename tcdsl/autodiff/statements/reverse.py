@@ -26,7 +26,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Expr, Read, reads, transform
 from tcdsl.ir.program import Access, Neutral, Program, Statement
-from tcdsl.polyhedra.read_pieces import Place, places, restrict
+from tcdsl.polyhedra.read_pieces import Piece, places, restrict
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.polyhedra.writes import both, read_cell
 from tcdsl.simplification.expressions.tape import Tape
@@ -108,7 +108,7 @@ class Reverse(Derivative):
                 condition = both(condition, tape.assemble(conjunction(tape, left)))
             self._add(read, place, tape.assemble(value), condition)
 
-    def _add(self, read: Read, place: Place, value: Expr, condition: Expr | None) -> None:
+    def _add(self, read: Read, place: Piece, value: Expr, condition: Expr | None) -> None:
         target = Access(read.tensor, place.indices)
         domain = Domain.from_set(place.points)
         statement = Statement(target, "add", Neutral(), value, domain, condition, span=read.span)

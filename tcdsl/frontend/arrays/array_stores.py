@@ -14,7 +14,7 @@ from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
 from tcdsl.frontend.symbols.values import Value, cast_value
 from tcdsl.frontend.symbols.weak_targets import in_its_type
-from tcdsl.frontend.targets.stores import Store, store
+from tcdsl.frontend.targets.stores import TargetStore, store
 from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import is_boolean
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, substitute
@@ -135,7 +135,7 @@ def _is_one(session: Session, extent: Expr) -> bool:
     return session.broadcast_relation(extent, integer(1)) == "equal"
 
 
-def _whole_store(session: Session, part: View, accumulate: str, value: Value, span: Span | None) -> Store:
+def _whole_store(session: Session, part: View, accumulate: str, value: Value, span: Span | None) -> TargetStore:
     state = Existing(part.tensor.held(), part.tensor.declared, part.tensor.sized[1])
     if accumulate in ("or", "and") and not is_boolean(part.dtype):
         # Every cell is written once, so a number becomes 0 or 1 in one assignment.

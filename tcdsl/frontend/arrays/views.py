@@ -40,7 +40,7 @@ from tcdsl.ir.expressions import (
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.size_algebra import SizeAlgebra
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.rows.ranks import RowRanks
 
 __all__ = ["part_of", "transposed", "view", "whole"]
@@ -305,7 +305,7 @@ def _slice(session: Session, value: slice, extent: Expr) -> tuple[Expr, Expr, in
     # Python moves both bounds into the axis. An empty slice reads nothing, so a start beyond the far end may stay, and
     # so may a stop beyond the near one.
     algebra = SizeAlgebra(session.builder)
-    zero, last = Form.number(0), algebra.form(extent) - 1
+    zero, last = Polynomial.number(0), algebra.form(extent) - 1
     if step > 0:
         start = algebra.extreme([algebra.form(bound(value.start, integer(0))), zero], largest=True)
         span = algebra.extreme([algebra.form(bound(value.stop, extent)), last + 1], largest=False) - start
@@ -314,7 +314,7 @@ def _slice(session: Session, value: slice, extent: Expr) -> tuple[Expr, Expr, in
             [algebra.form(bound(value.start, apply("sub", extent, integer(1)))), last], largest=False
         )
         span = start - algebra.extreme([algebra.form(bound(value.stop, integer(-1))), zero - 1], largest=True)
-    count = algebra.quotient(span + (abs(step) - 1), Form.number(abs(step)))
+    count = algebra.quotient(span + (abs(step) - 1), Polynomial.number(abs(step)))
     return algebra.expr(start), algebra.expr(algebra.extreme([count, zero], largest=True)), step
 
 

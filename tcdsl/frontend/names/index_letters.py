@@ -23,7 +23,7 @@ _Position = tuple[int, int]
 _LAST = (sys.maxsize, 0)
 
 
-class Bound(Protocol):
+class BoundNames(Protocol):
     """What a function binds."""
 
     @property
@@ -94,7 +94,7 @@ def letters_outside_subscripts(node: ast.AST) -> Iterator[str]:
 
 
 def value_letters(
-    node: ast.stmt, bound: Bound, uses: Mapping[str, frozenset[str]], scope: FunctionScope
+    node: ast.stmt, bound: BoundNames, uses: Mapping[str, frozenset[str]], scope: FunctionScope
 ) -> frozenset[str]:
     """The letters that are index variables in the value of a local definition.
 

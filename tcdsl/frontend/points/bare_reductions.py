@@ -13,7 +13,7 @@ from typing import cast
 
 from tcdsl.frontend.points.definitions import open_transform
 from tcdsl.frontend.points.point_scalars import PointValue
-from tcdsl.frontend.symbols.operators import Owner
+from tcdsl.frontend.symbols.operators import OperatorHost
 from tcdsl.frontend.symbols.symbols import ElementType, PendingArray, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, stored_dtype
 from tcdsl.ir.dtypes import compute_dtype
@@ -33,7 +33,7 @@ class BareReduction(PendingArray):
     __slots__ = ("_record", "label", "point")
 
     def __init__(
-        self, builder: Owner, label: str, point: PointValue, record: Callable[[PointValue, str], SymbolicTensor]
+        self, builder: OperatorHost, label: str, point: PointValue, record: Callable[[PointValue, str], SymbolicTensor]
     ) -> None:
         self.builder = builder
         self._dtype = ElementType(stored_dtype(point.value))

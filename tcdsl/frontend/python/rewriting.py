@@ -27,7 +27,7 @@ from tcdsl.frontend.names.index_letters import LetterUses
 from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, Rewritten, recorder_call
 from tcdsl.frontend.source.annotations import annotation_names, names_in_extents
 from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
-from tcdsl.frontend.source.function_source import Source
+from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.source.logic_operands import term_thunk
 from tcdsl.frontend.source.operand_syntax import (
     ORDER,
@@ -264,7 +264,7 @@ class _Rewriter(BindingRewriter, ast.NodeTransformer):
         return node
 
 
-def rewrite(source: Source, in_place: bool = False) -> Rewritten:
+def rewrite(source: FunctionSource, in_place: bool = False) -> Rewritten:
     """Rewrite the definition of a decorated function; see the module's docstring for what becomes what.
 
     With ``in_place``, as in `@cd`, every name that an assignment binds is known from the start: code may read it before

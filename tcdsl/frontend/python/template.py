@@ -13,7 +13,7 @@ from tcdsl.frontend.python.recorder import Recorder
 from tcdsl.frontend.python.rewriting import RECORDER, rewrite
 from tcdsl.frontend.source.annotations import keep_tensor_annotations
 from tcdsl.frontend.source.assigned_names import parameters_of
-from tcdsl.frontend.source.function_source import Source
+from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.source.rewritten_functions import compiled_definition, with_closure
 from tcdsl.frontend.source.size_names import parameter_size_names
 from tcdsl.frontend.staging.impure_calls import warning_of_impure_calls
@@ -28,7 +28,7 @@ __all__ = ["Template"]
 class Template:
     """``Template(f, read_source(f), in_place=False).run(A, B)`` runs the rewritten function in the current session."""
 
-    def __init__(self, function: FunctionType, source: Source, in_place: bool) -> None:
+    def __init__(self, function: FunctionType, source: FunctionSource, in_place: bool) -> None:
         text = copy.deepcopy(source.definition)
         self.filename = source.filename
         self.source = source.text

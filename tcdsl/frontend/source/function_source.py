@@ -15,7 +15,7 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.frontend.source.spacing import mark_spacing
 from tcdsl.span import Span
 
-__all__ = ["Source", "check_decorators", "read_source", "readable_source", "register_parser", "span_of"]
+__all__ = ["FunctionSource", "check_decorators", "read_source", "readable_source", "register_parser", "span_of"]
 
 # Files that are not plain Python, by name, with what parses their text: the literal spelling's files are entered here
 # when they are compiled.
@@ -23,7 +23,7 @@ _PARSERS: dict[str, Callable[[str], ast.Module]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FunctionSource:
     """A function's definition: ``definition`` has the line and column numbers of ``filename``."""
 
     filename: str
@@ -37,7 +37,7 @@ def _fault(function: FunctionType, fact: str, hint: str) -> TcdslError:
     return Diagnostic(DslSyntaxError, fact, span, hint=hint).error()
 
 
-def read_source(function: FunctionType) -> Source:
+def read_source(function: FunctionType) -> FunctionSource:
     """Read and parse the definition of ``function``.
 
     Raises `DslSyntaxError` for lambdas, ``async`` functions, generators, and functions whose source is not available.
@@ -79,10 +79,10 @@ def read_source(function: FunctionType) -> Source:
         )
     _place(definition, first - 1 - indented, lines, indented)
     mark_spacing(definition, lines, first)
-    return Source(function.__code__.co_filename, definition, text)
+    return FunctionSource(function.__code__.co_filename, definition, text)
 
 
-def _read_lambda(function: FunctionType) -> Source | None:
+def _read_lambda(function: FunctionType) -> FunctionSource | None:
     """The definition of a plain lambda, as a function that returns its value; ``None`` where it is not the only one
     with its parameters in its line.
     """
@@ -106,10 +106,10 @@ def _read_lambda(function: FunctionType) -> Source | None:
     body: list[ast.stmt] = [ast.copy_location(ast.Return(found[0].body), found[0].body)]
     definition = ast.FunctionDef(function.__name__, found[0].args, body, [], None, None)
     _place(found[0], 0, rows, False)
-    return Source(code.co_filename, ast.copy_location(definition, found[0]), ast.unparse(found[0]))
+    return FunctionSource(code.co_filename, ast.copy_location(definition, found[0]), ast.unparse(found[0]))
 
 
-def readable_source(function: FunctionType) -> Source | None:
+def readable_source(function: FunctionType) -> FunctionSource | None:
     """The definition of a function that the user calls, a lambda included; ``None`` if it cannot be read."""
     if function.__name__ == "<lambda>":
         return _read_lambda(function)
@@ -153,7 +153,7 @@ def _place(tree: ast.AST, shift: int, rows: list[str], indented: bool) -> None:
 
 
 def span_of(node: ast.AST, filename: str) -> Span | None:
-    """The place of a node of a `Source`; ``None`` for nodes without one (operators, contexts)."""
+    """The place of a node of a `FunctionSource`; ``None`` for nodes without one (operators, contexts)."""
     if not hasattr(node, "lineno"):
         return None
     placed: ast.expr = node  # type: ignore[assignment]
@@ -163,7 +163,7 @@ def span_of(node: ast.AST, filename: str) -> Span | None:
 
 
 def check_decorators(
-    function: FunctionType, source: Source, decorators: tuple[object, ...], methods: Sequence[str] = ()
+    function: FunctionType, source: FunctionSource, decorators: tuple[object, ...], methods: Sequence[str] = ()
 ) -> None:
     """Raise `DslSyntaxError` unless one of ``decorators`` stands directly above the ``def``, or none at all.
 

@@ -13,11 +13,11 @@ from enum import Enum
 from types import FunctionType
 from typing import Protocol
 
-from tcdsl.frontend.symbols.operators import Owner
+from tcdsl.frontend.symbols.operators import OperatorHost
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Statement, Tensor
-from tcdsl.polyhedra.scope import Scope
+from tcdsl.polyhedra.scope import ProgramScope
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
 
@@ -69,7 +69,7 @@ class Environment(Protocol):
         """The place of ``node`` in the user's source."""
 
 
-class Builder(Scope, Owner, Protocol):
+class Builder(ProgramScope, OperatorHost, Protocol):
     """The program under construction."""
 
     def record(self, sketch: Sketch, label: str) -> SymbolicTensor:

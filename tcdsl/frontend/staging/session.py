@@ -20,7 +20,7 @@ from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.given_arrays import element_type, given_array
 from tcdsl.frontend.staging.readings import Reading
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
-from tcdsl.frontend.symbols.graphs import GraphRecording, GraphTensor, States
+from tcdsl.frontend.symbols.graphs import GraphRecording, GraphTensor, KeptTensors
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.ir.expressions import Expr
@@ -130,7 +130,7 @@ class Session:
         #: How tensors of graphs get into the program; without one they are arrays like any other.
         self.graph: GraphRecording | None = None
         #: The tensors that code on tensors of graphs keeps from run to run.
-        self.states: States | None = None
+        self.states: KeptTensors | None = None
         #: The lists that Python has joined or repeated, by id.
         self.python_lists: dict[int, Any] = {}
         #: What was recorded once and is used again, by the object that stands for it.

@@ -28,7 +28,7 @@ from tcdsl.ir.expressions import Constant, Expr, IndexValue, children, rebuild
 from tcdsl.ranges.sketches.sketch import ExplicitRange, Reduction
 from tcdsl.span import Span
 
-__all__ = ["Binding", "Bound", "Open"]
+__all__ = ["BoundStatement", "Open", "ReductionScopes"]
 
 _SUMS = ("add", "subtract")
 
@@ -47,7 +47,7 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundStatement:
     """The same with every variable bound: the parts of a `Sketch`."""
 
     indices: tuple[Expr, ...]
@@ -58,7 +58,7 @@ class Bound:
     filters: tuple[Expr, ...]
 
 
-class Binding:
+class ReductionScopes:
     """Binds the variables of one statement. ``faults`` collects what is wrong.
 
     ``definitions`` are the local definitions that the statement mentions, ``sizes`` the names of the program's sizes,
@@ -82,7 +82,7 @@ class Binding:
         self._reduced: set[str] = set()
         self._bound: dict[tuple[Reduction, tuple[str, ...]], Reduction] = {}
 
-    def bind(self, statement: Open) -> Bound:
+    def bind(self, statement: Open) -> BoundStatement:
         """The parts of the sketch of ``statement``."""
         on_target = self.occurrences(statement.indices)
         here = dict.fromkeys((*on_target, *self.occurrences((statement.value,)), *statement.loop_variables))
@@ -94,7 +94,7 @@ class Binding:
         if statement.accumulate in _SUMS:
             filters, value = without_brackets(value, self._definitions.get)
         conditions = (*statement.loop_conditions, *own)
-        bound = Bound(
+        bound = BoundStatement(
             tuple(self._finished(index, names) for index in statement.indices),
             *self._guarded(
                 self._finished(value, names, filters),
@@ -107,7 +107,7 @@ class Binding:
         self._check_trailing(names)
         return self._readable_lets(bound)
 
-    def _readable_lets(self, bound: Bound) -> Bound:
+    def _readable_lets(self, bound: BoundStatement) -> BoundStatement:
         groups = (bound.indices, (bound.value,), bound.conditions, bound.filters)
         named = iter(named_lets([expr for group in groups for expr in group], set(self._taken)))
         indices, (value,), conditions, filters = (tuple(next(named) for _ in group) for group in groups)

@@ -17,7 +17,7 @@ from tcdsl.frontend.staging.environment import Environment
 from tcdsl.frontend.statements.accesses import axis_nodes
 from tcdsl.ir.accumulators import ACCUMULATORS
 
-__all__ = ["AUGMENTED", "Form", "assign_operator", "read_form"]
+__all__ = ["AUGMENTED", "StatementForm", "assign_operator", "read_form"]
 
 AUGMENTED: Mapping[type[ast.operator], str] = MappingProxyType(
     {
@@ -38,7 +38,7 @@ _TABLE = "=, +=, -=, *=, /=, **=, >>= (max), <<= (min), |= (or), &= (and)"
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class StatementForm:
     """A tensor statement as written.
 
     ``plain`` says that it is an ``=``, whose value may be a reduction call (the reset form); ``reset`` that
@@ -56,7 +56,7 @@ class Form:
     options: Mapping[str, ast.expr] = field(default_factory=dict)
 
 
-def read_form(node: ast.stmt, environment: Environment) -> Form:
+def read_form(node: ast.stmt, environment: Environment) -> StatementForm:
     """The form of an assignment, an augmented one or a call of ``assign``. `DslSyntaxError` for anything else."""
     match node:
         case ast.Assign(targets=[target], value=value):
@@ -77,7 +77,7 @@ def _fault(node: ast.AST, fact: str, hint: str, environment: Environment) -> Tcd
     return Diagnostic(DslSyntaxError, fact, environment.span(node), hint=hint).error()
 
 
-def _assign_call(call: ast.Call, environment: Environment) -> Form:
+def _assign_call(call: ast.Call, environment: Environment) -> StatementForm:
     target, accumulate, reset = assign_operator(call, environment)
     _, _, value, *conditions = call.args
     options = {keyword.arg or "**": keyword.value for keyword in call.keywords}
@@ -118,7 +118,7 @@ def _form(
     conditions: tuple[ast.expr, ...],
     options: Mapping[str, ast.expr],
     environment: Environment,
-) -> Form:
+) -> StatementForm:
     if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
         raise _fault(
             target, "the target of a tensor statement is a name with an index list", "write `T[i]`", environment
@@ -132,4 +132,4 @@ def _form(
             raise _fault(value, "a statement without a value", "write a number, a cell or an expression", environment)
         conditions = (*value.elts[1:], *conditions)
         value = value.elts[0]
-    return Form(target.value.id, target, indices, accumulate, plain, reset, value, conditions, options)
+    return StatementForm(target.value.id, target, indices, accumulate, plain, reset, value, conditions, options)

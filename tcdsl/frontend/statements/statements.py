@@ -28,14 +28,14 @@ from tcdsl.frontend.staging.environment import Builder, Declared, Environment, E
 from tcdsl.frontend.staging.faults import Faulty, shape_note
 from tcdsl.frontend.statements.accesses import axis_index, axis_nodes, is_data
 from tcdsl.frontend.statements.evaluation import Evaluation
-from tcdsl.frontend.statements.reduction_scopes import Binding, Bound, Open
+from tcdsl.frontend.statements.reduction_scopes import BoundStatement, Open, ReductionScopes
 from tcdsl.frontend.statements.reductions import Loops, leading_loops, reduce_given
-from tcdsl.frontend.statements.statement_syntax import Form, read_form
+from tcdsl.frontend.statements.statement_syntax import StatementForm, read_form
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.frontend.targets.partial_resets import record_partial_reset, restarted
-from tcdsl.frontend.targets.stores import Store, store
+from tcdsl.frontend.targets.stores import TargetStore, store
 from tcdsl.frontend.targets.truth_targets import record_truth
 from tcdsl.ir.expressions import Boundary, Expr
 from tcdsl.ir.program import Access
@@ -114,15 +114,15 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: Environmen
     return replace(sketch, previous=previous, resets=reset, restarts=restarts, weak=stored.weak, sized=sized)
 
 
-def _binding(definitions: Mapping[str, Definition], environment: Environment, builder: Builder) -> Binding:
+def _binding(definitions: Mapping[str, Definition], environment: Environment, builder: Builder) -> ReductionScopes:
     extents = (lambda tensor: builder.tensor(tensor).shape) if environment.oob == "skip" else None
-    return Binding(definitions, builder.size_names(), extents)
+    return ReductionScopes(definitions, builder.size_names(), extents)
 
 
 def _sketch(
     target: Access,
-    stored: Store,
-    bound: Bound,
+    stored: TargetStore,
+    bound: BoundStatement,
     extents: tuple[Expr | None, ...],
     mode: str,
     unique: bool,
@@ -149,7 +149,7 @@ def _sketch(
     )
 
 
-def _target_indices(evaluation: Evaluation, form: Form, state: TargetState) -> list[Expr | None]:
+def _target_indices(evaluation: Evaluation, form: StatementForm, state: TargetState) -> list[Expr | None]:
     extents = _extents(state, len(form.indices))
     if len(extents) != len(form.indices):
         count = len(form.indices)
@@ -190,7 +190,7 @@ def _extents(state: TargetState, count: int) -> tuple[Expr | None, ...]:
             return tensor.extents
 
 
-def _value(evaluation: Evaluation, form: Form) -> tuple[str, bool, Value | None, Loops]:
+def _value(evaluation: Evaluation, form: StatementForm) -> tuple[str, bool, Value | None, Loops]:
     """The accumulator, whether all cells start anew, the value, and the loops of its generator."""
     loops = Loops()
     call = form.value
@@ -224,7 +224,7 @@ def _reduced(evaluation: Evaluation, argument: ast.expr, loops: Loops) -> object
     return evaluation.evaluate(argument)
 
 
-def _options(evaluation: Evaluation, form: Form) -> tuple[bool, str]:
+def _options(evaluation: Evaluation, form: StatementForm) -> tuple[bool, str]:
     unique, oob = False, evaluation.environment.oob
     if "unique" in form.options:
         given = evaluation.evaluate(form.options["unique"])
@@ -240,7 +240,7 @@ def _options(evaluation: Evaluation, form: Form) -> tuple[bool, str]:
     return unique, oob
 
 
-def _check_reset(binding: Binding, opened: Open, form: Form, environment: Environment) -> None:
+def _check_reset(binding: ReductionScopes, opened: Open, form: StatementForm, environment: Environment) -> None:
     on_target = binding.occurrences(opened.indices)
     free = [name for name in binding.occurrences((opened.value,)) if name not in on_target]
     if not opened.loop_variables:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from tcdsl.frontend.symbols.operators import Algebra, ArithmeticOperators
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 
-__all__ = ["GraphRecording", "GraphTensor", "PendingState", "States", "algebra_of"]
+__all__ = ["GraphRecording", "GraphTensor", "KeptTensors", "PendingState", "algebra_of"]
 
 
 class GraphTensor(ArithmeticOperators):
@@ -32,10 +32,12 @@ class PendingState(int):
         return 1
 
 
-class States(Protocol):
+class KeptTensors(Protocol):
     """The tensors that code keeps from run to run: names that a `@cd` function reads before it writes them."""
 
-    def inner(self, function: Any, positional: Sequence[tuple[str, Any]], configuration: Mapping[str, Any]) -> States:
+    def inner(
+        self, function: Any, positional: Sequence[tuple[str, Any]], configuration: Mapping[str, Any]
+    ) -> KeptTensors:
         """The state of another function that the code calls."""
 
     def known(self, name: str) -> Any:

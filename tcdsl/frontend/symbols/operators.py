@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from tcdsl.frontend.symbols.written_cells import WrittenCells
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["Algebra", "ArithmeticOperators", "Owner"]
+__all__ = ["Algebra", "ArithmeticOperators", "OperatorHost"]
 
 
 class Algebra(Protocol):
@@ -74,7 +74,7 @@ class Algebra(Protocol):
         """``iter(value)``."""
 
 
-class Owner(Protocol):
+class OperatorHost(Protocol):
     """The program under construction, as far as operators are concerned."""
 
     algebra: Algebra
@@ -100,7 +100,7 @@ class ArithmeticOperators:
     __array_priority__ = 1000.0
     __hash__ = object.__hash__
 
-    builder: Owner
+    builder: OperatorHost
 
     def __add__(self, other: object) -> Any:
         return self.builder.algebra.combine("add", self, other)

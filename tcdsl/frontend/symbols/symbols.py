@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.frontend.symbols.memory_operators import MemoryOperators
-from tcdsl.frontend.symbols.operators import ArithmeticOperators, Owner
+from tcdsl.frontend.symbols.operators import ArithmeticOperators, OperatorHost
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, walk
@@ -33,7 +33,7 @@ class SymbolicSize(ArithmeticOperators):
 
     __slots__ = ("builder", "expr")
 
-    def __init__(self, builder: Owner, expr: Expr) -> None:
+    def __init__(self, builder: OperatorHost, expr: Expr) -> None:
         self.builder = builder
         self.expr = expr
 
@@ -53,7 +53,7 @@ class SymbolicNumber(ArithmeticOperators):
 
     __slots__ = ("builder", "expr", "parameters", "weak_kind")
 
-    def __init__(self, builder: Owner, expr: Expr, weak_kind: str, parameters: frozenset[str]) -> None:
+    def __init__(self, builder: OperatorHost, expr: Expr, weak_kind: str, parameters: frozenset[str]) -> None:
         self.builder = builder
         self.expr = expr
         self.weak_kind = weak_kind
@@ -94,7 +94,7 @@ class SymbolicArray(MemoryOperators):
 
     __slots__ = ()
 
-    builder: Owner
+    builder: OperatorHost
     extents: tuple[Expr, ...]
     rows: RowRanks
     _dtype: ElementType
@@ -209,7 +209,7 @@ class SymbolicTensor(SymbolicArray):
 
     def __init__(
         self,
-        builder: Owner,
+        builder: OperatorHost,
         name: str,
         dtype: str,
         extents: Sequence[Expr],
@@ -265,7 +265,9 @@ class PendingArray(SymbolicArray):
 
     __slots__ = ("_dtype", "_element", "_made", "builder", "extents", "rows", "uses")
 
-    def __init__(self, builder: Owner, element: Value, extents: Sequence[Expr], rows: RowRanks | None = None) -> None:
+    def __init__(
+        self, builder: OperatorHost, element: Value, extents: Sequence[Expr], rows: RowRanks | None = None
+    ) -> None:
         self.builder = builder
         self._element = element
         self._dtype = ElementType(element.logical)

@@ -21,11 +21,11 @@ from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Fill, Keep, Neutral, Start
 from tcdsl.span import Span
 
-__all__ = ["Store", "store"]
+__all__ = ["TargetStore", "store"]
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class TargetStore:
     """How a value meets its target: ``accumulate`` may differ from the operator written (max of bools is or).
 
     ``weak`` says that only whole numbers of Python have given the target its type.
@@ -38,7 +38,7 @@ class Store:
     weak: bool = False
 
 
-def store(state: TargetState, accumulate: str, reset: bool, value: Value, span: Span | None) -> Store:
+def store(state: TargetState, accumulate: str, reset: bool, value: Value, span: Span | None) -> TargetStore:
     """The store of ``value`` by ``accumulate`` into a target. `DtypeError` where types do not fit; `Retyping`."""
     kept = isinstance(state, Existing) and not reset
     start: Start = Keep(state.tensor.name) if isinstance(state, Existing) and kept else Neutral()
@@ -55,7 +55,7 @@ def store(state: TargetState, accumulate: str, reset: bool, value: Value, span: 
             hint="make the target a floating tensor, or write `//` in the value",
         ).error()
     weak = value.weak == "int" and _takes_types(state)
-    return Store(accumulate, dtype, start, store_value(value, dtype, span, _wider(state, value)), weak)
+    return TargetStore(accumulate, dtype, start, store_value(value, dtype, span, _wider(state, value)), weak)
 
 
 def _takes_types(state: TargetState) -> bool:
@@ -103,23 +103,23 @@ def _fresh_dtype(accumulate: str, given: str, value: Value) -> str:
             return given
 
 
-def _logical(accumulate: str, dtype: str, start: Start, value: Value, span: Span | None) -> Store:
+def _logical(accumulate: str, dtype: str, start: Start, value: Value, span: Span | None) -> TargetStore:
     if is_boolean(dtype):
-        return Store(accumulate, dtype, start, value.expr)
+        return TargetStore(accumulate, dtype, start, value.expr)
     if isinstance(start, Keep):
         # Numbers become truth values only where the statement writes: `tcdsl.frontend.targets.truth_targets` sees to
         # it.
-        return Store(accumulate, "bool", Neutral(), value.expr)
+        return TargetStore(accumulate, "bool", Neutral(), value.expr)
     # A numeric target that starts anew holds 0 and 1, of which max is or and min is and.
     compute = compute_dtype(dtype)
     start = Fill(constant(0 if accumulate == "or" else 1, compute))
-    return Store("max" if accumulate == "or" else "min", dtype, start, cast(value.expr, compute, span))
+    return TargetStore("max" if accumulate == "or" else "min", dtype, start, cast(value.expr, compute, span))
 
 
 _ON_TRUTH = {"assign": "assign", "multiply": "and", "max": "or", "min": "and"}
 
 
-def _into_bool(accumulate: str, start: Start, value: Value, span: Span | None) -> Store:
+def _into_bool(accumulate: str, start: Start, value: Value, span: Span | None) -> TargetStore:
     if accumulate not in _ON_TRUTH:
         raise Diagnostic(
             DtypeError,
@@ -128,4 +128,4 @@ def _into_bool(accumulate: str, start: Start, value: Value, span: Span | None) -
             hint="use a numeric target, or accumulate with `|=` or `&=`",
         ).error()
     expr = truth(bool(value.number)) if value.weak == "bool" and value.number is not None else None
-    return Store(_ON_TRUTH[accumulate], "bool", start, expr or store_value(value, "bool", span))
+    return TargetStore(_ON_TRUTH[accumulate], "bool", start, expr or store_value(value, "bool", span))

@@ -15,7 +15,18 @@ from tcdsl.lowering.loopir.boundary_reads import in_range
 from tcdsl.lowering.loopir.loops import Accumulate, Check, Define, Node, Store, Update
 from tcdsl.lowering.loopir.scalars import Scalars
 
-__all__ = ["UNIQUE_AXIS", "Action", "Place", "combined", "first", "point", "start_value", "store", "sum_up", "update"]
+__all__ = [
+    "UNIQUE_AXIS",
+    "Action",
+    "TargetCell",
+    "combined",
+    "first",
+    "point",
+    "start_value",
+    "store",
+    "sum_up",
+    "update",
+]
 
 Action = Callable[[Scalars, tuple[Expr, ...], Expr, list[Node]], None]
 """Stores or accumulates: takes the point's scalar code, the cell's indices, the value, and where to put the nodes."""
@@ -25,7 +36,7 @@ UNIQUE_AXIS = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TargetCell:
     """Where a statement writes: its tensor, the memory, and the memory of the marks if cells must be unique."""
 
     tensor: Tensor
@@ -33,7 +44,9 @@ class Place:
     marks: str | None = None
 
 
-def start_value(statement: Statement, place: Place, cell: tuple[Expr, ...], scalars: Scalars, out: list[Node]) -> Expr:
+def start_value(
+    statement: Statement, place: TargetCell, cell: tuple[Expr, ...], scalars: Scalars, out: list[Node]
+) -> Expr:
     """What ``cell`` holds before the first point, in the compute type."""
     match statement.start:
         case Keep(tensor=earlier):
@@ -55,7 +68,7 @@ def combined(statement: Statement, old: Expr, value: Expr) -> Expr:
     return apply(ACCUMULATORS[accumulate].primitive, old, value)
 
 
-def first(statement: Statement, place: Place) -> Action:
+def first(statement: Statement, place: TargetCell) -> Action:
     """The only write of a cell, its start value included."""
 
     def act(scalars: Scalars, cell: tuple[Expr, ...], value: Expr, out: list[Node]) -> None:
@@ -65,7 +78,7 @@ def first(statement: Statement, place: Place) -> Action:
     return act
 
 
-def store(place: Place) -> Action:
+def store(place: TargetCell) -> Action:
     """Plain stores."""
 
     def act(_scalars: Scalars, cell: tuple[Expr, ...], value: Expr, out: list[Node]) -> None:
@@ -74,7 +87,7 @@ def store(place: Place) -> Action:
     return act
 
 
-def update(statement: Statement, place: Place) -> Action:
+def update(statement: Statement, place: TargetCell) -> Action:
     """Accumulation in memory, by a statement that may write a cell several times."""
     if statement.accumulate == "assign":
         return store(place)
@@ -97,7 +110,7 @@ def sum_up(statement: Statement, name: str) -> Action:
     return act
 
 
-def point(statement: Statement, place: Place, scalars: Scalars, act: Action) -> list[Node]:
+def point(statement: Statement, place: TargetCell, scalars: Scalars, act: Action) -> list[Node]:
     """The nodes of one point of ``statement``, which end with what ``act`` adds."""
     out: list[Node] = []
 
@@ -111,7 +124,7 @@ def point(statement: Statement, place: Place, scalars: Scalars, act: Action) -> 
     return out
 
 
-def _write(statement: Statement, place: Place, scalars: Scalars, act: Action, out: list[Node]) -> None:
+def _write(statement: Statement, place: TargetCell, scalars: Scalars, act: Action, out: list[Node]) -> None:
     cell: list[Expr] = []
     wanted: Expr = truth(True)
     for axis, index in enumerate(statement.target.indices):
@@ -151,7 +164,7 @@ def _data_position(
     return scalars.checked(position, tensor, axis, span, out), truth(True)
 
 
-def _mark(statement: Statement, place: Place, cell: Sequence[Expr], out: list[Node]) -> None:
+def _mark(statement: Statement, place: TargetCell, cell: Sequence[Expr], out: list[Node]) -> None:
     if place.marks is None:
         return
     indices = tuple(cell)

@@ -20,23 +20,23 @@ from tcdsl.ir.program import Statement, Tensor
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior, specialized
 from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.loopir.loops import Buffer, Define, Loop, Node, Store
-from tcdsl.lowering.loopir.point_code import Action, Place, first, point, start_value, sum_up, update
+from tcdsl.lowering.loopir.point_code import Action, TargetCell, first, point, start_value, sum_up, update
 from tcdsl.lowering.loopir.scalars import Scalars
 from tcdsl.lowering.loopir.traversal import renamed
 from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_locals, with_parameters
 from tcdsl.lowering.nests.scan import scan
 from tcdsl.lowering.nests.scattered_sums import in_scattered_blocks
-from tcdsl.lowering.statements.schedule import FixedOrder, Plan
+from tcdsl.lowering.statements.schedule import FixedOrder, LoopOrder
 from tcdsl.lowering.statements.statements import box
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.linear import has_cases
 from tcdsl.polyhedra.spaces import arranged
 
-__all__ = ["Body", "Setting", "every_cell"]
+__all__ = ["Body", "NestContext", "every_cell"]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class NestContext:
     """What the loops of all statements of a program share.
 
     ``buffers`` says which memory holds a tensor, ``types`` what a memory stores, ``in_place`` which statements' targets
@@ -59,12 +59,12 @@ class Setting:
 class Body:
     """Makes the loops of one statement."""
 
-    def __init__(self, plan: Plan, setting: Setting) -> None:
+    def __init__(self, plan: LoopOrder, setting: NestContext) -> None:
         self.plan = plan
         self.setting = setting
         statement = plan.statement
         name = statement.target.tensor
-        self.place = Place(plan.tensor, setting.buffers[name], setting.marks.get(name))
+        self.place = TargetCell(plan.tensor, setting.buffers[name], setting.marks.get(name))
         points = statement.domain.set.align_params(setting.context.get_space())
         self.points = points.intersect_params(setting.context)
         self.started = name in setting.in_place

@@ -12,13 +12,13 @@ from tcdsl.ir.text.printer import format_statement
 from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Nest, Node
 from tcdsl.lowering.loopir.traversal import serial, walk_nodes
 from tcdsl.lowering.nests.blocks import Block
-from tcdsl.lowering.nests.bodies import Body, Setting
+from tcdsl.lowering.nests.bodies import Body, NestContext
 from tcdsl.lowering.nests.innermost_loops import cell_loops, rows_of_phases
 from tcdsl.lowering.nests.interleaving import interleaved
 from tcdsl.lowering.nests.parallel_reductions import in_parts, partial_results
 from tcdsl.lowering.statements.effort import is_small, points_of
 from tcdsl.lowering.statements.merging import Group
-from tcdsl.lowering.statements.schedule import Plan
+from tcdsl.lowering.statements.schedule import LoopOrder
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["Draft", "drafts_of", "finished", "joined"]
@@ -43,19 +43,19 @@ class Draft:
     """A nest as it is first written: what it is for, its statements' plans, its loops, whether it is little work."""
 
     hint: str
-    plans: tuple[Plan, ...]
+    plans: tuple[LoopOrder, ...]
     nodes: tuple[Node, ...]
     small: bool
 
 
-def drafts_of(group: Group, setting: Setting) -> Iterator[Draft]:
+def drafts_of(group: Group, setting: NestContext) -> Iterator[Draft]:
     """The nests of a group; without nodes for a statement that leaves memory as it is."""
     small = is_small(group.plans, setting.tensors)
     for hint, plans, body in _bodies(group, setting, small):
         yield Draft(hint, plans, _outermost(body), small)
 
 
-def finished(draft: Draft, nodes: Sequence[Node], program: Program, setting: Setting) -> Nest:
+def finished(draft: Draft, nodes: Sequence[Node], program: Program, setting: NestContext) -> Nest:
     """The nest with its name, its title and its work."""
     plans = draft.plans
     name = setting.names.fresh(f"{draft.hint}{plans[-1].statement.target.tensor}")
@@ -84,7 +84,9 @@ def _count(nest: Nest) -> int:
     return sum(1 for _ in walk_nodes(nest.body))
 
 
-def _bodies(group: Group, setting: Setting, small: bool) -> Iterator[tuple[str, tuple[Plan, ...], tuple[Node, ...]]]:
+def _bodies(
+    group: Group, setting: NestContext, small: bool
+) -> Iterator[tuple[str, tuple[LoopOrder, ...], tuple[Node, ...]]]:
     first = group.plans[0]
     if first.fixed is not None:
         yield "nest_", group.plans, Body(first, setting).in_fixed_order(first.fixed)
@@ -119,9 +121,9 @@ def _bodies(group: Group, setting: Setting, small: bool) -> Iterator[tuple[str, 
     yield "nest_", group.plans, nodes
 
 
-def _runs(group: Group) -> list[list[Plan]]:
+def _runs(group: Group) -> list[list[LoopOrder]]:
     # Phases whose rows lie in the same cells of the other axes, together; every other plan alone.
-    runs: list[list[Plan]] = []
+    runs: list[list[LoopOrder]] = []
     for plan in group.plans:
         last = runs[-1][-1] if runs else None
         if last is not None and plan.extents and _sits_beside(plan, last):
@@ -131,14 +133,14 @@ def _runs(group: Group) -> list[list[Plan]]:
     return runs
 
 
-def _sits_beside(plan: Plan, other: Plan) -> bool:
+def _sits_beside(plan: LoopOrder, other: LoopOrder) -> bool:
     same = plan.statement.target.tensor == other.statement.target.tensor and plan.innermost == other.innermost
     if not same or plan.innermost not in plan.extents or plan.around != other.around:
         return False
     return all(plan.extent(name) == other.extent(name) for name in plan.around)
 
 
-def _rows(run: Sequence[Plan], depth: int, setting: Setting) -> tuple[Node, ...]:
+def _rows(run: Sequence[LoopOrder], depth: int, setting: NestContext) -> tuple[Node, ...]:
     first = run[0]
     if len(run) == 1 or first.innermost is None:
         return cell_loops(Body(first, setting), depth)
@@ -154,7 +156,7 @@ def _rows(run: Sequence[Plan], depth: int, setting: Setting) -> tuple[Node, ...]
     return nodes
 
 
-def _scattered(body: Body, setting: Setting) -> tuple[Node, ...]:
+def _scattered(body: Body, setting: NestContext) -> tuple[Node, ...]:
     plan = body.plan
     row = plan.row
     reduced = set(plan.inner) - set(plan.cells)
@@ -167,7 +169,7 @@ def _scattered(body: Body, setting: Setting) -> tuple[Node, ...]:
     return _in_blocks(row, extent, _reduced_block(extent), setting, body.scattered)
 
 
-def _blocks(plan: Plan, setting: Setting) -> tuple[Node, ...]:
+def _blocks(plan: LoopOrder, setting: NestContext) -> tuple[Node, ...]:
     """A row cut into parallel blocks, where no other loop over cells is outside."""
     body = Body(plan, setting)
     if plan.statement.unique:
@@ -184,7 +186,7 @@ def _reduced_block(extent: Expr) -> Expr:
 
 
 def _in_blocks(
-    row: str, extent: Expr, length: Expr, setting: Setting, make: Callable[[Block], tuple[Node, ...]]
+    row: str, extent: Expr, length: Expr, setting: NestContext, make: Callable[[Block], tuple[Node, ...]]
 ) -> tuple[Node, ...]:
     names = setting.names
     number = names.fresh("block")
@@ -216,7 +218,7 @@ def _title(statement: Statement, program: Program) -> str:
     return f"{statement.label}\n{text}" if statement.label else text
 
 
-def _joining(plan: Plan) -> Expr:
+def _joining(plan: LoopOrder) -> Expr:
     # Every cell is made of some partial results.
     points: Expr = integer(16)
     for extent in plan.tensor.shape:

@@ -19,9 +19,9 @@ from tcdsl.lowering.loopir.loops import Accumulate, Buffer, Define, Loop, Node, 
 from tcdsl.lowering.loopir.point_code import Action, start_value, sum_up
 from tcdsl.lowering.loopir.scalars import Scalars
 from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_locals
-from tcdsl.lowering.nests.bodies import Body, Setting
+from tcdsl.lowering.nests.bodies import Body, NestContext
 from tcdsl.lowering.statements.effort import length_of
-from tcdsl.lowering.statements.schedule import Plan, is_short
+from tcdsl.lowering.statements.schedule import LoopOrder, is_short
 from tcdsl.polyhedra.affine import expression_of
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.spaces import arranged, has_end
@@ -40,7 +40,7 @@ _TOGETHER = 64
 _JOINED = {"subtract": "add"}
 
 
-def in_parts(plan: Plan) -> bool:
+def in_parts(plan: LoopOrder) -> bool:
     """Whether the statement reduces, in any order, and no loop over cells can run outside in parallel."""
     statement = plan.statement
     reduced = plan.inner[:-1] if plan.row is not None else plan.inner
@@ -70,7 +70,7 @@ def _is_product(statement: Statement, reduced: str, row: str) -> bool:
     return bool(around.is_subset(points))
 
 
-def partial_results(plan: Plan, setting: Setting) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+def partial_results(plan: LoopOrder, setting: NestContext) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
     """Two nests: the partial results, in parallel, and what they make together, which is stored."""
     parts = _Parts.of(plan, setting)
     return parts.of_row() if plan.row is not None else parts.of_number()
@@ -113,7 +113,7 @@ class _Parts:
     dtype: str
 
     @staticmethod
-    def of(plan: Plan, setting: Setting) -> _Parts:
+    def of(plan: LoopOrder, setting: NestContext) -> _Parts:
         body = Body(plan, setting)
         further = [name for name in plan.inner[1:-1] if plan.row is not None and _is_long(plan.statement, name)]
         spans = tuple(_Span.of(body, name) for name in (plan.inner[0], *further[:1]))

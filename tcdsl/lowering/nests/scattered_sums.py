@@ -18,7 +18,7 @@ from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Store, Update
 from tcdsl.lowering.nests.blocks import Block
 from tcdsl.lowering.statements.effort import length_of
-from tcdsl.lowering.statements.schedule import Plan
+from tcdsl.lowering.statements.schedule import LoopOrder
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["in_scattered_blocks"]
@@ -28,7 +28,7 @@ _TERMS, _PER_CELL = 1 << 12, 8
 
 
 def in_scattered_blocks(
-    nodes: Sequence[Node], plan: Plan, target: str, tensors: dict[str, Tensor], names: Names, block: Block | None
+    nodes: Sequence[Node], plan: LoopOrder, target: str, tensors: dict[str, Tensor], names: Names, block: Block | None
 ) -> tuple[tuple[Node, ...], tuple[Buffer, ...]]:
     """The loops ``nodes`` that add to the memory ``target``, in blocks where they are long, and the memory for that.
 
@@ -79,7 +79,7 @@ def in_scattered_blocks(
     return ((blocks,) if always else (Branch(many, (blocks,), (loop,)),)), (sums,)
 
 
-def _length(plan: Plan, variable: str, tensors: dict[str, Tensor], block: Block | None) -> Expr:
+def _length(plan: LoopOrder, variable: str, tensors: dict[str, Tensor], block: Block | None) -> Expr:
     # The steps of a block.
     cells: Expr = integer(_PER_CELL)
     for extent, axis in zip(plan.tensor.shape, plan.statement.target.indices, strict=True):

@@ -18,7 +18,7 @@ from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.loopir.loops import Buffer
 from tcdsl.lowering.statements.in_place import InPlace
-from tcdsl.lowering.statements.schedule import Plan
+from tcdsl.lowering.statements.schedule import LoopOrder
 from tcdsl.lowering.statements.statements import can_fail, statement_reads
 from tcdsl.polyhedra.linear import normalized
 
@@ -40,8 +40,8 @@ class Memory:
 
 
 def assign_memory(
-    program: Program, plans: Sequence[Plan], tensors: Declarations, context: isl.Set, names: Names
-) -> tuple[Memory, Program, list[Plan]]:
+    program: Program, plans: Sequence[LoopOrder], tensors: Declarations, context: isl.Set, names: Names
+) -> tuple[Memory, Program, list[LoopOrder]]:
     """Give every tensor of ``program`` a buffer; ``plans`` are those of its statements, in order.
 
     Comes back with the program and the plans that use this memory: statements that save cells of it may be among them.
@@ -51,7 +51,7 @@ def assign_memory(
     of: dict[str, str] = {tensor.name: tensor.name for tensor in program.inputs}
     members: dict[str, list[str]] = {tensor.name: [tensor.name] for tensor in program.inputs}
     in_place: set[str] = set()
-    made: list[Plan] = []
+    made: list[LoopOrder] = []
     saved: list[str] = []
     for position, plan in enumerate(plans):
         name = plan.statement.target.tensor
@@ -100,7 +100,7 @@ def assign_memory(
 class _Sharing:
     """Answers whose memory a statement's target may take over."""
 
-    def __init__(self, program: Program, plans: Sequence[Plan], tensors: Declarations) -> None:
+    def __init__(self, program: Program, plans: Sequence[LoopOrder], tensors: Declarations) -> None:
         self.program = program
         self.plans = plans
         self.inputs = {tensor.name for tensor in program.inputs}
@@ -173,7 +173,7 @@ class _Sharing:
         # An input's memory that no version has taken over yet.
         return sum(owner == buffer for owner in of.values()) == 1
 
-    def _reads_own_cell(self, plan: Plan, earlier: str) -> bool:
+    def _reads_own_cell(self, plan: LoopOrder, earlier: str) -> bool:
         statement = plan.statement
         found = [read for read in statement_reads(statement) if read.tensor == earlier]
         cell = tuple(normalized(axis) for axis in statement.target.indices)

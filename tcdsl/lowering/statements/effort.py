@@ -13,7 +13,7 @@ from tcdsl.ir.sizes.size_binding import size_function
 
 if TYPE_CHECKING:
     from tcdsl.lowering.loopir.boundary_reads import Declarations
-    from tcdsl.lowering.statements.schedule import Plan
+    from tcdsl.lowering.statements.schedule import LoopOrder
 
 __all__ = ["SERIAL_WORK", "is_small", "points_of", "weight"]
 
@@ -32,7 +32,7 @@ def weight(expressions: Iterable[Expr]) -> int:
     return _LIBRARY_CALL if calls else 1
 
 
-def is_small(plans: Sequence[Plan], tensors: Declarations) -> bool:
+def is_small(plans: Sequence[LoopOrder], tensors: Declarations) -> bool:
     """Whether all statements together are less work than threads are worth, in a program whose sizes are constants."""
     try:
         points = int(size_function(points_of(plans, tensors))({}))
@@ -41,7 +41,7 @@ def is_small(plans: Sequence[Plan], tensors: Declarations) -> bool:
     return points * weight(plan.statement.value for plan in plans) < SERIAL_WORK
 
 
-def points_of(plans: Sequence[Plan], tensors: Declarations) -> Expr:
+def points_of(plans: Sequence[LoopOrder], tensors: Declarations) -> Expr:
     """An estimate of the points of all statements: products of the extents of what they touch."""
     total: Expr = integer(0)
     for plan in plans:

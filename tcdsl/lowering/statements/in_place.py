@@ -24,7 +24,7 @@ from tcdsl.ir.expressions import Boundary, Expr, Read, substitute, transform
 from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor, map_statement
 from tcdsl.lowering.loopir.boundary_reads import Declarations, in_range
 from tcdsl.lowering.loopir.loop_names import Names
-from tcdsl.lowering.statements.schedule import FixedOrder, Plan, plan
+from tcdsl.lowering.statements.schedule import FixedOrder, LoopOrder, plan
 from tcdsl.lowering.statements.statements import can_fail, statement_reads
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of, universe
 from tcdsl.polyhedra.limits import TooMuchWork, limited
@@ -42,7 +42,7 @@ class InPlace:
     context: isl.Set
     names: Names
 
-    def plans(self, original: Plan, memory: str) -> list[Plan] | None:
+    def plans(self, original: LoopOrder, memory: str) -> list[LoopOrder] | None:
         """Plans that together do what ``original`` does, whose target takes over the memory of the tensor ``memory``.
 
         None if the statement should not run there.
@@ -53,7 +53,7 @@ class InPlace:
         except TooMuchWork:
             return None
 
-    def _plans(self, original: Plan, memory: str) -> list[Plan] | None:
+    def _plans(self, original: LoopOrder, memory: str) -> list[LoopOrder] | None:
         statement = original.statement
         keeps = isinstance(statement.start, Keep)
         found = dict.fromkeys(read for read in statement_reads(statement) if read.tensor == memory)
@@ -74,7 +74,7 @@ class InPlace:
     def _points(self, statement: Statement) -> isl.Set:
         return statement.domain.set.align_params(self.context.get_space()).intersect_params(self.context)
 
-    def _conflict(self, plan: Plan, read: Read) -> isl.Set:
+    def _conflict(self, plan: LoopOrder, read: Read) -> isl.Set:
         """The pairs of points of which the second one writes a cell that the first one reads."""
         statement = plan.statement
         pairs, others = twice(self._points(statement))
@@ -96,7 +96,7 @@ class InPlace:
         axes = zip(read.indices, shape, read.boundaries, strict=True)
         return [moved_index(position, extent, boundary) for position, extent, boundary in axes]
 
-    def _order(self, plan: Plan, conflicts: Sequence[isl.Set]) -> FixedOrder | None:
+    def _order(self, plan: LoopOrder, conflicts: Sequence[isl.Set]) -> FixedOrder | None:
         """Loops in which every cell is read before it is written; None if there are none."""
         waiting = [*plan.outer, *plan.inner]
         order: list[str] = []
@@ -123,7 +123,7 @@ class InPlace:
 
     # Saving.
 
-    def _saving(self, original: Plan, memory: str, harmful: Sequence[Read]) -> list[Plan]:
+    def _saving(self, original: LoopOrder, memory: str, harmful: Sequence[Read]) -> list[LoopOrder]:
         statement = original.statement
         tensor = self.tensors[memory]
         lows, extents = self._box(original, memory, harmful)
@@ -165,7 +165,7 @@ class InPlace:
         domain = Domain.from_set(points)
         return Statement(Access(saved.name, cell), "assign", Neutral(), value, domain, span=saved.span)
 
-    def _box(self, plan: Plan, memory: str, harmful: Sequence[Read]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    def _box(self, plan: LoopOrder, memory: str, harmful: Sequence[Read]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
         """The first cell and the extents of a box around all cells that are read and written."""
         cells = self._overlap(plan, harmful)
         lows: list[Expr] = []
@@ -184,7 +184,7 @@ class InPlace:
             extents.append(extent)
         return tuple(lows), tuple(extents)
 
-    def _overlap(self, plan: Plan, harmful: Sequence[Read]) -> isl.Set:
+    def _overlap(self, plan: LoopOrder, harmful: Sequence[Read]) -> isl.Set:
         statement = plan.statement
         points = self._points(statement)
         variables = tuple(self.names.fresh("c") for _ in statement.target.indices)

@@ -17,7 +17,7 @@ from tcdsl.ir.expressions import Apply, Expr, IndexValue, reads, walk
 from tcdsl.ir.program import Access, Keep, Statement
 from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.statements.buffers import Memory
-from tcdsl.lowering.statements.schedule import Plan, constant_length
+from tcdsl.lowering.statements.schedule import LoopOrder, constant_length
 from tcdsl.lowering.statements.statements import renamed_statement, statement_reads
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 
@@ -31,11 +31,11 @@ _REACH = 8
 class Group:
     """Statements, in order, that share their first ``depth`` outer loops; those loops have the same variables."""
 
-    plans: tuple[Plan, ...]
+    plans: tuple[LoopOrder, ...]
     depth: int
 
 
-def merge(plans: list[Plan], memory: Memory, context: isl.Set, names: Names) -> list[Group]:
+def merge(plans: list[LoopOrder], memory: Memory, context: isl.Set, names: Names) -> list[Group]:
     """Groups in an order that respects what depends on what."""
     groups: list[Group] = []
     touched = _Touched(memory)
@@ -54,7 +54,7 @@ def merge(plans: list[Plan], memory: Memory, context: isl.Set, names: Names) -> 
     return groups
 
 
-def is_contraction(plan: Plan) -> bool:
+def is_contraction(plan: LoopOrder) -> bool:
     """Whether the statement sums products over at least three loops: a matrix product, a convolution."""
     statement = plan.statement
     if plan.single or len(statement.domain.variables) < 3 or statement.accumulate not in ("add", "subtract"):
@@ -63,7 +63,7 @@ def is_contraction(plan: Plan) -> bool:
     return product and len({read.indices for read in reads(statement.value)}) >= 2
 
 
-def thin_targets(plans: Sequence[Plan], memory: Memory) -> frozenset[str]:
+def thin_targets(plans: Sequence[LoopOrder], memory: Memory) -> frozenset[str]:
     """The targets of statements that change few cells of memory all of whose cells another one writes.
 
     They add what happens at a border to what the others have done. Waking threads for them costs more than it saves.
@@ -80,11 +80,11 @@ def thin_targets(plans: Sequence[Plan], memory: Memory) -> frozenset[str]:
     return frozenset(name for name, count in loops.items() if count < ranks.get(memory.of[name], 0))
 
 
-def _depth(plan: Plan) -> int:
+def _depth(plan: LoopOrder) -> int:
     return len(plan.outer) if plan.plain else 0
 
 
-def _scalar_code(plan: Plan) -> bool:
+def _scalar_code(plan: LoopOrder) -> bool:
     # A statement without loops.
     return plan.plain and not plan.outer and not plan.inner
 
@@ -93,7 +93,7 @@ def _scalar_code(plan: Plan) -> bool:
 class _Touches:
     """What the statement of a plan touches: by memory, the cells and whether it writes them."""
 
-    plan: Plan
+    plan: LoopOrder
     cells: Mapping[str, tuple[tuple[Access, bool], ...]]
     indexed: frozenset[str]
     mergeable: bool
@@ -106,7 +106,7 @@ class _Touched:
         self._memory = memory
         self._found: dict[int, _Touches] = {}
 
-    def of(self, plan: Plan) -> _Touches:
+    def of(self, plan: LoopOrder) -> _Touches:
         known = self._found.get(id(plan))
         if known is None:
             cells: dict[str, list[tuple[Access, bool]]] = {}
@@ -119,7 +119,7 @@ class _Touched:
             self._found[id(plan)] = known
         return known
 
-    def ordered(self, first: Plan, second: Plan) -> Iterator[tuple[Access, Access]]:
+    def ordered(self, first: LoopOrder, second: LoopOrder) -> Iterator[tuple[Access, Access]]:
         """Cells of one memory that the one statement writes and the other one touches."""
         mine, its = self.of(first).cells, self.of(second).cells
         for name in mine.keys() & its.keys():
@@ -128,12 +128,12 @@ class _Touched:
                     if writes or overwrites:
                         yield one, other
 
-    def conflict(self, first: Plan, second: Plan) -> bool:
+    def conflict(self, first: LoopOrder, second: LoopOrder) -> bool:
         """Whether the order of two statements matters."""
         return any(True for _ in self.ordered(first, second))
 
 
-def _joined(group: Group, plan: Plan, touched: _Touched, context: isl.Set, names: Names) -> Group | None:
+def _joined(group: Group, plan: LoopOrder, touched: _Touched, context: isl.Set, names: Names) -> Group | None:
     if _scalar_code(plan) and all(_scalar_code(other) for other in group.plans):
         return Group((*group.plans, plan), 0)
     if not touched.of(plan).mergeable or not _related(group, plan, touched):
@@ -149,20 +149,20 @@ def _joined(group: Group, plan: Plan, touched: _Touched, context: isl.Set, names
     return Group((*group.plans, _with_variables(single, group.plans[0].outer[:depth], names)), depth)
 
 
-def _fits(group: Group, plan: Plan, depth: int, touched: _Touched, context: isl.Set) -> bool:
+def _fits(group: Group, plan: LoopOrder, depth: int, touched: _Touched, context: isl.Set) -> bool:
     return _same_extents(group, plan, depth, context) and all(
         _aligned(other, plan, depth, touched) for other in group.plans
     )
 
 
-def _one_cell_at_a_time(plan: Plan) -> Plan | None:
+def _one_cell_at_a_time(plan: LoopOrder) -> LoopOrder | None:
     # Beside reductions over whole rows, a test for each cell, such as that rows are not empty, costs nothing.
     if not plan.single or plan.full or plan.row is None:
         return None
     return replace(plan, outer=(*plan.outer, plan.row), inner=(), scalar=True)
 
 
-def _related(group: Group, plan: Plan, touched: _Touched) -> bool:
+def _related(group: Group, plan: LoopOrder, touched: _Touched) -> bool:
     others = [touched.of(other) for other in group.plans]
     mine = touched.of(plan).cells.keys()
     return all(other.mergeable for other in others) and any(not mine.isdisjoint(other.indexed) for other in others)
@@ -177,7 +177,7 @@ def _accesses(statement: Statement) -> Iterator[tuple[Access, bool]]:
         yield Access(read.tensor, read.indices), False
 
 
-def _same_extents(group: Group, plan: Plan, depth: int, context: isl.Set) -> bool:
+def _same_extents(group: Group, plan: LoopOrder, depth: int, context: isl.Set) -> bool:
     first = group.plans[0]
     for mine, its in zip(plan.outer[:depth], first.outer[:depth], strict=True):
         if not same_size(plan.extent(mine), first.extent(its), context):
@@ -195,7 +195,7 @@ def same_size(left: Expr, right: Expr, context: isl.Set) -> bool:
         return False
 
 
-def _aligned(first: Plan, second: Plan, depth: int, touched: _Touched) -> bool:
+def _aligned(first: LoopOrder, second: LoopOrder, depth: int, touched: _Touched) -> bool:
     # Of memory that one of the two writes, both must touch the cells of one iteration of the shared loops.
     return all(
         any(
@@ -208,7 +208,7 @@ def _aligned(first: Plan, second: Plan, depth: int, touched: _Touched) -> bool:
     )
 
 
-def _is_variable(plan: Plan, expr: Expr, name: str) -> bool:
+def _is_variable(plan: LoopOrder, expr: Expr, name: str) -> bool:
     # Whether the index has the variable's value at every point.
     if expr == IndexValue(name):
         return True
@@ -219,7 +219,7 @@ def _is_variable(plan: Plan, expr: Expr, name: str) -> bool:
         return False
 
 
-def _with_variables(plan: Plan, shared: tuple[str, ...], names: Names) -> Plan:
+def _with_variables(plan: LoopOrder, shared: tuple[str, ...], names: Names) -> LoopOrder:
     """The plan with the names ``shared`` for its first outer variables; others that are called so get new names."""
     wanted = dict(zip(plan.outer, shared, strict=False))
     for name in plan.statement.domain.variables:
@@ -228,7 +228,7 @@ def _with_variables(plan: Plan, shared: tuple[str, ...], names: Names) -> Plan:
     return renamed_plan(plan, wanted)
 
 
-def renamed_plan(plan: Plan, wanted: dict[str, str]) -> Plan:
+def renamed_plan(plan: LoopOrder, wanted: dict[str, str]) -> LoopOrder:
     """The plan with its statement's index variables renamed."""
     return replace(
         plan,

@@ -27,7 +27,7 @@ from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.statements.canonical_statements import substituted
 from tcdsl.lowering.statements.merging import Group
-from tcdsl.lowering.statements.schedule import Plan, plan
+from tcdsl.lowering.statements.schedule import LoopOrder, plan
 from tcdsl.lowering.statements.statements import can_fail
 from tcdsl.polyhedra.affine import function_of
 from tcdsl.polyhedra.linear import linear_form, normalized
@@ -134,7 +134,7 @@ def _values(statement: Statement, name: str) -> range | None:
     return range(line.dim_min_val(0).to_python(), line.dim_max_val(0).to_python() + 1)
 
 
-def row_of_phases(made: Plan, tensors: Declarations, context: isl.Set, names: Names) -> Plan:
+def row_of_phases(made: LoopOrder, tensors: Declarations, context: isl.Set, names: Names) -> LoopOrder:
     """The plan of a statement with phases: if they make its row the best innermost loop, that order; else as it is."""
     if made.full or not made.plain:
         return made
@@ -155,7 +155,7 @@ def row_of_phases(made: Plan, tensors: Declarations, context: isl.Set, names: Na
 def in_phases(group: Group, tensors: Declarations, context: isl.Set, names: Names) -> list[Group]:
     """The group with a plan for each phase of the statements that have them, as one group or several."""
     if len(group.plans) > 1:
-        plans: list[Plan] = []
+        plans: list[LoopOrder] = []
         for made in group.plans:
             shared = made.outer[: group.depth]
             strides = [each for each in _strides(made) if each.cell not in shared]
@@ -175,7 +175,7 @@ def in_phases(group: Group, tensors: Declarations, context: isl.Set, names: Name
     return [Group(tuple(phases), len(phases[0].around)) for phases in rows]
 
 
-def _strides(made: Plan) -> tuple[Stride, ...]:
+def _strides(made: LoopOrder) -> tuple[Stride, ...]:
     # Scalars that add up contiguous cells need no phases.
     if made.fixed is not None or made.full or (made.plain and made.row is None):
         return ()
@@ -183,8 +183,8 @@ def _strides(made: Plan) -> tuple[Stride, ...]:
 
 
 def _phases(
-    made: Plan, strides: Sequence[Stride], tensors: Declarations, context: isl.Set, names: Names
-) -> list[list[Plan]]:
+    made: LoopOrder, strides: Sequence[Stride], tensors: Declarations, context: isl.Set, names: Names
+) -> list[list[LoopOrder]]:
     """Plans for all phases, those together that differ along the row only; the plan itself if they do not help.
 
     All axes go in phases if every phase is then a window; else the row alone does.
@@ -205,7 +205,7 @@ def _phases(
         if not simple and (row not in some[0].extents or (chosen == strides and len(strides) > 1)):
             continue
         along = next((k for k, each in enumerate(chosen) if row is not None and row in _variables(some[0], each)), None)
-        found: dict[tuple[int, ...], list[Plan]] = {}
+        found: dict[tuple[int, ...], list[LoopOrder]] = {}
         for number, phase in every:
             key = tuple(residue for k, residue in enumerate(number) if k != along)
             found.setdefault(key, []).append(phase if row is None else _along(phase, row))
@@ -220,11 +220,11 @@ def _phases(
     return [[made]]
 
 
-def _variables(made: Plan, stride: Stride) -> frozenset[str]:
+def _variables(made: LoopOrder, stride: Stride) -> frozenset[str]:
     return index_variables(made.statement.target.indices[stride.axis])
 
 
-def _along(phase: Plan, row: str) -> Plan:
+def _along(phase: LoopOrder, row: str) -> LoopOrder:
     """The plan with its innermost loop along ``row``."""
     others = tuple(name for name in phase.cells if name != row)
     if phase.full:
@@ -260,7 +260,7 @@ def _at(
     return statement, extents
 
 
-def _planned(made: tuple[Statement, dict[str, Expr]], tensors: Declarations, context: isl.Set) -> Plan:
+def _planned(made: tuple[Statement, dict[str, Expr]], tensors: Declarations, context: isl.Set) -> LoopOrder:
     return plan(made[0], tensors, context, made[1])
 
 

@@ -28,7 +28,7 @@ from tcdsl.polyhedra.linear import linear_form
 from tcdsl.polyhedra.scatter_to_gather import target_variables
 from tcdsl.polyhedra.spaces import arranged, has_end
 
-__all__ = ["FixedOrder", "Plan", "constant_length", "covers", "is_short", "plan"]
+__all__ = ["FixedOrder", "LoopOrder", "constant_length", "covers", "is_short", "plan"]
 
 # Loops shorter than this are not worth to be innermost; nor shorter than a vector, where all are short.
 _SHORT, _VECTOR = 16, 8
@@ -50,7 +50,7 @@ class FixedOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LoopOrder:
     """The loop order of a statement.
 
     ``cells`` are the variables that the written cell determines. A ``plain`` target has one of them as each of its
@@ -75,7 +75,7 @@ class Plan:
     full: bool
     window: bool = False
     extents: Mapping[str, Expr] = field(default_factory=dict)
-    whole: Plan | None = None
+    whole: LoopOrder | None = None
     fixed: FixedOrder | None = None
 
     @property
@@ -102,7 +102,7 @@ class Plan:
 
 def plan(
     statement: Statement, tensors: Declarations, context: isl.Set, extents: Mapping[str, Expr] | None = None
-) -> Plan:
+) -> LoopOrder:
     """The loop order of ``statement`` in a program with ``tensors``; ``context`` is what is known of the sizes.
 
     ``extents`` are those of the variables of a phase.
@@ -130,7 +130,7 @@ def plan(
     if full:
         last = (best,) if best is not None and best in cells else ()
         outer = tuple(name for name in cells if name not in last) + last
-        return Plan(statement, tensor, cells, plain, outer, (), True, True, True, False, extents)
+        return LoopOrder(statement, tensor, cells, plain, outer, (), True, True, True, False, extents)
     ordered = ACCUMULATORS[statement.accumulate].ordered or statement.accumulate == "assign" or statement.unique
     if not ordered:
         reduced = [name for name in reversed(ranked) if name in reduced]
@@ -142,7 +142,7 @@ def plan(
     scalar = scalar and not window
     row = () if scalar or best is None or best not in cells else (best,)
     outer = tuple(name for name in cells if name not in row)
-    return Plan(statement, tensor, cells, plain, outer, (*reduced, *row), scalar, single, False, window, extents)
+    return LoopOrder(statement, tensor, cells, plain, outer, (*reduced, *row), scalar, single, False, window, extents)
 
 
 def _is_window(statement: Statement, reduced: Sequence[str]) -> bool:

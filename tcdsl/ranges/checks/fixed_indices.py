@@ -18,7 +18,7 @@ import islpy as isl
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Expr, Read, SizeValue
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of_condition
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.ranges.sketches.accesses import AxisAccess, Level, conjuncts, levels_of
 from tcdsl.ranges.sketches.inference_state import Inference
@@ -151,7 +151,7 @@ def _message(inference: Inference, access: AxisAccess) -> str:
     return f"{fact}\nan index without variables skips nothing: write `get({read}, 0.0)` to read 0 there, or {leave}"
 
 
-def _number(inference: Inference, form: Form) -> str:
+def _number(inference: Inference, form: Polynomial) -> str:
     # Its value at the call. A size must not be negative, so only what is not can have a name.
     expr = inference.algebra.expr(form)
     if form.value is not None or inference.algebra.nonnegative(form):

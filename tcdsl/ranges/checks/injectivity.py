@@ -16,8 +16,8 @@ from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Expr, IndexValue, substitute
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of
 from tcdsl.polyhedra.mixed_radix import digits
-from tcdsl.polyhedra.size_algebra import Interval
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_algebra import SizeInterval
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged, twice
 from tcdsl.ranges.sketches.accesses import AxisAccess
 from tcdsl.ranges.sketches.inference_state import Inference
@@ -48,13 +48,13 @@ def check_variables_on_target(inference: Inference, variables: Sequence[str]) ->
 
 
 def is_injective(
-    inference: Inference, region: Region, accesses: Sequence[AxisAccess], intervals: Mapping[str, Interval]
+    inference: Inference, region: Region, accesses: Sequence[AxisAccess], intervals: Mapping[str, SizeInterval]
 ) -> bool:
     """Whether no two points of ``region`` write one cell, at least for the sizes that the assertions leave.
 
     Notes a fault if that is wrong for all sizes, or depends on data.
     """
-    outputs: list[Form] = []
+    outputs: list[Polynomial] = []
     data = False
     known = region.points.intersect_params(inference.algebra.context)
     for access in accesses:
@@ -75,7 +75,7 @@ def is_injective(
     return _injective_map(inference, region, known, outputs)
 
 
-def _determined(outputs: Sequence[Form], variables: Sequence[str]) -> bool:
+def _determined(outputs: Sequence[Polynomial], variables: Sequence[str]) -> bool:
     # One output after the other with a single undetermined variable, in which it is linear, determines that variable.
     determined: set[str] = set()
     progress = True
@@ -92,8 +92,8 @@ def _determined(outputs: Sequence[Form], variables: Sequence[str]) -> bool:
 
 
 def _asserted_digits(
-    inference: Inference, access: AxisAccess, known: isl.Set, intervals: Mapping[str, Interval]
-) -> list[Form] | None:
+    inference: Inference, access: AxisAccess, known: isl.Set, intervals: Mapping[str, SizeInterval]
+) -> list[Polynomial] | None:
     """Digits of an index with products under the assertion that they do not overlap: ``O[i*P + p]`` needs p to
     span at most P.
     """
@@ -116,7 +116,9 @@ def _asserted_digits(
     return None
 
 
-def _span(inference: Inference, form: Form, known: isl.Set, intervals: Mapping[str, Interval]) -> Form | None:
+def _span(
+    inference: Inference, form: Polynomial, known: isl.Set, intervals: Mapping[str, SizeInterval]
+) -> Polynomial | None:
     algebra = inference.algebra
     least, most = (algebra.bound(form, intervals, largest) for largest in (False, True))
     if least is None or most is None:
@@ -124,13 +126,18 @@ def _span(inference: Inference, form: Form, known: isl.Set, intervals: Mapping[s
         values = isl.Map.from_pw_aff(function).intersect_domain(known).range()
         ends = ends_of(inference, values, 0)
         if ends is None:
-            return Form.number(0)
+            return Polynomial.number(0)
         least, most = ends
     return most - least
 
 
 def _require_apart(
-    inference: Inference, access: AxisAccess, stride: Form, span: Form, high: Form, intervals: Mapping[str, Interval]
+    inference: Inference,
+    access: AxisAccess,
+    stride: Polynomial,
+    span: Polynomial,
+    high: Polynomial,
+    intervals: Mapping[str, SizeInterval],
 ) -> None:
     algebra = inference.algebra
     if algebra.nonnegative(stride - span - 1):
@@ -147,7 +154,7 @@ def _require_apart(
     inference.require(apart, f"{message}: {inference.values(span, stride)}", access.span)
 
 
-def _injective_map(inference: Inference, region: Region, known: isl.Set, outputs: Sequence[Form]) -> bool:
+def _injective_map(inference: Inference, region: Region, known: isl.Set, outputs: Sequence[Polynomial]) -> bool:
     algebra = inference.algebra
     pairs, others = twice(known)
     replacements: dict[Expr, Expr] = {

@@ -15,7 +15,7 @@ from tcdsl.ir.program import AxisExtent
 from tcdsl.ir.text.domain_text import domain_name
 from tcdsl.polyhedra.affine import function_of
 from tcdsl.polyhedra.linear import linear_form
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.solving.regions import ends_of
@@ -96,7 +96,7 @@ def _head(inference: Inference, points: isl.Set, variable: str, step: int) -> st
     # What a part covers is an unnamed dimension.
     line = points if points.get_dim_name(isl.dim_type.set, 0) is None else arranged(points, (variable,))
     ends = ends_of(inference, line, 0)
-    low, high = ends or (Form.number(0), Form.number(0))
+    low, high = ends or (Polynomial.number(0), Polynomial.number(0))
     if step > 0:
         stated = [] if low.value == 0 else [spoken(inference, low)]
         stated.append(spoken(inference, high + 1))
@@ -105,7 +105,7 @@ def _head(inference: Inference, points: isl.Set, variable: str, step: int) -> st
     return f"for {variable} in range({', '.join(stated)}):"
 
 
-def spoken(inference: Inference, form: Form) -> str:
+def spoken(inference: Inference, form: Polynomial) -> str:
     """How the user can write a form: `x.shape[0]` for a size without a name of its own."""
 
     def name_of(found: re.Match[str]) -> str:

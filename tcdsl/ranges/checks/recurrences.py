@@ -31,7 +31,7 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.program import Assertion, Keep, Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of
 from tcdsl.polyhedra.read_pieces import box, places
-from tcdsl.polyhedra.scope import Scope
+from tcdsl.polyhedra.scope import ProgramScope
 from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, parameter_names
 from tcdsl.polyhedra.writes import named
 from tcdsl.ranges.checks.loop_hints import loop_hint, part_hint
@@ -70,7 +70,7 @@ def check_recurrence(inference: Inference, root: Level, regions: Mapping[int, Re
 
 
 def recurrence_assertions(
-    statement: Statement, target: Tensor, parts: Sequence[Statement], scope: Scope
+    statement: Statement, target: Tensor, parts: Sequence[Statement], scope: ProgramScope
 ) -> tuple[Assertion, ...]:
     """What must hold for a statement on a part of ``target``, whose points are known, not to recur.
 

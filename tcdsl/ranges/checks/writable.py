@@ -24,7 +24,7 @@ import islpy as isl
 from tcdsl.ir.build import truth
 from tcdsl.ir.expressions import Constant, Expr, is_affine_index
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.checks.loop_hints import spoken
 from tcdsl.ranges.sketches.accesses import AxisAccess, Level
 from tcdsl.ranges.sketches.inference_state import Inference
@@ -144,7 +144,7 @@ def _source(inference: Inference) -> str:
     return f", `{text[span.column : span.end_column]}`," if text and span is not None else ""
 
 
-def _largest(inference: Inference, points: isl.Set, access: AxisAccess) -> Form | None:
+def _largest(inference: Inference, points: isl.Set, access: AxisAccess) -> Polynomial | None:
     assert access.form is not None
     known = points.intersect_params(inference.algebra.context)
     place = isl.Map.from_pw_aff(function_of(inference.algebra.expr(access.form), known))
@@ -162,7 +162,7 @@ def _hint(inference: Inference, trial: Inference, written: list[AxisAccess], wan
     )
 
 
-def _needed(inference: Inference, trial: Inference, access: AxisAccess, wanted: isl.Set) -> Form:
+def _needed(inference: Inference, trial: Inference, access: AxisAccess, wanted: isl.Set) -> Polynomial:
     extent = access.extent
     assert extent is not None
     if access.form is None or not access.form.quasi_affine:

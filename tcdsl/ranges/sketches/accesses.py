@@ -15,7 +15,7 @@ from tcdsl.ir.build import apply, in_range
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Let, Local, Read
 from tcdsl.ir.text.domain_text import domain_name, is_domain_name
 from tcdsl.polyhedra.affine import NotAffine
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.nesting import (
     as_expr,
@@ -46,8 +46,8 @@ class AxisAccess:
     tensor: str
     axis: int
     index: Expr
-    form: Form | None
-    extent: Form | None
+    form: Polynomial | None
+    extent: Polynomial | None
     guard: Guard = ()
     written: bool = False
     span: Span | None = None
@@ -150,7 +150,7 @@ class _Collector:
         self.values: dict[str, Expr] = {}  # of enclosing Lets
         self.uses: dict[str, list[Guard]] = {}
 
-    def form(self, index: Expr) -> Form | None:
+    def form(self, index: Expr) -> Polynomial | None:
         try:
             return self.inference.algebra.form(index)
         except NotAffine:

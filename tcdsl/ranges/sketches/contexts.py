@@ -8,7 +8,7 @@ import islpy as isl
 
 from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
 from tcdsl.ir.program import AxisExtent
-from tcdsl.polyhedra.scope import Scope
+from tcdsl.polyhedra.scope import ProgramScope
 from tcdsl.polyhedra.spaces import parameter_names
 from tcdsl.ranges.sketches.nesting import parts
 from tcdsl.ranges.sketches.sketch import Sketch
@@ -19,7 +19,7 @@ __all__ = ["sketch_sizes", "statement_context"]
 _FEW = 6
 
 
-def sketch_sizes(sketch: Sketch, scope: Scope) -> frozenset[str]:
+def sketch_sizes(sketch: Sketch, scope: ProgramScope) -> frozenset[str]:
     """The names of the sizes in a sketch and in the shapes of the tensors that it reads."""
     found: set[str] = set()
 
@@ -39,7 +39,7 @@ def sketch_sizes(sketch: Sketch, scope: Scope) -> frozenset[str]:
     return frozenset(found)
 
 
-def statement_context(scope: Scope, names: Iterable[str]) -> isl.Set:
+def statement_context(scope: ProgramScope, names: Iterable[str]) -> isl.Set:
     """The scope's context as far as it speaks of ``names`` and of the sizes made from them; exact for those."""
     context = scope.context()
     parameters = parameter_names(context)

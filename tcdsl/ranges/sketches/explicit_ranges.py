@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tcdsl.ir.expressions import Apply, Expr
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_algebra import SizeAlgebra
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.sketches.accesses import Level, conjuncts, levels_of
 
 __all__ = ["Ends", "explicit_ranges"]
@@ -25,8 +25,8 @@ class Ends:
     its list. ``skips`` says that the user has stated a high end, so that points out of range are skipped.
     """
 
-    lows: list[Form] = field(default_factory=list)
-    highs: list[Form] = field(default_factory=list)
+    lows: list[Polynomial] = field(default_factory=list)
+    highs: list[Polynomial] = field(default_factory=list)
     skips: bool = False
 
 
@@ -56,12 +56,12 @@ def _take(condition: Expr, level: Level, algebra: SizeAlgebra, found: dict[str, 
     for name, ends in stated.items():
         both = found.setdefault(name, Ends())
         # In `for k in range(-2, 3) if k < 1` the generator states the low end.
-        both.lows.extend(ends.lows or ([] if name in generated else [Form.number(0)]))
+        both.lows.extend(ends.lows or ([] if name in generated else [Polynomial.number(0)]))
         both.highs.extend(ends.highs)
         both.skips |= bool(ends.highs)
 
 
-def _ends(part: Expr, level: Level, algebra: SizeAlgebra) -> Iterator[tuple[str, list[Form], list[Form]]]:
+def _ends(part: Expr, level: Level, algebra: SizeAlgebra) -> Iterator[tuple[str, list[Polynomial], list[Polynomial]]]:
     if not isinstance(part, Apply) or part.primitive not in ("lt", "le", "gt", "ge", "eq"):
         return
     if part.arguments[0].dtype != "int64":

@@ -8,9 +8,9 @@ from tcdsl.errors import Diagnostic, ShapeError, TcdslError, raise_diagnostics
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Constant, Expr, SizeValue, size_names
 from tcdsl.ir.program import Assertion
-from tcdsl.polyhedra.scope import Scope
-from tcdsl.polyhedra.size_algebra import Interval, SizeAlgebra
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.scope import ProgramScope
+from tcdsl.polyhedra.size_algebra import SizeAlgebra, SizeInterval
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.sketches.contexts import sketch_sizes, statement_context
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
@@ -21,7 +21,7 @@ __all__ = ["Inference"]
 class Inference:
     """Collects assertions and faults while the ranges of one sketch are inferred."""
 
-    def __init__(self, sketch: Sketch, scope: Scope) -> None:
+    def __init__(self, sketch: Sketch, scope: ProgramScope) -> None:
         self.sketch = sketch
         self.scope = scope
         self.algebra = SizeAlgebra(scope, statement_context(scope, sketch_sizes(sketch, scope)))
@@ -60,7 +60,7 @@ class Inference:
             if assumed:
                 self.algebra.assume(condition)
 
-    def require_nonnegative(self, form: Form, message: str, span: Span | None, hint: str = "") -> bool:
+    def require_nonnegative(self, form: Polynomial, message: str, span: Span | None, hint: str = "") -> bool:
         """State that a form of sizes is not negative, unless that is known; a fault if it is known to be false."""
         if self.algebra.nonnegative(form):
             return True
@@ -73,18 +73,18 @@ class Inference:
 
     # -- text for messages -----------------------------------------------------------------------------------------
 
-    def text(self, form: Form | Expr) -> str:
+    def text(self, form: Polynomial | Expr) -> str:
         """How the language writes a form."""
         from tcdsl.ir.text.expression_printer import format_expr
 
-        return format_expr(self.algebra.expr(form) if isinstance(form, Form) else form)
+        return format_expr(self.algebra.expr(form) if isinstance(form, Polynomial) else form)
 
-    def values(self, *forms: Form) -> str:
+    def values(self, *forms: Polynomial) -> str:
         """The sizes in ``forms`` with their values at the call in braces: ``N = {N}, K = {K}``."""
         names = sorted(frozenset().union(*(size_names(self.algebra.expr(form)) for form in forms)))
         return ", ".join(f"{name} = {{{name}}}" for name in names)
 
-    def number(self, form: Form) -> str:
+    def number(self, form: Polynomial) -> str:
         """The value of ``form`` at the call: ``{N}``, or a number if it is one."""
         expr = self.algebra.expr(form)
         if isinstance(expr, Constant):
@@ -93,6 +93,6 @@ class Inference:
             expr = self.scope.opaque_size(expr)
         return f"{{{expr.name}}}" if isinstance(expr, SizeValue) else self.text(expr)
 
-    def range_text(self, variable: str, interval: Interval) -> str:
+    def range_text(self, variable: str, interval: SizeInterval) -> str:
         """``0 <= i < N``."""
         return f"{self.text(interval.low)} <= {variable} < {self.text(interval.high + 1)}"

@@ -15,7 +15,7 @@ from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, SizeValue, index_variables
 from tcdsl.polyhedra.affine import NotAffine, condition_set, isl_value, universe
 from tcdsl.polyhedra.size_algebra import SizeAlgebra
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_polynomials import Polynomial
 
 __all__ = ["Constraints", "in_range", "named_sizes"]
 
@@ -23,7 +23,7 @@ __all__ = ["Constraints", "in_range", "named_sizes"]
 Row = dict[str | Literal[1], int]
 
 
-def in_range(algebra: SizeAlgebra, form: Form, extent: Form) -> Expr:
+def in_range(algebra: SizeAlgebra, form: Polynomial, extent: Polynomial) -> Expr:
     """``0 <= form and form < extent`` as an expression."""
     index = algebra.expr(form)
     return apply("and_", apply("ge", index, integer(0)), apply("lt", index, algebra.expr(extent)))
@@ -38,26 +38,26 @@ class Constraints:
         self._others: list[Expr] = []
         self._sets: list[isl.Set] = []
 
-    def nonnegative(self, form: Form) -> None:
+    def nonnegative(self, form: Polynomial) -> None:
         """``form >= 0``."""
         self._add(form, equation=False)
 
-    def zero(self, form: Form) -> None:
+    def zero(self, form: Polynomial) -> None:
         """``form == 0``."""
         self._add(form, equation=True)
 
-    def in_range(self, form: Form, extent: Form) -> None:
+    def in_range(self, form: Polynomial, extent: Polynomial) -> None:
         """``0 <= form < extent``."""
         self.nonnegative(form)
         self.nonnegative(extent - form - 1)
 
-    def at_least(self, variable: str, low: Form) -> None:
+    def at_least(self, variable: str, low: Polynomial) -> None:
         """``low <= variable``."""
-        self.nonnegative(Form.of(IndexValue(variable)) - low)
+        self.nonnegative(Polynomial.of(IndexValue(variable)) - low)
 
-    def at_most(self, variable: str, high: Form) -> None:
+    def at_most(self, variable: str, high: Polynomial) -> None:
         """``variable <= high``."""
-        self.nonnegative(high - Form.of(IndexValue(variable)))
+        self.nonnegative(high - Polynomial.of(IndexValue(variable)))
 
     def condition(self, expr: Expr) -> None:
         """A bool expression. `NotAffine` if a set cannot say it."""
@@ -84,7 +84,7 @@ class Constraints:
         condition_set(named, universe(sorted(index_variables(named)), ()))
         return named
 
-    def _add(self, form: Form, equation: bool) -> None:
+    def _add(self, form: Polynomial, equation: bool) -> None:
         if not form.quasi_affine:
             raise NotAffine(self.algebra.expr(form))
         expr = self.algebra.expr(form)

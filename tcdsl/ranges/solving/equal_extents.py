@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 from tcdsl.ir.build import apply
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.sketches.accesses import AxisAccess
 from tcdsl.ranges.sketches.explicit_ranges import Ends
 from tcdsl.ranges.sketches.inference_state import Inference
@@ -40,9 +40,9 @@ def _skips(name: str, access: AxisAccess, explicit: Mapping[str, Ends], shifted:
     return access.written and name in shifted
 
 
-def _shifted(form: Form) -> frozenset[str]:
+def _shifted(form: Polynomial) -> frozenset[str]:
     # The variables that something is added to: i and k in `i + k`, i in `i - 1`, none in `i` and in `2*i`.
-    one = Form.number(1)
+    one = Polynomial.number(1)
     alone = form.bare is not None
     return frozenset(
         name for name in form.variables if not alone and form.linear_in(name) and form.coefficient(name) == one

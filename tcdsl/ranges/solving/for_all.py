@@ -14,8 +14,8 @@ import islpy as isl
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of_condition, universe
-from tcdsl.polyhedra.size_algebra import Interval, SizeAlgebra
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_algebra import SizeAlgebra, SizeInterval
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import has_end
 from tcdsl.ranges.sketches.accesses import AxisAccess
 from tcdsl.ranges.sketches.explicit_ranges import Ends
@@ -26,7 +26,7 @@ __all__ = ["for_all_ends", "needed_variables", "range_constraints", "relevant_gu
 
 
 def relevant_guard(
-    access: AxisAccess, name: str, solved: Mapping[str, Interval], algebra: SizeAlgebra
+    access: AxisAccess, name: str, solved: Mapping[str, SizeInterval], algebra: SizeAlgebra
 ) -> tuple[Expr, ...]:
     """The guards that decide whether an access is made, as far as solved variables and ``name`` do.
 
@@ -45,14 +45,14 @@ def relevant_guard(
     return tuple(kept)
 
 
-def range_constraints(constraints: Constraints, intervals: Mapping[str, Interval], names: Sequence[str]) -> None:
+def range_constraints(constraints: Constraints, intervals: Mapping[str, SizeInterval], names: Sequence[str]) -> None:
     """Add the ranges of ``names``."""
     for name in names:
         constraints.at_least(name, intervals[name].low)
         constraints.at_most(name, intervals[name].high)
 
 
-def needed_variables(names: frozenset[str], intervals: Mapping[str, Interval]) -> list[str]:
+def needed_variables(names: frozenset[str], intervals: Mapping[str, SizeInterval]) -> list[str]:
     """``names`` and the variables that their ranges depend on, in the order of ``intervals``."""
     needed = set(names)
     for name in reversed(list(intervals)):
@@ -62,7 +62,7 @@ def needed_variables(names: frozenset[str], intervals: Mapping[str, Interval]) -
 
 
 def for_all_ends(
-    algebra: SizeAlgebra, name: str, accesses: Sequence[AxisAccess], solved: Mapping[str, Interval], lazily: bool
+    algebra: SizeAlgebra, name: str, accesses: Sequence[AxisAccess], solved: Mapping[str, SizeInterval], lazily: bool
 ) -> Ends:
     """The ends of ``name`` that accesses give; none where they leave it unbounded. ``lazily``: only where made."""
     guards = {access: relevant_guard(access, name, solved, algebra) if lazily else () for access in accesses}
@@ -102,7 +102,7 @@ def _allowed(algebra: SizeAlgebra, access: AxisAccess, guard: Sequence[Expr], bo
 
 def _ends_of(algebra: SizeAlgebra, line: isl.Set, some: isl.Set) -> Ends:
     if line.is_empty():  # for all sizes, as with the extent 0
-        return Ends([Form.number(0)], [Form.number(-1)])
+        return Ends([Polynomial.number(0)], [Polynomial.number(-1)])
     ends = Ends()
     low = line.dim_min(0) if has_end(line, 0, largest=False) else None
     high = line.dim_max(0) if has_end(line, 0, largest=True) else None
@@ -116,7 +116,7 @@ def _ends_of(algebra: SizeAlgebra, line: isl.Set, some: isl.Set) -> Ends:
     return ends
 
 
-def _empty_elsewhere(algebra: SizeAlgebra, low: Form, high: Form, domain: isl.Set) -> Form:
+def _empty_elsewhere(algebra: SizeAlgebra, low: Polynomial, high: Polynomial, domain: isl.Set) -> Polynomial:
     # No value is right for sizes outside the domain: there the range must be empty, as it usually is by itself.
     outside = algebra.context.subtract(domain.params())
     if outside.is_empty():

@@ -13,8 +13,8 @@ import islpy as isl
 from tcdsl.ir.build import apply, integer, truth
 from tcdsl.ir.expressions import Constant, Expr, SizeValue
 from tcdsl.polyhedra.affine import NotAffine, function_of
-from tcdsl.polyhedra.size_algebra import Interval
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_algebra import SizeInterval
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import has_end
 from tcdsl.ranges.sketches.accesses import AxisAccess
 from tcdsl.ranges.sketches.inference_state import Inference
@@ -24,7 +24,9 @@ from tcdsl.ranges.solving.for_all import needed_variables, range_constraints
 __all__ = ["inferred_extent"]
 
 
-def inferred_extent(inference: Inference, access: AxisAccess, intervals: Mapping[str, Interval]) -> Form | None:
+def inferred_extent(
+    inference: Inference, access: AxisAccess, intervals: Mapping[str, SizeInterval]
+) -> Polynomial | None:
     """The extent of the target along the axis of ``access``; None after a fault. The access counts as settled."""
     form = access.form
     open_extent = f"the extent of axis {access.axis} of {inference.label(access.tensor)} cannot be inferred"
@@ -48,7 +50,9 @@ def inferred_extent(inference: Inference, access: AxisAccess, intervals: Mapping
     return _not_below_zero(inference, most + 1, lengths)
 
 
-def _extreme(inference: Inference, form: Form, intervals: Mapping[str, Interval], largest: bool) -> Form | None:
+def _extreme(
+    inference: Inference, form: Polynomial, intervals: Mapping[str, SizeInterval], largest: bool
+) -> Polynomial | None:
     algebra = inference.algebra
     found = algebra.bound(form, intervals, largest)
     if found is not None or not form.quasi_affine:
@@ -66,12 +70,14 @@ def _extreme(inference: Inference, form: Form, intervals: Mapping[str, Interval]
     return algebra.form_of_function(values.dim_max(0) if largest else values.dim_min(0))
 
 
-def _longest(inference: Inference, interval: Interval, intervals: Mapping[str, Interval]) -> Form:
+def _longest(inference: Inference, interval: SizeInterval, intervals: Mapping[str, SizeInterval]) -> Polynomial:
     longest = inference.algebra.bound(interval.length, intervals, True)
-    return Form.number(1) if longest is None else longest
+    return Polynomial.number(1) if longest is None else longest
 
 
-def _require_no_negative_index(inference: Inference, access: AxisAccess, least: Form, lengths: list[Form]) -> None:
+def _require_no_negative_index(
+    inference: Inference, access: AxisAccess, least: Polynomial, lengths: list[Polynomial]
+) -> None:
     algebra = inference.algebra
     if algebra.nonnegative(least):
         return
@@ -87,7 +93,7 @@ def _require_no_negative_index(inference: Inference, access: AxisAccess, least: 
     inference.require(holds, f"{fact}: {inference.values(least)}\n{hint}", access.span)
 
 
-def _not_below_zero(inference: Inference, extent: Form, lengths: list[Form]) -> Form:
+def _not_below_zero(inference: Inference, extent: Polynomial, lengths: list[Polynomial]) -> Polynomial:
     # extent is right where all lengths are positive; elsewhere the extent is 0.
     algebra = inference.algebra
     doubtful = [length for length in lengths if not algebra.nonnegative(length - 1)]
@@ -99,27 +105,27 @@ def _not_below_zero(inference: Inference, extent: Form, lengths: list[Form]) -> 
     if all(form is not None and algebra.nonnegative(-form) for form in remaining) or all(
         _vanishes(inference, extent, length) for length in doubtful
     ):
-        return extent if algebra.nonnegative(extent) else algebra.extreme([extent, Form.number(0)], largest=True)
+        return extent if algebra.nonnegative(extent) else algebra.extreme([extent, Polynomial.number(0)], largest=True)
     positive: Expr = truth(True)
     for length in doubtful:
         positive = apply("and_", positive, apply("ge", algebra.expr(length), integer(1)))
     return algebra.form(apply("where", positive, algebra.expr(extent), integer(0)))
 
 
-def _where_empty(inference: Inference, extent: Form, length: Form) -> Form | None:
+def _where_empty(inference: Inference, extent: Polynomial, length: Polynomial) -> Polynomial | None:
     # The extent where length is 0, if length is known not to be negative: solve length == 0 for one of its sizes.
     if not inference.algebra.nonnegative(length):
         return None
     for (_, monomial), scale in length.terms.items():
         if len(monomial) == 1 and abs(scale) == 1 and isinstance(monomial[0], SizeValue):
             (size,) = monomial
-            solution = Form.of(size) - length * scale
+            solution = Polynomial.of(size) - length * scale
             if size not in solution.sizes():
                 return extent.substituted(size, solution)
     return None
 
 
-def _vanishes(inference: Inference, extent: Form, length: Form) -> bool:
+def _vanishes(inference: Inference, extent: Polynomial, length: Polynomial) -> bool:
     algebra = inference.algebra
     both = apply("and_", apply("le", algebra.expr(length), integer(0)), apply("gt", algebra.expr(extent), integer(0)))
     if isinstance(both, Constant):

@@ -19,8 +19,8 @@ from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.polyhedra.disjunctions import convex_pieces, narrowed, within
 from tcdsl.polyhedra.mixed_radix import in_range_by_digits
 from tcdsl.polyhedra.read_pieces import is_affine_condition
-from tcdsl.polyhedra.size_algebra import Interval
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_algebra import SizeInterval
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end
 from tcdsl.ranges.sketches.accesses import AxisAccess, Level, conjuncts
 from tcdsl.ranges.sketches.explicit_ranges import Ends
@@ -37,7 +37,7 @@ __all__ = ["Ranges", "Region", "affine_guard", "conjunction", "ends_of", "region
 class Ranges:
     """What bounds variables besides accesses: ``solved`` intervals (rule 2), else ``explicit`` ends."""
 
-    solved: Mapping[str, Interval]
+    solved: Mapping[str, SizeInterval]
     explicit: Mapping[str, Ends]
 
 
@@ -221,7 +221,7 @@ def _report_unbounded(inference: Inference, level: Level, name: str, sides: str)
     )
 
 
-def ends_of(inference: Inference, points: isl.Set, k: int) -> tuple[Form, Form] | None:
+def ends_of(inference: Inference, points: isl.Set, k: int) -> tuple[Polynomial, Polynomial] | None:
     """The smallest and the largest value of a dimension, as forms of sizes; None if there are no points at all.
 
     Also None if there are no ends, which is a fault that has been noted.

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from tcdsl.ir.build import apply, integer
 from tcdsl.polyhedra.affine import NotAffine
-from tcdsl.polyhedra.size_algebra import Interval
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_algebra import SizeInterval
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.sketches.accesses import AxisAccess
 from tcdsl.ranges.sketches.explicit_ranges import Ends
 from tcdsl.ranges.sketches.inference_state import Inference
@@ -32,13 +32,13 @@ class RoundSolver:
     variables: Sequence[str]
     explicit: Mapping[str, Ends]
     accesses: Sequence[AxisAccess]
-    solved: dict[str, Interval] = field(default_factory=dict)
+    solved: dict[str, SizeInterval] = field(default_factory=dict)
     # Whether reads behind a bracket or in a branch bound a variable only as far as they are made.
     _lazily: bool = True
     # Accesses that may bound a variable, by their variables.
     _open: list[tuple[frozenset[str], AxisAccess]] = field(default_factory=list)
 
-    def solve(self) -> dict[str, Interval]:
+    def solve(self) -> dict[str, SizeInterval]:
         """All intervals; unsolved variables become a fault and are missing."""
         self._open = [
             (access.form.variables, access)
@@ -47,7 +47,7 @@ class RoundSolver:
         ]
         self._take_explicit()
         while len(self.solved) < len(self.variables):
-            found: dict[str, Interval] = {}
+            found: dict[str, SizeInterval] = {}
             for name in self.variables:
                 if name not in self.solved:
                     interval = self._interval(name)
@@ -75,16 +75,16 @@ class RoundSolver:
                     continue
                 needed = frozenset().union(*(form.variables for form in (*ends.lows, *ends.highs)))
                 if needed <= self.solved.keys():
-                    self.solved[name] = Interval(self._low(ends.lows), self._high(ends.highs))
+                    self.solved[name] = SizeInterval(self._low(ends.lows), self._high(ends.highs))
                     progress = True
 
-    def _low(self, forms: Sequence[Form]) -> Form:
+    def _low(self, forms: Sequence[Polynomial]) -> Polynomial:
         return self.inference.algebra.extreme(forms, largest=True)
 
-    def _high(self, forms: Sequence[Form]) -> Form:
+    def _high(self, forms: Sequence[Polynomial]) -> Polynomial:
         return self.inference.algebra.extreme(forms, largest=False)
 
-    def _interval(self, name: str) -> Interval | None:
+    def _interval(self, name: str) -> SizeInterval | None:
         stated = self.explicit.get(name, Ends())
         if stated.lows and stated.highs:
             return None  # waits for the variables in its explicit range
@@ -95,7 +95,7 @@ class RoundSolver:
         lows, highs = stated.lows or ends.lows, stated.highs or ends.highs
         if not lows or not highs:
             return None
-        interval = Interval(self._low(lows), self._high(highs))
+        interval = SizeInterval(self._low(lows), self._high(highs))
         if not stated.lows and not stated.highs:
             for access in direct:
                 access.settled = True
@@ -147,7 +147,7 @@ class RoundSolver:
         ends.lows.append(low)
         return True
 
-    def _floor(self, form: Form, factor: Form, access: AxisAccess) -> Form:
+    def _floor(self, form: Polynomial, factor: Polynomial, access: AxisAccess) -> Polynomial:
         algebra = self.inference.algebra
         if factor.value is not None:
             return algebra.quotient(form, factor)
@@ -162,7 +162,7 @@ class RoundSolver:
         self.inference.require_nonnegative(form + factor, fact, access.span)
         return self._divided(form + factor, factor) - 1
 
-    def _ceiling(self, form: Form, factor: Form, access: AxisAccess) -> Form:
+    def _ceiling(self, form: Polynomial, factor: Polynomial, access: AxisAccess) -> Polynomial:
         algebra = self.inference.algebra
         if factor.value is not None:
             return -algebra.quotient(-form, factor)
@@ -176,22 +176,22 @@ class RoundSolver:
             return self._divided(form + factor - 1, factor)
         raise NotAffine(access.index)
 
-    def _divided(self, form: Form, factor: Form) -> Form:
+    def _divided(self, form: Polynomial, factor: Polynomial) -> Polynomial:
         """``form // factor`` for a form that is not negative."""
         # The assertion that the factor is positive is checked after sizes are computed: no division by zero before.
         algebra = self.inference.algebra
         parts = form.split(factor)
-        whole, rest = parts if parts is not None else (Form({}), form)
+        whole, rest = parts if parts is not None else (Polynomial({}), form)
         if not algebra.nonnegative(rest):
-            whole, rest = Form({}), form
+            whole, rest = Polynomial({}), form
         safe = apply("max", algebra.expr(factor), integer(1))
         return whole + algebra.extent(self.inference.scope.opaque_size(apply("floor_div", algebra.expr(rest), safe)))
 
-    def _require_positive(self, factor: Form, access: AxisAccess) -> None:
+    def _require_positive(self, factor: Polynomial, access: AxisAccess) -> None:
         fact = f"the stride {self.inference.text(factor)} in `{self.inference.text(access.index)}` must be positive"
         self.inference.require_nonnegative(factor - 1, fact, access.span)
 
-    def _require_length(self, name: str, interval: Interval, accesses: Sequence[AxisAccess]) -> None:
+    def _require_length(self, name: str, interval: SizeInterval, accesses: Sequence[AxisAccess]) -> None:
         # A window longer than what it slides over is a mistake; an empty input alone is not.
         length = self.inference.algebra.bound(interval.length, self.solved, True)
         if length is None:

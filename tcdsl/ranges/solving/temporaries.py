@@ -17,7 +17,7 @@ from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_boolean, is_floating
 from tcdsl.ir.expressions import Boundary, Expr, Read, children, rebuild
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.polyhedra.affine import expression_of_condition
-from tcdsl.polyhedra.size_polynomials import Form
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.ranges.sketches.accesses import Level
 from tcdsl.ranges.sketches.inference_state import Inference
@@ -27,12 +27,12 @@ from tcdsl.ranges.solving.constraints import Constraints
 from tcdsl.ranges.solving.for_all import range_constraints
 from tcdsl.ranges.solving.regions import Ranges, Region, affine_guard, conjunction, ends_of, region_of
 
-__all__ = ["Temporaries"]
+__all__ = ["NestedReductions"]
 
 _NAMES = {"add": "sum", "multiply": "prod", "or": "any", "and": "all"}
 
 
-class Temporaries:
+class NestedReductions:
     """The statements of nested reductions, made when a value that contains them is lowered."""
 
     def __init__(self, inference: Inference, ranges: Ranges) -> None:
@@ -67,7 +67,7 @@ class Temporaries:
 class _Temporary:
     """The statements of one reduction."""
 
-    def __init__(self, family: Temporaries, level: Level) -> None:
+    def __init__(self, family: NestedReductions, level: Level) -> None:
         assert level.parent is not None
         assert level.reduction is not None
         self.family = family
@@ -109,7 +109,7 @@ class _Temporary:
         range_constraints(constraints, solved, self.outer)
         return constraints.set(self.outer)
 
-    def _shape(self) -> tuple[list[Form], list[Form]]:
+    def _shape(self) -> tuple[list[Polynomial], list[Polynomial]]:
         # Outer variables run from their own smallest value, so cells count from there.
         algebra = self.inference.algebra
         origins, extents = [], []
@@ -122,10 +122,12 @@ class _Temporary:
                     for end, side in zip(interval, (False, True), strict=True)
                 )
                 ends = None if low is None or high is None else (low, high)
-            ends = ends or ends_of(self.inference, self.places, k) or (Form.number(0), Form.number(-1))
+            ends = ends or ends_of(self.inference, self.places, k) or (Polynomial.number(0), Polynomial.number(-1))
             length = ends[1] - ends[0] + 1
             origins.append(ends[0])
-            extents.append(length if algebra.nonnegative(length) else algebra.extreme([length, Form.number(0)], True))
+            extents.append(
+                length if algebra.nonnegative(length) else algebra.extreme([length, Polynomial.number(0)], True)
+            )
         return origins, extents
 
     def result(self) -> Expr:
@@ -147,7 +149,7 @@ class _Temporary:
         name = self._fresh_name(f"{self.inference.sketch.target.tensor}_{hint}")
         algebra = self.inference.algebra
         indices = tuple(
-            algebra.expr(Form.of(index(variable)) - origin)
+            algebra.expr(Polynomial.of(index(variable)) - origin)
             for variable, origin in zip(self.outer, self.origins, strict=True)
         )
         shape = tuple(map(algebra.expr, self.shape))
@@ -190,7 +192,7 @@ class _Temporary:
         points = self.region.points.intersect_params(algebra.context)
         fibers = arranged(points, self.level.variables)
         box = Constraints(algebra)
-        count = Form.number(1)
+        count = Polynomial.number(1)
         for k, name in enumerate(self.level.variables):
             ends = ends_of(self.inference, fibers, k)
             if ends is None:
@@ -198,7 +200,9 @@ class _Temporary:
             box.at_least(name, ends[0])
             box.at_most(name, ends[1])
             length = ends[1] - ends[0] + 1
-            count = count * (length if algebra.nonnegative(length) else algebra.extreme([length, Form.number(0)], True))
+            count = count * (
+                length if algebra.nonnegative(length) else algebra.extreme([length, Polynomial.number(0)], True)
+            )
         whole = arranged(self.needed, self.region.variables).intersect(
             arranged(box.set(self.level.variables), self.region.variables)
         )
@@ -233,15 +237,15 @@ class _Temporary:
         ends = ends_of(self.inference, fibers, 0)
         return found if ends is None else self._checked(found, *ends, name)
 
-    def _checked(self, found: Expr, low: Form, high: Form, name: str) -> Expr:
+    def _checked(self, found: Expr, low: Polynomial, high: Polynomial, name: str) -> Expr:
         # A tensor of all positions, read at the one that was found: without a point, that is out of range.
         algebra = self.inference.algebra
         tensor = self._fresh_name(f"{self.inference.sketch.target.tensor}_positions")
         variable = self.level.variables[0]
         span = self.reduction.span
-        length = algebra.extreme([high - low + 1, Form.number(0)], True)
+        length = algebra.extreme([high - low + 1, Polynomial.number(0)], True)
         self.family.tensors.append(Tensor(tensor, "int64", (algebra.expr(length),), f"{name}()", span))
-        place = algebra.expr(Form.of(index(variable)) - low)
+        place = algebra.expr(Polynomial.of(index(variable)) - low)
         box = Constraints(algebra)
         box.at_least(variable, low)
         box.at_most(variable, high)

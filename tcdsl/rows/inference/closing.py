@@ -10,10 +10,10 @@ from tcdsl.rows.inference.equations.affine_axes import AffineAxis
 from tcdsl.rows.inference.equations.facts import set_fallback, set_label, set_size
 from tcdsl.rows.inference.equations.row_equations import bind, row_of
 from tcdsl.rows.inference.equations.row_joins import RowJoin
-from tcdsl.rows.inference.scope import Scope
+from tcdsl.rows.inference.scope import OpenVariables
 from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Reason
-from tcdsl.rows.inference.variables.row import EMPTY, Owner, RowVariable
+from tcdsl.rows.inference.variables.row import EMPTY, RowOwner, RowVariable
 from tcdsl.rows.inference.variables.shape import Shape
 from tcdsl.rows.inference.variables.transaction import Transaction, Variable, constraints_of
 
@@ -62,7 +62,7 @@ class _Closing:
             self._remaining_axes,
         )
         while True:
-            scope = Scope(self._shapes)
+            scope = OpenVariables(self._shapes)
             if not scope.needed:
                 return
             if not any(step(scope) for step in steps):
@@ -87,21 +87,21 @@ class _Closing:
 
     # -- defaults for all that is connected
 
-    def _shortest_results(self, scope: Scope) -> bool:
+    def _shortest_results(self, scope: OpenVariables) -> bool:
         changed = False
         for variable in scope.rows:
             if variable.binding is None and (variable.least or any(_lower(variable, weak=False))):
                 changed |= self._empty(variable)
         return changed
 
-    def _least_axes(self, scope: Scope) -> bool:
+    def _least_axes(self, scope: OpenVariables) -> bool:
         changed = False
         for axis in scope.axes:
             if axis.root.size is None and axis.root.least is not None:
                 changed |= self._size(axis, max(axis.root.least, axis.root.minimum), _LEAST)
         return changed
 
-    def _rows_below(self, scope: Scope) -> bool:
+    def _rows_below(self, scope: OpenVariables) -> bool:
         changed = False
         for variable in reversed(scope.rows):
             lengths = [] if variable.binding is not None else list(_upper(variable))
@@ -113,7 +113,7 @@ class _Closing:
         made = row_of([Dimension(variable.owners) for _ in range(count)])
         return self._try(lambda: bind(self._transaction, variable, made))
 
-    def _axes_below(self, scope: Scope) -> bool:
+    def _axes_below(self, scope: OpenVariables) -> bool:
         changed = False
         for axis in reversed(scope.axes):
             root = axis.root
@@ -128,14 +128,14 @@ class _Closing:
         if cap is not None:
             set_size(self._transaction, root, cap, root.cap_reason)
 
-    def _affine_axes(self, scope: Scope) -> bool:
+    def _affine_axes(self, scope: OpenVariables) -> bool:
         changed = False
         for constraint in scope.constraints:
             if isinstance(constraint, AffineAxis) and not constraint.done and constraint.choice() is not None:
                 changed |= self._try(partial(constraint.choose, self._transaction))
         return changed
 
-    def _rows_of_numbers(self, scope: Scope) -> bool:
+    def _rows_of_numbers(self, scope: OpenVariables) -> bool:
         changed = False
         for variable in scope.rows:
             if variable.binding is not None:
@@ -152,7 +152,7 @@ class _Closing:
             set_fallback(self._transaction, axis, 1)
         bind(self._transaction, variable, row_of(made))
 
-    def _axes_of_numbers(self, scope: Scope) -> bool:
+    def _axes_of_numbers(self, scope: OpenVariables) -> bool:
         changed = False
         for axis in scope.axes:
             if axis.root.size is None and axis.root.fallback is not None:
@@ -161,21 +161,21 @@ class _Closing:
 
     # -- defaults for what is needed
 
-    def _optional_rows(self, scope: Scope) -> bool:
+    def _optional_rows(self, scope: OpenVariables) -> bool:
         changed = False
         for variable in scope.rows:
             if variable in scope.needed and variable.binding is None and variable in scope.optional:
                 changed |= self._empty(variable)
         return changed
 
-    def _remaining_rows(self, scope: Scope) -> bool:
+    def _remaining_rows(self, scope: OpenVariables) -> bool:
         changed = False
         for variable in scope.rows:
             if variable in scope.needed and variable.binding is None and variable not in scope.owned:
                 changed |= self._empty(variable)
         return changed
 
-    def _remaining_axes(self, scope: Scope) -> bool:
+    def _remaining_axes(self, scope: OpenVariables) -> bool:
         changed = False
         for axis in scope.axes:
             root = axis.root
@@ -189,9 +189,9 @@ class _Closing:
 
     # -- faults
 
-    def _undetermined(self, scope: Scope) -> Iterator[Diagnostic]:
+    def _undetermined(self, scope: OpenVariables) -> Iterator[Diagnostic]:
         here = self._transaction.origin.span
-        told: set[Owner] = set()
+        told: set[RowOwner] = set()
         variables: list[Variable] = [*scope.rows, *scope.axes]
         for variable in variables:
             new = [owner for owner in variable.owners if owner not in told] if variable in scope.needed else []
@@ -202,7 +202,7 @@ class _Closing:
                 span = here if first.origin is None or first.origin.span is None else first.origin.span
                 yield Diagnostic(ShapeError, _fact(first, others, variable), span, self._notes(), _hint(first))
 
-    def _open_sizes(self, scope: Scope) -> Diagnostic:
+    def _open_sizes(self, scope: OpenVariables) -> Diagnostic:
         fact = "nothing determines the shape"
         affine = next((c for c in scope.constraints if isinstance(c, AffineAxis)), None)
         if affine is not None:
@@ -246,7 +246,7 @@ def _is_affine(variable: Variable) -> bool:
     return any(isinstance(constraint, AffineAxis) for constraint in constraints_of(variable))
 
 
-def _fact(owner: Owner, others: Sequence[Owner], variable: Variable) -> str:
+def _fact(owner: RowOwner, others: Sequence[RowOwner], variable: Variable) -> str:
     if isinstance(variable, Dimension):
         same = " and ".join(f"{other.place_of(variable)} of `{other.name}`" for other in others)
         fact = f"nothing determines the size of {owner.place_of(variable)} of `{owner.name}`"
@@ -256,7 +256,7 @@ def _fact(owner: Owner, others: Sequence[Owner], variable: Variable) -> str:
     return f"{fact}, which are {same} too" if same else fact
 
 
-def _hint(owner: Owner) -> str:
+def _hint(owner: RowOwner) -> str:
     # A parameter is called by its name first, then by that of the layer: w.L1.
     name = owner.name.split(".", maxsplit=1)[0]
     if owner.row == "output":

@@ -12,7 +12,7 @@ from tcdsl.rows.inference.equations.row_equations import Meeting, equate_rows, r
 from tcdsl.rows.inference.equations.row_joins import join_rows, store_row
 from tcdsl.rows.inference.operations import describe, names_of
 from tcdsl.rows.inference.variables.dimension import Dimension
-from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Place, Reason
+from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Reason, SourcePlace
 from tcdsl.rows.inference.variables.row import EMPTY, Row, RowVariable
 from tcdsl.rows.inference.variables.shape import Shape
 from tcdsl.rows.inference.variables.transaction import Transaction
@@ -50,7 +50,7 @@ def einsum(
             extra = parsed.operands[min(len(operands), len(parsed.operands) - 1)]
             raise Contradiction(
                 f"the spec has {len(parsed.operands)} operands, and {len(operands)} are given",
-                place=Place(parsed.text, *extra.place),
+                place=SourcePlace(parsed.text, *extra.place),
             )
         result = _Einsum(transaction, parsed, names_of(shapes, origin)).result(operands, target, sizes or {})
     return Shape(result.batch.resolved, result.input.resolved, result.output.resolved)
@@ -63,7 +63,7 @@ def _parsed(text: str, origin: Origin) -> Spec:
     try:
         return _cached(text)
     except SpecSyntaxError as error:
-        place = Place(text, error.start, error.stop)
+        place = SourcePlace(text, error.start, error.stop)
         found = Contradiction(error.fact, hint=error.hint, place=place).diagnostic(origin, None)
         raise Diagnostic(DslSyntaxError, found.fact, found.span, found.notes, found.hint).error() from None
 
@@ -76,7 +76,7 @@ class _Einsum:
         self._sizes: dict[str, Dimension] = {}
         self._read: set[str] = set()
         self._uses: dict[str, list[Row]] = {}
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, SourcePlace] = {}
 
     def result(self, operands: Sequence[Shape], target: Shape | None, sizes: Mapping[str, int]) -> Shape:
         for name, size in sizes.items():
@@ -97,8 +97,8 @@ class _Einsum:
                 self._stored(row, target.rows[place], wanted, joined)
         return Shape(made[0], made[1], made[2]) if target is None else target
 
-    def _place(self, place: tuple[int, int]) -> Place:
-        return Place(self._spec.text, *place)
+    def _place(self, place: tuple[int, int]) -> SourcePlace:
+        return SourcePlace(self._spec.text, *place)
 
     def _size(self, name: str) -> Dimension:
         return self._sizes.setdefault(name, Dimension())

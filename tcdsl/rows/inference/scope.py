@@ -11,10 +11,10 @@ from tcdsl.rows.inference.variables.row import Row, RowVariable
 from tcdsl.rows.inference.variables.shape import Shape
 from tcdsl.rows.inference.variables.transaction import Constraint, Variable, constraints_of
 
-__all__ = ["Scope"]
+__all__ = ["OpenVariables"]
 
 
-class Scope:
+class OpenVariables:
     """``rows`` and ``axes`` are the open variables that constraints connect with ``shapes``, operands before results.
 
     ``needed`` are those of the shapes themselves, and of what determines them: faults are reported for these alone,

@@ -10,17 +10,17 @@ import numpy as np
 if TYPE_CHECKING:
     from tcdsl.targets.cpu.call.bound import BoundKernel
 
-__all__ = ["Bound"]
+__all__ = ["BoundProgram"]
 
 
-class Watch(Protocol):
+class RunWatch(Protocol):
     """Who looks at each run."""
 
     def watched(self, run: Callable[[], None], arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
         """Do ``run()``, which reads ``arrays`` and changes them and ``outputs``."""
 
 
-class Bound:
+class BoundProgram:
     """``bound = Executable(step).bind([w, x, rate])``, then ``bound()`` runs the machine code on these arrays.
 
     ::
@@ -40,7 +40,7 @@ class Bound:
         self,
         bind: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], BoundKernel],
         kernel: BoundKernel,
-        watch: Watch | None = None,
+        watch: RunWatch | None = None,
     ) -> None:
         self._bind = bind
         self._kernel = kernel

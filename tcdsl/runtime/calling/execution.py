@@ -15,7 +15,7 @@ from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import SizePlan, evaluate_size, largest_of
 from tcdsl.locks import COMPILING
 from tcdsl.recent import Recent
-from tcdsl.runtime.calling.bound import Bound
+from tcdsl.runtime.calling.bound import BoundProgram
 from tcdsl.runtime.calling.debugging import Stopwatch, show_compilation, show_run
 from tcdsl.runtime.calling.memory import check_written
 from tcdsl.runtime.calling.nan_search import NanSearch
@@ -159,7 +159,7 @@ class Executable:
             search.after(results, sizes, _run_unwatched)
         return results
 
-    def bind(self, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Bound:
+    def bind(self, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> BoundProgram:
         """The program on these arrays, to be run many times: ``bound = executable.bind([w, x]); bound()``.
 
         It is compiled for their shapes, which are constants to it, unless settings ask for code without optimization.
@@ -168,7 +168,7 @@ class Executable:
         """
         current = settings()
         watched = self if "nan" in current.check else None
-        return Bound(partial(self._bound, current), self._bound(current, arrays, outputs), watched)
+        return BoundProgram(partial(self._bound, current), self._bound(current, arrays, outputs), watched)
 
     def watched(self, run: Callable[[], None], arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
         """``run()``, which runs the program on these arrays; `NanError` if it leaves NaN in any of them."""

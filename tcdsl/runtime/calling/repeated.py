@@ -27,7 +27,7 @@ from tcdsl.runtime.calling.memory import check_written
 
 if TYPE_CHECKING:
     from tcdsl.targets.cpu import CompiledKernel
-    from tcdsl.targets.cpu.call.launch_plans import Plan
+    from tcdsl.targets.cpu.call.launch_plans import LaunchPlan
 
 __all__ = ["RepeatedCall"]
 
@@ -39,7 +39,7 @@ _NUMBERS = {"float64": "d", "int64": "q", "bool": "?7x"}
 _TAKEN = (np.ndarray, float, int, bool)
 
 Shapes = tuple[tuple[int, ...], ...]
-Launches = Recent[Shapes, tuple[tuple["CompiledKernel", "Plan"], ...]]
+Launches = Recent[Shapes, tuple[tuple["CompiledKernel", "LaunchPlan"], ...]]
 
 
 class RepeatedCall:

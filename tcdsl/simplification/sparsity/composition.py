@@ -20,14 +20,14 @@ from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.polyhedra.writes import affine_target, cell_map, named, writes_each_cell_once
 
-__all__ = ["Source", "has_trivial_value", "is_sparse", "source"]
+__all__ = ["WrittenPoints", "has_trivial_value", "is_sparse", "source"]
 
 # Operations that may be repeated at every read.
 _MOST_OPERATIONS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class WrittenPoints:
     """The points of a reader whose cell a statement writes, and the value written there."""
 
     points: isl.Set
@@ -52,7 +52,7 @@ def has_trivial_value(statement: Statement) -> bool:
     return work <= _MOST_OPERATIONS
 
 
-def source(writer: Statement, points: isl.Set, read: Read) -> Source | None:
+def source(writer: Statement, points: isl.Set, read: Read) -> WrittenPoints | None:
     """What ``writer``, whose target is affine and one-to-one, put into the cells that ``read`` finds at ``points``.
 
     ``None`` if isl cannot say: an index is not affine, or the read has a boundary.
@@ -69,13 +69,13 @@ def source(writer: Statement, points: isl.Set, read: Read) -> Source | None:
         for k, name in enumerate(variables):
             between = between.set_dim_name(isl.dim_type.in_, k, name)
         if between.is_empty():
-            return Source(points.subtract(points), writer.value)
+            return WrittenPoints(points.subtract(points), writer.value)
         values = _functions(between, len(writer.domain.variables))
     except NotAffine:
         return None
     step: dict[Expr, Expr] = {index(name): value for name, value in zip(writer.domain.variables, values, strict=True)}
     value = substitute(writer.value, step)
-    return Source(named(between.domain(), variables), normalized(value) if step else value)
+    return WrittenPoints(named(between.domain(), variables), normalized(value) if step else value)
 
 
 def _functions(between: isl.Map, count: int) -> Sequence[Expr]:

@@ -22,7 +22,7 @@ from tcdsl.targets.cpu.call.arrays import BoundArrays, bind_arrays, require_outp
 from tcdsl.targets.cpu.call.bound import BoundKernel
 from tcdsl.targets.cpu.call.drivers import Drivers
 from tcdsl.targets.cpu.call.failures import failure
-from tcdsl.targets.cpu.call.launch_plans import Frame, Plan
+from tcdsl.targets.cpu.call.launch_plans import Frame, LaunchPlan
 from tcdsl.targets.cpu.call.plan_code import Launch, PlanCode, frame_words
 from tcdsl.targets.cpu.disk_cache import keep_kernel, kept_kernel, kernel_name
 from tcdsl.targets.cpu.layout.call_arrays import CallArrays
@@ -127,13 +127,13 @@ class CompiledKernel:
         self._numbers_at = 8 * generated.layout.words
         self._sizes_of = _picker([size.name for size in kernel.program.sizes])
         self._codes: dict[tuple[int, ...], PlanCode] = {}
-        self._plans: Recent[Any, Plan] = Recent(_PLANS)
+        self._plans: Recent[Any, LaunchPlan] = Recent(_PLANS)
         self._free: deque[Frame] = deque()
 
     def __reduce__(self) -> Any:
         raise TypeError(f"machine code cannot be pickled or copied: {self.kernel.program.name}")
 
-    def plan(self, sizes: Mapping[str, int], numbers: tuple[int, ...] = ()) -> Plan:
+    def plan(self, sizes: Mapping[str, int], numbers: tuple[int, ...] = ()) -> LaunchPlan:
         """The plan for the value of every size. The inputs at the positions ``numbers`` are given as numbers."""
         key = self._sizes_of(sizes), numbers
         found = self._plans.get(key)
@@ -144,11 +144,11 @@ class CompiledKernel:
                 self._codes[numbers] = code
             values = [sizes[size.name] for size in self.kernel.program.sizes]
             made = self._arrays.made_positions
-            found = Plan(code, self.kernel, self._temporaries, made, values, self._drivers.available)
+            found = LaunchPlan(code, self.kernel, self._temporaries, made, values, self._drivers.available)
             self._plans[key] = found
         return found
 
-    def _frame(self, plan: Plan) -> Frame:
+    def _frame(self, plan: LaunchPlan) -> Frame:
         # One that no other call uses, set up for ``plan``.
         try:
             frame = self._free.pop()
@@ -164,7 +164,7 @@ class CompiledKernel:
             frame.leave()
             self._free.append(frame)
 
-    def _made(self, plan: Plan) -> tuple[Array, ...]:
+    def _made(self, plan: LaunchPlan) -> tuple[Array, ...]:
         return tuple(map(np.empty, plan.made, self._arrays.made_types))
 
     def run(
@@ -220,7 +220,7 @@ class CompiledKernel:
 
     def launch(
         self,
-        plan: Plan,
+        plan: LaunchPlan,
         inputs: tuple[Array, ...],
         numbers: tuple[bool | int | float, ...],
         pack: Callable[..., None],
@@ -257,7 +257,9 @@ class CompiledKernel:
             return made
         return self._finished(plan, frame, inputs, made)
 
-    def _finished(self, plan: Plan, frame: Frame, inputs: tuple[Array, ...], made: tuple[Array, ...]) -> list[Array]:
+    def _finished(
+        self, plan: LaunchPlan, frame: Frame, inputs: tuple[Array, ...], made: tuple[Array, ...]
+    ) -> list[Array]:
         results = list(made) if self._arrays.direct else self._results(inputs, made, plan, frame)
         if self.kernel.updates:
             self._update(inputs, made, plan, frame)
@@ -303,7 +305,7 @@ class CompiledKernel:
         return bound
 
     def _updates(
-        self, inputs: Sequence[Array], made: Sequence[Array], plan: Plan, frame: Frame
+        self, inputs: Sequence[Array], made: Sequence[Array], plan: LaunchPlan, frame: Frame
     ) -> list[tuple[Array, Array]]:
         # The copies that `_update` makes, for arrays that stay; inputs that change are set aside first.
         sources = [self._array(source, inputs, made, plan, frame, now=False) for _, source in self.kernel.updates]
@@ -315,25 +317,25 @@ class CompiledKernel:
         targets = [inputs[self._arrays.given_positions[target]] for target, _ in self.kernel.updates]
         return [*aside, *zip(targets, sources, strict=True)]
 
-    def _limit(self, plan: Plan, threads: int | None) -> int:
+    def _limit(self, plan: LaunchPlan, threads: int | None) -> int:
         # The number of threads of a call.
         if not plan.parallel:
             return 1
         return min(threads or self.options.threads or self._drivers.available, self._drivers.available)
 
     def _entered(
-        self, plan: Plan, frame: Frame, inputs: tuple[Array, ...], made: tuple[Array, ...], mode: int = 0
+        self, plan: LaunchPlan, frame: Frame, inputs: tuple[Array, ...], made: tuple[Array, ...], mode: int = 0
     ) -> int:
         # Enter the arrays; 0 if they are as planned.
         if not self._readable or len(inputs) != len(self.kernel.program.inputs) or len(made) != len(self._arrays.made):
             return NOT_AS_PLANNED
         return self._drivers.run(plan.address, frame.address, id(inputs), id(made), mode | BIND_ONLY)
 
-    def _copied(self, plan: Plan, frame: Frame, inputs: Sequence[Array], made: Sequence[Array]) -> BoundArrays:
+    def _copied(self, plan: LaunchPlan, frame: Frame, inputs: Sequence[Array], made: Sequence[Array]) -> BoundArrays:
         layout, bindings, bound = self._generated.layout, self._arrays.bindings, self._arrays.bound(inputs, made)
         return bind_arrays(plan, frame, layout, self.kernel.program.name, bindings, bound)
 
-    def _execute(self, plan: Plan, frame: Frame, threads: int | None) -> None:
+    def _execute(self, plan: LaunchPlan, frame: Frame, threads: int | None) -> None:
         limit = self._limit(plan, threads)
         if limit < 2:
             done = self._drivers.execute(plan.table_address, self._count, frame.address)
@@ -342,7 +344,7 @@ class CompiledKernel:
         if done != self._count:
             raise self._stopped(plan, frame, limit, done)
 
-    def _stopped(self, plan: Plan, frame: Frame, threads: int, done: int) -> TcdslError:
+    def _stopped(self, plan: LaunchPlan, frame: Frame, threads: int, done: int) -> TcdslError:
         # Why the nest after the first ``done`` ones stopped.
         words = frame.words[:FIRST_WORD].tolist()
         if threads > 1 and plan.blocks(done) > 1:
@@ -359,7 +361,7 @@ class CompiledKernel:
         buffer: str,
         inputs: Sequence[Array],
         made: Sequence[Array],
-        plan: Plan,
+        plan: LaunchPlan,
         frame: Frame,
         now: bool = True,
     ) -> Array:
@@ -372,12 +374,12 @@ class CompiledKernel:
         number = self._temporary_numbers[buffer]
         return frame.temporary(plan, self._temporaries.buffers[number], number)
 
-    def _update(self, inputs: Sequence[Array], made: Sequence[Array], plan: Plan, frame: Frame) -> None:
+    def _update(self, inputs: Sequence[Array], made: Sequence[Array], plan: LaunchPlan, frame: Frame) -> None:
         sources = [self._array(source, inputs, made, plan, frame) for _, source in self.kernel.updates]
         for (target, _), source in zip(self.kernel.updates, sources, strict=True):
             np.copyto(inputs[self._arrays.given_positions[target]], source)
 
-    def _results(self, inputs: Sequence[Array], made: Sequence[Array], plan: Plan, frame: Frame) -> list[Array]:
+    def _results(self, inputs: Sequence[Array], made: Sequence[Array], plan: LaunchPlan, frame: Frame) -> list[Array]:
         # Outputs that are inputs, temporaries or each other: every one gets memory of its own.
         results: list[Array] = []
         for buffer in self.kernel.outputs:

@@ -11,7 +11,7 @@ from typing import Any
 from tcdsl.ir.program import Program
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.targets.cpu.cache.kept_values import keep_value, kept_value, value_name
-from tcdsl.targets.cpu.cache.store import Store, module_stem
+from tcdsl.targets.cpu.cache.store import ProgramStore, module_stem
 from tcdsl.targets.cpu.layout.frame import frame_layout
 from tcdsl.targets.cpu.python.module import GeneratedModule
 
@@ -26,7 +26,7 @@ def kernel_name(program: Program, choices: tuple[Any, ...]) -> str | None:
     return value_name(program.name, content, "kernel")
 
 
-def kept_kernel(store: Store, name: str | None) -> tuple[Kernel, GeneratedModule] | None:
+def kept_kernel(store: ProgramStore, name: str | None) -> tuple[Kernel, GeneratedModule] | None:
     """What `keep_kernel` wrote; None if there is nothing, or something damaged."""
     found = kept_value(store, name)
     if found is None:
@@ -37,6 +37,6 @@ def kept_kernel(store: Store, name: str | None) -> tuple[Kernel, GeneratedModule
     return kernel, GeneratedModule(text, functions, places, layout, checks)
 
 
-def keep_kernel(store: Store, name: str | None, kernel: Kernel, generated: GeneratedModule) -> None:
+def keep_kernel(store: ProgramStore, name: str | None, kernel: Kernel, generated: GeneratedModule) -> None:
     """Write ``kernel`` and its module for later processes, if that is possible."""
     keep_value(store, name, (kernel, generated.text, generated.functions, generated.places, generated.checks))

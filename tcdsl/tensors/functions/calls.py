@@ -34,7 +34,7 @@ from tcdsl.tensors.linking.code import Assignments, Code
 from tcdsl.tensors.staging.fragments import exported, without_unread_inputs
 from tcdsl.tensors.staging.mixing import tensors_session
 from tcdsl.tensors.staging.staging import InputRecording
-from tcdsl.tensors.staging.state import States, StateShape
+from tcdsl.tensors.staging.state import CodeState, StateShape
 
 if TYPE_CHECKING:
     from tcdsl.runtime.function import DecoratedFunction
@@ -216,7 +216,7 @@ def _code(function: DecoratedFunction, positional: Sequence[tuple[str, Any]], gi
         name: float(value) if isinstance(value, np.floating) else hashable(function.__name__, name, value)
         for name, value in given.items()
     }
-    states = States(function, positional, configuration)
+    states = CodeState(function, positional, configuration)
     constants: dict[str, Any] = {}
     while True:
         try:
@@ -231,7 +231,7 @@ def _recorded(
     function: DecoratedFunction,
     positional: Sequence[tuple[str, Any]],
     configuration: Mapping[str, Any],
-    states: States,
+    states: CodeState,
     constants: Mapping[str, Any],
 ) -> Code:
     owner = function.template

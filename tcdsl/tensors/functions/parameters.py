@@ -21,7 +21,7 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.arrays.array_literals import literal_array
-from tcdsl.frontend.source.function_source import Source
+from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.staging.declared_parameters import DeclarationMet, current_parameters, declaring
 from tcdsl.frontend.staging.given_arrays import given_array
 from tcdsl.frontend.staging.session import current_session
@@ -149,7 +149,7 @@ def by_label(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
 class Parameters:
     """The parameters of one op or layer, by name. A `tcdsl.frontend.staging.declared_parameters.ParameterScope`."""
 
-    def __init__(self, owner: str, source: Source | None = None, labels: Sequence[str] = ()) -> None:
+    def __init__(self, owner: str, source: FunctionSource | None = None, labels: Sequence[str] = ()) -> None:
         self.owner = owner
         self._source = source
         self._labels = tuple(labels)

@@ -19,7 +19,7 @@ from tcdsl.tensors.graphs.location import user_location
 if TYPE_CHECKING:
     from tcdsl.tensors.graphs.tensor import Tensor
 
-__all__ = ["CPU", "KINDS", "Buffer", "NodeArray", "tick"]
+__all__ = ["CPU", "KINDS", "NodeArray", "TensorMemory", "tick"]
 
 #: What memory a tensor may have, and what it is called in messages.
 KINDS = {
@@ -47,7 +47,7 @@ class NodeArray(np.ndarray):
     ``t.value = array`` instead. ``t.grad.merge = array`` hands over what another device has sent.
     """
 
-    _buffer: Buffer | None = None
+    _buffer: TensorMemory | None = None
 
     def __repr__(self) -> str:
         return repr(self.view(np.ndarray))
@@ -66,14 +66,14 @@ class NodeArray(np.ndarray):
     def merge(self, array: Any) -> None:
         self._merge_buffer().assign(array)
 
-    def _merge_buffer(self) -> Buffer:
+    def _merge_buffer(self) -> TensorMemory:
         buffer = self._buffer
         if buffer is None or buffer.kind.endswith(".merge"):
             raise AttributeError("only the value and the gradient of a tensor have a copy from another device")
         return buffer.owner.buffer(f"{buffer.kind}.merge")
 
 
-class Buffer:
+class TensorMemory:
     """One piece of a tensor's memory. ``clock`` is when it was last written, 0 for never."""
 
     __slots__ = ("__weakref__", "array", "clock", "kind", "owner")
@@ -173,5 +173,5 @@ class Buffer:
         return f"<{KINDS[self.kind]} of {self.owner.name}>"
 
 
-def _of(owner: Tensor, kind: str) -> Buffer:
+def _of(owner: Tensor, kind: str) -> TensorMemory:
     return owner.buffer(kind)

@@ -28,7 +28,7 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.rows.inference import Origin, Shape, close
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
-from tcdsl.tensors.graphs.buffers import CPU, Buffer, NodeArray
+from tcdsl.tensors.graphs.buffers import CPU, NodeArray, TensorMemory
 from tcdsl.tensors.graphs.element_types import FloatingType, type_name
 from tcdsl.tensors.graphs.engine import engine
 from tcdsl.tensors.graphs.location import user_location
@@ -97,9 +97,9 @@ class Tensor(GraphTensor):
         self.differentiable = differentiable
         self.parameter = parameter
         self.initial = initial
-        self._buffers: dict[str, Buffer] = {}
+        self._buffers: dict[str, TensorMemory] = {}
         #: The memory that its value depends on, once that has been asked.
-        self.sources: tuple[Buffer, ...] | None = None
+        self.sources: tuple[TensorMemory, ...] | None = None
         #: The tensors that code keeps for this one from run to run, such as momenta, by what they belong to.
         self.states: dict[Any, dict[str, Tensor]] = {}
         #: What computes the value, once it has been asked for.
@@ -215,7 +215,7 @@ class Tensor(GraphTensor):
     # -- memory
     # -----------------------------------------------------------------------------------------------------
 
-    def buffer(self, kind: str) -> Buffer:
+    def buffer(self, kind: str) -> TensorMemory:
         """The memory of that kind: ``value``, ``grad``, ``value.merge``, ``grad.merge``."""
         if kind.startswith("grad") and not self.differentiable:
             raise Diagnostic(
@@ -226,7 +226,7 @@ class Tensor(GraphTensor):
                 "leaf with one",
             ).error()
         if kind not in self._buffers:
-            self._buffers[kind] = Buffer(self, kind)
+            self._buffers[kind] = TensorMemory(self, kind)
         return self._buffers[kind]
 
     def _lifted(self, kind: str) -> Any:
@@ -283,7 +283,7 @@ class Tensor(GraphTensor):
         self.buffer("value.merge").assign(array)
 
     @property
-    def memory(self) -> Mapping[str, Buffer]:
+    def memory(self) -> Mapping[str, TensorMemory]:
         """The memory that has been asked for, by kind."""
         return self._buffers
 

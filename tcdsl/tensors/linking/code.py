@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import ConfigurationError, Diagnostic
 from tcdsl.ir.program import Program
-from tcdsl.tensors.graphs.buffers import Buffer
+from tcdsl.tensors.graphs.buffers import TensorMemory
 from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
@@ -32,8 +32,8 @@ class Assignments:
 
     name: str
     program: Program
-    inputs: tuple[Buffer | Setting, ...]
-    outputs: tuple[Buffer, ...]
+    inputs: tuple[TensorMemory | Setting, ...]
+    outputs: tuple[TensorMemory, ...]
 
     def link(self, linker: Linker) -> None:
         """Append the statements."""

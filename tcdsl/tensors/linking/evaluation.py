@@ -9,12 +9,12 @@ import numpy as np
 
 from tcdsl.ir.program import Program
 from tcdsl.runtime.calling.execution import Executable
-from tcdsl.tensors.graphs.buffers import Buffer, tick
+from tcdsl.tensors.graphs.buffers import TensorMemory, tick
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.linking.linking import linking
 from tcdsl.tensors.staging.staging import ancestors
 
-__all__ = ["Evaluation", "evaluate", "executable", "is_current", "read_memory"]
+__all__ = ["GraphEvaluation", "evaluate", "executable", "is_current", "read_memory"]
 
 # Equal programs share their machine code, however often their graphs are built.
 _EXECUTABLES: OrderedDict[Program, Executable] = OrderedDict()
@@ -33,7 +33,7 @@ def executable(program: Program) -> Executable:
     return found
 
 
-def read_memory(buffer: Buffer) -> np.ndarray:
+def read_memory(buffer: TensorMemory) -> np.ndarray:
     """The array behind ``buffer``, with its first value if nothing was written. An error if it never had one."""
     if buffer.clock == 0:
         tensor = buffer.owner
@@ -58,9 +58,9 @@ def is_current(tensor: Tensor) -> bool:
     return all(0 < buffer.clock <= clock for buffer in tensor.sources)
 
 
-def _sources(tensor: Tensor) -> Iterator[Buffer]:
+def _sources(tensor: Tensor) -> Iterator[TensorMemory]:
     for each in ancestors([tensor]):
-        yield from (argument for argument in each.arguments if isinstance(argument, Buffer))
+        yield from (argument for argument in each.arguments if isinstance(argument, TensorMemory))
         if each.is_leaf:
             yield each.buffer("value")
 
@@ -76,14 +76,14 @@ def evaluate(tensors: Sequence[Tensor]) -> None:
         return
     first = wanted[0].owner
     if first.evaluation is None or first.evaluation.wanted != wanted:
-        first.evaluation = Evaluation(wanted)
+        first.evaluation = GraphEvaluation(wanted)
     first.evaluation.run()
 
 
-class Evaluation:
+class GraphEvaluation:
     """What computes some values, kept by the first of these tensors: a graph does not change, its data does."""
 
-    def __init__(self, wanted: Sequence[Buffer]) -> None:
+    def __init__(self, wanted: Sequence[TensorMemory]) -> None:
         self.wanted = list(wanted)
         with linking(wanted[0].owner.name) as linker:
             self._linked = linker.finished(wanted)
@@ -92,7 +92,7 @@ class Evaluation:
     def run(self) -> None:
         """Compute the values from the memory behind the program."""
         linked = self._linked
-        inputs = [read_memory(each) if isinstance(each, Buffer) else each.array() for each in linked.inputs]
+        inputs = [read_memory(each) if isinstance(each, TensorMemory) else each.array() for each in linked.inputs]
         results = self._executable.run(inputs)
         for buffer, result in zip(linked.outputs, results, strict=True):
             buffer.allocated()[...] = result

@@ -22,7 +22,7 @@ from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Program
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.runtime.rules.subprograms import symbolic
-from tcdsl.tensors.graphs.buffers import Buffer
+from tcdsl.tensors.graphs.buffers import TensorMemory
 from tcdsl.tensors.graphs.location import located
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
@@ -40,9 +40,9 @@ class LinkedProgram:
     """A program with the memory behind its inputs and outputs. Inputs that it updates are memory that it writes."""
 
     program: Program
-    inputs: tuple[Buffer | Setting, ...]
-    outputs: tuple[Buffer, ...]
-    written: tuple[Buffer, ...]
+    inputs: tuple[TensorMemory | Setting, ...]
+    outputs: tuple[TensorMemory, ...]
+    written: tuple[TensorMemory, ...]
 
 
 class Linker(InputRecording):
@@ -53,16 +53,16 @@ class Linker(InputRecording):
 
     def __init__(self, session: Session, shifted: Sequence[Tensor] = ()) -> None:
         super().__init__(session)
-        self._current: dict[Buffer, str] = {}
-        self._inputs: dict[Buffer | Setting, str] = {}
-        self._written: dict[Buffer, None] = {}
+        self._current: dict[TensorMemory, str] = {}
+        self._inputs: dict[TensorMemory | Setting, str] = {}
+        self._written: dict[TensorMemory, None] = {}
         self._shifted = {id(tensor): tensor for tensor in shifted}
         self._brackets: dict[str, tuple[Expr, ...]] = {}
         self.shifts: dict[int, str] = {}
 
     # -- reading ---------------------------------------------------------------------------------------------
 
-    def lift_buffer(self, buffer: Buffer) -> SymbolicTensor:  # type: ignore[override]
+    def lift_buffer(self, buffer: TensorMemory) -> SymbolicTensor:  # type: ignore[override]
         """What the memory holds at this point of the program."""
         if buffer not in self._current:
             self._bring(buffer)
@@ -80,7 +80,7 @@ class Linker(InputRecording):
             self._inputs[setting] = made.name
         return symbolic(self.session.builder, [self.session.builder.tensor(self._inputs[setting])])[0]
 
-    def _bring(self, buffer: Buffer) -> None:
+    def _bring(self, buffer: TensorMemory) -> None:
         owner = buffer.owner
         if buffer.kind != "value" or owner.is_leaf:
             self._read_memory(buffer)
@@ -117,7 +117,7 @@ class Linker(InputRecording):
             if isinstance(argument, Tensor):
                 staged.append(self.lift_buffer(argument.buffer("value")))
             else:
-                staged.append(self.lift_buffer(argument) if isinstance(argument, Buffer) else argument)
+                staged.append(self.lift_buffer(argument) if isinstance(argument, TensorMemory) else argument)
         with located(tensor.location):
             made = staged_result(self.session, tensor, staged)
         self._brackets[made.name] = made.brackets
@@ -129,7 +129,7 @@ class Linker(InputRecording):
             made = (made + shift).materialize(tensor.name)
         return made.name
 
-    def _read_memory(self, buffer: Buffer) -> None:
+    def _read_memory(self, buffer: TensorMemory) -> None:
         owner = buffer.owner
         made = self.session.builder.fixed_input(buffer.label, owner.element_type, owner.sizes)
         symbolic(self.session.builder, [made])[0].rows = owner.row_ranks
@@ -137,18 +137,18 @@ class Linker(InputRecording):
 
     # -- writing ---------------------------------------------------------------------------------------------
 
-    def write(self, buffer: Buffer, name: str) -> None:
+    def write(self, buffer: TensorMemory, name: str) -> None:
         """From here on the memory holds the tensor ``name`` of the program."""
         self._current[buffer] = name
         self._written[buffer] = None
 
-    def want(self, buffer: Buffer) -> None:
+    def want(self, buffer: TensorMemory) -> None:
         """The value that the memory has at this point of the program is stored there."""
         self.lift_buffer(buffer)
         self._written.setdefault(buffer)
 
     def append(
-        self, program: Program, inputs: Sequence[Buffer | Setting], outputs: Sequence[Buffer | None]
+        self, program: Program, inputs: Sequence[TensorMemory | Setting], outputs: Sequence[TensorMemory | None]
     ) -> list[SymbolicTensor]:
         """Append a program that reads ``inputs`` and whose outputs are written to ``outputs``."""
         builder = self.session.builder
@@ -187,13 +187,13 @@ class Linker(InputRecording):
 
     # -- the whole -------------------------------------------------------------------------------------------
 
-    def finished(self, wanted: Sequence[Buffer] = ()) -> LinkedProgram:
+    def finished(self, wanted: Sequence[TensorMemory] = ()) -> LinkedProgram:
         """The program that writes all that was written, and the values of ``wanted``."""
         for buffer in wanted:
             self.want(buffer)
         builder = self.session.builder
         updates: list[tuple[str, str]] = []
-        outputs: dict[str, Buffer] = {}
+        outputs: dict[str, TensorMemory] = {}
         given = {tensor.name for tensor in builder.inputs}
         used: set[str] = set()
         for buffer in self._written:
@@ -212,7 +212,7 @@ class Linker(InputRecording):
         positions = {
             name: each.owner.extent
             for each, name in self._inputs.items()
-            if isinstance(each, Buffer) and isinstance(each.owner, StaticIndex)
+            if isinstance(each, TensorMemory) and isinstance(each.owner, StaticIndex)
         }
         program = without_checks(program, positions)
         program, inputs = without_unread_inputs(program, list(self._inputs))
@@ -229,7 +229,7 @@ def linking(name: str, shifted: Sequence[Tensor] = ()) -> Iterator[Linker]:
         yield linker
 
 
-def forward_program(loss: Tensor, shifted: Sequence[Tensor]) -> tuple[Program, list[Buffer], dict[int, str]]:
+def forward_program(loss: Tensor, shifted: Sequence[Tensor]) -> tuple[Program, list[TensorMemory], dict[int, str]]:
     """The program that computes ``loss`` from memory, the memory of its first inputs, and the inputs that shift."""
     with linking(loss.name, shifted) as linker:
         result = linker.lift_buffer(loss.buffer("value"))
@@ -243,7 +243,7 @@ def forward_program(loss: Tensor, shifted: Sequence[Tensor]) -> tuple[Program, l
     last = [program.tensor(name) for name in shift_names]
     program = replace(program, inputs=(*first, *last))
     buffers = [memory[tensor.name] for tensor in first]
-    return program, [buffer for buffer in buffers if isinstance(buffer, Buffer)], shifts
+    return program, [buffer for buffer in buffers if isinstance(buffer, TensorMemory)], shifts
 
 
 def leaves(loss: Tensor) -> list[Tensor]:

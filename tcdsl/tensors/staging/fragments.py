@@ -14,7 +14,7 @@ from tcdsl.rewrite.inlining import append_program
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.runtime.rules.subprograms import symbolic
 from tcdsl.simplification.simplify import without_dead_statements
-from tcdsl.tensors.graphs.buffers import Buffer
+from tcdsl.tensors.graphs.buffers import TensorMemory
 from tcdsl.tensors.graphs.operations import Operation
 from tcdsl.tensors.graphs.tensor import Tensor, is_differentiable
 from tcdsl.tensors.staging.staging import InputRecording, known_shape
@@ -93,5 +93,5 @@ def exported(recording: InputRecording, arrays: Sequence[SymbolicArray], labels:
     return results
 
 
-def _argument(buffer: Buffer) -> Tensor | Buffer:
+def _argument(buffer: TensorMemory) -> Tensor | TensorMemory:
     return buffer.owner if buffer.kind == "value" else buffer

@@ -8,7 +8,7 @@ from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
-from tcdsl.tensors.graphs.buffers import Buffer
+from tcdsl.tensors.graphs.buffers import TensorMemory
 
 if TYPE_CHECKING:
     from tcdsl.tensors.staging.staging import InputRecording
@@ -25,7 +25,7 @@ class StagedTensor(SymbolicTensor):
 
     __slots__ = ("_recording", "buffer")
 
-    def __init__(self, recording: InputRecording, buffer: Buffer, name: str, memory: bool) -> None:
+    def __init__(self, recording: InputRecording, buffer: TensorMemory, name: str, memory: bool) -> None:
         declared = recording.session.builder.tensor(name)
         super().__init__(recording.session.builder, name, declared.dtype, declared.shape, buffer.label, memory)
         self.rows = buffer.owner.row_ranks

@@ -20,7 +20,7 @@ from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, Symbolic
 from tcdsl.ir.expressions import Constant
 from tcdsl.rows.inference import Origin, Shape, close, known
 from tcdsl.span import Span
-from tcdsl.tensors.graphs.buffers import Buffer
+from tcdsl.tensors.graphs.buffers import TensorMemory
 from tcdsl.tensors.graphs.element_types import FloatingType
 from tcdsl.tensors.graphs.initialization import Given
 from tcdsl.tensors.graphs.location import user_location
@@ -63,11 +63,11 @@ class InputRecording:
     def __init__(self, session: Session, memory: bool = False) -> None:
         self.session = session
         self.memory = memory
-        self.buffers: dict[Buffer, StagedTensor] = {}
+        self.buffers: dict[TensorMemory, StagedTensor] = {}
         #: The leaves for arrays of the surroundings, by the array's id, and the arrays.
         self._held: dict[int, tuple[Any, Tensor]] = {}
         #: The names of their inputs.
-        self.names: dict[Buffer, str] = {}
+        self.names: dict[TensorMemory, str] = {}
         #: The floating type of the tensors that take part, which those without a type take.
         self.floating: FloatingType | None = None
 
@@ -91,7 +91,7 @@ class InputRecording:
         """These tensors take part."""
         self.floating = FloatingType.meeting([self.floating, *(each.floating for each in tensors)])
 
-    def lift_buffer(self, buffer: Buffer) -> StagedTensor:
+    def lift_buffer(self, buffer: TensorMemory) -> StagedTensor:
         """The input for a piece of memory."""
         found = self.buffers.get(buffer)
         # What was recorded in a function that is being differentiated may have been taken out with it.
@@ -99,7 +99,7 @@ class InputRecording:
             found = self.buffers[buffer] = self._made(buffer)
         return found
 
-    def _made(self, buffer: Buffer) -> StagedTensor:
+    def _made(self, buffer: TensorMemory) -> StagedTensor:
         owner = buffer.owner
         sizes = owner.sizes
         made = self.session.builder.fixed_input(buffer.label, owner.element_type, sizes)

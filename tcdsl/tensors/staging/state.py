@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tcdsl.frontend.symbols.graphs import PendingState
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
 from tcdsl.rows.inference import Shape, known
-from tcdsl.tensors.graphs.buffers import Buffer
+from tcdsl.tensors.graphs.buffers import TensorMemory
 from tcdsl.tensors.graphs.initialization import Filled
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.staging.staged_tensor import StagedTensor
@@ -29,7 +29,7 @@ from tcdsl.tensors.staging.staging import InputRecording, known_shape
 if TYPE_CHECKING:
     from tcdsl.runtime.decorated import Decorated
 
-__all__ = ["StateShape", "States"]
+__all__ = ["CodeState", "StateShape"]
 
 
 class StateShape(BaseException):
@@ -38,7 +38,7 @@ class StateShape(BaseException):
     Not an `Exception`, so that no ``except`` in user code catches it.
     """
 
-    def __init__(self, states: States, name: str, shape: Shape, element_type: str) -> None:
+    def __init__(self, states: CodeState, name: str, shape: Shape, element_type: str) -> None:
         super().__init__(name)
         self.states = states
         self.name = name
@@ -49,15 +49,15 @@ class StateShape(BaseException):
 _NUMBERS = float | SymbolicNumber | Tensor
 
 
-def _memory(value: object) -> Buffer | None:
+def _memory(value: object) -> TensorMemory | None:
     # Staged tensors stand for their memory.
     if isinstance(value, StagedTensor):
         return value.buffer
     return value.buffer("value") if isinstance(value, Tensor) else None
 
 
-class States:
-    """The state of one call of a `@cd` function. A `tcdsl.frontend.symbols.graphs.States`."""
+class CodeState:
+    """The state of one call of a `@cd` function. A `tcdsl.frontend.symbols.graphs.CodeState`."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class States:
         self._pending: set[str] = set()
         self._recording: InputRecording | None = None
 
-    def begin(self, recording: InputRecording) -> States:
+    def begin(self, recording: InputRecording) -> CodeState:
         """A staging run starts."""
         self._recording = recording
         self._pending = set()
@@ -83,14 +83,14 @@ class States:
 
     def inner(
         self, function: Decorated, positional: Sequence[tuple[str, Any]], configuration: Mapping[str, Any]
-    ) -> States:
+    ) -> CodeState:
         """The state of another function that the code calls: the same as where that one is called by itself.
 
         One that is given no memory of a tensor's has its state here.
         """
         if self._recording is None or not any(_memory(value) is not None for _, value in positional):
             return self
-        return States(function, positional, configuration).begin(self._recording)
+        return CodeState(function, positional, configuration).begin(self._recording)
 
     def known(self, name: str) -> Any:
         """The memory of ``name``, if it is known to be state."""

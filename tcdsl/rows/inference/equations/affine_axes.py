@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from tcdsl.rows.inference.equations.facts import set_least, set_minimum, set_size
 from tcdsl.rows.inference.variables.dimension import Dimension
-from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Place, Reason
+from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Reason, SourcePlace
 from tcdsl.rows.inference.variables.transaction import Constraint, Transaction, Variable
 
 __all__ = ["AffineAxis", "ReadAxis", "WrittenAxis"]
@@ -24,7 +24,9 @@ class AffineAxis(Constraint):
 
     __slots__ = ("axis", "offset", "place", "terms")
 
-    def __init__(self, axis: Dimension, terms: tuple[Term, ...], offset: int, origin: Origin, place: Place) -> None:
+    def __init__(
+        self, axis: Dimension, terms: tuple[Term, ...], offset: int, origin: Origin, place: SourcePlace
+    ) -> None:
         super().__init__(origin)
         self.axis = axis
         self.terms = terms

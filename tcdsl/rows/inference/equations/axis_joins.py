@@ -14,7 +14,7 @@ from tcdsl.rows.inference.equations.facts import (
     set_size,
 )
 from tcdsl.rows.inference.variables.dimension import Dimension
-from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Place
+from tcdsl.rows.inference.variables.origin import Contradiction, Origin, SourcePlace
 from tcdsl.rows.inference.variables.transaction import Constraint, Transaction, Variable
 
 __all__ = ["AxisJoin"]
@@ -38,7 +38,7 @@ class AxisJoin(Constraint):
         *,
         exact: bool,
         stores: bool = False,
-        place: Place | None = None,
+        place: SourcePlace | None = None,
     ) -> None:
         super().__init__(origin)
         self._result = _held(result, strongly=self.kept)

@@ -7,8 +7,8 @@ wakes the constraints that wait for it. Every change makes a class know more: se
 from __future__ import annotations
 
 from tcdsl.rows.inference.variables.dimension import Dimension
-from tcdsl.rows.inference.variables.origin import Contradiction, Place, Reason
-from tcdsl.rows.inference.variables.row import Owner
+from tcdsl.rows.inference.variables.origin import Contradiction, Reason, SourcePlace
+from tcdsl.rows.inference.variables.row import RowOwner
 from tcdsl.rows.inference.variables.transaction import Transaction
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def set_size(
-    transaction: Transaction, dimension: Dimension, size: int, reason: Reason, place: Place | None = None
+    transaction: Transaction, dimension: Dimension, size: int, reason: Reason, place: SourcePlace | None = None
 ) -> None:
     """``dimension`` has this size."""
     root = dimension.root
@@ -47,7 +47,7 @@ def set_cap(
     cap: int,
     reason: Reason,
     label: tuple[str, Reason] | None = None,
-    place: Place | None = None,
+    place: SourcePlace | None = None,
 ) -> None:
     """``dimension`` broadcasts into an axis of size ``cap``: it has that size, or size 1."""
     root = dimension.root
@@ -68,7 +68,7 @@ def set_cap(
 
 
 def set_minimum(
-    transaction: Transaction, dimension: Dimension, minimum: int, reason: Reason, place: Place | None = None
+    transaction: Transaction, dimension: Dimension, minimum: int, reason: Reason, place: SourcePlace | None = None
 ) -> None:
     """``dimension`` is at least ``minimum``."""
     root = dimension.root
@@ -90,7 +90,7 @@ def set_minimum(
 
 
 def set_label(
-    transaction: Transaction, dimension: Dimension, label: str, reason: Reason, place: Place | None = None
+    transaction: Transaction, dimension: Dimension, label: str, reason: Reason, place: SourcePlace | None = None
 ) -> None:
     """``dimension`` has this label. Axes of data keep theirs, or none."""
     root = dimension.root
@@ -121,7 +121,7 @@ def set_fallback(transaction: Transaction, dimension: Dimension, size: int) -> N
         transaction.set(root, "fallback", size)
 
 
-def set_owners(transaction: Transaction, dimension: Dimension, owners: tuple[Owner, ...]) -> None:
+def set_owners(transaction: Transaction, dimension: Dimension, owners: tuple[RowOwner, ...]) -> None:
     """``dimension`` is an axis of these parameters."""
     root = dimension.root
     merged = tuple(dict.fromkeys(root.owners + owners))
@@ -129,7 +129,7 @@ def set_owners(transaction: Transaction, dimension: Dimension, owners: tuple[Own
         transaction.set(root, "owners", merged)
 
 
-def equate(transaction: Transaction, left: Dimension, right: Dimension, place: Place | None = None) -> None:
+def equate(transaction: Transaction, left: Dimension, right: Dimension, place: SourcePlace | None = None) -> None:
     """Both are one axis: sizes and labels agree."""
     left, right = left.root, right.root
     if left is right:
@@ -163,14 +163,14 @@ def equate(transaction: Transaction, left: Dimension, right: Dimension, place: P
         set_size(transaction, kept, gone.size, gone.reason, place)
 
 
-def _differ(size: int, reason: Reason, other: int, why: Reason, place: Place | None) -> Contradiction:
+def _differ(size: int, reason: Reason, other: int, why: Reason, place: SourcePlace | None) -> Contradiction:
     return Contradiction(f"the sizes of axes differ: {reason} is {size}, and {why} is {other}", place=place)
 
 
-def _does_not_stretch(size: int, reason: Reason, cap: int, why: Reason, place: Place | None) -> Contradiction:
+def _does_not_stretch(size: int, reason: Reason, cap: int, why: Reason, place: SourcePlace | None) -> Contradiction:
     fact = f"an axis of size {size} does not broadcast to size {cap}: {reason} is {size}, and {why} is {cap}"
     return Contradiction(fact, place=place)
 
 
-def _too_small(size: int, reason: Reason, minimum: int, why: Reason, place: Place | None) -> Contradiction:
+def _too_small(size: int, reason: Reason, minimum: int, why: Reason, place: SourcePlace | None) -> Contradiction:
     return Contradiction(f"{why} needs an axis of size {minimum} or more, but {reason} is {size}", place=place)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tcdsl.rows.inference.equations.facts import equate, set_owners
 from tcdsl.rows.inference.variables.dimension import Dimension
-from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Place, axes
+from tcdsl.rows.inference.variables.origin import Contradiction, Origin, SourcePlace, axes
 from tcdsl.rows.inference.variables.row import MOST_AXES, Row, RowVariable
 from tcdsl.rows.inference.variables.transaction import Constraint, Transaction, Variable
 
@@ -25,19 +25,19 @@ class Meeting:
     right: str = "the other"
     left_row: str = ""
     right_row: str = ""
-    place: Place | None = None
-    places: tuple[tuple[Place, ...], tuple[Place, ...]] = ((), ())
+    place: SourcePlace | None = None
+    places: tuple[tuple[SourcePlace, ...], tuple[SourcePlace, ...]] = ((), ())
     hint: str = ""
 
     def lengths(self, left: str, right: str) -> Contradiction:
         """The rows have numbers of axes that differ."""
         return Contradiction(f"{self.left} has {left}, and {self.right} has {right}", hint=self.hint, place=self.place)
 
-    def of_leading(self, position: int) -> Place | None:
+    def of_leading(self, position: int) -> SourcePlace | None:
         """Where the leading axis at ``position`` of the right row is written."""
         return self.places[0][position] if position < len(self.places[0]) else self.place
 
-    def of_trailing(self, position: int) -> Place | None:
+    def of_trailing(self, position: int) -> SourcePlace | None:
         """Where the trailing axis at ``position`` from the right is written."""
         found = self.places[1]
         return found[-1 - position] if position < len(found) else self.place

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from tcdsl.rows.inference.equations.axis_joins import AxisJoin
 from tcdsl.rows.inference.equations.row_equations import Meeting, bind, equate_rows, row_of
 from tcdsl.rows.inference.variables.dimension import Dimension, known_dimension
-from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Place, axes
+from tcdsl.rows.inference.variables.origin import Contradiction, Origin, SourcePlace, axes
 from tcdsl.rows.inference.variables.row import EMPTY, MOST_AXES, Row, RowVariable
 from tcdsl.rows.inference.variables.transaction import Constraint, Transaction, Variable
 
@@ -16,7 +16,7 @@ __all__ = ["RowJoin", "join_rows", "store_row"]
 
 
 def join_rows(
-    transaction: Transaction, rows: Sequence[Row], row: str, place: Place | None = None, *, kept: bool = False
+    transaction: Transaction, rows: Sequence[Row], row: str, place: SourcePlace | None = None, *, kept: bool = False
 ) -> Row:
     """The least row that all ``rows`` broadcast to; ``row`` is its name for messages.
 
@@ -41,12 +41,12 @@ def join_rows(
     return result.resolved
 
 
-def store_row(transaction: Transaction, value: Row, target: Row, row: str, place: Place | None = None) -> None:
+def store_row(transaction: Transaction, value: Row, target: Row, row: str, place: SourcePlace | None = None) -> None:
     """``value`` broadcasts into ``target``, which may be larger."""
     transaction.add(RowJoin(target, (value,), transaction.origin, row, exact=False, place=place))
 
 
-def _of_known(transaction: Transaction, rows: Sequence[Row], place: Place | None) -> Row:
+def _of_known(transaction: Transaction, rows: Sequence[Row], place: SourcePlace | None) -> Row:
     """The result of data alone is like data: its axes are known, and uses do not affect them."""
     if all(each.is_weak for each in rows):
         return max(rows, key=lambda each: (len(each.trailing), each.fallback or 0))
@@ -82,7 +82,7 @@ class RowJoin(Constraint):
         row: str,
         *,
         exact: bool,
-        place: Place | None = None,
+        place: SourcePlace | None = None,
     ) -> None:
         super().__init__(origin)
         self._result = _Held(result)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tcdsl.rows.inference.variables.origin import Reason
 
 if TYPE_CHECKING:
-    from tcdsl.rows.inference.variables.row import Owner
+    from tcdsl.rows.inference.variables.row import RowOwner
     from tcdsl.rows.inference.variables.transaction import Watcher
 
 __all__ = ["Dimension", "known_dimension"]
@@ -51,7 +51,7 @@ class Dimension:
         "weak",
     )
 
-    def __init__(self, owners: tuple[Owner, ...] = ()) -> None:
+    def __init__(self, owners: tuple[RowOwner, ...] = ()) -> None:
         self.forward: Dimension | None = None
         self.size: int | None = None
         self.reason: Reason = _NO_REASON

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     # For the annotation alone: tcdsl.ir loads more than this package needs.
     from tcdsl.span import Span
 
-__all__ = ["Contradiction", "Origin", "Place", "Reason", "axes", "counted"]
+__all__ = ["Contradiction", "Origin", "Reason", "SourcePlace", "axes", "counted"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """``text[start:stop]`` of a spec."""
 
     text: str
@@ -74,7 +74,9 @@ class Reason:
 class Contradiction(Exception):  # noqa: N818 - not an error of the user yet: the transaction makes one of it
     """The constraints have no solution. Never leaves this package: a transaction turns it into a `ShapeError`."""
 
-    def __init__(self, fact: str, *, hint: str = "", place: Place | None = None, notes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, fact: str, *, hint: str = "", place: SourcePlace | None = None, notes: Sequence[str] = ()
+    ) -> None:
         super().__init__(fact)
         self.fact = fact
         self.hint = hint
@@ -97,7 +99,7 @@ class Contradiction(Exception):  # noqa: N818 - not an error of the user yet: th
         return Diagnostic(ShapeError, self.fact, span, tuple(notes), self.hint)
 
 
-def _inside(start: Span, place: Place) -> Span:
+def _inside(start: Span, place: SourcePlace) -> Span:
     column = start.column
     return type(start)(start.filename, start.line, column + place.start, start.line, column + place.stop)
 

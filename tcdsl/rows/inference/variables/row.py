@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from tcdsl.rows.inference.variables.origin import Origin
     from tcdsl.rows.inference.variables.transaction import Watcher
 
-__all__ = ["EMPTY", "MOST_AXES", "Owner", "Row", "RowVariable"]
+__all__ = ["EMPTY", "MOST_AXES", "Row", "RowOwner", "RowVariable"]
 
 MOST_AXES = 64
 """How many axes a row can have: NumPy's arrays have no more. Inference terminates because there is a limit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class RowOwner:
     """The parameter whose row a variable stands for, and that row.
 
     ``optional`` rows may stay without axes where nothing determines them: the input row of ``"b"[n]``. ``origin`` is
@@ -53,7 +53,7 @@ class RowVariable:
 
     __slots__ = ("__weakref__", "binding", "fallback", "least", "owners", "watchers")
 
-    def __init__(self, owners: tuple[Owner, ...] = (), *, least: bool = False) -> None:
+    def __init__(self, owners: tuple[RowOwner, ...] = (), *, least: bool = False) -> None:
         self.binding: Row | None = None
         self.least = least
         self.fallback: int | None = None

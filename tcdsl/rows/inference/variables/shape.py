@@ -10,7 +10,7 @@ from typing import Any
 from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.rows.inference.variables.dimension import known_dimension
 from tcdsl.rows.inference.variables.origin import Origin, Reason
-from tcdsl.rows.inference.variables.row import MOST_AXES, Owner, Row, RowVariable
+from tcdsl.rows.inference.variables.row import MOST_AXES, Row, RowOwner, RowVariable
 
 __all__ = ["Axis", "Shape", "known", "number", "parameter", "scalar", "unknown"]
 
@@ -135,7 +135,7 @@ def parameter(
     for row, sizes in (("input", input), ("output", output)):
         if sizes is None:
             whole = RowVariable()
-            whole.owners = (Owner(name, row, Row((), whole), optional and row == "input", origin),)
+            whole.owners = (RowOwner(name, row, Row((), whole), optional and row == "input", origin),)
             rows.append(Row((), whole))
         else:
             rows.append(_row(row, sizes, name, origin))

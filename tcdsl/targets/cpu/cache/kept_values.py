@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from tcdsl.installation import sources_digest
-from tcdsl.targets.cpu.cache.store import Store
+from tcdsl.targets.cpu.cache.store import ProgramStore
 
 __all__ = ["keep_value", "kept_value", "value_name"]
 
@@ -37,7 +37,7 @@ def _pickled(value: Any) -> bytes | None:
         return None
 
 
-def kept_value(store: Store, name: str | None) -> Any:
+def kept_value(store: ProgramStore, name: str | None) -> Any:
     """What `keep_value` kept; None if there is nothing, or something damaged."""
     payload = None if name is None else store.read(name)
     if name is None or payload is None:
@@ -49,7 +49,7 @@ def kept_value(store: Store, name: str | None) -> Any:
         return None
 
 
-def keep_value(store: Store, name: str | None, value: Any) -> None:
+def keep_value(store: ProgramStore, name: str | None, value: Any) -> None:
     """Keep ``value`` for later processes, if it can be written."""
     payload = _pickled(value)
     if name is not None and payload is not None:

@@ -30,7 +30,7 @@ from tcdsl.installation import FOLDER, sources_digest
 from tcdsl.targets.cpu.cache.sealed_files import DamagedFileError, read_sealed, write_sealed, write_whole
 from tcdsl.tracebacks import warn_user
 
-__all__ = ["CacheEntry", "Store", "cache_entries", "clear_cache", "default_cache_dir", "module_stem", "store"]
+__all__ = ["CacheEntry", "ProgramStore", "cache_entries", "clear_cache", "default_cache_dir", "module_stem", "store"]
 
 _ENDINGS = (".py", ".code", ".kernel", ".gradient")
 
@@ -43,12 +43,12 @@ def default_cache_dir() -> Path:
 
 
 @cache
-def store(cache_dir: Path | None) -> Store:
+def store(cache_dir: Path | None) -> ProgramStore:
     """The store in ``cache_dir``, or in the user's cache directory."""
-    return Store(((cache_dir or default_cache_dir()) / "modules").absolute())
+    return ProgramStore(((cache_dir or default_cache_dir()) / "modules").absolute())
 
 
-class Store:
+class ProgramStore:
     """The entries in ``directory``, which is made if need be.
 
     Whatever is wrong with the disk, programs run: an entry that cannot be read is none, one that cannot be written is
@@ -81,8 +81,8 @@ class Store:
             raise PermissionError(f"others may write in {self.directory}")
 
     def _warn(self, fault: BaseException) -> None:
-        if not Store._warned:
-            Store._warned = True
+        if not ProgramStore._warned:
+            ProgramStore._warned = True
             warn_user(
                 f"compiled programs cannot be kept in {self.directory} or taken from there: {fault}. They are made "
                 "again where needed; `python -m tcdsl cache clear` removes damaged entries, TCDSL_CACHE_DIR names "

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tcdsl.lowering.loopir.loops import Buffer
-from tcdsl.targets.cpu.call.launch_plans import Frame, Plan
-from tcdsl.targets.cpu.layout.call_arrays import Binding
+from tcdsl.targets.cpu.call.launch_plans import Frame, LaunchPlan
+from tcdsl.targets.cpu.layout.call_arrays import CallArray
 from tcdsl.targets.cpu.layout.frame import FrameLayout
 
 __all__ = ["BoundArrays", "bind_arrays", "require_outputs"]
@@ -27,7 +27,12 @@ class BoundArrays:
 
 
 def bind_arrays(
-    plan: Plan, frame: Frame, layout: FrameLayout, program: str, bindings: Sequence[Binding], arrays: Sequence[Array]
+    plan: LaunchPlan,
+    frame: Frame,
+    layout: FrameLayout,
+    program: str,
+    bindings: Sequence[CallArray],
+    arrays: Sequence[Array],
 ) -> BoundArrays:
     """Enter ``arrays`` into ``frame``, as the driver does where nothing is unusual.
 
@@ -51,15 +56,15 @@ def bind_arrays(
     return BoundArrays(seen, back)
 
 
-def require_outputs(plan: Plan, program: str, buffers: Sequence[Buffer], arrays: Sequence[Array]) -> None:
+def require_outputs(plan: LaunchPlan, program: str, buffers: Sequence[Buffer], arrays: Sequence[Array]) -> None:
     """Raise ``ValueError`` unless ``arrays`` can receive the results that lie in ``buffers``."""
     if len(arrays) != len(buffers):
         raise ValueError(f"{program} has {len(buffers)} outputs, not {len(arrays)}")
     for k, (buffer, array) in enumerate(zip(buffers, arrays, strict=True)):
-        _require(plan, program, Binding(buffer, k, contiguous=False, exclusive=False, written=True), array)
+        _require(plan, program, CallArray(buffer, k, contiguous=False, exclusive=False, written=True), array)
 
 
-def _require(plan: Plan, program: str, binding: Binding, array: Array) -> None:
+def _require(plan: LaunchPlan, program: str, binding: CallArray, array: Array) -> None:
     name, shape = binding.buffer.name, plan.shapes[binding.buffer.name]
     dtype = np.dtype(binding.buffer.dtype)
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.shape != shape:
@@ -69,13 +74,13 @@ def _require(plan: Plan, program: str, binding: Binding, array: Array) -> None:
         raise ValueError(f"{program} changes {name}, but the array given is read-only")
 
 
-def _is_plain(array: Array, binding: Binding) -> bool:
+def _is_plain(array: Array, binding: CallArray) -> bool:
     flags = array.flags
     whole = all(stride % array.itemsize == 0 for stride in array.strides)
     return bool(flags.aligned and whole and (flags.c_contiguous or not binding.contiguous))
 
 
-def _enter(layout: FrameLayout, frame: Frame, binding: Binding, array: Array) -> None:
+def _enter(layout: FrameLayout, frame: Frame, binding: CallArray, array: Array) -> None:
     slot = layout.buffers[binding.buffer.name]
     frame.words[slot] = array.__array_interface__["data"][0]
     for axis, stride in enumerate(array.strides):

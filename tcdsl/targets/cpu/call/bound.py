@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.locks import lock_of_this_process
-from tcdsl.targets.cpu.call.launch_plans import Frame, Plan
+from tcdsl.targets.cpu.call.launch_plans import Frame, LaunchPlan
 from tcdsl.targets.cpu.layout.frame import STATUS_WORD
 
 __all__ = ["BoundKernel"]
@@ -35,7 +35,7 @@ class BoundKernel:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: LaunchPlan,
         frame: Frame,
         run: Callable[..., int],
         arguments: tuple[int, ...],

@@ -1,7 +1,7 @@
 """Plans: everything about a call that depends on the sizes alone, worked out once for each set of sizes.
 
-A `Plan` holds the shapes, the frame as it is before the call, and the block that the driver reads. `Frame`s are the
-memory of one call; calls take them from the kernel's pool, so that calls from several threads do not meet.
+A `LaunchPlan` holds the shapes, the frame as it is before the call, and the block that the driver reads. `Frame`s are
+the memory of one call; calls take them from the kernel's pool, so that calls from several threads do not meet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tcdsl.lowering.passes.liveness import ALIGNMENT, Temporaries
 from tcdsl.lowering.statements.effort import SERIAL_WORK
 from tcdsl.targets.cpu.call.plan_code import PlanCode
 
-__all__ = ["Frame", "Plan", "aligned_empty"]
+__all__ = ["Frame", "LaunchPlan", "aligned_empty"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,7 +35,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return memory[start : start + count].view(dtype).reshape(shape)
 
 
-class Plan:
+class LaunchPlan:
     """The plan of a kernel for one set of sizes.
 
     ``block`` is what the driver reads, ``parallel`` whether any nest is worth several threads.
@@ -85,11 +85,11 @@ class Frame:
         # The counter of parallel nests wants a cache line of its own.
         self.words = aligned_empty((words,), np.dtype(np.int64))
         self.address = int(self.words.__array_interface__["data"][0])
-        self.plan: Plan | None = None
+        self.plan: LaunchPlan | None = None
         self._temporaries: Array | None = None
         self._temporary_slots = temporary_slots
 
-    def take(self, plan: Plan) -> None:
+    def take(self, plan: LaunchPlan) -> None:
         """Be as calls by ``plan`` begin."""
         self.plan = plan
         self.words[: len(plan.words)] = plan.words
@@ -104,7 +104,7 @@ class Frame:
         if self.plan is not None and not self.plan.pooled:
             self.plan = self._temporaries = None
 
-    def temporary(self, plan: Plan, buffer: Buffer, number: int) -> Array:
+    def temporary(self, plan: LaunchPlan, buffer: Buffer, number: int) -> Array:
         """The array of the temporary of this number."""
         shape, dtype = plan.shapes[buffer.name], numpy_dtype(buffer.dtype)
         return np.ndarray(shape, dtype, self._temporaries, int(plan.offsets[number]))

@@ -16,7 +16,7 @@ from tcdsl.ir.sizes.size_code import SizeCode
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest
 from tcdsl.lowering.loopir.traversal import expressions
 from tcdsl.lowering.statements.effort import weight
-from tcdsl.targets.cpu.layout.call_arrays import Binding, CallArrays
+from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
 from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
 from tcdsl.targets.cpu.layout.frame import FrameLayout
 from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
@@ -112,7 +112,7 @@ class PlanCode:
             products[extents] = self._code.line(f"min(({extents[0]} or 1) * {inner}, {2**62})")
         return products[extents]
 
-    def _row(self, binding: Binding, given: bool) -> list[object]:
+    def _row(self, binding: CallArray, given: bool) -> list[object]:
         buffer = binding.buffer
         slot = self._layout.buffers[buffer.name]
         if given and binding.position in self._numbers:

@@ -11,13 +11,13 @@ import numpy as np
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.lowering.loopir.loops import Buffer, Kernel
 
-__all__ = ["Binding", "CallArrays"]
+__all__ = ["CallArray", "CallArrays"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class CallArray:
     """A buffer whose array changes from call to call, and where that stands among the arrays given, or made.
 
     ``contiguous``: nests take its last stride to be 1. ``exclusive``: nests write it, so no other array may share its
@@ -41,14 +41,14 @@ class CallArrays:
     def __init__(self, kernel: Kernel, contiguous: tuple[bool, ...]) -> None:
         holders = {tensor: buffer for buffer in kernel.buffers for tensor in buffer.tensors}
         updated = {target for target, _ in kernel.updates}
-        self.given: list[Binding] = []
+        self.given: list[CallArray] = []
         for position, (tensor, unit) in enumerate(zip(kernel.program.inputs, contiguous, strict=True)):
             buffer = holders.get(tensor.name)
             if buffer is not None and buffer.kind in ("input", "update"):
                 exclusive = buffer.kind == "update"
-                self.given.append(Binding(buffer, position, unit, exclusive, exclusive or buffer.name in updated))
+                self.given.append(CallArray(buffer, position, unit, exclusive, exclusive or buffer.name in updated))
         outputs = [buffer for buffer in kernel.buffers if buffer.kind == "output"]
-        self.made = [Binding(buffer, k, True, True, True) for k, buffer in enumerate(outputs)]
+        self.made = [CallArray(buffer, k, True, True, True) for k, buffer in enumerate(outputs)]
         self.made_types = [numpy_dtype(buffer.dtype) for buffer in outputs]
         self.given_positions = {binding.buffer.name: binding.position for binding in self.given}
         self.made_positions = {binding.buffer.name: binding.position for binding in self.made}
@@ -56,7 +56,7 @@ class CallArrays:
         self.direct = list(kernel.outputs) == [buffer.name for buffer in outputs]
 
     @property
-    def bindings(self) -> list[Binding]:
+    def bindings(self) -> list[CallArray]:
         """All of them, in the order of the rows of a call's block."""
         return [*self.given, *self.made]
 

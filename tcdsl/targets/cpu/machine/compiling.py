@@ -13,7 +13,7 @@ from numba import types
 
 from tcdsl.locks import COMPILING
 from tcdsl.targets.cpu.cache.kept_values import keep_value, kept_value
-from tcdsl.targets.cpu.cache.store import Store
+from tcdsl.targets.cpu.cache.store import ProgramStore
 from tcdsl.targets.cpu.machine.internals import MachineCode, compiled_callback, compiled_function, own_settings
 
 __all__ = ["CompiledNest", "compile_driver", "load_module", "nest"]
@@ -64,7 +64,7 @@ def _compiled(text: str, path: str) -> CodeType:
         raise RecursionError from None
 
 
-def load_module(store: Store, stem: str, text: str) -> ModuleType:
+def load_module(store: ProgramStore, stem: str, text: str) -> ModuleType:
     """Run the generated module ``text``; its nests are compiled on the way, or taken from ``store``.
 
     The module stays in ``sys.modules``, where Numba looks for it when it loads machine code.

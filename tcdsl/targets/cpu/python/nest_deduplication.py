@@ -16,14 +16,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Written", "shared"]
+__all__ = ["PrintedNest", "shared"]
 
 _IDENTIFIER = re.compile(r"\bid='(\w+)'")
 _SHOWN = 6  # Names of nests that a docstring lists.
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PrintedNest:
     """A nest as a function whose first statements, after the docstring, are ``declarations`` of sizes and buffers.
 
     ``alone`` says that the function holds numbers of its nest elsewhere too, so that no other nest can use it.
@@ -52,7 +52,7 @@ def _word(line: ast.stmt) -> int:
     return constant.value
 
 
-def shared(nests: Sequence[Written]) -> tuple[list[ast.FunctionDef], list[int], list[tuple[int, ...]]]:
+def shared(nests: Sequence[PrintedNest]) -> tuple[list[ast.FunctionDef], list[int], list[tuple[int, ...]]]:
     """The functions that are needed, and for each nest the position of its function and its places."""
     groups: dict[object, list[int]] = {}
     for position, nest in enumerate(nests):
@@ -74,7 +74,7 @@ def shared(nests: Sequence[Written]) -> tuple[list[ast.FunctionDef], list[int], 
     return functions, chosen, places
 
 
-def _shape(nest: Written) -> tuple[object, ...]:
+def _shape(nest: PrintedNest) -> tuple[object, ...]:
     # What the function is whatever its names and words: local names are numbered in the order of their appearance.
     function = nest.function
     lines = function.body[1:]

@@ -14,7 +14,7 @@ from tcdsl.lowering.loopir.loops import Accumulate, Branch, Buffer, Check, Defin
 from tcdsl.targets.cpu.layout.frame import MAX_POSITIONS, FrameLayout
 from tcdsl.targets.cpu.python.expressions import ExpressionWriter, assignment, call, name
 from tcdsl.targets.cpu.python.identifiers import Names
-from tcdsl.targets.cpu.python.nest_deduplication import Written
+from tcdsl.targets.cpu.python.nest_deduplication import PrintedNest
 
 __all__ = ["CheckSite", "NestWriter", "parallel_loop"]
 
@@ -74,7 +74,7 @@ class NestWriter:
         self.loops: list[str] = []
         self.split: Loop | None = None
 
-    def function(self, nest: Nest, identifier: str, decorator: ast.expr) -> Written:
+    def function(self, nest: Nest, identifier: str, decorator: ast.expr) -> PrintedNest:
         """The function ``identifier(begin, end, frame)`` of ``nest``, with its title as the docstring."""
         known = len(self.checks)
         self.split = parallel_loop(nest)
@@ -87,7 +87,7 @@ class NestWriter:
         if hasattr(function, "type_params"):
             function.type_params = []
         # Checks have numbers, and checked buffers report theirs.
-        return Written(function, len(declarations), alone=self.debug or len(self.checks) > known)
+        return PrintedNest(function, len(declarations), alone=self.debug or len(self.checks) > known)
 
     def _declarations(self) -> list[ast.stmt]:
         # The sizes and buffers that the body uses, found in the frame.

@@ -30,7 +30,7 @@ def explain_passes(program: Program, optimize: bool | str = True) -> str:
 
 
 class PassLog:
-    """A `tcdsl.lowering.pipeline.Watch` that keeps what passes change."""
+    """A `tcdsl.lowering.pipeline.PassWatch` that keeps what passes change."""
 
     def __init__(self) -> None:
         #: For each pass that has run, the lines that it took away (``-``) and those that it put there (``+``).

@@ -53,7 +53,7 @@ class Mark:
 class ProgramBuilder:
     """Collects what staging records, names it, and makes the `Program`.
 
-    It is the `tcdsl.polyhedra.scope.Scope` of range inference: it knows what holds between the sizes.
+    It is the `tcdsl.polyhedra.scope.ProgramScope` of range inference: it knows what holds between the sizes.
     """
 
     def __init__(self, name: str, algebra: Algebra) -> None:

@@ -57,7 +57,7 @@ def _memory(value: object) -> TensorMemory | None:
 
 
 class CodeState:
-    """The state of one call of a `@cd` function. A `tcdsl.frontend.symbols.graphs.CodeState`."""
+    """The state of one call of a `@cd` function. A `tcdsl.frontend.symbols.graphs.KeptTensors`."""
 
     def __init__(
         self,

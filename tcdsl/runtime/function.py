@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError, DslSyntaxError
 from tcdsl.frontend.source.function_source import FunctionSource, check_decorators, read_source
 from tcdsl.frontend.staging.declared_parameters import DeclarationMet
-from tcdsl.frontend.staging.session import current_session
+from tcdsl.frontend.staging.session import ACTIVE_SESSION, current_session
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.memory import check_written, output_buffers
 from tcdsl.runtime.calling.pickling import BoundFunctions, reduced
@@ -107,8 +107,8 @@ class DecoratedFunction:
         For a function with a parameter ``out`` that is the parameter.
         """
         try:
-            if out is _UNGIVEN and current_session() is None:
-                done = self.staging.repeat(arguments, keywords)
+            if out is _UNGIVEN and ACTIVE_SESSION.get() is None:
+                done = self.staging.repeated.run(arguments, keywords)
                 if done is not None:
                     return done[0]
             function, given = self._with_receiver(arguments)

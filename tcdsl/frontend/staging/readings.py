@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import CellType, FunctionType, ModuleType
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from tcdsl.frontend.symbols.symbols import SymbolicSize
 
-__all__ = ["MISSING", "Cells", "Instance", "Reading", "Staleness", "is_compared", "snapshot"]
+__all__ = ["MISSING", "Cells", "Instance", "Reading", "is_compared", "snapshot"]
 
 #: What a name that does not exist holds.
 MISSING = object()
@@ -85,50 +84,6 @@ class Instance:
     """The root of chains such as ``self.width``."""
 
     value: Any
-
-
-class Staleness:
-    """Whether readings are unchanged, asked again and again: by identity where the object behind a name decides."""
-
-    def __init__(self, readings: Sequence[Reading]) -> None:
-        # Containers and attributes are compared as always.
-        names: dict[tuple[int, str], tuple[Callable[..., Any], str, Any]] = {}
-        cells: dict[int, tuple[CellType, Any]] = {}
-        self._codes: list[tuple[FunctionType, Any]] = []
-        self._others: list[Reading] = []
-        for reading in readings:
-            now = MISSING if len(reading.names) > 1 else reading.current()
-            root = reading.root.value if isinstance(reading.root, Instance) else None
-            if isinstance(root, FunctionType) and reading.names[1:] == ("__code__",):
-                self._codes.append((root, reading.seen))
-            elif (
-                len(reading.names) > 1
-                or isinstance(now, list | dict | set)
-                or isinstance(reading.seen, Cells)
-                or not reading.unchanged()
-            ):
-                self._others.append(reading)
-            elif isinstance(reading.root, CellType) and now is not MISSING:
-                cells[id(reading.root)] = (reading.root, now)
-            elif isinstance(reading.root, dict):
-                names[id(reading.root), reading.names[0]] = (reading.root.get, reading.names[0], now)
-            else:
-                self._others.append(reading)
-        self._names = list(names.values())
-        self._cells = list(cells.values())
-
-    def unchanged(self) -> bool:
-        """Whether staging would see the same now."""
-        for get, name, seen in self._names:
-            if get(name, MISSING) is not seen:
-                return False
-        for cell, seen in self._cells:
-            if cell.cell_contents is not seen:
-                return False
-        for function, seen in self._codes:
-            if function.__code__ is not seen:
-                return False
-        return not self._others or all(reading.unchanged() for reading in self._others)
 
 
 def _same(seen: Any, now: Any) -> bool:

@@ -29,6 +29,7 @@ from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.span import Span
 
 __all__ = [
+    "ACTIVE_SESSION",
     "BroadcastGuard",
     "CapturedArray",
     "Poison",
@@ -98,12 +99,13 @@ class CapturedArray:
         return self.value if self.reading is None else self.reading.current()
 
 
-_current: ContextVar[Session | None] = ContextVar("tcdsl_session", default=None)
+#: The staging run in progress; what is on the path of every call asks it without a function between.
+ACTIVE_SESSION: ContextVar[Session | None] = ContextVar("tcdsl_session", default=None)
 
 
 def current_session() -> Session | None:
     """The staging run in progress in this thread, if any."""
-    return _current.get()
+    return ACTIVE_SESSION.get()
 
 
 class Session:
@@ -139,7 +141,7 @@ class Session:
     @contextmanager
     def active(self) -> Iterator[Session]:
         """Make this the current session; faults of statements are raised together at the end."""
-        token = _current.set(self)
+        token = ACTIVE_SESSION.set(self)
         try:
             yield self
         except StagingStopped:
@@ -151,7 +153,7 @@ class Session:
             raise_diagnostics([*self.faults, *error.diagnostics])
             raise
         finally:
-            _current.reset(token)
+            ACTIVE_SESSION.reset(token)
         raise_diagnostics(self.faults)
 
     # -- what ordinary Python asks
@@ -252,7 +254,7 @@ def materialized(value: Any, label: str) -> Any:
 
 def session_of(operation: str) -> Session:
     """The current session, or an error saying that ``operation`` belongs into a decorated function."""
-    session = _current.get()
+    session = ACTIVE_SESSION.get()
     if session is None:
         raise Diagnostic(
             DslSyntaxError, f"{operation} outside of a decorated function", hint="call it inside an @op or @cd function"

@@ -9,15 +9,16 @@ copies.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
+from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcdsl.config import Settings, settings
 from tcdsl.errors import TcdslError
-from tcdsl.frontend.staging.readings import Staleness
+from tcdsl.frontend.staging.readings import MISSING, Cells, Instance, Reading
 from tcdsl.frontend.staging.run_time_integers import CarriedInteger
 from tcdsl.frontend.staging.session import CapturedArray
 from tcdsl.recent import Recent
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from tcdsl.targets.cpu import CompiledKernel
     from tcdsl.targets.cpu.call.launch_plans import LaunchPlan
 
-__all__ = ["RepeatedCall"]
+__all__ = ["RepeatedCall", "RepeatedCalls"]
+
+_CALLS = 8  # How many kinds of calls are remembered for the same types of arguments.
 
 _SHAPES = 2048  # How many combinations of shapes are remembered, for each setting.
 _SETTINGS = 8
@@ -40,6 +43,38 @@ _TAKEN = (np.ndarray, float, int, bool)
 
 Shapes = tuple[tuple[int, ...], ...]
 Launches = Recent[Shapes, tuple[tuple["CompiledKernel", "LaunchPlan"], ...]]
+
+
+class RepeatedCalls:
+    """The calls that a function remembers, by the types of their arguments, the last one first."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[type, ...], tuple[RepeatedCall, ...]] = {}
+
+    def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any] | None:
+        """The result by the short way, in a tuple; None unless the call is like an earlier one, and on arrays."""
+        types = tuple(map(type, arguments))
+        known = self._known.get(types, ())
+        for repeated in known:
+            done = repeated.run(arguments, keywords)
+            if done is not None:
+                if repeated is not known[0]:
+                    self._known[types] = (repeated, *(other for other in known if other is not repeated))
+                return done
+        return None
+
+    def remember(self, repeated: RepeatedCall, arguments: tuple[Any, ...]) -> None:
+        """Serve calls like this one from now on."""
+        types = tuple(map(type, arguments))
+        known = self._known.get(types, ())
+        if repeated.is_usable and not any(repeated.is_like(other) for other in known):
+            self._known[types] = (repeated, *known[:_CALLS])
+
+    def clear(self) -> None:
+        """Remember none."""
+        self._known.clear()
 
 
 class RepeatedCall:
@@ -60,7 +95,7 @@ class RepeatedCall:
         }
         constants = [(where[place], value) for place, value in entry.constants.items()]
         self._constants = [(place, value) for place, value in constants if self._is_given(place)]
-        self._staleness = Staleness(entry.readings)
+        self._staleness = _Staleness(entry.readings)
         used = [call.arguments[source] for source in entry.inputs if isinstance(source, int)]
         self._others = [source for source in entry.inputs if not isinstance(source, int)]
         self._defaults = {each.place: each.given for each in call.arguments if not self._is_given(where[each.place])}
@@ -119,7 +154,12 @@ class RepeatedCall:
             return None
         numbers: tuple[Any, ...] = ()
         if self._numbers:
-            numbers = self._given_numbers(arguments, keywords)
+            numbers = tuple(
+                [
+                    keywords[place] if isinstance(place, str) else default if place is None else arguments[place]
+                    for place, default in self._numbers
+                ]
+            )
             if tuple(map(type, numbers)) != self._number_types:
                 return None
         inputs = arguments
@@ -163,14 +203,6 @@ class RepeatedCall:
             if type(other) is not type(value) or other != value:
                 return False
         return all(type(keywords[name]) is kind for name, kind in self._named)
-
-    def _given_numbers(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
-        return tuple(
-            [
-                keywords[place] if isinstance(place, str) else default if place is None else arguments[place]
-                for place, default in self._numbers
-            ]
-        )
 
     def _gathered(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...] | None:
         # The program's inputs, without those that are numbers.
@@ -237,3 +269,47 @@ class RepeatedCall:
         if results is not None:
             launches[shapes] = ((kernel, plan), *known[:_LAYOUTS])
         return results
+
+
+class _Staleness:
+    """Whether readings are unchanged, asked again and again: by identity where the object behind a name decides."""
+
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        # Containers and attributes are compared as always.
+        names: dict[tuple[int, str], tuple[Callable[..., Any], str, Any]] = {}
+        cells: dict[int, tuple[CellType, Any]] = {}
+        self._codes: list[tuple[FunctionType, Any]] = []
+        self._others: list[Reading] = []
+        for reading in readings:
+            now = MISSING if len(reading.names) > 1 else reading.current()
+            root = reading.root.value if isinstance(reading.root, Instance) else None
+            if isinstance(root, FunctionType) and reading.names[1:] == ("__code__",):
+                self._codes.append((root, reading.seen))
+            elif (
+                len(reading.names) > 1
+                or isinstance(now, list | dict | set)
+                or isinstance(reading.seen, Cells)
+                or not reading.unchanged()
+            ):
+                self._others.append(reading)
+            elif isinstance(reading.root, CellType) and now is not MISSING:
+                cells[id(reading.root)] = (reading.root, now)
+            elif isinstance(reading.root, dict):
+                names[id(reading.root), reading.names[0]] = (reading.root.get, reading.names[0], now)
+            else:
+                self._others.append(reading)
+        self._names = list(names.values())
+        self._cells = list(cells.values())
+
+    def unchanged(self) -> bool:
+        """Whether staging would see the same now."""
+        for get, name, seen in self._names:
+            if get(name, MISSING) is not seen:
+                return False
+        for cell, seen in self._cells:
+            if cell.cell_contents is not seen:
+                return False
+        for function, seen in self._codes:
+            if function.__code__ is not seen:
+                return False
+        return not self._others or all(reading.unchanged() for reading in self._others)

@@ -27,11 +27,9 @@ from tcdsl.runtime.calling.arguments import Argument, Call, Signature
 from tcdsl.runtime.calling.entries import Entry, LinearPart, Traced
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.integer_range_checks import narrowed_integers
-from tcdsl.runtime.calling.repeated import RepeatedCall
+from tcdsl.runtime.calling.repeated import RepeatedCall, RepeatedCalls
 
 __all__ = ["CacheInfo", "StagedFunction", "symbolic_argument"]
-
-_REPEATED = 8  # So many kinds of calls are remembered for the same types of arguments.
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,8 @@ class StagedFunction(ABC):
     def __init__(self) -> None:
         self._entries: dict[tuple[Any, ...], list[Entry]] = {}
         self._misses = 0
-        self._repeated: dict[tuple[type, ...], tuple[RepeatedCall, ...]] = {}
+        #: The calls that are served without further questions.
+        self.repeated = RepeatedCalls()
         #: The entry that was staged last.
         self.latest: Entry | None = None
 
@@ -194,34 +193,16 @@ class StagedFunction(ABC):
         """What the function calls the extents of the parameter ``label``."""
         return ()
 
-    def repeat(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any] | None:
-        """The result by the short way, in a tuple; None unless the call is like an earlier one, and on arrays."""
-        types = tuple(map(type, arguments))
-        known = self._repeated.get(types, ())
-        for repeated in known:
-            done = repeated.run(arguments, keywords)
-            if done is not None:
-                if repeated is not known[0]:
-                    self._repeated[types] = (repeated, *(other for other in known if other is not repeated))
-                return done
-        return None
-
     def run(self, signature: Signature, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
         """Run on concrete arguments, by the short way if the call is like an earlier one."""
-        done = self.repeat(arguments, keywords)
+        done = self.repeated.run(arguments, keywords)
         if done is not None:
             return done[0]
         call = signature.call(arguments, keywords)
         entry, arrays = self.entry(call)
         result = entry.run(arrays, call)
-        self._remember(RepeatedCall(entry, call, arguments, keywords), arguments)
+        self.repeated.remember(RepeatedCall(entry, call, arguments, keywords), arguments)
         return result
-
-    def _remember(self, repeated: RepeatedCall, arguments: tuple[Any, ...]) -> None:
-        types = tuple(map(type, arguments))
-        known = self._repeated.get(types, ())
-        if repeated.is_usable and not any(repeated.is_like(other) for other in known):
-            self._repeated[types] = (repeated, *known[:_REPEATED])
 
     def program_of(self, call: Call) -> Program:
         """The program that serves ``call``."""
@@ -244,7 +225,7 @@ class StagedFunction(ABC):
         """Forget all staged programs and loaded kernels (the cache directory stays)."""
         self._entries.clear()
         self._misses = 0
-        self._repeated.clear()
+        self.repeated.clear()
         self.latest = None
 
 

@@ -10,7 +10,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from tcdsl.config import settings
-from tcdsl.targets.cpu.cache.store import cache_entries, clear_cache, default_cache_dir
+from tcdsl.targets.cache.store import cache_entries, clear_cache, default_cache_dir
 
 __all__ = ["clear", "show"]
 

@@ -19,8 +19,8 @@ from tcdsl.large_stack import on_large_stack
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.lower import lower
 from tcdsl.span import Span
+from tcdsl.targets.cache.store import store
 from tcdsl.targets.cpu import CodegenOptions, clear_cache, compile_program
-from tcdsl.targets.cpu.cache.store import store
 from tcdsl.targets.cpu.compiled import CompiledKernel
 from tcdsl.targets.cpu.disk_cache import kept_kernel
 

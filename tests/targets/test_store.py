@@ -22,9 +22,11 @@ import numpy as np
 import pytest
 
 import tcdsl.targets.cpu.compiled as compiled_module
+import tcdsl.targets.cpu.machine.module_names as module_names
+from tcdsl.targets.cache.sealed_files import read_sealed, write_sealed
+from tcdsl.targets.cache.store import ProgramStore, store
 from tcdsl.targets.cpu import CodegenOptions, cache_entries, clear_cache, compile_kernel
-from tcdsl.targets.cpu.cache.sealed_files import read_sealed, write_sealed
-from tcdsl.targets.cpu.cache.store import ProgramStore, module_stem, store
+from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
 from tests.targets.kernels import matmul
 
 ROOT = Path(__file__).parents[2]
@@ -285,6 +287,15 @@ def test_the_name_depends_on_everything() -> None:
     }
     assert len(stems) == 4
     assert module_stem("a/b c", "x").startswith("a_b_c_")
+
+
+def test_the_name_depends_on_what_generated_code_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The text of a module names functions of this package, and says nothing of what they do.
+    folders = []
+    monkeypatch.setattr(module_names, "sources_digest", lambda folder: folders.append(Path(folder)) or "digest")
+    generator_digest.__wrapped__()
+    (folder,) = folders
+    assert (folder / "intrinsics" / "formulas.py").is_file()
 
 
 def test_what_runs_without_numba() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tcdsl.targets.cpu.cache.store import CacheEntry, cache_entries, clear_cache
+from tcdsl.targets.cache.store import CacheEntry, cache_entries, clear_cache
 from tcdsl.targets.cpu.machine.options import CodegenOptions
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tcdsl.ir.program import Program
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.passes.liveness import Temporaries
 from tcdsl.recent import Recent
-from tcdsl.targets.cpu.cache.store import module_stem, store
+from tcdsl.targets.cache.store import store
 from tcdsl.targets.cpu.call.arrays import BoundArrays, bind_arrays, require_outputs
 from tcdsl.targets.cpu.call.bound import BoundKernel
 from tcdsl.targets.cpu.call.drivers import Drivers
@@ -30,6 +30,7 @@ from tcdsl.targets.cpu.layout.call_block import BIND_ONLY, KNOWN_APART, NOT_AS_P
 from tcdsl.targets.cpu.layout.frame import FIRST_WORD, STATUS_WORD
 from tcdsl.targets.cpu.machine.compiling import CompiledNest, load_module
 from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
+from tcdsl.targets.cpu.machine.module_names import module_stem
 from tcdsl.targets.cpu.machine.options import CodegenOptions
 from tcdsl.targets.cpu.python.module import GeneratedModule, generate_module
 

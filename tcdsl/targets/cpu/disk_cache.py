@@ -10,9 +10,10 @@ from typing import Any
 
 from tcdsl.ir.program import Program
 from tcdsl.lowering.loopir.loops import Kernel
-from tcdsl.targets.cpu.cache.kept_values import keep_value, kept_value, value_name
-from tcdsl.targets.cpu.cache.store import ProgramStore, module_stem
+from tcdsl.targets.cache.kept_values import keep_value, kept_value, value_name
+from tcdsl.targets.cache.store import ProgramStore
 from tcdsl.targets.cpu.layout.frame import frame_layout
+from tcdsl.targets.cpu.machine.module_names import module_stem
 from tcdsl.targets.cpu.python.module import GeneratedModule
 
 __all__ = ["keep_kernel", "kept_kernel", "kernel_name"]

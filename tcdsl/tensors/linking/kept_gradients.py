@@ -8,8 +8,8 @@ from typing import cast
 
 from tcdsl.config import settings
 from tcdsl.ir.program import Program
-from tcdsl.targets.cpu.cache.kept_values import keep_value, kept_value, value_name
-from tcdsl.targets.cpu.cache.store import store
+from tcdsl.targets.cache.kept_values import keep_value, kept_value, value_name
+from tcdsl.targets.cache.store import store
 
 __all__ = ["gradient_of"]
 

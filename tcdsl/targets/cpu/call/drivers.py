@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tcdsl.locks import lock_of_this_process
-from tcdsl.targets.cpu.cache.store import module_stem, store
+from tcdsl.targets.cache.store import store
 from tcdsl.targets.cpu.machine.compiling import load_module
+from tcdsl.targets.cpu.machine.module_names import module_stem
 
 __all__ = ["Drivers"]
 

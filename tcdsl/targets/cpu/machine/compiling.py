@@ -12,8 +12,8 @@ from typing import Any
 from numba import types
 
 from tcdsl.locks import COMPILING
-from tcdsl.targets.cpu.cache.kept_values import keep_value, kept_value
-from tcdsl.targets.cpu.cache.store import ProgramStore
+from tcdsl.targets.cache.kept_values import keep_value, kept_value
+from tcdsl.targets.cache.store import ProgramStore
 from tcdsl.targets.cpu.machine.internals import MachineCode, compiled_callback, compiled_function, own_settings
 
 __all__ = ["CompiledNest", "compile_driver", "load_module", "nest"]

@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from tcdsl.installation import sources_digest
-from tcdsl.targets.cpu.cache.store import ProgramStore
+from tcdsl.targets.cache.store import ProgramStore
 
 __all__ = ["keep_value", "kept_value", "value_name"]
 

@@ -15,22 +15,19 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import hashlib
 import os
 import shutil
 import stat
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from tcdsl.installation import FOLDER, sources_digest
-from tcdsl.targets.cpu.cache.sealed_files import DamagedFileError, read_sealed, write_sealed, write_whole
+from tcdsl.targets.cache.sealed_files import DamagedFileError, read_sealed, write_sealed, write_whole
 from tcdsl.tracebacks import warn_user
 
-__all__ = ["CacheEntry", "ProgramStore", "cache_entries", "clear_cache", "default_cache_dir", "module_stem", "store"]
+__all__ = ["CacheEntry", "ProgramStore", "cache_entries", "clear_cache", "default_cache_dir", "store"]
 
 _ENDINGS = (".py", ".code", ".kernel", ".gradient")
 
@@ -130,27 +127,6 @@ class ProgramStore:
     def reject(self, name: str, fault: BaseException) -> None:
         """An entry is whole, and yet of no use."""
         self._warn(DamagedFileError(f"{self.directory / name} cannot be used ({type(fault).__name__}: {fault})"))
-
-
-@cache
-def _generator_digest() -> str:
-    # All that machine code depends on beside the module's text and flags.
-    import llvmlite
-    import llvmlite.binding as llvm
-    import numba
-    import numpy as np
-
-    versions = (sys.version, numba.__version__, llvmlite.__version__, np.__version__)
-    host = (llvm.get_default_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-    chosen = (numba.config.CPU_NAME, numba.config.CPU_FEATURES, numba.config.OPT)
-    return hashlib.sha256(repr((sources_digest(FOLDER + "codegen"), versions, host, chosen)).encode()).hexdigest()
-
-
-def module_stem(title: str, text: str, flags: tuple[str, ...] = ()) -> str:
-    """The name of the module with this text, without its suffix: ``matmul_`` and a hash."""
-    key = "\0".join((_generator_digest(), *flags, text))
-    safe = "".join(c if c.isascii() and c.isalnum() else "_" for c in title)[:40] or "kernel"
-    return f"{safe}_{hashlib.sha256(key.encode()).hexdigest()[:20]}"
 
 
 @dataclass(frozen=True, slots=True)

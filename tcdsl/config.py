@@ -26,6 +26,7 @@ import numpy as np
 from tcdsl.errors import ConfigurationError
 from tcdsl.locks import lock_of_this_process
 from tcdsl.pass_names import chosen_passes
+from tcdsl.target_names import known_target
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["CHECKS", "Settings", "config", "settings"]
@@ -41,7 +42,8 @@ class Settings:
     generated code is tested), ``nan`` (outputs are searched for NaN) and ``ir`` (programs are verified before they are
     compiled). ``optimize``: whether the passes run that programs can do without, or names of some, as in
     ``"-fusion"``, which is all but that one. ``debug``: whether compilations and runs are timed and shown.
-    ``cache_dir``: where generated modules live, the user's cache directory if empty.
+    ``cache_dir``: where generated modules live, the user's cache directory if empty. ``target``: the machine that
+    programs run on, by the name under which it is registered.
     """
 
     threads: int = 0
@@ -49,6 +51,7 @@ class Settings:
     optimize: bool | str = True
     debug: bool = False
     cache_dir: str = ""
+    target: str = "cpu"
 
 
 def _threads(value: object) -> int:
@@ -108,7 +111,14 @@ def _folder(value: object) -> str:
 
 
 _READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(
-    {"threads": _threads, "check": _check, "optimize": _passes, "debug": _switch, "cache_dir": _folder}
+    {
+        "threads": _threads,
+        "check": _check,
+        "optimize": _passes,
+        "debug": _switch,
+        "cache_dir": _folder,
+        "target": known_target,
+    }
 )
 
 _current: ContextVar[Settings | None] = ContextVar("tcdsl_settings", default=None)

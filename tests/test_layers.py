@@ -16,13 +16,13 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tcdsl"
 
 # What `import tcdsl` itself loads.
-FIRST = {"config", "errors", "installation", "large_stack", "locks", "pass_names", "tracebacks"}
+FIRST = {"config", "errors", "installation", "large_stack", "locks", "pass_names", "target_names", "tracebacks"}
 
 # What modules directly under tcdsl/ may import; folders say it in the last lines of their READMEs.
 MODULES_MAY_IMPORT = {
     "": {"config", "errors", "frontend", "runtime", "syntax", "tensors", "train"},
     "__main__": {"tools"},
-    "config": {"errors", "locks", "pass_names", "tracebacks"},
+    "config": {"errors", "locks", "pass_names", "target_names", "tracebacks"},
     "errors": {"span"},
     "indices": set(),
     "installation": set(),
@@ -32,6 +32,7 @@ MODULES_MAY_IMPORT = {
     "primitives": {"tensors"},
     "recent": set(),
     "span": set(),
+    "target_names": {"errors"},
     "tracebacks": {"errors", "installation", "large_stack", "span"},
 }
 
@@ -44,6 +45,9 @@ CIRCLES = {
     frozenset({"layers", "calls"}): "a layer is a call that keeps its parameters, and calls make layers",
 }
 LARGEST_CIRCLE, MOST_FILES = 3, 16
+
+# Rooms that other packages do not see, and why.
+PRIVATE = {"targets/cpu": "programs run on any target: others know what a target is, and find each by its name"}
 
 
 def module_name(path: Path) -> str:
@@ -114,7 +118,8 @@ def may_import(room: str) -> set[str]:
 def name_for(room: str, other: str) -> str:
     """How a room speaks of another one: rooms of its own package by their names, others by their packages."""
     package = other.split("/", maxsplit=1)[0]
-    return other if room.split("/", maxsplit=1)[0] == package else package
+    private = any(other == inner or other.startswith(f"{inner}/") for inner in PRIVATE)
+    return other if private or room.split("/", maxsplit=1)[0] == package else package
 
 
 def are_relatives(module: str, other: str) -> bool:
@@ -136,6 +141,16 @@ def test_rooms_import_what_they_say(room: str) -> None:
     unsaid = {name: example for name, example in used.items() if name not in may_import(room)}
     assert not unsaid, f"what {room or 'tcdsl'} may import does not list {unsaid}"
     assert may_import(room) == used.keys(), "a room that is no longer imported is no longer listed"
+
+
+def test_private_rooms_are_known_to_their_package_alone() -> None:
+    rooms = {room_of(module) for module in FILES}
+    assert rooms >= PRIVATE.keys()
+    for private in PRIVATE:
+        package = private.split("/")[0]
+        others = {room for room in rooms if room.split("/")[0] != package}
+        assert not {room for room in others if any(name.startswith(private) for name in may_import(room))}
+        assert name_for("runtime/calling", f"{private}/call") == f"{private}/call"  # which no README lists
 
 
 def test_rooms_have_one_direction() -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tcdsl.runtime.calling.entries import Entry
     from tcdsl.runtime.calling.execution import Executable
     from tcdsl.runtime.calling.staged import StagedFunction
-    from tcdsl.targets.cpu import CompiledKernel
+    from tcdsl.targets.protocol.loaded_kernel import LoadedKernel
 
 __all__ = ["STAGES", "Explanation", "explain", "explain_program"]
 
@@ -83,7 +83,7 @@ def explain_program(executable: Executable, stage: str) -> Explanation:
     raise ConfigurationError(f"there is no stage {stage!r} of a routine; the stages are ir, loops, python")
 
 
-def _module(entry: Entry, arrays: Sequence[np.ndarray] | None) -> CompiledKernel:
+def _module(entry: Entry, arrays: Sequence[np.ndarray] | None) -> LoadedKernel:
     # Given arguments, the file that runs for their layout; else the last one that ran, if any has.
     existing = list(entry.executable._compiled.values())
     if arrays is None and existing:

@@ -1,1 +1,1 @@
-"""Machines that kernels run on. `tcdsl.targets.cpu` is the first."""
+"""Machines that kernels run on: what a target is, those there are, and the disk cache that they share."""

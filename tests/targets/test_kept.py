@@ -19,10 +19,12 @@ from tcdsl.large_stack import on_large_stack
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.lower import lower
 from tcdsl.span import Span
-from tcdsl.targets.cache.store import store
-from tcdsl.targets.cpu import CodegenOptions, clear_cache, compile_program
-from tcdsl.targets.cpu.compiled import CompiledKernel
-from tcdsl.targets.cpu.disk_cache import kept_kernel
+from tcdsl.targets.cache.kept_values import kept_value
+from tcdsl.targets.cache.store import clear_cache, store
+from tcdsl.targets.cpu.target import CpuTarget
+from tcdsl.targets.loading import load_program
+from tcdsl.targets.protocol.loaded_kernel import LoadedKernel
+from tcdsl.targets.protocol.target import Build
 
 TEXT = """program {name}
 input x: float64[N]
@@ -68,22 +70,22 @@ class Lowering:
         return on_large_stack(partial(lower, self.program))
 
 
-def compiled(text: str, options: CodegenOptions, **choices: Any) -> tuple[CompiledKernel, int]:
+def compiled(text: str, cache_dir: Path, choices: tuple[Any, ...] = (), **build: Any) -> tuple[LoadedKernel, int]:
     program = parse_program(text)
     lowering = Lowering(program)
-    given = {"contiguous": (True,) * len(program.inputs), "options": options, **choices}
-    return compile_program(program, lowering, **given), lowering.count
+    given = Build(**{"contiguous": (True,) * len(program.inputs), "cache_dir": cache_dir, **build})
+    return load_program(CpuTarget(), program, lowering, given, choices), lowering.count
 
 
-def doubled(kernel: CompiledKernel) -> list[float]:
+def doubled(kernel: LoadedKernel) -> list[float]:
     (y,) = kernel.run([np.arange(3.0)], {"N": 3})
     return list(y.tolist())
 
 
-def test_the_second_time_nothing_is_lowered(options: CodegenOptions) -> None:
+def test_the_second_time_nothing_is_lowered(cache_dir: Path) -> None:
     text = TEXT.format(name="second", factor="2.0")
-    first, lowered = compiled(text, options)
-    again, lowered_again = compiled(text, options)
+    first, lowered = compiled(text, cache_dir)
+    again, lowered_again = compiled(text, cache_dir)
     assert (lowered, lowered_again) == (1, 0)
     assert doubled(first) == doubled(again) == [0.0, 2.0, 4.0]
     assert again.source == first.source
@@ -91,30 +93,35 @@ def test_the_second_time_nothing_is_lowered(options: CodegenOptions) -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "choices"), [("4.0", {}), ("2.0", {"contiguous": (False,)}), ("2.0", {"choices": ("unoptimized",)})]
+    ("factor", "choices"),
+    [
+        ("4.0", {}),
+        ("2.0", {"contiguous": (False,)}),
+        ("2.0", {"checked": True}),
+        ("2.0", {"choices": ("unoptimized",)}),
+    ],
 )
 def test_what_differs_is_lowered(factor: str, choices: dict[str, Any], tmp_path: Path) -> None:
-    options = CodegenOptions(cache_dir=tmp_path)
-    compiled(TEXT.format(name="other", factor="2.0"), options)
-    _, lowered = compiled(TEXT.format(name="other", factor=factor), options, **choices)
+    compiled(TEXT.format(name="other", factor="2.0"), tmp_path)
+    _, lowered = compiled(TEXT.format(name="other", factor=factor), tmp_path, **choices)
     assert lowered == 1
 
 
-def test_positions_in_the_source_count(options: CodegenOptions) -> None:
+def test_positions_in_the_source_count(cache_dir: Path) -> None:
     # Errors of kernels show them.
     program = parse_program(GATHER)
     for line in (3, 4):
         statement = replace(program.statements[0], span=Span("user.py", line, 0, line, 5))
         moved = replace(program, statements=(statement,))
         lowering = Lowering(moved)
-        compile_program(moved, lowering, contiguous=(True, True), options=options)
+        load_program(CpuTarget(), moved, lowering, Build((True, True), cache_dir=cache_dir))
         assert lowering.count == 1
 
 
-def test_errors_are_the_same_from_disk(options: CodegenOptions) -> None:
+def test_errors_are_the_same_from_disk(cache_dir: Path) -> None:
     messages = []
     for _ in range(2):
-        kernel, _ = compiled(GATHER, options)
+        kernel, _ = compiled(GATHER, cache_dir)
         with pytest.raises(IndexError) as fault:
             kernel.run([np.zeros(2), np.array([0, 5])], {"N": 2, "M": 2})
         messages.append(str(fault.value))
@@ -127,23 +134,22 @@ DAMAGES = (lambda data: data[:-7], lambda data: data[:40] + b"?" + data[41:], la
 
 @pytest.mark.filterwarnings("ignore:compiled programs cannot be kept")
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_files_are_made_again(damage: Any, options: CodegenOptions) -> None:
+def test_damaged_files_are_made_again(damage: Any, cache_dir: Path) -> None:
     text = TEXT.format(name="damaged", factor="2.0")
-    compiled(text, options)
-    assert options.cache_dir is not None
-    (path,) = (options.cache_dir / "modules").glob("damaged_*.kernel")
+    compiled(text, cache_dir)
+    (path,) = (cache_dir / "modules").glob("damaged_*.kernel")
     path.write_bytes(damage(path.read_bytes()))
-    assert kept_kernel(store(options.cache_dir), path.name) is None
-    kernel, lowered = compiled(text, options)
+    assert kept_value(store(cache_dir), path.name) is None
+    kernel, lowered = compiled(text, cache_dir)
     assert lowered == 1
     assert doubled(kernel) == [0.0, 2.0, 4.0]
-    assert kept_kernel(store(options.cache_dir), path.name) is not None
+    assert kept_value(store(cache_dir), path.name) is not None
 
 
-def test_deep_expressions_are_compiled_each_time(options: CodegenOptions) -> None:
+def test_deep_expressions_are_compiled_each_time(cache_dir: Path) -> None:
     factor = " * ".join(["1.0"] * 399 + ["2.0"])
     for _ in range(2):
-        kernel, lowered = compiled(TEXT.format(name="deep", factor=factor), options)
+        kernel, lowered = compiled(TEXT.format(name="deep", factor=factor), cache_dir)
         assert lowered == 1
         assert doubled(kernel) == [0.0, 2.0, 4.0]
 

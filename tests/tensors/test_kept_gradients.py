@@ -69,7 +69,7 @@ def test_damaged_files_are_made_again(made: list[Any], tmp_path: Path, damage: A
 
 
 def test_clearing_the_cache_removes_them(made: list[Any], tmp_path: Path) -> None:
-    from tcdsl.targets.cpu import clear_cache
+    from tcdsl.targets.cache.store import clear_cache
 
     w, x = tensors()
     run(tc.train.grad_update(loss_of(w, x)))

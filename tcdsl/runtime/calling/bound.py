@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from tcdsl.targets.cpu.call.bound import BoundKernel
+    from tcdsl.targets.protocol.loaded_kernel import BoundKernel
 
 __all__ = ["BoundProgram"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from tcdsl.targets.cpu import CompiledKernel
+    from tcdsl.targets.protocol.loaded_kernel import LoadedKernel
 
 __all__ = ["Stopwatch", "show_compilation", "show_run"]
 
@@ -47,7 +47,7 @@ def _show(text: str) -> None:
     _LOGGER.info(text)
 
 
-def show_compilation(name: str, compiled: CompiledKernel, watch: Stopwatch) -> None:
+def show_compilation(name: str, compiled: LoadedKernel, watch: Stopwatch) -> None:
     """Tell that a kernel was compiled, or loaded from the cache directory."""
     verb = "loaded" if compiled.from_disk else "compiled"
     count = len(compiled.kernel.nests)

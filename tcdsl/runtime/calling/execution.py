@@ -23,8 +23,7 @@ from tcdsl.runtime.calling.nan_search import NanSearch
 if TYPE_CHECKING:
     from tcdsl.ir.interpreter.interpreter import Interpretation
     from tcdsl.lowering.loopir.loops import Kernel
-    from tcdsl.targets.cpu import CompiledKernel
-    from tcdsl.targets.cpu.call.bound import BoundKernel
+    from tcdsl.targets.protocol.loaded_kernel import BoundKernel, LoadedKernel
 
 __all__ = ["Executable", "interpreted"]
 
@@ -42,7 +41,7 @@ class Executable:
         self._fixed = fixed  # sizes that are constants to the kernel
         self._plan = SizePlan(program)
         self._kernel: dict[tuple[bool | str, bool], Kernel] = {}
-        self._compiled: dict[tuple[Any, ...], CompiledKernel] = {}
+        self._compiled: dict[tuple[Any, ...], LoadedKernel] = {}
         self._sizes: Recent[tuple[tuple[int, ...], ...], dict[str, int]] = Recent(_REMEMBERED_SHAPES)
         self._specialized: dict[tuple[int, ...], Executable] = {}
 
@@ -69,10 +68,10 @@ class Executable:
 
     def compiled(
         self, contiguous: tuple[bool, ...], current: Settings | None = None, large: bool = False
-    ) -> CompiledKernel:
+    ) -> LoadedKernel:
         """The machine code for inputs of this layout."""
         current = current or settings()
-        key = (contiguous, current.optimize, current.cache_dir, current.check, large)
+        key = (contiguous, current.optimize, current.cache_dir, current.check, current.target, large)
         found = self._compiled.get(key)
         if found is None:
             with COMPILING:
@@ -81,7 +80,7 @@ class Executable:
                 found = self._compiled[key]
         return found
 
-    def fitting(self, contiguous: tuple[bool, ...], current: Settings, sizes: Mapping[str, int]) -> CompiledKernel:
+    def fitting(self, contiguous: tuple[bool, ...], current: Settings, sizes: Mapping[str, int]) -> LoadedKernel:
         """The machine code for inputs of this layout and for sizes as large as these."""
         compiled = self.compiled(contiguous, current)
         if largest_of(sizes) > compiled.kernel.limit:
@@ -96,8 +95,10 @@ class Executable:
                 self._specialized[key] = Executable(self.program, sizes)
             return self._specialized[key]
 
-    def _compile(self, contiguous: tuple[bool, ...], current: Settings, large: bool) -> CompiledKernel:
-        from tcdsl.targets.cpu import CodegenOptions, compile_program
+    def _compile(self, contiguous: tuple[bool, ...], current: Settings, large: bool) -> LoadedKernel:
+        from tcdsl.targets.loading import load_program
+        from tcdsl.targets.protocol.target import Build
+        from tcdsl.targets.registry import target_named
 
         if "ir" in current.check:
             from tcdsl.ir.verifier.verifier import verify
@@ -105,15 +106,11 @@ class Executable:
             verify(self.program)
             verify(self.kernel(current.optimize).program)
         cache_dir = Path(current.cache_dir) if current.cache_dir else None
-        options = CodegenOptions(cache_dir=cache_dir, debug="bounds" in current.check)
+        build = Build(contiguous, checked="bounds" in current.check, cache_dir=cache_dir)
+        choices = (current.optimize, large, None if self._fixed is None else tuple(self._fixed.items()))
         watch = Stopwatch()
-        compiled = compile_program(
-            self.program,
-            partial(self.kernel, current.optimize, large),
-            contiguous=contiguous,
-            options=options,
-            choices=(current.optimize, large, None if self._fixed is None else tuple(self._fixed.items())),
-        )
+        lowered = partial(self.kernel, current.optimize, large)
+        compiled = load_program(target_named(current.target), self.program, lowered, build, choices)
         if current.debug:
             show_compilation(self.program.name, compiled, watch)
         return compiled

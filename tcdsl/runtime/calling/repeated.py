@@ -1,7 +1,7 @@
 """The short way of a repeated call: a call that is like an earlier one is known by little, and costs little.
 
 What `StagedFunction.entry` looks up is checked here against a remembered call, by identity where that decides. Compiled
-code checks the arrays (`tcdsl.targets.cpu.call.driver`): type, shape, layout, alignment, and of those that are written
+code checks the arrays (`LoadedKernel.launch`): type, shape, layout, alignment, and of those that are written
 that they are writable and share no cells. Whatever is otherwise takes the long way, which says what is wrong, or
 copies.
 """
@@ -27,8 +27,7 @@ from tcdsl.runtime.calling.entries import Entry
 from tcdsl.runtime.calling.memory import check_written
 
 if TYPE_CHECKING:
-    from tcdsl.targets.cpu import CompiledKernel
-    from tcdsl.targets.cpu.call.launch_plans import LaunchPlan
+    from tcdsl.targets.protocol.loaded_kernel import LoadedKernel
 
 __all__ = ["RepeatedCall", "RepeatedCalls"]
 
@@ -42,7 +41,7 @@ _NUMBERS = {"float64": "d", "int64": "q", "bool": "?7x"}
 _TAKEN = (np.ndarray, float, int, bool)
 
 Shapes = tuple[tuple[int, ...], ...]
-Launches = Recent[Shapes, tuple[tuple["CompiledKernel", "LaunchPlan"], ...]]
+Launches = Recent[Shapes, tuple[tuple["LoadedKernel", Any], ...]]
 
 
 class RepeatedCalls:

@@ -5,7 +5,7 @@
     <cache directory>/modules/         private to the user
         matmul_1f0c….py                the text of a module, for people and debuggers: nothing reads it
         matmul_1f0c….code              its machine code (`tcdsl.targets.cpu.machine.compiling`)
-        matmul_77ab….kernel            what a program became (`tcdsl.targets.cpu.disk_cache`)
+        matmul_77ab….kernel            what a program became (`tcdsl.targets.loading`)
         matmul_90de….gradient          the derivative of a graph (`tcdsl.tensors.linking.kept_gradients`)
 
 The name of an entry is a hash of all that it depends on, so an entry is never wrong, only missing, old or damaged.

@@ -1,4 +1,4 @@
-"""Compiled kernels: what `tcdsl.runtime` calls."""
+"""Compiled kernels: what `tcdsl.runtime` calls, as `tcdsl.targets.protocol.loaded_kernel` describes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import TcdslError
-from tcdsl.ir.program import Program
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.passes.liveness import Temporaries
 from tcdsl.recent import Recent
@@ -24,17 +23,16 @@ from tcdsl.targets.cpu.call.drivers import Drivers
 from tcdsl.targets.cpu.call.failures import failure
 from tcdsl.targets.cpu.call.launch_plans import Frame, LaunchPlan
 from tcdsl.targets.cpu.call.plan_code import Launch, PlanCode, frame_words
-from tcdsl.targets.cpu.disk_cache import keep_kernel, kept_kernel, kernel_name
 from tcdsl.targets.cpu.layout.call_arrays import CallArrays
 from tcdsl.targets.cpu.layout.call_block import BIND_ONLY, KNOWN_APART, NOT_AS_PLANNED, OVERLAPPING
-from tcdsl.targets.cpu.layout.frame import FIRST_WORD, STATUS_WORD
+from tcdsl.targets.cpu.layout.frame import FIRST_WORD, STATUS_WORD, layout_of
 from tcdsl.targets.cpu.machine.compiling import CompiledNest, load_module
 from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
 from tcdsl.targets.cpu.machine.module_names import module_stem
 from tcdsl.targets.cpu.machine.options import CodegenOptions
 from tcdsl.targets.cpu.python.module import GeneratedModule, generate_module
 
-__all__ = ["CompiledKernel", "compile_kernel", "compile_program"]
+__all__ = ["CompiledKernel", "compile_kernel", "load_kernel"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -47,34 +45,13 @@ def compile_kernel(kernel: Kernel, *, contiguous: tuple[bool, ...], options: Cod
 
     ``contiguous`` says of each program input whether its arrays will be C-contiguous; others have strides of their own.
     """
-    return _loaded(kernel, generate_module(kernel, contiguous, options), contiguous, options)
+    return load_kernel(kernel, generate_module(kernel, contiguous, options), contiguous, options)
 
 
-def compile_program(
-    program: Program,
-    lowered: Callable[[], Kernel],
-    *,
-    contiguous: tuple[bool, ...],
-    options: CodegenOptions,
-    choices: tuple[Any, ...] = (),
-) -> CompiledKernel:
-    """Compile the kernel that ``lowered()`` makes of ``program``, or load what an earlier process made.
-
-    ``choices`` is what ``lowered`` depends on besides the program.
-    """
-    own = (contiguous, options.fastmath, options.debug)
-    place, name = store(options.cache_dir), kernel_name(program, (*choices, *own))
-    kept = kept_kernel(place, name)
-    if kept is None:
-        kernel = lowered()
-        kept = kernel, generate_module(kernel, contiguous, options)
-        keep_kernel(place, name, *kept)
-    return _loaded(*kept, contiguous, options)
-
-
-def _loaded(
+def load_kernel(
     kernel: Kernel, generated: GeneratedModule, contiguous: tuple[bool, ...], options: CodegenOptions
 ) -> CompiledKernel:
+    """Write, compile and load ``generated``, which is the module of ``kernel``; machine code may come from disk."""
     flags = (*options.fastmath, str(options.debug))
     stem = module_stem(kernel.program.name, generated.text, flags)
     module = load_module(store(options.cache_dir), stem, generated.text)
@@ -109,6 +86,7 @@ class CompiledKernel:
         self.from_disk = all(nest.from_disk for nest in nests)
         self.options = options
         self._generated = generated
+        self._layout = layout_of(kernel)
         self._nests = nests
         self._drivers = _drivers(options.cache_dir)
         self._places = [np.array(places, np.int64) for places in generated.places]
@@ -120,12 +98,12 @@ class CompiledKernel:
         self._arrays = CallArrays(kernel, contiguous)
         self._temporaries = Temporaries(kernel)
         self._temporary_numbers = {buffer.name: k for k, buffer in enumerate(self._temporaries.buffers)}
-        slots = [generated.layout.buffers[name] for name in self._temporary_numbers]
+        slots = [self._layout.buffers[name] for name in self._temporary_numbers]
         self._temporary_slots = np.array(slots, np.int64)
         buffers = {buffer.name: buffer for buffer in kernel.buffers}
         self._outputs = [buffers[name] for name in kernel.outputs]
         self._plain = self._arrays.direct and not kernel.updates
-        self._numbers_at = 8 * generated.layout.words
+        self._numbers_at = 8 * self._layout.words
         self._sizes_of = _picker([size.name for size in kernel.program.sizes])
         self._codes: dict[tuple[int, ...], PlanCode] = {}
         self._plans: Recent[Any, LaunchPlan] = Recent(_PLANS)
@@ -141,7 +119,7 @@ class CompiledKernel:
         if found is None:
             code = self._codes.get(numbers)
             if code is None:
-                code = PlanCode(self.kernel, self._generated.layout, self._arrays, self._launches, numbers)
+                code = PlanCode(self.kernel, self._layout, self._arrays, self._launches, numbers)
                 self._codes[numbers] = code
             values = [sizes[size.name] for size in self.kernel.program.sizes]
             made = self._arrays.made_positions
@@ -154,7 +132,7 @@ class CompiledKernel:
         try:
             frame = self._free.pop()
         except IndexError:
-            words = frame_words(self.kernel, self._generated.layout, self._arrays)
+            words = frame_words(self.kernel, self._layout, self._arrays)
             frame = Frame(words, self._temporary_slots)
         if frame.plan is not plan:
             frame.take(plan)
@@ -333,7 +311,7 @@ class CompiledKernel:
         return self._drivers.run(plan.address, frame.address, id(inputs), id(made), mode | BIND_ONLY)
 
     def _copied(self, plan: LaunchPlan, frame: Frame, inputs: Sequence[Array], made: Sequence[Array]) -> BoundArrays:
-        layout, bindings, bound = self._generated.layout, self._arrays.bindings, self._arrays.bound(inputs, made)
+        layout, bindings, bound = self._layout, self._arrays.bindings, self._arrays.bound(inputs, made)
         return bind_arrays(plan, frame, layout, self.kernel.program.name, bindings, bound)
 
     def _execute(self, plan: LaunchPlan, frame: Frame, threads: int | None) -> None:
@@ -355,7 +333,7 @@ class CompiledKernel:
             self._drivers.execute(plan.table_address + 40 * done, 1, frame.address)
             if frame.words[STATUS_WORD]:
                 words = frame.words[:FIRST_WORD].tolist()
-        return failure(words, self._generated.checks, self._generated.layout)
+        return failure(words, self._generated.checks, self._layout)
 
     def _array(
         self,

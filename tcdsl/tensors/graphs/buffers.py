@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcdsl.config import settings
 from tcdsl.errors import ConfigurationError, Diagnostic, DtypeError, ShapeError
 from tcdsl.frontend.staging.given_arrays import given_array, require_plain
+from tcdsl.targets.registry import target_named
 from tcdsl.tensors.graphs.location import user_location
 
 if TYPE_CHECKING:
     from tcdsl.tensors.graphs.tensor import Tensor
 
-__all__ = ["CPU", "KINDS", "NodeArray", "TensorMemory", "tick"]
+__all__ = ["KINDS", "NodeArray", "TensorMemory", "tick"]
 
 #: What memory a tensor may have, and what it is called in messages.
 KINDS = {
@@ -28,9 +30,6 @@ KINDS = {
     "value.merge": "copy from another device",
     "grad.merge": "copy of the gradient from another device",
 }
-
-CPU = (1, 0)
-"""The device of all memory, as DLPack writes it."""
 
 _ticks = count(1)
 
@@ -93,8 +92,11 @@ class TensorMemory:
     def allocated(self, initial: Callable[[], np.ndarray] | None = None) -> np.ndarray:
         """The array, made if there is none: with ``initial`` values, else zeros."""
         if self.array is None:
-            shape, dtype = self.owner.sizes, self.owner.element_type
-            self.array = np.zeros(shape, dtype) if initial is None else initial()
+            target = target_named(settings().target)
+            array = target.allocate(self.owner.sizes, self.owner.element_type)
+            if initial is not None:
+                array[...] = initial()
+            self.array = array
         return self.array
 
     def assign(self, given: Any) -> None:

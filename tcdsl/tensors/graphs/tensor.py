@@ -28,7 +28,8 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.rows.inference import Origin, Shape, close
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
-from tcdsl.tensors.graphs.buffers import CPU, NodeArray, TensorMemory
+from tcdsl.targets.protocol.memory_spaces import HOST
+from tcdsl.tensors.graphs.buffers import NodeArray, TensorMemory
 from tcdsl.tensors.graphs.element_types import FloatingType, type_name
 from tcdsl.tensors.graphs.engine import engine
 from tcdsl.tensors.graphs.location import user_location
@@ -321,7 +322,7 @@ class Tensor(GraphTensor):
         return self.value.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return CPU
+        return HOST.device
 
     def __float__(self) -> float:
         return float(self.item())

@@ -14,25 +14,16 @@ import numpy as np
 
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.lowering.loopir.loops import Buffer, Kernel
-from tcdsl.lowering.passes.liveness import ALIGNMENT, Temporaries
+from tcdsl.lowering.passes.liveness import Temporaries
 from tcdsl.lowering.statements.effort import SERIAL_WORK
 from tcdsl.targets.cpu.call.plan_code import PlanCode
+from tcdsl.targets.cpu.layout.aligned import aligned
 
-__all__ = ["Frame", "LaunchPlan", "aligned_empty"]
+__all__ = ["Frame", "LaunchPlan"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _POOLED_BYTES = 1 << 18  # Temporaries up to this many bytes stay allocated between calls.
-
-
-def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An uninitialized row-major array that begins on a cache line, for vector loads that do not straddle two."""
-    count = dtype.itemsize
-    for extent in shape:
-        count *= extent
-    memory = np.empty(count + ALIGNMENT, np.uint8)
-    start = -memory.__array_interface__["data"][0] % ALIGNMENT
-    return memory[start : start + count].view(dtype).reshape(shape)
 
 
 class LaunchPlan:
@@ -83,7 +74,7 @@ class Frame:
 
     def __init__(self, words: int, temporary_slots: Array) -> None:
         # The counter of parallel nests wants a cache line of its own.
-        self.words = aligned_empty((words,), np.dtype(np.int64))
+        self.words = aligned(np.empty, (words,), "int64")
         self.address = int(self.words.__array_interface__["data"][0])
         self.plan: LaunchPlan | None = None
         self._temporaries: Array | None = None
@@ -96,7 +87,7 @@ class Frame:
         if not len(plan.offsets):
             return
         if self._temporaries is None or self._temporaries.size < plan.size:
-            self._temporaries = aligned_empty((plan.size,), np.dtype(np.uint8))
+            self._temporaries = aligned(np.empty, (plan.size,), "uint8")
         self.words[self._temporary_slots] = self._temporaries.__array_interface__["data"][0] + plan.offsets
 
     def leave(self) -> None:

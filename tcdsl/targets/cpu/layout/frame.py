@@ -21,6 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tcdsl.lowering.loopir.loops import Kernel
+
 __all__ = [
     "CHECK_FAILED",
     "CHECK_WORD",
@@ -37,6 +39,7 @@ __all__ = [
     "VALUE_WORDS",
     "FrameLayout",
     "frame_layout",
+    "layout_of",
 ]
 
 STATUS_WORD = 0
@@ -76,3 +79,9 @@ def frame_layout(sizes: Sequence[str], buffers: Sequence[tuple[str, int]]) -> Fr
         slots[name] = word
         word += 1 + 2 * rank
     return FrameLayout(MappingProxyType(size_words), MappingProxyType(slots), word)
+
+
+def layout_of(kernel: Kernel) -> FrameLayout:
+    """The layout for the sizes and buffers of ``kernel``."""
+    buffers = [(buffer.name, len(buffer.shape)) for buffer in kernel.buffers]
+    return frame_layout([size.name for size in kernel.program.sizes], buffers)

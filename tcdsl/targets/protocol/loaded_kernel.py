@@ -1,0 +1,104 @@
+"""What a target makes of a kernel: something that runs on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from tcdsl.lowering.loopir.loops import Kernel
+
+__all__ = ["BoundKernel", "LoadedKernel"]
+
+
+class BoundKernel(Protocol):
+    """A kernel on arrays that stay: ``bound = loaded.bind([w, x], sizes)``, and then ``bound()`` again and again."""
+
+    @property
+    def inputs(self) -> tuple[np.ndarray, ...]:
+        """The arrays that it reads, and changes where the program does."""
+
+    @property
+    def outputs(self) -> tuple[np.ndarray, ...]:
+        """The results of the last run; each run overwrites them."""
+
+    def __call__(self) -> None:
+        """Run. Raises `DataIndexError` if an index read from data is out of range, and has then changed no input."""
+
+
+class LoadedKernel(Protocol):
+    """A kernel that runs: ``[C] = loaded.run([A, B], {"N": 3, "K": 4, "M": 5})``. May be called from several threads.
+
+    `run` serves every call. A call like an earlier one may be served more quickly: `plan` works out once what depends
+    on the sizes alone, and `launch` runs on what it gave. A target without such a way says so in `changes`, and is then
+    never asked to `launch`.
+    """
+
+    @property
+    def kernel(self) -> Kernel:
+        """The loop nests that it was made of."""
+
+    @property
+    def source(self) -> str:
+        """The text of the generated module."""
+
+    @property
+    def path(self) -> Path:
+        """Where people find that text."""
+
+    @property
+    def from_disk(self) -> bool:
+        """Whether nothing had to be compiled."""
+
+    def run(
+        self,
+        inputs: Sequence[np.ndarray],
+        sizes: Mapping[str, int],
+        outputs: Sequence[np.ndarray] | None = None,
+        threads: int | None = None,
+        before_copying: Callable[[], None] | None = None,
+    ) -> list[np.ndarray]:
+        """Run the program and return its outputs; inputs that it updates are changed in place.
+
+        ``inputs`` have the program's dtypes and shapes, ``sizes`` the value of every size. Inputs may be misaligned or
+        overlap one that is written; ``before_copying`` is called then, and may raise. ``outputs``, if given, receive
+        the results and are returned. Raises `DataIndexError` if an index read from data is out of range: inputs and
+        ``outputs`` then hold what they held.
+        """
+
+    def bind(
+        self,
+        inputs: Sequence[np.ndarray],
+        sizes: Mapping[str, int],
+        outputs: Sequence[np.ndarray] | None = None,
+        threads: int | None = None,
+    ) -> BoundKernel:
+        """The kernel on these arrays, to be run many times. ``outputs``, or arrays made here, receive the results.
+
+        Raises ``ValueError`` for arrays that do not fit, or that share memory with one that is written.
+        """
+
+    def changes(self, changed: Set[int], arrays: Set[int]) -> bool:
+        """Whether `launch` changes the inputs at the positions ``changed`` and no others, of all those in ``arrays``,
+        and sees to it itself that they may be changed.
+        """
+
+    def plan(self, sizes: Mapping[str, int], numbers: tuple[int, ...] = ()) -> Any:
+        """What `launch` wants to know about calls with these sizes. Inputs at the positions ``numbers`` are numbers."""
+
+    def launch(
+        self,
+        plan: Any,
+        inputs: tuple[np.ndarray, ...],
+        numbers: tuple[bool | int | float, ...],
+        pack: Callable[..., None],
+        threads: int,
+        check: Callable[[tuple[np.ndarray, ...]], None],
+    ) -> Sequence[np.ndarray] | None:
+        """Run as `run` does, on arrays that may be otherwise than planned: ``None`` if nothing was run.
+
+        ``pack(memory, offset, *numbers)`` writes ``numbers`` into memory, eight bytes each. ``check(inputs)`` raises if
+        inputs share cells with one that is written; it may be left out where a simpler test shows that none do.
+        """

@@ -60,3 +60,24 @@ def test_compiled_programs_agree_with_the_interpreter(name: str, options: Codege
 @pytest.mark.parametrize("name", CASES)
 def test_strided_inputs_with_every_access_checked(name: str, cache_dir: Path) -> None:
     check(name, contiguous=False, options=CodegenOptions(cache_dir=cache_dir, debug=True))
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a"), ("a", "b", "a"), ("b", "x")])
+def test_results_come_in_the_order_of_the_outputs(order: tuple[str, ...], options: CodegenOptions) -> None:
+    text = """program results
+input x: float64[N]
+tensor a: float64[N]
+tensor b: float64[N]
+a[i] = x[i] + 1.0  for [i]: 0 <= i < N
+b[i] = a[i] * 2.0  for [i]: 0 <= i < N
+"""
+    compiled = compile_kernel(
+        lower(parse_program(text + f"return {', '.join(order)}")), contiguous=(True,), options=options
+    )
+    x = np.array([1.0, 2.0, 5.0])
+    expected = {"x": [1.0, 2.0, 5.0], "a": [2.0, 3.0, 6.0], "b": [4.0, 6.0, 12.0]}
+    results = compiled.run([x], {"N": 3})
+    assert [result.tolist() for result in results] == [expected[name] for name in order]
+    bound = compiled.bind([x], {"N": 3})
+    bound()
+    assert [result.tolist() for result in bound.outputs] == [expected[name] for name in order]

@@ -153,6 +153,17 @@ def of_one_cell_on_two_axes() -> Any:
     return f
 
 
+@refused("y = output(x.shape[0] + 1, x.shape[0])")
+def in_one_column() -> Any:
+    @op
+    def f(x):
+        y[i, j] = x[i] * x[j]
+        y[i + 1, 0] += x[i]
+        return y
+
+    return f
+
+
 @refused("y = output(2 * x.shape[0])")
 def in_place() -> Any:
     @cd

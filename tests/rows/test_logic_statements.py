@@ -11,6 +11,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
+from tcdsl.errors import ShapeError
 from tcdsl.rows.ranks import RowRanks
 from tests.rows.staged import rowed, run
 from tests.rows.test_einsum import product, reference
@@ -375,6 +376,29 @@ class TestRows:
 
         (found,) = run(f, rowed(self.W, input=1), rowed(self.V, batch=1), rng.uniform(size=4) * 0 + 1)
         np.testing.assert_allclose(found.array, self.V @ self.W.T + 3)
+
+    @pytest.mark.parametrize("shape", [(), (2,), (3, 2), (5, 3, 2)])
+    def test_compose_arrays_without_rows_and_add(self, shape: tuple[int, ...]) -> None:
+        A, B = rng.uniform(size=(3, 4)), rng.uniform(size=(5, 4, 2))
+        c = rng.uniform(size=shape)
+
+        @op
+        def f(a, b, c):
+            y["@"] = sum(fma(a, b, c))
+            return y
+
+        (found,) = run(f, A, B, c)
+        # Each of the terms of the sum adds it.
+        np.testing.assert_allclose(found.array, A @ B + 4 * c)
+
+    def test_what_is_added_has_no_more_axes_than_the_product(self) -> None:
+        @op
+        def f(a, b, c):
+            y["@"] = sum(fma(a, b, c))
+            return y
+
+        with pytest.raises(ShapeError, match="the third operand has rank 3, and the product has rank 2"):
+            run(f, rng.uniform(size=(3, 4)), rng.uniform(size=(4, 2)), rng.uniform(size=(1, 3, 2)))
 
     def test_transpose(self) -> None:
         @op

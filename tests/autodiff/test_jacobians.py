@@ -16,11 +16,11 @@ from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
 from tcdsl.ir.verifier.verifier import verify
+from tests.autodiff.hard_cases.cases import HardCase
+from tests.autodiff.hard_cases.compositions import program_of
+from tests.autodiff.hard_cases.rows import ROWS
 from tests.autodiff.programs import program, values
 from tests.autodiff.random_programs import random_case
-from tests.derivatives.cases import HardCase
-from tests.derivatives.compositions import program_of
-from tests.derivatives.rows import ROWS
 from tests.golden_texts import Golden
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 

@@ -16,10 +16,10 @@ from tcdsl.ir.program import AxisExtent, Program, Size, tensors_read
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 from tcdsl.ir.text.printer import format_program
 from tcdsl.ir.verifier.verifier import verify
+from tests.autodiff.hard_cases.cases import HardCase
+from tests.autodiff.hard_cases.compositions import program_of
+from tests.autodiff.hard_cases.rows import ROWS
 from tests.autodiff.programs import floating_inputs, program
-from tests.derivatives.cases import HardCase
-from tests.derivatives.compositions import program_of
-from tests.derivatives.rows import ROWS
 from tests.golden_texts import Golden
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 

@@ -9,8 +9,8 @@ import pytest
 
 from tcdsl import op
 from tcdsl.runtime.calling.execution import Executable
-from tests.derivatives.compositions import Point, compositions, derivatives
-from tests.derivatives.peers import PEERS
+from tests.autodiff.hard_cases.compositions import Point, compositions, derivatives
+from tests.autodiff.hard_cases.peers import PEERS
 
 # Stride, padding, dilation, and the extents of image and window along each axis.
 SETTINGS = [(1, 0, 1), (2, 1, 1), (1, 2, 2), (3, 1, 2), (2, 3, 3), (1, 4, 1)]

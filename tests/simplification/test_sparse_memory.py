@@ -14,7 +14,7 @@ import tcdsl as tc
 from tcdsl.autodiff import gradient
 from tcdsl.lowering.lower import lower
 from tcdsl.simplification import without_sparse_tensors
-from tests.autodiff.sparse_tensors import FUNCTIONS
+from tests.simplification.sparse_tensors import FUNCTIONS
 
 __all__: list[str] = []
 
@@ -46,7 +46,7 @@ import json, resource, sys
 import numpy as np
 import tcdsl as tc
 from benchmarks.sparse import programs
-from tests.autodiff.sparse_tensors import FUNCTIONS
+from tests.simplification.sparse_tensors import FUNCTIONS
 
 
 def peak():

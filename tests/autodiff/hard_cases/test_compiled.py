@@ -10,9 +10,9 @@ import pytest
 from tcdsl.autodiff import adjoint, tangent
 from tcdsl.ir.program import Program
 from tcdsl.runtime.calling.execution import Executable
-from tests.derivatives.cases import HardCase
-from tests.derivatives.compositions import Point, interpreted, program_of
-from tests.derivatives.rows import ROWS
+from tests.autodiff.hard_cases.cases import HardCase
+from tests.autodiff.hard_cases.compositions import Point, interpreted, program_of
+from tests.autodiff.hard_cases.rows import ROWS
 
 rows = pytest.mark.parametrize("row", [row for row in ROWS if row.compiled], ids=str)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf, log, pi, sqrt
 
 from tcdsl import op
-from tests.derivatives.cases import Table
+from tests.autodiff.hard_cases.cases import Table
 
 __all__ = ["TABLE"]
 

@@ -14,8 +14,8 @@ from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
 from tcdsl.ir.verifier.verifier import verify
 from tcdsl.simplification import simplify
-from tests.derivatives.cases import HardCase
-from tests.derivatives.compositions import (
+from tests.autodiff.hard_cases.cases import HardCase
+from tests.autodiff.hard_cases.compositions import (
     Found,
     Point,
     compositions,
@@ -24,8 +24,8 @@ from tests.derivatives.compositions import (
     interpreted,
     program_of,
 )
-from tests.derivatives.peers import PEERS
-from tests.derivatives.rows import ROWS
+from tests.autodiff.hard_cases.peers import PEERS
+from tests.autodiff.hard_cases.rows import ROWS
 
 # JAX compiles each operation for each shape, which takes a second a row: by default it judges where PyTorch cannot.
 COMPARED = [

@@ -20,11 +20,11 @@ X = RNG.normal(size=(5, 3))
 @pytest.fixture(scope="module")
 def c() -> Any:
     """The module of the constructs."""
-    tc.literal.install("tests.reference.constructs_literal")
+    tc.literal.install("tests.syntax.constructs_literal")
     try:
-        yield importlib.import_module("tests.reference.constructs_literal")
+        yield importlib.import_module("tests.syntax.constructs_literal")
     finally:
-        tc.literal.uninstall("tests.reference.constructs_literal")
+        tc.literal.uninstall("tests.syntax.constructs_literal")
 
 
 def batch() -> tc.Tensor:

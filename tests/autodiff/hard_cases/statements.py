@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcdsl import op
-from tests.derivatives.cases import Table
+from tests.autodiff.hard_cases.cases import Table
 
 __all__ = ["TABLE"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.derivatives import accesses, boundaries, data, extrema, poles, products, statements
+from tests.autodiff.hard_cases import accesses, boundaries, data, extrema, poles, products, statements
 
 __all__ = ["ROWS"]
 

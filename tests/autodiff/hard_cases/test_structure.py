@@ -16,9 +16,9 @@ from tcdsl.ir.expressions import Boundary, Read, index_variables, is_affine_inde
 from tcdsl.ir.program import Program, Statement
 from tcdsl.ir.text.printer import format_statement
 from tcdsl.polyhedra.scatter_to_gather import target_variables
-from tests.derivatives.cases import HardCase
-from tests.derivatives.compositions import program_of
-from tests.derivatives.rows import ROWS
+from tests.autodiff.hard_cases.cases import HardCase
+from tests.autodiff.hard_cases.compositions import program_of
+from tests.autodiff.hard_cases.rows import ROWS
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 
 

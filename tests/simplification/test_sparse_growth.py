@@ -174,7 +174,7 @@ def calls_for(name: str, count: int) -> int:
 def test_long_programs_are_differentiated_in_linear_time(name: str) -> None:
     """Unrolled by Python: 150 statements take three times as long as 50, from staging to loops."""
     # Each in a process of its own: what other tests have left in caches would make some counts smaller.
-    code = f"from tests.autodiff.test_sparse_growth import calls_for; print(calls_for({name!r}, %d))"
+    code = f"from tests.simplification.test_sparse_growth import calls_for; print(calls_for({name!r}, %d))"
 
     def calls(count: int) -> int:
         command = [sys.executable, "-c", code % count]

@@ -7,7 +7,7 @@ from math import inf, nan
 import numpy as np
 
 from tcdsl import op
-from tests.derivatives.cases import Table
+from tests.autodiff.hard_cases.cases import Table
 
 __all__ = ["TABLE"]
 

@@ -1,6 +1,6 @@
 """Random programs: the compositions of both modes agree with each other, and with differences where these exist.
 
-``TCDSL_TEST_PROGRAMS=3000 pytest tests/derivatives/test_random.py -m long`` tries that many more of each kind.
+``TCDSL_TEST_PROGRAMS=3000 pytest tests/autodiff/hard_cases/test_random.py -m long`` tries that many more of each kind.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tcdsl.errors import DifferentiationError
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.printer import format_program
 from tcdsl.ir.verifier.verifier import VerificationError, verify
-from tests.derivatives.compositions import Point, compositions, derivatives, inner
-from tests.derivatives.random_programs import wild_case
+from tests.autodiff.hard_cases.compositions import Point, compositions, derivatives, inner
+from tests.autodiff.hard_cases.random_programs import wild_case
 from tests.differential.loading import loaded
 from tests.differential.smooth_cases import differentiable
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.derivatives.compositions import Point
+from tests.autodiff.hard_cases.compositions import Point
 
 __all__ = ["PEERS", "Expected"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl import op
-from tests.derivatives.cases import Table
+from tests.autodiff.hard_cases.cases import Table
 
 __all__ = ["TABLE"]
 

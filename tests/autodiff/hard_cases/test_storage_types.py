@@ -12,7 +12,7 @@ from tcdsl.autodiff import adjoint, tangent
 from tcdsl.ir.program import Program
 from tcdsl.ir.verifier.verifier import verify
 from tcdsl.runtime.calling.execution import Executable
-from tests.derivatives.compositions import interpreted
+from tests.autodiff.hard_cases.compositions import interpreted
 
 
 def compiled(program: Program, arrays: Any) -> Any:

@@ -26,6 +26,7 @@ from tcdsl.lowering.passes.hoisting import hoisted
 from tcdsl.lowering.passes.index_widths import with_index_widths
 from tcdsl.lowering.passes.long_sums import in_blocks
 from tcdsl.lowering.passes.unit_axes import plain_unit_axes, without_single_steps
+from tcdsl.lowering.passes.vector_loops import with_vector_loops
 from tcdsl.lowering.statements.buffers import Memory, assign_memory
 from tcdsl.lowering.statements.canonical_statements import over_cells, solved, widened
 from tcdsl.lowering.statements.fusion import fuse
@@ -311,6 +312,10 @@ def _long_sums(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return nodes if draft.small else in_blocks(nodes, setting.names)
 
 
+def _vector_loops(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
+    return with_vector_loops(nodes)
+
+
 NEST_PASSES: tuple[NestPass, ...] = (
     NestPass("single_steps", "loops of one step become their body", _single_steps),
     NestPass("forwarding", "what was just stored is used from a scalar", _forwarding),
@@ -318,6 +323,7 @@ NEST_PASSES: tuple[NestPass, ...] = (
     NestPass("hoisting", "what does not change in a loop moves in front of it", _hoisting),
     NestPass("one_thread", "little work is done by one thread", _one_thread),
     NestPass("long_sums", "long sums are added up a block at a time", _long_sums),
+    NestPass("vector_loops", "innermost loops whose iterations are independent are marked", _vector_loops),
 )
 
 QUICK: Enabled = OPTIONAL & {each.name for each in NEST_PASSES} | {"constants", "dead_statements"}

@@ -112,7 +112,7 @@ def test_rows_of_softmax_share_a_loop_and_need_no_temporary() -> None:
     (nest,) = made.nests
     (loop,) = nest.body
     assert isinstance(loop, Loop)
-    assert loop.parallel
+    assert loop.kind == "parallel"
     assert sorted(kinds(made).values()) == ["input", "output"]
 
 
@@ -249,5 +249,5 @@ def test_checks_that_fail() -> None:
 def test_parallel_loops_are_outermost(name: str) -> None:
     for optimize in (True, False):
         for nest in lower(parse_program(CASES[name].text), optimize=optimize).nests:
-            parallel = [node for node in walk_nodes(nest.body) if isinstance(node, Loop) and node.parallel]
+            parallel = [node for node in walk_nodes(nest.body) if isinstance(node, Loop) and node.kind == "parallel"]
             assert all(any(node is top for top in nest.body) for node in parallel)

@@ -86,7 +86,7 @@ def test_loops_whose_iterations_are_shared_begin_their_nests() -> None:
     (nest,) = lower(staged(f, X, IDS)).nests
     (loop,) = nest.body
     assert isinstance(loop, Loop)
-    assert loop.parallel
+    assert loop.kind == "parallel"
 
 
 def cell(buffer: str, position: Expr) -> Read:

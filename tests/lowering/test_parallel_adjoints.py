@@ -95,7 +95,7 @@ def adjoint_of(program: Program) -> Kernel:
 
 
 def is_parallel(nest: Nest) -> bool:
-    return any(isinstance(node, Loop) and node.parallel for node in nest.body)
+    return any(isinstance(node, Loop) and node.kind == "parallel" for node in nest.body)
 
 
 def works_at_the_border(nest: Nest) -> bool:
@@ -190,7 +190,9 @@ def test_no_adjoint_of_a_gather_accumulates_into_shared_cells() -> None:
     # In a parallel loop over cells, memory is updated at cells of the loop's own iteration only.
     for function, shapes in SHAPES.items():
         made = adjoint_of(staged(function, [RNG.normal(size=shape) for shape in shapes], {}))
-        loops = [node for nest in made.nests for node in nest.body if isinstance(node, Loop) and node.parallel]
+        loops = [
+            node for nest in made.nests for node in nest.body if isinstance(node, Loop) and node.kind == "parallel"
+        ]
         assert loops
         for loop in loops:
             if loop.variable.startswith("block"):

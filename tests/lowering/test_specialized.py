@@ -139,12 +139,12 @@ def test_extents_are_checked_at_the_call() -> None:
 def test_small_programs_run_as_one_serial_nest() -> None:
     made = check(CASES["softmax"].text, real(5, 6))
     assert len(made.nests) == 1
-    assert not any(loop.parallel for loop in loops(made))
+    assert not any(loop.kind == "parallel" for loop in loops(made))
 
 
 def test_large_programs_keep_their_parallel_loops() -> None:
     made = lower(special(CASES["matmul"].text, np.empty((200, 200)), np.empty((200, 200))))
-    assert any(loop.parallel for loop in loops(made))
+    assert any(loop.kind == "parallel" for loop in loops(made))
 
 
 @pytest.mark.parametrize("text", [PRODUCT, KEPT])

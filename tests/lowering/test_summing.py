@@ -66,10 +66,12 @@ def test_the_adjoint_of_a_stencil_is_one_pass(name: str) -> None:
     nest, *borders = made.nests
     (loop,) = nest.body
     assert isinstance(loop, Loop)
-    assert loop.parallel
+    assert loop.kind == "parallel"
     # Only two cells that are read from one place need a loop of their own, behind.
     assert len(borders) == (name == "clamped")
-    assert not any(isinstance(node, Loop) and node.parallel for border in borders for node in walk_nodes(border.body))
+    assert not any(
+        isinstance(node, Loop) and node.kind == "parallel" for border in borders for node in walk_nodes(border.body)
+    )
     clean = next(each for each in innermost(made) if not asks(each))
     assert len(clean.body) == 1, "one store, all terms in a register"
     assert isinstance(clean.body[0], Store)

@@ -20,7 +20,9 @@ def read(tensor: str, *indices: Expr, dtype: str = "float32") -> Read:
 def loop(
     variable: str, stop: Expr, *body: Node, start: Expr | None = None, step: int = 1, parallel: bool = False
 ) -> Loop:
-    return Loop(variable, integer(0) if start is None else start, stop, step, body, parallel)
+    return Loop(
+        variable, integer(0) if start is None else start, stop, step, body, "parallel" if parallel else "serial"
+    )
 
 
 def make(

@@ -121,7 +121,7 @@ def blocks_of(kernel: Kernel, sizes: list[int], threads: int) -> int:
 def test_small_work_stays_on_one_thread() -> None:
     kernel = matmul()
     made = elementwise(apply("exp", read("X", I)), "float32", {"X": "float32"})
-    costly = replace(made.nests[0], work=N, body=(replace(made.nests[0].body[0], parallel=True),))
+    costly = replace(made.nests[0], work=N, body=(replace(made.nests[0].body[0], kind="parallel"),))
     exponential = replace(made, nests=(costly,))
     blocks = {
         ("matmul", 8): blocks_of(kernel, [8, 8, 8], 2),

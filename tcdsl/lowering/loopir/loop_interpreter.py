@@ -2,7 +2,7 @@
 
 It is the oracle between lowering and code generation, and how lowering is tested on its own. It is strict: an access
 out of range fails even where Python or NumPy would wrap around, temporaries start with garbage, and the iterations of
-parallel loops run in any order that the caller asks for.
+parallel and vector loops run in any order that the caller asks for.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Execution:
 def execute(kernel: Kernel, inputs: Sequence[Any], order: Order | None = None) -> Execution:
     """``execute(lower(program), [A, B])``: run ``kernel`` on copies of ``inputs``.
 
-    ``order`` permutes the iterations of parallel loops. Raises `DataIndexError` and `ShapeError` as checks demand,
-    ``IndexError`` if the kernel itself is wrong.
+    ``order`` permutes the iterations of parallel and vector loops. Raises `DataIndexError` and `ShapeError` as checks
+    demand, ``IndexError`` if the kernel itself is wrong.
     """
     program = kernel.program
     given = [np.array(array, dtype=tensor.dtype) for array, tensor in zip(inputs, program.inputs, strict=True)]
@@ -86,7 +86,7 @@ class _Machine:
             match node:
                 case Loop():
                     steps = range(int(self.value(node.start)), int(self.value(node.stop)), node.step)
-                    for step in self.order(steps) if node.parallel else steps:
+                    for step in steps if node.kind == "serial" else self.order(steps):
                         self.scalars[node.variable] = np.int64(step)
                         self.run(node.body)
                 case Branch():

@@ -8,6 +8,7 @@ that `Define` made, and a `Read` names a *buffer*, is in range, and has only ``S
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Program
@@ -21,11 +22,16 @@ __all__ = [
     "Define",
     "Kernel",
     "Loop",
+    "LoopKind",
     "Nest",
     "Node",
     "Store",
     "Update",
 ]
+
+
+LoopKind = Literal["serial", "parallel", "vector"]
+"""Which orders the iterations of a loop may run in: see `Loop`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +51,19 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """``for variable in range(start, stop, step)``. A ``parallel`` loop may run in any order and on any thread."""
+    """``for variable in range(start, stop, step)``.
+
+    ``kind``: the iterations of a ``serial`` loop run in order. Those of a ``parallel`` one may run in any order and on
+    any thread. So may those of a ``vector`` one, which holds no other loop and leaves no scalar for what comes after
+    it: they may run in lanes.
+    """
 
     variable: str
     start: Expr
     stop: Expr
     step: int
     body: tuple[Node, ...]
-    parallel: bool = False
+    kind: LoopKind = "serial"
 
 
 @dataclass(frozen=True, slots=True)

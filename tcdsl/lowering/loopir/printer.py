@@ -74,10 +74,10 @@ def _nodes(nodes: Sequence[Node], types: dict[str, str], level: int) -> Iterator
     indent = "    " * level
     for node in nodes:
         match node:
-            case Loop(variable=variable, start=start, stop=stop, step=step, body=body, parallel=parallel):
+            case Loop(variable=variable, start=start, stop=stop, step=step, body=body, kind=kind):
                 stride = f" by {step}" if step != 1 else ""
                 first, last = _text(start, "int64"), _text(stop, "int64")
-                yield f"{indent}{'parallel ' if parallel else ''}for {variable} in {first} .. {last}{stride}:"
+                yield f"{indent}{f'{kind} ' if kind != 'serial' else ''}for {variable} in {first} .. {last}{stride}:"
                 yield from _nodes(body, types, level + 1)
             case Branch(condition=condition, body=body, otherwise=otherwise):
                 yield f"{indent}if {_text(condition, 'bool')}:"

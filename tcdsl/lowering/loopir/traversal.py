@@ -64,8 +64,8 @@ def walk_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
 def serial(nodes: Iterable[Node]) -> tuple[Node, ...]:
     """``nodes`` without parallel loops; those are outermost, or behind a condition."""
     return tuple(
-        replace(node, parallel=False)
-        if isinstance(node, Loop)
+        replace(node, kind="serial")
+        if isinstance(node, Loop) and node.kind == "parallel"
         else replace(node, body=serial(node.body), otherwise=serial(node.otherwise))
         if isinstance(node, Branch)
         else node

@@ -250,5 +250,5 @@ def every_cell(tensor: Tensor, names: Names, write: Callable[[tuple[Expr, ...]],
     variables = tuple(names.fresh(f"c{axis}") for axis in range(len(tensor.shape)))
     nodes: tuple[Node, ...] = tuple(write(tuple(index(name) for name in variables)))
     for axis in reversed(range(len(variables))):
-        nodes = (Loop(variables[axis], integer(0), tensor.shape[axis], 1, nodes, parallel=axis == 0),)
+        nodes = (Loop(variables[axis], integer(0), tensor.shape[axis], 1, nodes, "serial" if axis else "parallel"),)
     return nodes

@@ -9,7 +9,7 @@ from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Expr, IndexValue, Local
 from tcdsl.ir.program import Program, Statement
 from tcdsl.ir.text.printer import format_statement
-from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Nest, Node
+from tcdsl.lowering.loopir.loops import Branch, Define, Loop, LoopKind, Nest, Node
 from tcdsl.lowering.loopir.traversal import serial, walk_nodes
 from tcdsl.lowering.nests.blocks import Block
 from tcdsl.lowering.nests.bodies import Body, NestContext
@@ -77,7 +77,7 @@ def joined(nests: Sequence[Nest]) -> list[Nest]:
 
 
 def _parallel(nest: Nest) -> bool:
-    return any(isinstance(node, Loop) and node.parallel for node in nest.body)
+    return any(isinstance(node, Loop) and node.kind == "parallel" for node in nest.body)
 
 
 def _count(nest: Nest) -> int:
@@ -116,8 +116,8 @@ def _bodies(
     nodes: tuple[Node, ...] = tuple(node for run in _runs(group) for node in _rows(run, depth, setting))
     for level in reversed(range(depth)):
         variable = first.outer[level]
-        parallel = level == 0 and not first.statement.unique
-        nodes = (Loop(variable, integer(0), first.extent(variable), 1, nodes, parallel),)
+        kind: LoopKind = "serial" if level or first.statement.unique else "parallel"
+        nodes = (Loop(variable, integer(0), first.extent(variable), 1, nodes, kind),)
     yield "nest_", group.plans, nodes
 
 
@@ -198,16 +198,16 @@ def _in_blocks(
     high = apply("min", extent, apply("add", Local(block.low, "int64"), length))
     ends = (Define(block.low, low, index=True), Define(block.high, high, index=True))
     count = apply("floor_div", normalized(apply("add", extent, apply("sub", length, integer(1)))), length)
-    return (Loop(number, integer(0), count, 1, (*ends, *nodes), True),)
+    return (Loop(number, integer(0), count, 1, (*ends, *nodes), "parallel"),)
 
 
 def _outermost(nodes: Sequence[Node]) -> tuple[Node, ...]:
     # A parallel loop under a condition on sizes is a parallel loop that may be empty.
     if len(nodes) == 1 and isinstance(nodes[0], Branch) and not nodes[0].otherwise and len(nodes[0].body) == 1:
         (loop,) = _outermost(nodes[0].body)
-        if isinstance(loop, Loop) and loop.parallel:
+        if isinstance(loop, Loop) and loop.kind == "parallel":
             stop = apply("where", nodes[0].condition, loop.stop, loop.start)
-            return (Loop(loop.variable, loop.start, stop, loop.step, loop.body, True),)
+            return (Loop(loop.variable, loop.start, stop, loop.step, loop.body, "parallel"),)
     return tuple(nodes)
 
 

@@ -164,7 +164,7 @@ class _Parts:
             Loop(number2, integer(0), count, 1, (Accumulate(total, self.accumulate, self.part(parts, number2)),)),
             Store(body.place.buffer, (), Local(total, self.dtype)),
         )
-        return (Loop(number, integer(0), count, 1, inner, True),), together
+        return (Loop(number, integer(0), count, 1, inner, "parallel"),), together
 
     @property
     def accumulate(self) -> str:
@@ -200,7 +200,7 @@ class _Parts:
             Loop(column, *ends, 1, (clear,)),
             *self.visits(act, block),
         )
-        first = Loop(number, integer(0), apply("mul", rows, across), 1, inner, True)
+        first = Loop(number, integer(0), apply("mul", rows, across), 1, inner, "parallel")
         return (first,), self.rows_together(parts, rows, across)
 
     def counts(self) -> list[Expr]:
@@ -247,7 +247,7 @@ class _Parts:
         stop = apply("min", rows, apply("add", index(first), integer(_TOGETHER)))
         together = Loop(row, second, stop, 1, (Loop(column, *ends, 1, (others,)),))
         nodes.append(Loop(first, integer(0), rows, _TOGETHER, (together, Loop(column, *ends, 1, (more,)))))
-        return (Loop(number, integer(0), across, 1, tuple(nodes), True),)
+        return (Loop(number, integer(0), across, 1, tuple(nodes), "parallel"),)
 
 
 def _column_ends(block: Block, number: Expr, extent: Expr) -> tuple[Node, ...]:

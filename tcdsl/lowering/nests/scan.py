@@ -9,7 +9,7 @@ import islpy as isl
 
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, substitute
-from tcdsl.lowering.loopir.loops import Branch, Loop, Node
+from tcdsl.lowering.loopir.loops import Branch, Loop, LoopKind, Node
 from tcdsl.polyhedra.affine import expression_of_ast
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.spaces import arranged, parameter_names
@@ -125,9 +125,9 @@ class _Scanner:
         if comparison == isl.ast_expr_op_type.le:
             stop = _next(stop)
         step = tree.for_get_inc().get_val().to_python()
-        parallel = outermost and name in self.parallel
+        kind: LoopKind = "parallel" if outermost and name in self.parallel else "serial"
         body = self.nodes(tree.for_get_body(), values, False)
-        return [Loop(name, start, stop, step, tuple(body), parallel)] if body else []
+        return [Loop(name, start, stop, step, tuple(body), kind)] if body else []
 
     def point(self, call: isl.AstExpr, values: Mapping[Expr, Expr]) -> dict[Expr, Expr]:
         found: dict[Expr, Expr] = {}

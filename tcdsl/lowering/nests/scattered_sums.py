@@ -39,7 +39,7 @@ def in_scattered_blocks(
     if known or statement.accumulate not in ("add", "subtract") or tensor.dtype not in ("float16", "float32"):
         return tuple(nodes), ()
     loop = nodes[0] if len(nodes) == 1 else None
-    if not isinstance(loop, Loop) or loop.parallel or loop.step != 1:
+    if not isinstance(loop, Loop) or loop.kind == "parallel" or loop.step != 1:
         return tuple(nodes), ()
     dtype = compute_dtype(tensor.dtype)
     length = _length(plan, loop.variable, tensors, block)

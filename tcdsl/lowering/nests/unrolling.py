@@ -33,7 +33,7 @@ def unrolled(nodes: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def _loop(loop: Loop) -> tuple[Node, ...]:
-    if loop.parallel or not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
+    if loop.kind == "parallel" or not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
         return (loop,)
     steps = range(int(loop.start.value), int(loop.stop.value), loop.step)
     if len(steps) * sum(1 for _ in walk_nodes(loop.body)) > _LARGEST or _unrolled_later(loop, len(steps)):

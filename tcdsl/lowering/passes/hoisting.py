@@ -32,7 +32,7 @@ def hoisted(nodes: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def _loop(loop: Loop) -> tuple[Node, ...]:
-    if loop.parallel:
+    if loop.kind == "parallel":
         return (loop,)
     body, condition = loop.body, None
     if len(body) == 1 and isinstance(body[0], Branch) and not body[0].otherwise:

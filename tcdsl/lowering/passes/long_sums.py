@@ -94,7 +94,7 @@ def _nest(loop: Loop) -> list[Loop]:
     nest = [loop]
     while len(nest[-1].body) == 1:
         (inner,) = nest[-1].body
-        if not isinstance(inner, Loop) or inner.parallel or inner.step != 1:
+        if not isinstance(inner, Loop) or inner.kind == "parallel" or inner.step != 1:
             break
         if (index_variables(inner.start) | index_variables(inner.stop)) & {each.variable for each in nest}:
             break
@@ -105,7 +105,7 @@ def _nest(loop: Loop) -> list[Loop]:
 def _is_short(nest: Sequence[Loop], longest: int) -> bool:
     lengths = [_most(each.start, each.stop) for each in nest]
     known = [most for most in lengths if most is not None]
-    return nest[0].parallel or nest[0].step != 1 or (len(known) == len(lengths) and prod(known) <= longest)
+    return nest[0].kind == "parallel" or nest[0].step != 1 or (len(known) == len(lengths) and prod(known) <= longest)
 
 
 def _length(loop: Loop) -> Expr:

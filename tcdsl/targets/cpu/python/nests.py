@@ -38,7 +38,7 @@ class CheckSite:
 
 def parallel_loop(nest: Nest) -> Loop | None:
     """The loop of ``nest`` that may be split among threads: its only node, with bounds that sizes alone decide."""
-    if len(nest.body) != 1 or not isinstance(nest.body[0], Loop) or not nest.body[0].parallel:
+    if len(nest.body) != 1 or not isinstance(nest.body[0], Loop) or nest.body[0].kind != "parallel":
         return None
     loop = nest.body[0]
     bounds = [node for bound in (loop.start, loop.stop) for node in walk(bound)]

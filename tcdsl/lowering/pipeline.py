@@ -14,8 +14,8 @@ from typing import Protocol
 import islpy as isl
 
 from tcdsl.ir.expressions import Let, walk
+from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import Program, Statement, Tensor, map_statement
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node
 from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.bodies import NestContext
@@ -66,7 +66,7 @@ class Work:
     enabled: Enabled
     largest: int | None
     watch: PassWatch | None = None
-    names: Names = field(init=False)
+    names: FreshNames = field(init=False)
     context: isl.Set = field(init=False)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     plans: list[LoopOrder] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Work:
 
     def __post_init__(self) -> None:
         self.program = replace(self.program, rules=())  # they say how to differentiate
-        self.names = Names(_names(self.program))
+        self.names = _names(self.program)
         self.context = size_context(self.program)
 
     @property
@@ -335,11 +335,10 @@ def _declared(program: Program) -> set[str]:
     return tensors | {size.name for size in program.sizes}
 
 
-def _names(program: Program) -> set[str]:
-    taken = _declared(program)
+def _names(program: Program) -> FreshNames:
+    names = names_of(program, short=True)
     for statement in program.statements:
-        taken.update(statement.domain.variables)
         for expr in (statement.value, statement.condition):
             if expr is not None:
-                taken.update(node.name for node in walk(expr) if isinstance(node, Let))
-    return taken
+                names.take(node.name for node in walk(expr) if isinstance(node, Let))
+    return names

@@ -14,7 +14,7 @@ atomics. A target that determines its variables already stays: ``O[2*i]``, diago
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import islpy as isl
@@ -23,6 +23,7 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Expr, index_variables, is_affine_index, size_names, substitute
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Statement
 from tcdsl.polyhedra.affine import NotAffine, expression_of, function_of
 from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
@@ -183,7 +184,7 @@ class _Equation:
         """Give the open axis with the fewest loose variables a variable of its own; False if none is left."""
         candidates = [axis for axis in self.indices if is_affine_index(axis) and self.loose(axis)]
         for axis in sorted(candidates, key=lambda axis: len(self.loose(axis))):
-            fresh = next(name for name in _cell_names() if name not in names_taken)
+            fresh = FreshNames(names_taken, short=True).fresh("z")
             try:
                 self._replace(axis, fresh)
             except NotAffine:
@@ -274,11 +275,3 @@ def _constant_extent(points: isl.Set, name: str) -> bool:
     line = arranged(points, (name,))
     line = line.project_out(isl.dim_type.param, 0, line.dim(isl.dim_type.param))
     return has_end(line, 0, largest=False) and has_end(line, 0, largest=True)
-
-
-def _cell_names() -> Iterator[str]:
-    yield "z"
-    number = 1
-    while True:
-        yield f"z{number}"
-        number += 1

@@ -10,6 +10,7 @@ import islpy as isl
 
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, Read, SizeValue, size_names, substitute, transform
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, AxisExtent, DerivativeRule, Fill, Keep, Program, Start, Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, function_of
 from tcdsl.span import Span
@@ -82,7 +83,8 @@ def _renamed_message(message: str, sizes: Mapping[Expr, Expr]) -> str:
 def _moved(statement: Statement, names: Mapping[str, str], sizes: Mapping[Expr, Expr], host: Host) -> Statement:
     # Index variables that are also sizes here get a number, because domains keep both in one name space.
     taken = {name for size in sizes.values() for name in size_names(size)}
-    renaming = {v: _free(v, taken | set(statement.domain.variables)) for v in statement.domain.variables if v in taken}
+    free = FreshNames((*taken, *statement.domain.variables))
+    renaming = {name: free.fresh(name) for name in statement.domain.variables if name in taken}
 
     def moved(expr: Expr) -> Expr:
         def rule(node: Expr) -> Expr:
@@ -113,13 +115,6 @@ def _moved(statement: Statement, names: Mapping[str, str], sizes: Mapping[Expr, 
         condition=None if statement.condition is None else moved(statement.condition),
         domain=_domain(statement.domain, renaming, sizes, host),
     )
-
-
-def _free(name: str, taken: set[str]) -> str:
-    count = 2
-    while f"{name}_{count}" in taken:
-        count += 1
-    return f"{name}_{count}"
 
 
 def _domain(domain: Domain, renaming: Mapping[str, str], sizes: Mapping[Expr, Expr], host: Host) -> Domain:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from tcdsl.ir.fresh_names import names_of
 from tcdsl.ir.program import Program, tensors_read
-from tcdsl.rewrite.fresh_names import names_of
 from tcdsl.rewrite.renaming import statement_with_tensors_renamed, with_tensors_renamed
 
 __all__ = ["simplified_around_rules"]

@@ -20,6 +20,7 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic
 from tcdsl.ir.dtypes import is_floating
+from tcdsl.tensors.functions.parameters import by_label
 from tcdsl.tensors.graphs.element_types import FloatingType
 from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tensors.graphs.tensor import Tensor
@@ -106,13 +107,7 @@ def _named(sources: tuple[Any, ...]) -> dict[str, Tensor]:
         found.update((id(tensor), tensor) for tensor in _tensors(source))
     if not found:
         raise _nothing("there are no tensors to save or load here")
-    named: dict[str, Tensor] = {}
-    for tensor in found.values():
-        name, number = tensor.label, 2
-        while name in named:
-            name, number = f"{tensor.label}_{number}", number + 1
-        named[name] = tensor
-    return named
+    return by_label(found.values())
 
 
 def _nothing(fact: str) -> Exception:

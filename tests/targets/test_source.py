@@ -10,7 +10,7 @@ from tcdsl.ir.expressions import Expr, IndexValue, Let, Local
 from tcdsl.lowering.loopir.loops import Store
 from tcdsl.targets.cpu import CodegenOptions
 from tcdsl.targets.cpu.python.expressions import ExpressionWriter
-from tcdsl.targets.cpu.python.identifiers import Names
+from tcdsl.targets.cpu.python.identifiers import Identifiers
 from tcdsl.targets.cpu.python.module import generate_module
 from tcdsl.targets.cpu.python.printing import expression_text
 from tests.targets.kernels import I, N, loop, make, matmul, read
@@ -34,7 +34,7 @@ def matmul_0(begin, end, frame):
 
 
 def written(expr: Expr) -> tuple[list[str], str]:
-    writer = ExpressionWriter(Names(()))
+    writer = ExpressionWriter(Identifiers(()))
     value = writer.expression(expr)
     lines = ast.unparse(ast.fix_missing_locations(ast.Module(writer.block, []))).splitlines()
     return lines, expression_text(value)
@@ -122,7 +122,7 @@ def test_a_value_that_a_nested_body_needs_is_computed_before_its_branches() -> N
 
 
 def test_names_are_valid_and_distinct() -> None:
-    names = Names(("exp",))
+    names = Identifiers(("exp",))
     given = [names("buffer", text) for text in ("exp", "A.grad", "A_grad", "if", "3x", "", "é")]
     assert given == ["exp_2", "A_grad", "A_grad_2", "if_2", "_3x", "x", "_"]
     assert names("buffer", "A.grad") == "A_grad"

@@ -22,6 +22,7 @@ from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Boundary, Expr, Let, Local, Read, SizeValue, transform, walk
+from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import (
     Access,
     AxisExtent,
@@ -36,7 +37,6 @@ from tcdsl.ir.program import (
     map_statement,
 )
 from tcdsl.polyhedra.read_pieces import box
-from tcdsl.rewrite.fresh_names import Names, names_of
 
 __all__ = ["batched"]
 
@@ -199,8 +199,8 @@ class _Batching:
         return Domain.from_set(points.reset_tuple_id().intersect(every.reset_tuple_id()))
 
 
-def _all_names(program: Program) -> Names:
-    # Names of local definitions too: they stand beside index variables in the text.
+def _all_names(program: Program) -> FreshNames:
+    # FreshNames of local definitions too: they stand beside index variables in the text.
     names = names_of(program)
     for statement in program.statements:
         for node in walk(statement.value):

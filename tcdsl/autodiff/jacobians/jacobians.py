@@ -21,11 +21,11 @@ from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import cast, constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.fresh_names import cell_names, names_of
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
 from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.polyhedra.read_pieces import box
 from tcdsl.polyhedra.writes import read_cell
-from tcdsl.rewrite.fresh_names import names_of
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.rewrite.renaming import with_tensors_renamed
 from tcdsl.rewrite.unified_sizes import with_equal_sizes, with_own_sizes
@@ -112,9 +112,7 @@ def _with_unit_seeds(derivative: Program, outputs: Sequence[str], trailing: bool
     seed = derivative.inputs[-1]
     result = batched(derivative, [seed.name], seed.shape, outputs, trailing=trailing)
     seed, extents = result.inputs[-1], seed.shape
-    sizes = {size.name for size in result.sizes}
-    cells = tuple(name for name in (f"z{k}" for k in range(len(extents) + len(sizes))) if name not in sizes)
-    cells = cells[: len(extents)]
+    cells = cell_names(len(extents), (size.name for size in result.sizes))
     target = Access(seed.name, tuple(map(index, (*cells, *cells))))
     one = constant(1, compute_dtype(seed.dtype))
     ones = Statement(target, "assign", Neutral(), one, Domain.from_set(box(cells, extents)))

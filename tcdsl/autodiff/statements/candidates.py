@@ -18,11 +18,11 @@ import islpy as isl
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, Read, SizeValue, is_affine_index
+from tcdsl.ir.fresh_names import names_of
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
 from tcdsl.polyhedra.affine import expression_of
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.writes import writes_each_cell_once
-from tcdsl.rewrite.fresh_names import names_of
 from tcdsl.simplification.expressions.tape import Tape
 
 __all__ = ["bounds", "with_candidates_stored"]

@@ -10,9 +10,9 @@ from tcdsl.autodiff.statements.scalar import carriers
 from tcdsl.errors import Diagnostic, DifferentiationError, raise_diagnostics
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Expr, Local, SizeValue
+from tcdsl.ir.fresh_names import cell_names, names_of
 from tcdsl.ir.program import Assertion, DerivativeRule, Fill, Keep, Program, Size, Statement, Tensor, tensors_read
 from tcdsl.polyhedra.read_pieces import size_context
-from tcdsl.rewrite.fresh_names import names_of
 from tcdsl.simplification.expressions.tape import Tape
 from tcdsl.span import Span
 
@@ -156,10 +156,8 @@ class Derivative:
         self.statements.insert(position, statement)
 
     def cell_variables(self, rank: int) -> tuple[str, ...]:
-        """Names of index variables for the cells of a tensor, none of them a size."""
-        sizes = {size.name for size in self.sizes}
-        candidates = (f"z{k}" for k in range(rank + len(sizes)))
-        return tuple(name for name in candidates if name not in sizes)[:rank]
+        """FreshNames of index variables for the cells of a tensor, none of them a size."""
+        return cell_names(rank, (size.name for size in self.sizes))
 
     # As a `tcdsl.rewrite.inlining.Host`.
 

@@ -22,10 +22,10 @@ from tcdsl.autodiff.statements.scalar import conjunction
 from tcdsl.ir.build import apply, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Local, Read, children, index_variables, rebuild
+from tcdsl.ir.fresh_names import names_of
 from tcdsl.ir.program import Access, Fill, Neutral, Program, Statement, Tensor
 from tcdsl.polyhedra.read_pieces import restrict
 from tcdsl.polyhedra.writes import both, writes_each_cell_once
-from tcdsl.rewrite.fresh_names import names_of
 from tcdsl.simplification.expressions.tape import Tape
 
 __all__ = ["with_intermediates_stored"]

@@ -20,12 +20,12 @@ from keyword import iskeyword
 from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.frontend.arrays.arithmetic import meet
 from tcdsl.frontend.logics.spec_faults import SpecPlaces
-from tcdsl.frontend.points.let_placement import fresh_name
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.recognition import CONSTANTS
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Constant, Expr, IndexValue
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.text.domain_text import domain_name
 from tcdsl.ranges.sketches.sketch import ExplicitRange
 from tcdsl.rows.alignment import Alignment, AxisIndex
@@ -71,8 +71,8 @@ class _Projector:
         self._alignment = alignment
         self._span = span
         self._places = SpecPlaces(alignment.text, span)
-        taken = set(session.builder.size_names())
-        self._names = {name: fresh_name(_spoken(name), taken) for name in alignment.variables}
+        names = FreshNames(session.builder.size_names())
+        self._names = {name: names.fresh(_spoken(name)) for name in alignment.variables}
         # The axes where a variable stands alone: operand, axis, extent.
         self._met: dict[str, list[tuple[int, int, Expr]]] = {}
         self._stretched: set[tuple[int, int]] = set()

@@ -16,9 +16,10 @@ from tcdsl.frontend.points.brackets import conjuncts, text_of
 from tcdsl.frontend.points.definitions import GENERATED, definition_name, is_definition, serial
 from tcdsl.frontend.symbols.values import Value, applied
 from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Let, Local, Read, SizeValue, children, rebuild, walk
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ranges.sketches.sketch import Reduction
 
-__all__ = ["fresh_name", "named_lets", "share"]
+__all__ = ["named_lets", "share"]
 
 _LAZY = ("where", "and_", "or_")
 
@@ -181,19 +182,19 @@ def _is_cheap(value: Expr) -> bool:
     return isinstance(value, Constant | IndexValue | SizeValue | Local)
 
 
-def named_lets(expressions: Sequence[Expr], taken: set[str]) -> tuple[Expr, ...]:
+def named_lets(expressions: Sequence[Expr], taken: FreshNames) -> tuple[Expr, ...]:
     """``expressions`` with readable names for their `Let`s, all different; reductions that were equal stay equal."""
     known: dict[Reduction, Reduction] = {}
     return tuple(_named(expr, {}, taken, known) for expr in expressions)
 
 
-def _named(expr: Expr, names: Mapping[str, str], taken: set[str], known: dict[Reduction, Reduction]) -> Expr:
+def _named(expr: Expr, names: Mapping[str, str], taken: FreshNames, known: dict[Reduction, Reduction]) -> Expr:
     match expr:
         case Local(name=name):
             return Local(names[name], expr.dtype, expr.span) if name in names else expr
         case Let(name=name, value=value, body=body):
             bound = _named(value, names, taken, known)
-            new = fresh_name(name.split(GENERATED)[0], taken)
+            new = taken.fresh(name.split(GENERATED)[0])
             return Let(new, bound, _named(body, {**names, name: new}, taken, known), expr.span)
         case Reduction():
             # No reduction mentions a Let around it: each level computes its own.
@@ -207,13 +208,3 @@ def _named(expr: Expr, names: Mapping[str, str], taken: set[str], known: dict[Re
         case _:
             parts = children(expr)
             return rebuild(expr, tuple(_named(part, names, taken, known) for part in parts)) if parts else expr
-
-
-def fresh_name(hint: str, taken: set[str]) -> str:
-    """``hint``, or ``hint_2``, ``hint_3``, ... if it is taken; taken from now on."""
-    name, number = hint, 1
-    while name in taken:
-        number += 1
-        name = f"{hint}_{number}"
-    taken.add(name)
-    return name

@@ -14,6 +14,7 @@ from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.symbols.written_cells import WrittenCells
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import (
     Assertion,
     AxisExtent,
@@ -72,8 +73,7 @@ class ProgramBuilder:
         self._open: set[str] = set()
         self._numbers: dict[str, Expr] = {}
         self._withdrawn: dict[str, str] = {}
-        #: The last versions given out, below which all names are taken.
-        self._versions: dict[str, int] = {}
+        self._names = self._tensor_names()
         self._rows: dict[str, RowRanks] = {}
         #: Which cells statements have written.
         self.written = WrittenCells()
@@ -125,8 +125,7 @@ class ProgramBuilder:
         name = spoken_size(expr)
         if not name.isidentifier():
             name = f"size_{name}"
-        while name in self._sizes:
-            name += "_"
+        name = FreshNames(self._sizes).fresh(name)
         self._sizes[name] = Size(name, expr)
         self._context = None
         return SizeValue(name)
@@ -134,8 +133,7 @@ class ProgramBuilder:
     def open_size(self, name: str) -> Expr:
         """A size that the statements on the targets declared with it determine: the smallest that satisfies all."""
         name = domain_name(name)
-        while name in self._sizes:
-            name += "_"
+        name = FreshNames(self._sizes).fresh(name)
         self._sizes[name] = Size(name, integer(_UNDETERMINED))
         self._open.add(name)
         self._context = None
@@ -311,13 +309,10 @@ class ProgramBuilder:
 
     def fresh_name(self, hint: str) -> str:
         """``hint`` if no tensor has that name, else ``hint_2``, ``hint_3``, ..."""
-        version = self._versions.get(hint, 1)
-        name = hint if version == 1 else f"{hint}_{version}"
-        while name in self._declared or name in self._withdrawn:
-            version += 1
-            name = f"{hint}_{version}"
-        self._versions[hint] = version
-        return name
+        return self._names.free(hint)
+
+    def _tensor_names(self) -> FreshNames:
+        return FreshNames(elsewhere=lambda name: name in self._declared or name in self._withdrawn)
 
     def new_version(self, label: str) -> str:
         """The name for the next version of what the user calls ``label``."""
@@ -409,7 +404,7 @@ class ProgramBuilder:
         for name in (*made, *placeholders):
             del self._declared[name]
             self.written.forget(name)
-        self._versions.clear()
+        self._names = self._tensor_names()
         return statements, tensors, rules
 
     def retire(self, labels: Mapping[str, str]) -> None:

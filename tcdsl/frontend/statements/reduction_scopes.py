@@ -19,12 +19,13 @@ from typing import cast
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.frontend.points.brackets import without_brackets
 from tcdsl.frontend.points.definitions import GENERATED, Definition, all_definitions, outside_names
-from tcdsl.frontend.points.let_placement import fresh_name, named_lets, share
+from tcdsl.frontend.points.let_placement import named_lets, share
 from tcdsl.frontend.statements.guards import in_range
 from tcdsl.frontend.symbols.values import Conversion, require_fitting
 from tcdsl.ir.build import apply
 from tcdsl.ir.build import cast as converted
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, children, rebuild
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ranges.sketches.sketch import ExplicitRange, Reduction
 from tcdsl.span import Span
 
@@ -75,7 +76,7 @@ class ReductionScopes:
         self.faults: list[Diagnostic] = []
         self._known = all_definitions(definitions)
         self._definitions = {name: definition.value for name, definition in self._known.items()}
-        self._taken = set(sizes)
+        self._taken = FreshNames(sizes)
         self._extents = extents
         self._trailing: list[Expr] = []
         self._placed: set[int] = set()
@@ -86,7 +87,7 @@ class ReductionScopes:
         """The parts of the sketch of ``statement``."""
         on_target = self.occurrences(statement.indices)
         here = dict.fromkeys((*on_target, *self.occurrences((statement.value,)), *statement.loop_variables))
-        names = {name: fresh_name(_readable(name), self._taken) for name in here}
+        names = {name: self._taken.fresh(_readable(name)) for name in here}
         own = [condition for condition in statement.conditions if self.occurrences((condition,)).keys() <= names.keys()]
         self._trailing = [condition for condition in statement.conditions if condition not in own]
         value = statement.value
@@ -109,7 +110,7 @@ class ReductionScopes:
 
     def _readable_lets(self, bound: BoundStatement) -> BoundStatement:
         groups = (bound.indices, (bound.value,), bound.conditions, bound.filters)
-        named = iter(named_lets([expr for group in groups for expr in group], set(self._taken)))
+        named = iter(named_lets([expr for group in groups for expr in group], self._taken.copy()))
         indices, (value,), conditions, filters = (tuple(next(named) for _ in group) for group in groups)
         return replace(bound, indices=indices, value=value, conditions=conditions, filters=filters)
 
@@ -183,7 +184,7 @@ class ReductionScopes:
 
     def _bind_reduction(self, expr: Reduction, own: tuple[str, ...], outer: Mapping[str, str]) -> Reduction:
         self._reduced.update(own)
-        names = {**outer, **{name: fresh_name(_readable(name), self._taken) for name in own}}
+        names = {**outer, **{name: self._taken.fresh(_readable(name)) for name in own}}
         conditions = list(expr.conditions)
         for position, condition in enumerate(self._trailing):
             mentioned = self.occurrences((condition,)).keys()

@@ -33,6 +33,7 @@ from tcdsl.frontend.symbols.values import (
 from tcdsl.ir.build import cast, constant
 from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_boolean, is_floating, is_integer
 from tcdsl.ir.expressions import Constant, Expr, Let, Local, walk
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.span import Span
 
@@ -239,7 +240,7 @@ def _repeated(base: Expr, exponent: int, span: Span | None) -> Expr:
     if isinstance(base, Constant | Local):
         return _squared(base, exponent, base, span)
     taken = {node.name for node in walk(base) if isinstance(node, Let | Local)}
-    name = next(name for name in ("base", *(f"base_{k}" for k in range(2, len(taken) + 3))) if name not in taken)
+    name = FreshNames(taken).fresh("base")
     local = Local(name, base.dtype, span)
     return Let(name, base, _squared(local, exponent, local, span), span)
 

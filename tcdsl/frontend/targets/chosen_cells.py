@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tcdsl.frontend.points.let_placement import fresh_name
 from tcdsl.frontend.staging.environment import Builder
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.build import apply, cast, index
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Neutral
 from tcdsl.ranges.sketches.sketch import Sketch
 
@@ -44,8 +44,8 @@ def record_choice(
     builder: Builder,
 ) -> SymbolicTensor:
     """Record ``chosen`` in the cells of ``target`` that are ``touched``; the others keep what they hold."""
-    taken = set(builder.size_names())
-    variables = tuple(fresh_name(f"axis_{k}", taken) for k in range(target.rank))
+    names = FreshNames(builder.size_names())
+    variables = tuple(names.fresh(f"axis_{k}") for k in range(target.rank))
     indices = tuple(index(variable) for variable in variables)
 
     def cell(tensor: SymbolicTensor) -> Expr:

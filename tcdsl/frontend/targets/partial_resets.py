@@ -19,7 +19,6 @@ from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.frontend.points.let_placement import fresh_name
 from tcdsl.frontend.staging.environment import Builder
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.targets.chosen_cells import record_choice, record_touched
@@ -28,6 +27,7 @@ from tcdsl.ir.build import constant, index, truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Fill, Keep, Statement, Tensor
 from tcdsl.polyhedra.linear import linear_form
 from tcdsl.ranges.restarts import Restarts, starts_all_anew
@@ -49,8 +49,8 @@ def record_partial_reset(sketch: Sketch, target: SymbolicTensor, builder: Builde
     everything = replace(sketch, restarts=None, resets=True)
     if starts_all_anew(sketch):
         return builder.record(everything, target.label)
-    taken = set(builder.size_names())
-    names = tuple(fresh_name(f"axis_{k}", taken) for k in range(target.rank))
+    free = FreshNames(builder.size_names())
+    names = tuple(free.fresh(f"axis_{k}") for k in range(target.rank))
     restarts = Restarts(sketch, builder)
     clearing = _clearing(sketch, names, restarts)
     cells = restarts.cells(clearing, names)

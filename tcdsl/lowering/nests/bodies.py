@@ -16,9 +16,9 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import index, integer, truth
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Local, Read
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Statement, Tensor
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior, specialized
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.loopir.loops import Buffer, Define, Loop, Node, Store
 from tcdsl.lowering.loopir.point_code import Action, TargetCell, first, point, start_value, sum_up, update
 from tcdsl.lowering.loopir.scalars import Scalars
@@ -51,7 +51,7 @@ class NestContext:
     in_place: frozenset[str]
     marks: Mapping[str, str]
     context: isl.Set
-    names: Names
+    names: FreshNames
     thin: frozenset[str] = frozenset()
     extra: list[Buffer] = field(default_factory=list)
 
@@ -245,7 +245,7 @@ def questions_of(statement: Statement) -> tuple[Expr, ...]:
     return (statement.value,) if statement.condition is None else (statement.condition, statement.value)
 
 
-def every_cell(tensor: Tensor, names: Names, write: Callable[[tuple[Expr, ...]], list[Node]]) -> tuple[Node, ...]:
+def every_cell(tensor: Tensor, names: FreshNames, write: Callable[[tuple[Expr, ...]], list[Node]]) -> tuple[Node, ...]:
     """Loops over all cells of ``tensor``, the outermost one parallel."""
     variables = tuple(names.fresh(f"c{axis}") for axis in range(len(tensor.shape)))
     nodes: tuple[Node, ...] = tuple(write(tuple(index(name) for name in variables)))

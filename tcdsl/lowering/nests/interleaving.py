@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Constant, Expr, Local, substitute
-from tcdsl.lowering.loopir.loop_names import Names
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Node
 from tcdsl.lowering.loopir.traversal import map_expressions, walk_nodes
 
@@ -23,7 +23,7 @@ __all__ = ["interleaved"]
 _LARGEST = 96
 
 
-def interleaved(rows: Sequence[Sequence[Node]], variable: str, names: Names) -> tuple[Node, ...]:
+def interleaved(rows: Sequence[Sequence[Node]], variable: str, names: FreshNames) -> tuple[Node, ...]:
     """The nodes of ``rows``, which write different cells; the last loops along ``variable`` as one, if all have one."""
     loops = [_last_loop(nodes, variable) for nodes in rows]
     found = [loop for loop in loops if loop is not None]
@@ -44,7 +44,7 @@ def interleaved(rows: Sequence[Sequence[Node]], variable: str, names: Names) -> 
     return (*before, Loop(variable, low, high, 1, body))
 
 
-def _named(value: Expr, hint: str, out: list[Node], names: Names) -> Expr:
+def _named(value: Expr, hint: str, out: list[Node], names: FreshNames) -> Expr:
     if isinstance(value, Constant | Local):
         return value
     name = names.fresh(hint)
@@ -74,7 +74,9 @@ def _last_loop(nodes: Sequence[Node], variable: str) -> Loop | None:
             return None
 
 
-def _left_over(loop: Loop, own: tuple[Expr, Expr], common: tuple[Expr, Expr], out: list[Node], names: Names) -> None:
+def _left_over(
+    loop: Loop, own: tuple[Expr, Expr], common: tuple[Expr, Expr], out: list[Node], names: FreshNames
+) -> None:
     """The positions before the common ones and behind them, which may lie anywhere if there are none."""
     start, stop = own
     first = _named(apply("min", common[0], stop), "cut", out, names)

@@ -13,8 +13,8 @@ from dataclasses import replace
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Local, Read, is_affine_index
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Tensor
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Store, Update
 from tcdsl.lowering.nests.blocks import Block
 from tcdsl.lowering.statements.effort import length_of
@@ -28,7 +28,7 @@ _TERMS, _PER_CELL = 1 << 12, 8
 
 
 def in_scattered_blocks(
-    nodes: Sequence[Node], plan: LoopOrder, target: str, tensors: dict[str, Tensor], names: Names, block: Block | None
+    nodes: Sequence[Node], plan: LoopOrder, target: str, tensors: dict[str, Tensor], names: FreshNames, block: Block | None
 ) -> tuple[tuple[Node, ...], tuple[Buffer, ...]]:
     """The loops ``nodes`` that add to the memory ``target``, in blocks where they are long, and the memory for that.
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, Local, Read, children, rebuild, substitute, walk
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import walk_nodes
 
@@ -22,7 +22,7 @@ _LAZY = ("where", "and_", "or_")
 _CHEAP = frozenset(("relu", "id", "fst", "snd", "floor", "ceil", "round", "div", "recip", "square", "sat01"))
 
 
-def with_calls_shared(nodes: Sequence[Node], names: Names) -> tuple[Node, ...]:
+def with_calls_shared(nodes: Sequence[Node], names: FreshNames) -> tuple[Node, ...]:
     """``nodes`` with a scalar for every call that is repeated while its operands stay the same."""
     found = _Calls(names)
     named = found.sequence(nodes, _Known())
@@ -63,7 +63,7 @@ class _Known:
 class _Calls:
     """Gives every call a scalar; counts how often each is used."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: FreshNames) -> None:
         self.names = names
         self.values: dict[Expr, Expr] = {}
         self.uses: dict[Expr, int] = {}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, SizeValue, index_variables, transform, walk
-from tcdsl.lowering.loopir.loop_names import Names
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Buffer, Define, Loop, Nest, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import expressions, map_expressions, walk_nodes
 
@@ -20,12 +20,12 @@ _Cell = tuple[str, tuple[Expr, ...]]
 _Known = dict[_Cell, tuple[Expr, frozenset[str]]]
 
 
-def forwarded(nodes: Sequence[Node], types: Mapping[str, str], names: Names) -> tuple[Node, ...]:
+def forwarded(nodes: Sequence[Node], types: Mapping[str, str], names: FreshNames) -> tuple[Node, ...]:
     """``nodes`` with reads of cells that the same iteration has stored replaced; ``types`` gives stored types."""
     return tuple(_sequence(nodes, {}, types, names))
 
 
-def _sequence(nodes: Sequence[Node], known: _Known, types: Mapping[str, str], names: Names) -> list[Node]:
+def _sequence(nodes: Sequence[Node], known: _Known, types: Mapping[str, str], names: FreshNames) -> list[Node]:
     known = dict(known)
     last_read = _last_reads(nodes)
     out: list[Node] = []

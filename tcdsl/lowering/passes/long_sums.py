@@ -22,7 +22,7 @@ from math import prod
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Apply, Constant, Expr, Local, index_variables, walk
-from tcdsl.lowering.loopir.loop_names import Names
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Loop, Node
 from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.statements.effort import weight
@@ -34,13 +34,13 @@ __all__ = ["in_blocks"]
 _LENGTH, _IN_VECTORS = 512, 8192
 
 
-def in_blocks(nodes: Iterable[Node], names: Names) -> tuple[Node, ...]:
+def in_blocks(nodes: Iterable[Node], names: FreshNames) -> tuple[Node, ...]:
     """``nodes`` with every long sum in a scalar of floating type cut into blocks."""
     return _Blocks(names).of(nodes, {})
 
 
 class _Blocks:
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: FreshNames) -> None:
         self.names = names
 
     def of(self, nodes: Iterable[Node], types: Mapping[str, str]) -> tuple[Node, ...]:
@@ -133,7 +133,7 @@ class _Tiles:
     if tiles depend on sizes: finding out costs less than dividing for them.
     """
 
-    names: Names
+    names: FreshNames
     inside: list[Loop] = field(default_factory=list)
     around: list[Callable[[tuple[Node, ...]], tuple[Node, ...]]] = field(default_factory=list)
     many: Expr | None = None

@@ -14,15 +14,15 @@ import islpy as isl
 from tcdsl.ir.build import index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Constant, Expr
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Program, Statement
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.loopir.loops import Branch, Loop, Node
 from tcdsl.lowering.loopir.traversal import renamed
 
 __all__ = ["plain_unit_axes", "without_single_steps"]
 
 
-def plain_unit_axes(program: Program, names: Names) -> Program:
+def plain_unit_axes(program: Program, names: FreshNames) -> Program:
     """``program`` with variables for the target indices 0 along axes whose extent is the constant 1."""
     zero, one = integer(0), integer(1)
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Keep, Program
 from tcdsl.lowering.loopir.boundary_reads import Declarations
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.loopir.loops import Buffer
 from tcdsl.lowering.statements.in_place import InPlace
 from tcdsl.lowering.statements.schedule import LoopOrder
@@ -40,7 +40,7 @@ class Memory:
 
 
 def assign_memory(
-    program: Program, plans: Sequence[LoopOrder], tensors: Declarations, context: isl.Set, names: Names
+    program: Program, plans: Sequence[LoopOrder], tensors: Declarations, context: isl.Set, names: FreshNames
 ) -> tuple[Memory, Program, list[LoopOrder]]:
     """Give every tensor of ``program`` a buffer; ``plans`` are those of its statements, in order.
 

@@ -12,8 +12,8 @@ from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index, substitute
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Program, Statement, Tensor, map_statement
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.statements.statements import can_fail, copy_statement
 from tcdsl.lowering.statements.thinness import is_thin
 from tcdsl.polyhedra.affine import NotAffine, function_of
@@ -24,7 +24,7 @@ from tcdsl.polyhedra.spaces import arranged, dimension_names
 __all__ = ["over_cells", "solved", "substituted", "widened"]
 
 
-def solved(program: Program, names: Names) -> Program:
+def solved(program: Program, names: FreshNames) -> Program:
     """Scatters with affine targets as gathers (`tcdsl.polyhedra.scatter_to_gather`)."""
     statements: list[Statement] = []
     between: list[Tensor] = []
@@ -40,7 +40,7 @@ def solved(program: Program, names: Names) -> Program:
     return replace(program, statements=tuple(statements), tensors=(*program.tensors, *between))
 
 
-def over_cells(statement: Statement, names: Names) -> Statement:
+def over_cells(statement: Statement, names: FreshNames) -> Statement:
     """``statement`` with the cells it writes for its variables, where they are shifted or mirrored.
 
     ``Y[i + 1] = x[i]`` becomes ``Y[z] = x[z - 1]``, so that the loop over z also writes the start value of the other
@@ -93,7 +93,7 @@ def substituted(points: isl.Set, values: Mapping[Expr, Expr], order: Sequence[st
     return arranged(points, tuple(order))
 
 
-def widened(program: Program, names: Names) -> Program:
+def widened(program: Program, names: FreshNames) -> Program:
     """Scatters into float16 cells accumulate in a float32 tensor, which is rounded once at the end.
 
     Other statements sum in a float32 scalar.
@@ -126,5 +126,5 @@ def _determined(statement: Statement) -> bool:
     return all(map(is_affine_index, indices)) and variables <= set(target_variables(statement))
 
 
-def _between(tensor: Tensor, names: Names) -> Tensor:
+def _between(tensor: Tensor, names: FreshNames) -> Tensor:
     return replace(tensor, name=names.fresh(tensor.name), label=tensor.label or tensor.name)

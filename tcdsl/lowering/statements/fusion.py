@@ -45,9 +45,9 @@ from tcdsl.ir.expressions import (
     transform,
     walk,
 )
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Fill, Keep, Program, Statement, tensors_read
 from tcdsl.lowering.loopir.boundary_reads import Declarations
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.statements.expansion import outgrows, read_where_written
 from tcdsl.lowering.statements.schedule import covers
 from tcdsl.lowering.statements.statements import statement_reads
@@ -82,7 +82,7 @@ class _Producer:
         return self.statement.value
 
 
-def fuse(program: Program, context: isl.Set, names: Names) -> Program:
+def fuse(program: Program, context: isl.Set, names: FreshNames) -> Program:
     """``program`` with elementwise producers moved into their readers; ``context`` is what is known of the sizes."""
     tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     fixed = {*program.outputs, *(name for _, name in program.updates)}
@@ -228,7 +228,7 @@ def _size(expr: Expr) -> int:
             return 1 + sum(map(_size, children(expr)))
 
 
-def _with_producers(statement: Statement, producers: dict[str, _Producer], names: Names) -> Statement:
+def _with_producers(statement: Statement, producers: dict[str, _Producer], names: FreshNames) -> Statement:
     read = tensors_read(statement)
     moved = [producer for name, producer in producers.items() if name in read]
     if not moved:
@@ -244,7 +244,7 @@ def _with_producers(statement: Statement, producers: dict[str, _Producer], names
     )
 
 
-def _with_values(expr: Expr, producers: dict[str, _Producer], names: Names) -> Expr:
+def _with_values(expr: Expr, producers: dict[str, _Producer], names: FreshNames) -> Expr:
     """``expr`` with the values of producers for the reads of them; a value that is needed twice gets a name."""
     found: dict[tuple[str, tuple[Expr, ...]], int] = {}
     for read in reads(expr):
@@ -276,13 +276,13 @@ def _with_values(expr: Expr, producers: dict[str, _Producer], names: Names) -> E
     return result
 
 
-def _value_at(producer: _Producer, indices: Iterable[Expr], names: Names) -> Expr:
+def _value_at(producer: _Producer, indices: Iterable[Expr], names: FreshNames) -> Expr:
     """The producer's value at a cell, its local definitions under new names."""
     values: dict[Expr, Expr] = {IndexValue(name): axis for name, axis in zip(producer.variables, indices, strict=True)}
     return normalized(substitute(fresh_locals(producer.value, {}, names), values))
 
 
-def fresh_locals(expr: Expr, renamed: dict[str, str], names: Names) -> Expr:
+def fresh_locals(expr: Expr, renamed: dict[str, str], names: FreshNames) -> Expr:
     """``expr`` with new names for its local definitions; ``renamed`` are those of the definitions around it."""
     match expr:
         case Local(name=name):

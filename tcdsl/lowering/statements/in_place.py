@@ -21,9 +21,9 @@ from tcdsl.ir.build import apply, index, integer, truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read, substitute, transform
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor, map_statement
 from tcdsl.lowering.loopir.boundary_reads import Declarations, in_range
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.statements.schedule import FixedOrder, LoopOrder, plan
 from tcdsl.lowering.statements.statements import can_fail, statement_reads
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of, universe
@@ -40,7 +40,7 @@ class InPlace:
 
     tensors: Declarations
     context: isl.Set
-    names: Names
+    names: FreshNames
 
     def plans(self, original: LoopOrder, memory: str) -> list[LoopOrder] | None:
         """Plans that together do what ``original`` does, whose target takes over the memory of the tensor ``memory``.

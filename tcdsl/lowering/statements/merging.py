@@ -14,8 +14,8 @@ import islpy as isl
 
 from tcdsl.ir.build import apply, index
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, reads, walk
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Statement
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.statements.buffers import Memory
 from tcdsl.lowering.statements.schedule import LoopOrder, constant_length
 from tcdsl.lowering.statements.statements import renamed_statement, statement_reads
@@ -35,7 +35,7 @@ class Group:
     depth: int
 
 
-def merge(plans: list[LoopOrder], memory: Memory, context: isl.Set, names: Names) -> list[Group]:
+def merge(plans: list[LoopOrder], memory: Memory, context: isl.Set, names: FreshNames) -> list[Group]:
     """Groups in an order that respects what depends on what."""
     groups: list[Group] = []
     touched = _Touched(memory)
@@ -133,7 +133,7 @@ class _Touched:
         return any(True for _ in self.ordered(first, second))
 
 
-def _joined(group: Group, plan: LoopOrder, touched: _Touched, context: isl.Set, names: Names) -> Group | None:
+def _joined(group: Group, plan: LoopOrder, touched: _Touched, context: isl.Set, names: FreshNames) -> Group | None:
     if _scalar_code(plan) and all(_scalar_code(other) for other in group.plans):
         return Group((*group.plans, plan), 0)
     if not touched.of(plan).mergeable or not _related(group, plan, touched):
@@ -219,7 +219,7 @@ def _is_variable(plan: LoopOrder, expr: Expr, name: str) -> bool:
         return False
 
 
-def _with_variables(plan: LoopOrder, shared: tuple[str, ...], names: Names) -> LoopOrder:
+def _with_variables(plan: LoopOrder, shared: tuple[str, ...], names: FreshNames) -> LoopOrder:
     """The plan with the names ``shared`` for its first outer variables; others that are called so get new names."""
     wanted = dict(zip(plan.outer, shared, strict=False))
     for name in plan.statement.domain.variables:

@@ -22,9 +22,9 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index, substitute
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Statement, map_statement
 from tcdsl.lowering.loopir.boundary_reads import Declarations
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.statements.canonical_statements import substituted
 from tcdsl.lowering.statements.merging import Group
 from tcdsl.lowering.statements.schedule import LoopOrder, plan
@@ -134,7 +134,7 @@ def _values(statement: Statement, name: str) -> range | None:
     return range(line.dim_min_val(0).to_python(), line.dim_max_val(0).to_python() + 1)
 
 
-def row_of_phases(made: LoopOrder, tensors: Declarations, context: isl.Set, names: Names) -> LoopOrder:
+def row_of_phases(made: LoopOrder, tensors: Declarations, context: isl.Set, names: FreshNames) -> LoopOrder:
     """The plan of a statement with phases: if they make its row the best innermost loop, that order; else as it is."""
     if made.full or not made.plain:
         return made
@@ -152,7 +152,7 @@ def row_of_phases(made: LoopOrder, tensors: Declarations, context: isl.Set, name
     return replace(made, outer=cells, inner=(*reduced, row), scalar=False, window=False)
 
 
-def in_phases(group: Group, tensors: Declarations, context: isl.Set, names: Names) -> list[Group]:
+def in_phases(group: Group, tensors: Declarations, context: isl.Set, names: FreshNames) -> list[Group]:
     """The group with a plan for each phase of the statements that have them, as one group or several."""
     if len(group.plans) > 1:
         plans: list[LoopOrder] = []
@@ -183,7 +183,7 @@ def _strides(made: LoopOrder) -> tuple[Stride, ...]:
 
 
 def _phases(
-    made: LoopOrder, strides: Sequence[Stride], tensors: Declarations, context: isl.Set, names: Names
+    made: LoopOrder, strides: Sequence[Stride], tensors: Declarations, context: isl.Set, names: FreshNames
 ) -> list[list[LoopOrder]]:
     """Plans for all phases, those together that differ along the row only; the plan itself if they do not help.
 
@@ -237,8 +237,8 @@ def _along(phase: LoopOrder, row: str) -> LoopOrder:
 _Axes = Mapping[int, tuple[str, str]]
 
 
-def _axes(strides: Sequence[Stride], names: Names) -> _Axes:
-    # Names for what counts the cells of a phase along an axis, and for the points of their windows.
+def _axes(strides: Sequence[Stride], names: FreshNames) -> _Axes:
+    # FreshNames for what counts the cells of a phase along an axis, and for the points of their windows.
     return {stride.axis: (names.fresh("q"), names.fresh("m")) for stride in strides}
 
 

@@ -12,8 +12,8 @@ from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, is_affine_index, reads, substitute
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Tensor, map_statement
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.polyhedra.affine import condition_set, universe
 
 __all__ = [
@@ -82,7 +82,7 @@ def renamed_statement(statement: Statement, wanted: Mapping[str, str]) -> Statem
     return replace(statement, domain=Domain.from_set(points))
 
 
-def copy_statement(tensor: Tensor, name: str, names: Names) -> Statement:
+def copy_statement(tensor: Tensor, name: str, names: FreshNames) -> Statement:
     """``name[c] = tensor[c]`` for all cells."""
     variables = tuple(names.fresh("c") for _ in tensor.shape)
     cell = tuple(index(variable) for variable in variables)

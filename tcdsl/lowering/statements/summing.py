@@ -23,8 +23,8 @@ from tcdsl.ir.build import apply, constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, IndexValue, index_variables, is_affine_index, reads, substitute, walk
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor, tensors_read
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.statements.fusion import fresh_locals
 from tcdsl.lowering.statements.statements import box, statement_reads
 from tcdsl.lowering.statements.thinness import is_thin
@@ -52,7 +52,7 @@ class _Term:
     value: Expr
 
 
-def summed(program: Program, context: isl.Set, names: Names) -> Program:
+def summed(program: Program, context: isl.Set, names: FreshNames) -> Program:
     """``program`` with chains of such statements merged; ``context`` is what is known of the sizes."""
     places: list[tuple[Statement, ...]] = [(statement,) for statement in program.statements]
     gone: set[str] = set()
@@ -186,7 +186,7 @@ def _rewrite(
     variables: tuple[str, ...],
     places: list[tuple[Statement, ...]],
     context: isl.Set,
-    names: Names,
+    names: FreshNames,
 ) -> set[str]:
     """Put the sums and then the rest of the chain in the place of its last statement; the names of tensors that go.
 
@@ -226,7 +226,7 @@ def _sum(
     variables: tuple[str, ...],
     tensor: Tensor,
     context: isl.Set,
-    names: Names,
+    names: FreshNames,
 ) -> Statement:
     last = group[-1].statement
     kind = _KINDS.get(last.accumulate, last.accumulate)
@@ -255,7 +255,7 @@ def _sum(
     )
 
 
-def _guarded(term: _Term, cells: isl.Set, neutral: Expr, context: isl.Set, names: Names) -> Expr:
+def _guarded(term: _Term, cells: isl.Set, neutral: Expr, context: isl.Set, names: FreshNames) -> Expr:
     """What the term adds to each of ``cells``, asked so that the answer is yes nearly everywhere."""
     value = fresh_locals(term.value, {}, names)
     inside = term.cells.gist(cells.intersect_params(context)).coalesce()

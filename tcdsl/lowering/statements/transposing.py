@@ -20,9 +20,9 @@ from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, index_variables, reads, transform
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
 from tcdsl.lowering.loopir.boundary_reads import Declarations
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.statements.schedule import constant_length
 from tcdsl.lowering.statements.statements import box, can_fail
 from tcdsl.polyhedra.affine import universe
@@ -36,7 +36,7 @@ _SUM, _ROW = 64, 8
 _Lengths = Mapping[Expr, int]
 
 
-def transposed(program: Program, names: Names) -> Program:
+def transposed(program: Program, names: FreshNames) -> Program:
     """``program`` with the copies that its sums want: of factors before them, of what they make after them."""
     tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     statements: list[Statement] = []
@@ -58,7 +58,7 @@ def transposed(program: Program, names: Names) -> Program:
     return replace(program, statements=tuple(statements), tensors=(*program.tensors, *made)) if made else program
 
 
-def _with_rows(access: Access, row: Expr, tensors: Declarations, names: Names) -> Access:
+def _with_rows(access: Access, row: Expr, tensors: Declarations, names: FreshNames) -> Access:
     """The same cell of a tensor with another order of axes, ``row`` last, which is added to ``tensors``."""
     tensor = tensors[access.tensor]
     order = (*(axis for axis in access.indices if axis != row), row)
@@ -72,7 +72,7 @@ def _with(value: Expr, read: Read, moved: Read) -> Expr:
     return transform(value, lambda expr: moved if expr == read else expr)
 
 
-def _copy(target: Access, source: Access, tensors: Declarations, names: Names) -> Statement:
+def _copy(target: Access, source: Access, tensors: Declarations, names: FreshNames) -> Statement:
     """``target = source`` for all cells, with variables of its own."""
     own = {axis: index(names.fresh("c")) for axis in target.indices}
     variables = tuple(axis.name for axis in own.values())

@@ -21,14 +21,14 @@ from tcdsl.ir.expressions import (
     reads,
     transform,
 )
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Program, Statement, Tensor
-from tcdsl.lowering.loopir.loop_names import Names
 from tcdsl.lowering.statements.statements import copy_statement
 
 __all__ = ["folded", "own_outputs"]
 
 
-def own_outputs(program: Program, names: Names) -> Program:
+def own_outputs(program: Program, names: FreshNames) -> Program:
     """Every output is a tensor of its own: an input that is returned, or a tensor returned twice, is copied."""
     inputs = {tensor.name for tensor in program.inputs}
     seen: set[str] = set()

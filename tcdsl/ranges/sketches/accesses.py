@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.build import apply, in_range
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Let, Local, Read
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.text.domain_text import domain_name, is_domain_name
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_polynomials import Polynomial
@@ -135,7 +136,7 @@ def root_level(inference: Inference) -> Level:
     free += [given.variable for given in sketch.ranges if given.variable not in free]
     variables = tuple(dict.fromkeys([*(name for name in sketch.variables if name in free), *free]))
     root = Level(None, variables, sketch.ranges, sketch.conditions, sketch.filters, sketch.value)
-    collector = _Collector(inference, {*variables})
+    collector = _Collector(inference, FreshNames(variables))
     for axis, (index, extent) in enumerate(zip(sketch.target.indices, sketch.extents, strict=True)):
         collector.target(root, axis, index, extent)
     collector.level(root)
@@ -143,7 +144,7 @@ def root_level(inference: Inference) -> Level:
 
 
 class _Collector:
-    def __init__(self, inference: Inference, names: set[str]) -> None:
+    def __init__(self, inference: Inference, names: FreshNames) -> None:
         self.inference = inference
         self.names = names  # of all variables so far: reductions side by side get different ones
         self.distinct: dict[Reduction, Reduction] = {}
@@ -288,20 +289,12 @@ class _Collector:
     def other_names(self, variables: Sequence[str]) -> dict[str, str]:
         """What to call those of ``variables`` whose names are taken, or nothing that a domain can hold."""
         kept = {name for name in variables if name not in self.names and is_domain_name(name)}
-        self.names |= kept
+        self.names.take(kept)
         found = {}
         for name in variables:
             if name not in kept:
-                found[name] = self.free_name(domain_name(name))
-                self.names.add(found[name])
+                found[name] = self.names.fresh(domain_name(name))
         return found
-
-    def free_name(self, name: str) -> str:
-        free, number = name, 1
-        while free in self.names:
-            number += 1
-            free = f"{name}_{number}"
-        return free
 
 
 def _conjunction(conditions: Sequence[Expr]) -> Expr:

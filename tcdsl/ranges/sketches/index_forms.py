@@ -11,6 +11,7 @@ from dataclasses import replace
 from tcdsl.ir.build import cast
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, index_variables, is_affine_index
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.text.domain_text import domain_name, is_domain_name
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.ranges.sketches.inference_state import Inference
@@ -43,14 +44,10 @@ def normalized_sketch(inference: Inference) -> Sketch:
 def _with_other_names(sketch: Sketch) -> Sketch:
     # Those of reductions get other names where they are collected.
     names: dict[str, str] = {}
-    taken = {*filter(is_domain_name, sketch.variables)}
+    free = FreshNames(filter(is_domain_name, sketch.variables))
     for name in sketch.variables:
         if not is_domain_name(name):
-            other_name = domain_name(name)
-            while other_name in taken:
-                other_name += "_"
-            names[name] = other_name
-            taken.add(other_name)
+            names[name] = free.fresh(domain_name(name))
     if not names:
         return sketch
 

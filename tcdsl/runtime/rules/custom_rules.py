@@ -29,6 +29,7 @@ from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Read, reads
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import DerivativeRule, Program, Tensor, tensors_read
 from tcdsl.runtime.calling.results import returned
 from tcdsl.runtime.calling.structure import Structure
@@ -171,15 +172,8 @@ def _arranged(
 
 def _unread(program: Program, tensors: Sequence[Tensor]) -> list[Tensor]:
     # Inputs for numbers that the function reads and its rule does not, under names that are free.
-    taken = {tensor.name for tensor in (*program.inputs, *program.tensors)}
-    made = []
-    for tensor in tensors:
-        name = tensor.name
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        made.append(replace(tensor, name=name))
-    return made
+    names = FreshNames(tensor.name for tensor in (*program.inputs, *program.tensors))
+    return [replace(tensor, name=names.fresh(tensor.name)) for tensor in tensors]
 
 
 def _floating(tensors: Tensors) -> list[SymbolicTensor | None]:

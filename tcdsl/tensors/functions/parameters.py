@@ -26,6 +26,7 @@ from tcdsl.frontend.staging.declared_parameters import DeclarationMet, current_p
 from tcdsl.frontend.staging.given_arrays import given_array
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.ir.dtypes import DTYPES, is_floating
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.rows.inference import Origin, parameter
 from tcdsl.span import Span
 from tcdsl.tensors.graphs.element_types import type_name
@@ -137,13 +138,8 @@ def _agreed(
 
 def by_label(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
     """``tensors`` by label; equal labels get a number."""
-    found: dict[str, Tensor] = {}
-    for tensor in tensors:
-        label, number = tensor.label, 2
-        while label in found:
-            label, number = f"{tensor.label}_{number}", number + 1
-        found[label] = tensor
-    return found
+    names = FreshNames()
+    return {names.fresh(tensor.label): tensor for tensor in tensors}
 
 
 class Parameters:

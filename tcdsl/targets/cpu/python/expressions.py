@@ -24,7 +24,7 @@ from tcdsl.ir.expressions import (
     walk,
 )
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.targets.cpu.python.identifiers import Names
+from tcdsl.targets.cpu.python.identifiers import Identifiers
 
 __all__ = ["ExpressionWriter", "assignment", "call", "name"]
 
@@ -122,7 +122,7 @@ class ExpressionWriter:
     ``functions`` collects the names that the module has to import, ``buffers`` and ``sizes`` what the nest uses.
     """
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Identifiers) -> None:
         self.names = names
         self.block: list[ast.stmt] = []
         self.functions: set[str] = set()

@@ -6,21 +6,23 @@ import keyword
 import re
 from collections.abc import Iterable
 
-__all__ = ["Names"]
+from tcdsl.ir.fresh_names import FreshNames
+
+__all__ = ["Identifiers"]
 
 
 # LLVM cuts names of more than 1,024 characters off, and then they are no longer different.
 _LONGEST = 200
 
 
-class Names:
-    """``Names(reserved)("buffer", "A.grad")`` is ``"A_grad"``, the same at every call with the same arguments.
+class Identifiers:
+    """``Identifiers(reserved)("buffer", "A.grad")`` is ``"A_grad"``, the same at every call with the same arguments.
 
     Another thing of the same spelling gets ``A_grad_2``, and nothing gets a reserved name or a keyword.
     """
 
     def __init__(self, reserved: Iterable[str]) -> None:
-        self._taken = set(reserved)
+        self._names = FreshNames((*reserved, *keyword.kwlist))
         self._given: dict[tuple[str, str], str] = {}
 
     def __call__(self, kind: str, name: str) -> str:
@@ -33,11 +35,4 @@ class Names:
     def fresh(self, name: str) -> str:
         """An identifier like ``name`` that nothing else has."""
         base = re.sub(r"\W", "_", name, flags=re.ASCII)[:_LONGEST] or "x"
-        if base[0].isdigit():
-            base = "_" + base
-        candidate, count = base, 1
-        while candidate in self._taken or keyword.iskeyword(candidate):
-            count += 1
-            candidate = f"{base}_{count}"
-        self._taken.add(candidate)
-        return candidate
+        return self._names.fresh("_" + base if base[0].isdigit() else base)

@@ -13,7 +13,7 @@ from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.targets.cpu.layout.frame import layout_of
 from tcdsl.targets.cpu.machine.options import CodegenOptions
 from tcdsl.targets.cpu.python.expressions import call
-from tcdsl.targets.cpu.python.identifiers import Names
+from tcdsl.targets.cpu.python.identifiers import Identifiers
 from tcdsl.targets.cpu.python.nest_deduplication import shared
 from tcdsl.targets.cpu.python.nests import CheckSite, NestWriter
 from tcdsl.targets.cpu.python.printing import module_text
@@ -50,9 +50,9 @@ def generate_module(kernel: Kernel, contiguous: Sequence[bool], options: Codegen
     checks: list[CheckSite] = []
     written = []
     used: set[str] = set()
-    module_names = Names(_reserved())
+    module_names = Identifiers(_reserved())
     for nest in kernel.nests:
-        writer = NestWriter(buffers, strided, layout, checks, Names(_reserved()), shown, debug=options.debug)
+        writer = NestWriter(buffers, strided, layout, checks, Identifiers(_reserved()), shown, debug=options.debug)
         written.append(writer.function(nest, module_names("nest", nest.name), _decorator(options)))
         used |= writer.values.functions
     functions, chosen, places = shared(written)

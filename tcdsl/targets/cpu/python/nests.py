@@ -13,7 +13,7 @@ from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, Local, R
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Buffer, Check, Define, Loop, Nest, Node, Store, Update
 from tcdsl.targets.cpu.layout.frame import MAX_POSITIONS, FrameLayout
 from tcdsl.targets.cpu.python.expressions import ExpressionWriter, assignment, call, name
-from tcdsl.targets.cpu.python.identifiers import Names
+from tcdsl.targets.cpu.python.identifiers import Identifiers
 from tcdsl.targets.cpu.python.nest_deduplication import PrintedNest
 
 __all__ = ["CheckSite", "NestWriter", "parallel_loop"]
@@ -58,7 +58,7 @@ class NestWriter:
         strided: frozenset[str],
         layout: FrameLayout,
         checks: list[CheckSite],
-        names: Names,
+        names: Identifiers,
         shown: frozenset[str],
         *,
         debug: bool,

@@ -16,8 +16,8 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, SizeValue
 from tcdsl.ir.program import Access, Assertion, DerivativeRule, Neutral, Program, Statement, Tensor
 from tcdsl.ir.text.printer import format_expr
+from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.limits import refused_beyond_limits
-from tcdsl.polyhedra.read_pieces import box
 from tcdsl.polyhedra.writes import read_cell
 from tcdsl.rewrite.renaming import with_tensors_renamed
 from tcdsl.rewrite.unified_sizes import with_equal_sizes, with_own_sizes

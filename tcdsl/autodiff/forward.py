@@ -29,8 +29,8 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, reads
 from tcdsl.ir.program import Access, DerivativeRule, Fill, Keep, Neutral, Program, Start, Statement, Tensor
+from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.limits import refused_beyond_limits
-from tcdsl.polyhedra.read_pieces import box
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.polyhedra.writes import affine_target, reached, read_at, read_cell, writes_each_cell_once
 from tcdsl.rewrite.unified_sizes import with_equal_sizes, with_own_sizes

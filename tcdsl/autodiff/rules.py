@@ -16,7 +16,7 @@ from tcdsl.ir.build import constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.program import Access, DerivativeRule, Neutral, Program, Statement, tensors_read
-from tcdsl.polyhedra.read_pieces import box
+from tcdsl.polyhedra.boxes import box
 from tcdsl.rewrite.inlining import append_program
 
 __all__ = ["Transpose", "floating", "pulled_back", "pushed_forward"]

@@ -15,7 +15,7 @@ from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeVa
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.span import Span
 
-__all__ = ["apply", "cast", "constant", "in_range", "index", "integer", "result_dtype", "size", "truth"]
+__all__ = ["apply", "cast", "constant", "in_range", "index", "integer", "range_tests", "result_dtype", "size", "truth"]
 
 
 def constant(value: bool | int | float, dtype: str, span: Span | None = None) -> Constant:
@@ -62,7 +62,12 @@ def cast(operand: Expr, dtype: str, span: Span | None = None) -> Expr:
     return Cast(operand, dtype, span)
 
 
-def in_range(position: Expr, extent: Expr) -> tuple[Expr, Expr]:
+def in_range(position: Expr, extent: Expr) -> Expr:
+    """``0 <= position and position < extent``."""
+    return apply("and_", *range_tests(position, extent))
+
+
+def range_tests(position: Expr, extent: Expr) -> tuple[Expr, Expr]:
     """``0 <= position`` and ``position < extent``, in the type of the position."""
     zero, end = cast(integer(0), position.dtype), cast(extent, position.dtype)
     return apply("ge", position, zero, span=position.span), apply("lt", position, end, span=position.span)

@@ -21,21 +21,19 @@ from tcdsl.ir.expressions import (
     Apply,
     Boundary,
     Expr,
-    IndexValue,
     SizeValue,
     index_variables,
     is_affine_index,
 )
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Size
 from tcdsl.polyhedra.affine import NotAffine, condition_set, function_of, knowing, universe
+from tcdsl.polyhedra.boxes import inside_extent
 from tcdsl.polyhedra.disjunctions import narrowed
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = [
     "Piece",
-    "box",
     "conjuncts",
-    "in_range",
     "is_affine_condition",
     "places",
     "remapped",
@@ -73,20 +71,6 @@ def _size_context(sizes: tuple[Size, ...], assertions: tuple[Assertion, ...]) ->
     for assertion in assertions:
         known = knowing(known, assertion.condition)
     return known.params()
-
-
-def box(variables: Sequence[str], extents: Sequence[Expr]) -> isl.Set:
-    """All cells of a tensor: one variable per axis, from 0 to its extent."""
-    cells = universe(variables, ())
-    for name, extent in zip(variables, extents, strict=True):
-        position = function_of(IndexValue(name), cells)
-        cells = cells.intersect(in_range(position, extent, cells))
-    return cells
-
-
-def in_range(function: isl.PwAff, extent: Expr, points: isl.Set) -> isl.Set:
-    """Where an index lies in ``[0, extent)``."""
-    return function.nonneg_set().intersect(function.lt_set(function_of(extent, points, any_pieces=True)))
 
 
 def restrict(
@@ -144,7 +128,7 @@ def places(
             if not is_affine_index(axis):
                 raise NotAffine(axis)
             function = function_of(axis, points)
-            allowed = in_range(function, extent, points)
+            allowed = inside_extent(function, extent, points)
         except NotAffine:
             parts = [(part, (*found, remapped(axis, boundary, extent))) for part, found in parts]
             total = False
@@ -191,7 +175,7 @@ def _pieces(
             return pieces
     rest = inside.complement()
     for copy in copies:
-        found = in_range(function_of(copy, inside), extent, inside).intersect(rest)
+        found = inside_extent(function_of(copy, inside), extent, inside).intersect(rest)
         pieces.append((found, copy))
         rest = rest.subtract(found)
     some = function_of(extent, inside).pos_set()

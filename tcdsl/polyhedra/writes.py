@@ -70,7 +70,7 @@ def reached(statement: Statement, tensor: Tensor) -> Expr | None:
         return condition
     for axis, extent in zip(statement.target.indices, tensor.shape, strict=True):
         if not is_affine_index(axis):
-            condition = both(condition, apply("and_", *in_range(axis, extent)))
+            condition = both(condition, in_range(axis, extent))
     return condition
 
 

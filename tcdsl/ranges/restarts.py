@@ -19,7 +19,7 @@ from tcdsl.errors import ShapeError
 from tcdsl.ir.build import apply, in_range, truth
 from tcdsl.ir.expressions import Expr, IndexValue, Read, is_affine_index
 from tcdsl.ir.program import Neutral, Statement
-from tcdsl.polyhedra.read_pieces import box
+from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.scope import ProgramScope
 from tcdsl.polyhedra.writes import affine_target, cell_map, named
 from tcdsl.ranges.range_inference import resolve
@@ -73,7 +73,7 @@ class Restarts:
 
     def _condition(self, access: AxisAccess) -> Expr:
         assert access.extent is not None
-        fits = apply("and_", *in_range(access.index, self._inference.algebra.expr(access.extent)))
+        fits = in_range(access.index, self._inference.algebra.expr(access.extent))
         guard = conjunction(access.guard)
         return fits if guard is None else apply("or_", apply("not_", guard), fits)
 

@@ -10,7 +10,7 @@ from tcdsl.ir.build import constant
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, transform
 from tcdsl.ir.program import Fill, Keep, Neutral, Program, Start, Statement, Tensor
-from tcdsl.polyhedra.read_pieces import box
+from tcdsl.polyhedra.boxes import box
 from tcdsl.simplification.expressions.tape import shared
 
 __all__ = ["with_constants_propagated"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Read
 from tcdsl.ir.program import Keep, Neutral, Program, Statement, Tensor
-from tcdsl.polyhedra.read_pieces import box
+from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.variables import positional
 from tcdsl.rewrite.renaming import statement_with_tensors_renamed, with_tensors_renamed
 

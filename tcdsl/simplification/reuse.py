@@ -10,7 +10,8 @@ from tcdsl.ir.build import index
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, is_affine_index, substitute, walk
 from tcdsl.ir.program import Program, Statement, Tensor
-from tcdsl.polyhedra.read_pieces import box, size_context
+from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.read_pieces import size_context
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.polyhedra.writes import read_cell
 

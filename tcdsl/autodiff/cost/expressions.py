@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from tcdsl.autodiff.cost.evaluation import CountedDefinition, Definitions
 from tcdsl.autodiff.cost.operations import operations_of
 from tcdsl.autodiff.cost.point_sets import PointSet
-from tcdsl.ir.build import apply, in_range, truth
+from tcdsl.ir.build import apply, range_tests, truth
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, Let, Local, Read, children
 from tcdsl.ir.program import Tensor
 
@@ -133,7 +133,7 @@ class ExpressionCounter(Generic[_Points]):
         shape = self._declarations[expr.tensor].shape
         for index, boundary, extent in zip(expr.indices, expr.boundaries, shape, strict=True):
             if boundary is Boundary.FILL:
-                for test in in_range(index, extent):
+                for test in range_tests(index, extent):
                     within = apply("and_", within, test)
         outside = points.minus(points.where(within, local))
         found = self._visited(expr.fill, outside, local, zeros)

@@ -36,7 +36,7 @@ from tcdsl.ir.program import (
     Tensor,
     map_statement,
 )
-from tcdsl.polyhedra.read_pieces import box
+from tcdsl.polyhedra.boxes import box
 
 __all__ = ["batched"]
 

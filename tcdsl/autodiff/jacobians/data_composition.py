@@ -16,7 +16,7 @@ from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, substitute
 from tcdsl.ir.program import Access, Neutral, Statement
 from tcdsl.polyhedra.affine import NotAffine, function_of
-from tcdsl.polyhedra.read_pieces import box
+from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.polyhedra.writes import both
 

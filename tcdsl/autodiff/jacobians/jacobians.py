@@ -23,8 +23,8 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.fresh_names import cell_names, names_of
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
+from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.limits import refused_beyond_limits
-from tcdsl.polyhedra.read_pieces import box
 from tcdsl.polyhedra.writes import read_cell
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.rewrite.renaming import with_tensors_renamed

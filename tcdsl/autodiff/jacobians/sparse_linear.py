@@ -23,7 +23,8 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Read, reads
 from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor, tensors_read
-from tcdsl.polyhedra.read_pieces import Piece, box, places, restrict
+from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.read_pieces import Piece, places, restrict
 from tcdsl.polyhedra.writes import affine_target, both, cell_map, read_cell
 from tcdsl.rewrite.renaming import statement_with_tensors_renamed
 from tcdsl.simplification.expressions.factoring import factored

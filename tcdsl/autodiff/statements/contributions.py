@@ -12,7 +12,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Constant, Expr, Read, walk
 from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor
-from tcdsl.polyhedra.read_pieces import box
+from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.scatter_to_gather import solve
 from tcdsl.polyhedra.variables import positional, renamed, targets_first
 from tcdsl.polyhedra.writes import affine_target, read_cell, writes_each_cell_once

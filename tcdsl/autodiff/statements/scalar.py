@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from tcdsl.errors import Diagnostic, DifferentiationError
-from tcdsl.ir.build import constant, in_range
+from tcdsl.ir.build import constant, range_tests
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, Local, Read
 from tcdsl.ir.primitives import PRIMITIVES
@@ -190,7 +190,7 @@ def _inside(tape: Tape, read: Read, extents: tuple[Expr, ...]) -> Expr:
     tests: list[Expr] = []
     for axis, boundary, extent in zip(read.indices, read.boundaries, extents, strict=True):
         if boundary is Boundary.FILL:
-            tests.extend(map(tape.flatten, in_range(axis, extent)))
+            tests.extend(map(tape.flatten, range_tests(axis, extent)))
     return conjunction(tape, tests)
 
 

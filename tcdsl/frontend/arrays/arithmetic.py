@@ -30,7 +30,8 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import DTYPES, compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, children, substitute
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
-from tcdsl.polyhedra.affine import NotAffine, condition_set, universe
+from tcdsl.polyhedra.affine import NotAffine, function_of, universe
+from tcdsl.polyhedra.boxes import box
 
 __all__ = [
     "axes",
@@ -258,20 +259,18 @@ def axes(session: Session, rank: int) -> tuple[str, ...]:
     return tuple(letters[:rank])
 
 
-def box(session: Session, variables: Sequence[str], extents: Sequence[Expr]) -> Domain:
+def all_cells(session: Session, variables: Sequence[str], extents: Sequence[Expr]) -> Domain:
     """The domain ``0 <= variable < extent`` for every axis."""
-    points = universe(variables, sorted(session.builder.size_names()))
-    for variable, extent in zip(variables, extents, strict=True):
-        for condition in (
-            apply("ge", IndexValue(variable), integer(0)),
-            apply("lt", IndexValue(variable), extent),
-        ):
-            try:
-                points = points.intersect(condition_set(condition, points))
-            except NotAffine:
-                named = apply("lt", IndexValue(variable), session.builder.opaque_size(extent))
-                points = points.intersect(condition_set(named, points))
-    return Domain.from_set(points)
+    points = universe((), ())
+
+    def affine(extent: Expr) -> Expr:
+        try:
+            function_of(extent, points)
+        except NotAffine:
+            return session.builder.opaque_size(extent)
+        return extent
+
+    return Domain.from_set(box(variables, tuple(map(affine, extents))))
 
 
 def in_letters(expr: Expr, variables: Sequence[str]) -> Expr:
@@ -295,7 +294,7 @@ def record_elementwise(builder: Any, element: Value, extents: tuple[Expr, ...], 
         "assign",
         Neutral(),
         value,
-        box(session, variables, extents),
+        all_cells(session, variables, extents),
         span=span,
     )
     builder.append((statement,), (Tensor(name, dtype, extents, "" if label == name else label, span),))

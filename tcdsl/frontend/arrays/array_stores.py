@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcdsl.errors import DslSyntaxError, ShapeError
-from tcdsl.frontend.arrays.arithmetic import axes, box, broadcast, element_of, in_letters, staged_operand
+from tcdsl.frontend.arrays.arithmetic import all_cells, axes, broadcast, element_of, in_letters, staged_operand
 from tcdsl.frontend.arrays.row_alignment import axis_variable, common_rows, rows_of
 from tcdsl.frontend.arrays.views import part_of, whole
 from tcdsl.frontend.staging.environment import Existing
@@ -64,7 +64,7 @@ def store_elementwise(
         kept.accumulate,
         Neutral() if everywhere and kept.accumulate == "assign" else kept.start,
         in_letters(kept.value, variables),
-        box(session, variables, part.extents),
+        all_cells(session, variables, part.extents),
         span=span,
     )
     builder.check_recurrence(statement, tensor.name, parts)

@@ -24,7 +24,7 @@ from tcdsl.frontend.symbols.symbols import (
     SymbolicTensor,
     View,
 )
-from tcdsl.ir.build import apply, integer
+from tcdsl.ir.build import apply, in_range, integer, range_tests
 from tcdsl.ir.dtypes import is_integer
 from tcdsl.ir.expressions import (
     Boundary,
@@ -144,7 +144,7 @@ def _through(
             among = [axis for axis in axes if axis in chosen and axis.name in index_variables(index)]
             for axis in among if chosen.get(index) != extent else ():
                 # What is out of range of the part may be in range of the tensor.
-                inside = apply("and_", apply("ge", cells[axis], integer(0)), apply("lt", cells[axis], chosen[axis]))
+                inside = in_range(cells[axis], chosen[axis])
                 made = apply("where", inside, made, integer(-1))
             indices.append(made)
             boundaries.append(Boundary.CHECK if among else boundary)
@@ -275,7 +275,7 @@ def _position(session: Session, value: object, extent: Expr, axis: int) -> Expr:
     index = _from_end(session, _size_expr(session, value), extent)
     shown = str(value) if isinstance(value, int) else valued(index)
     fact = f"the index {shown} is out of range of axis {axis}, which has the extent {valued(extent)}"
-    for condition in (apply("ge", index, integer(0)), apply("lt", index, extent)):
+    for condition in range_tests(index, extent):
         session.builder.require(condition, fact, session.location())
     return index
 

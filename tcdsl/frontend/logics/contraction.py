@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
-from tcdsl.frontend.arrays.arithmetic import axes, box, combine, element_of, staged_operand
+from tcdsl.frontend.arrays.arithmetic import all_cells, axes, combine, element_of, staged_operand
 from tcdsl.frontend.arrays.arithmetic import broadcast as broadcast_parts
 from tcdsl.frontend.arrays.row_alignment import axis_variable, rows_of
 from tcdsl.frontend.logics.logic import PRODUCT, stage_logic
@@ -95,7 +95,7 @@ def _record(
         "add",
         Neutral(),
         substitute(store_value(product, dtype, span), naming),
-        box(session, letters, (*shape, inner)),
+        all_cells(session, letters, (*shape, inner)),
         span=span,
     )
     builder.append((statement,), (Tensor(name, dtype, shape, "" if name == "t" else "t", span),))
@@ -155,7 +155,7 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
         kind,
         Neutral(),
         substitute(store_value(element, dtype, span), naming),
-        box(session, [letters[k] for k in order], [extents[k] for k in order]),
+        all_cells(session, [letters[k] for k in order], [extents[k] for k in order]),
         span=span,
     )
     session.builder.append((statement,), (Tensor(name, dtype, shape, "" if name == "t" else "t", span),))

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcdsl.frontend.statements.accesses import is_data
-from tcdsl.ir.build import apply, truth
-from tcdsl.ir.build import in_range as in_range_of
+from tcdsl.ir.build import apply, range_tests, truth
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Let, Read, children, locals_read
 
 __all__ = ["in_range"]
@@ -54,5 +53,5 @@ def _read(read: Read, extents: Callable[[str], Sequence[Expr]]) -> Expr:
     for index, boundary, extent in zip(read.indices, read.boundaries, extents(read.tensor), strict=True):
         conditions.append(in_range(index, extents))
         if boundary is Boundary.SKIP and is_data(index):
-            conditions.extend(in_range_of(index, extent))
+            conditions.extend(range_tests(index, extent))
     return _all(conditions)

@@ -11,8 +11,7 @@ from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.ir.build import apply
-from tcdsl.ir.build import in_range as bounds
+from tcdsl.ir.build import apply, in_range
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, children, is_affine_index, rebuild
 from tcdsl.ir.program import Tensor
 from tcdsl.polyhedra.affine import NotAffine, condition_set
@@ -20,18 +19,13 @@ from tcdsl.polyhedra.disjunctions import within
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.spaces import arranged, dimension_names
 
-__all__ = ["Declarations", "in_range", "interior", "specialized"]
+__all__ = ["Declarations", "interior", "specialized"]
 
 Declarations = dict[str, Tensor]
 """Tensors by name."""
 
 # Pieces beyond which a border is not worth its code.
 _MOST_PIECES = 24
-
-
-def in_range(index: Expr, extent: Expr) -> Expr:
-    """``0 <= index < extent``."""
-    return apply("and_", *bounds(index, extent))
 
 
 def _questions(expr: Expr, tensors: Declarations) -> Iterator[Expr]:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.boundaries import moved_index
-from tcdsl.ir.build import apply, cast, constant, integer, truth
+from tcdsl.ir.build import apply, cast, constant, in_range, integer, truth
 from tcdsl.ir.dtypes import INTEGER, compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index
 from tcdsl.ir.program import Fill, Keep, Neutral, Statement, Tensor
-from tcdsl.lowering.loopir.boundary_reads import in_range
 from tcdsl.lowering.loopir.loops import Accumulate, Check, Define, Node, Store, Update
 from tcdsl.lowering.loopir.scalars import Scalars
 

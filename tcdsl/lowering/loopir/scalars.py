@@ -13,7 +13,7 @@ from itertools import islice
 import islpy as isl
 
 from tcdsl.ir.boundaries import moved_index
-from tcdsl.ir.build import apply, cast, constant, integer
+from tcdsl.ir.build import apply, cast, constant, in_range, integer
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import (
     Apply,
@@ -32,7 +32,7 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Tensor
-from tcdsl.lowering.loopir.boundary_reads import Declarations, in_range
+from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.loops import Branch, Check, Define, Node
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.polyhedra.linear import normalized

@@ -27,8 +27,8 @@ from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_loc
 from tcdsl.lowering.nests.scan import scan
 from tcdsl.lowering.nests.scattered_sums import in_scattered_blocks
 from tcdsl.lowering.statements.schedule import FixedOrder, LoopOrder
-from tcdsl.lowering.statements.statements import box
 from tcdsl.polyhedra.affine import NotAffine
+from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import has_cases
 from tcdsl.polyhedra.spaces import arranged
 
@@ -233,9 +233,11 @@ class Body:
     def inside_cells(self, variables: tuple[str, ...]) -> isl.Set:
         """The context within the loops over all cells of the variables."""
         context = with_parameters(self.setting.context, variables)
-        pairs = tuple((name, self.plan.extent(name)) for name in variables if not has_cases(self.plan.extent(name)))
+        extents = {name: self.plan.extent(name) for name in variables}
+        plain = [name for name in variables if not has_cases(extents[name])]
         try:
-            return context.intersect(arranged(box(pairs, self.points), (), variables).params())
+            cells = box(plain, [extents[name] for name in plain], self.points)
+            return context.intersect(arranged(cells, (), variables).params())
         except NotAffine:
             return context
 

@@ -22,7 +22,8 @@ from tcdsl.lowering.loopir.loops import Define, Loop, Node, Store
 from tcdsl.lowering.loopir.point_code import point, start_value, sum_up
 from tcdsl.lowering.nests.bodies import Body
 from tcdsl.lowering.nests.unrolling import unrolled
-from tcdsl.lowering.statements.statements import box, can_fail
+from tcdsl.lowering.statements.statements import can_fail
+from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.spaces import arranged
 
 __all__ = ["in_chunks"]
@@ -100,7 +101,7 @@ def _extents(body: Body) -> dict[str, int] | None:
         if not (line.dim_has_upper_bound(isl.dim_type.set, 0) and line.dim_has_lower_bound(isl.dim_type.set, 0)):
             return None
         extents[name] = int(line.dim_max_val(0).to_python()) + 1
-    everything = box([(name, integer(extent)) for name, extent in extents.items()], body.points)
+    everything = box(tuple(extents), tuple(map(integer, extents.values())), body.points)
     whole = [integer(extents[name]) for name in plan.cells] == [plan.extent(name) for name in plan.cells]
     suitable = whole and cells <= _CELLS and extents[plan.inner[-2]] >= _FEWEST
     if not suitable or not body.points.is_equal(everything) or len(body.parts(body.points)) > 1:

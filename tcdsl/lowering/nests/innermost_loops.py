@@ -26,8 +26,8 @@ from tcdsl.lowering.nests.bodies import Body
 from tcdsl.lowering.nests.chunks import in_chunks
 from tcdsl.lowering.nests.scan import scan
 from tcdsl.lowering.nests.unrolling import unrolled
-from tcdsl.lowering.statements.statements import box
 from tcdsl.polyhedra.affine import NotAffine
+from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import has_cases
 from tcdsl.polyhedra.spaces import arranged
 
@@ -197,7 +197,8 @@ class _Row:
         try:
             if written is None or single or any(map(has_cases, plan.tensor.shape)):
                 raise NotAffine(variable)
-            rest = box(tuple((name, plan.extent(name)) for name in (*plan.outer, variable)), self.body.points)
+            variables = (*plan.outer, variable)
+            rest = box(variables, tuple(map(plan.extent, variables)), self.body.points)
         except NotAffine:
             return [Loop(variable, self.low, self.high, 1, tuple(self.fill({})))]
         rest = arranged(rest if self.block is None else in_block(rest, self.block), (variable,), plan.outer)

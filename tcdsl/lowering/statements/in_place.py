@@ -17,16 +17,17 @@ from functools import reduce
 import islpy as isl
 
 from tcdsl.ir.boundaries import moved_index
-from tcdsl.ir.build import apply, index, integer, truth
+from tcdsl.ir.build import apply, in_range, index, integer, truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read, substitute, transform
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor, map_statement
-from tcdsl.lowering.loopir.boundary_reads import Declarations, in_range
+from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.statements.schedule import FixedOrder, LoopOrder, plan
 from tcdsl.lowering.statements.statements import can_fail, statement_reads
-from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of, universe
+from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of
+from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.limits import TooMuchWork, limited
 from tcdsl.polyhedra.linear import has_cases, normalized
 from tcdsl.polyhedra.spaces import arranged, has_end, twice
@@ -156,9 +157,8 @@ class InPlace:
         variables = tuple(self.names.fresh("c") for _ in lows)
         cell = tuple(map(index, variables))
         source = tuple(normalized(apply("add", low, axis)) for low, axis in zip(lows, cell, strict=True))
-        points = universe(variables, ())
-        for axis, position, extent, whole in zip(cell, source, saved.shape, tensor.shape, strict=True):
-            points = points.intersect(condition_set(in_range(axis, extent), points))
+        points = box(variables, saved.shape)
+        for position, whole in zip(source, tensor.shape, strict=True):
             points = points.intersect(condition_set(in_range(position, whole), points))
         points = points.align_params(self.context.get_space()).gist_params(self.context)
         value = Read(tensor.name, source, (Boundary.SKIP,) * len(cell), compute_dtype(tensor.dtype))

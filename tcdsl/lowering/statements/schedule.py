@@ -22,8 +22,8 @@ from tcdsl.ir.build import index
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index, reads
 from tcdsl.ir.program import Access, Statement, Tensor
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior
-from tcdsl.lowering.statements.statements import box
 from tcdsl.polyhedra.affine import NotAffine
+from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import linear_form
 from tcdsl.polyhedra.scatter_to_gather import target_variables
 from tcdsl.polyhedra.spaces import arranged, has_end
@@ -169,13 +169,13 @@ def covers(statement: Statement, tensor: Tensor, context: isl.Set, extents: Mapp
     extents = {} if extents is None else extents
     points = statement.domain.set.align_params(context.get_space())
     variables = (_cell_variable(axis, extents) for axis in statement.target.indices)
-    pairs = tuple(
-        (axis.name, extents.get(axis.name, extent))
+    whole = {
+        axis.name: extents.get(axis.name, extent)
         for axis, extent in zip(variables, tensor.shape, strict=True)
         if isinstance(axis, IndexValue)
-    )
+    }
     try:
-        cells = box(pairs, points).intersect_params(context)
+        cells = box(tuple(whole), tuple(whole.values()), points).intersect_params(context)
     except NotAffine:
         return False
     return bool(cells.is_subset(points))

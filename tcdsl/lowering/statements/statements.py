@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, is_affine_index, reads, substitute
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Tensor, map_statement
-from tcdsl.polyhedra.affine import condition_set, universe
+from tcdsl.polyhedra.boxes import box
 
 __all__ = [
-    "box",
     "can_fail",
     "copy_statement",
     "renamed_statement",
@@ -87,14 +86,5 @@ def copy_statement(tensor: Tensor, name: str, names: FreshNames) -> Statement:
     variables = tuple(names.fresh("c") for _ in tensor.shape)
     cell = tuple(index(variable) for variable in variables)
     value = Read(tensor.name, cell, (Boundary.SKIP,) * len(cell), compute_dtype(tensor.dtype))
-    points = box(tuple(zip(variables, tensor.shape, strict=True)), universe(variables, ()))
-    return Statement(Access(name, cell), "assign", Neutral(), value, Domain.from_set(points), span=tensor.span)
-
-
-def box(extents: Sequence[tuple[str, Expr]], space: isl.Set) -> isl.Set:
-    """The points of the space of ``space`` with ``0 <= variable < extent`` for the pairs given. Raises `NotAffine`."""
-    points = isl.Set.universe(space.get_space())
-    for name, extent in extents:
-        points = points.intersect(condition_set(apply("ge", index(name), integer(0)), points))
-        points = points.intersect(condition_set(apply("lt", index(name), extent), points))
-    return points
+    domain = Domain.from_set(box(variables, tensor.shape))
+    return Statement(Access(name, cell), "assign", Neutral(), value, domain, span=tensor.span)

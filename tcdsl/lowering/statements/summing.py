@@ -26,9 +26,10 @@ from tcdsl.ir.expressions import Boundary, Expr, IndexValue, index_variables, is
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor, tensors_read
 from tcdsl.lowering.statements.fusion import fresh_locals
-from tcdsl.lowering.statements.statements import box, statement_reads
+from tcdsl.lowering.statements.statements import statement_reads
 from tcdsl.lowering.statements.thinness import is_thin
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of
+from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
 from tcdsl.polyhedra.spaces import arranged
 
@@ -193,7 +194,7 @@ def _rewrite(
     Sums come first, because the first statement of fresh memory writes all cells.
     """
     try:
-        every = box(tuple(zip(variables, tensor.shape, strict=True)), groups[0][0].cells)
+        every = box(variables, tensor.shape, groups[0][0].cells)
     except NotAffine:
         return set()
     last_of = {group[-1].position: group for group in groups}

@@ -24,8 +24,8 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.statements.schedule import constant_length
-from tcdsl.lowering.statements.statements import box, can_fail
-from tcdsl.polyhedra.affine import universe
+from tcdsl.lowering.statements.statements import can_fail
+from tcdsl.polyhedra.boxes import box
 
 __all__ = ["transposed"]
 
@@ -77,11 +77,10 @@ def _copy(target: Access, source: Access, tensors: Declarations, names: FreshNam
     own = {axis: index(names.fresh("c")) for axis in target.indices}
     variables = tuple(axis.name for axis in own.values())
     tensor = tensors[target.tensor]
-    points = box(tuple(zip(variables, tensor.shape, strict=True)), universe(variables, ()))
     boundaries = (Boundary.SKIP,) * len(variables)
     value = Read(source.tensor, tuple(own[axis] for axis in source.indices), boundaries, compute_dtype(tensor.dtype))
     cell = replace(target, indices=tuple(own.values()))
-    return Statement(cell, "assign", Neutral(), value, Domain.from_set(points), span=target.span)
+    return Statement(cell, "assign", Neutral(), value, Domain.from_set(box(variables, tensor.shape)), span=target.span)
 
 
 def _long_row(statement: Statement, tensors: Declarations) -> Expr | None:

@@ -23,7 +23,7 @@ from tcdsl.polyhedra.spaces import arranged
 from tcdsl.ranges.sketches.accesses import AxisAccess, Level, conjuncts, levels_of
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.nesting import rewritten
-from tcdsl.ranges.solving.constraints import in_range, named_sizes
+from tcdsl.ranges.solving.constraints import form_in_range, named_sizes
 from tcdsl.ranges.solving.regions import Ranges, affine_guard, region_of
 from tcdsl.span import Span
 
@@ -112,7 +112,7 @@ def _require_where_reached(inference: Inference, access: AxisAccess, points: isl
     assert access.form is not None
     assert access.extent is not None
     algebra = inference.algebra
-    fits = in_range(algebra, access.form, access.extent)
+    fits = form_in_range(algebra, access.form, access.extent)
     reached = _reached(inference, access.guard, points).params()
     try:
         context = algebra.context_of(reached)

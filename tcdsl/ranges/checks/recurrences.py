@@ -30,7 +30,8 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.program import Assertion, Keep, Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of
-from tcdsl.polyhedra.read_pieces import box, places
+from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.read_pieces import places
 from tcdsl.polyhedra.scope import ProgramScope
 from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, parameter_names
 from tcdsl.polyhedra.writes import named

@@ -242,7 +242,7 @@ class _Collector:
                 form, whole = self.form(index), read.span
                 level.accesses.append(AxisAccess(read.tensor, axis, closed, form, size, guard, span=span, whole=whole))
             elif boundary is Boundary.FILL:
-                beyond = apply("not_", apply("and_", *in_range(index, extent)))
+                beyond = apply("not_", in_range(index, extent))
                 outside = beyond if outside is None else apply("or_", outside, beyond)
         if read.fill is not None:
             self.visit(read.fill, level, guard if outside is None else (*guard, self.closed(outside)))

@@ -11,22 +11,21 @@ from typing import Literal
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, integer
+from tcdsl.ir.build import apply, in_range, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, SizeValue, index_variables
 from tcdsl.polyhedra.affine import NotAffine, condition_set, isl_value, universe
 from tcdsl.polyhedra.size_algebra import SizeAlgebra
 from tcdsl.polyhedra.size_polynomials import Polynomial
 
-__all__ = ["Constraints", "in_range", "named_sizes"]
+__all__ = ["Constraints", "form_in_range", "named_sizes"]
 
 # The coefficients of names, and the constant under 1.
 Row = dict[str | Literal[1], int]
 
 
-def in_range(algebra: SizeAlgebra, form: Polynomial, extent: Polynomial) -> Expr:
+def form_in_range(algebra: SizeAlgebra, form: Polynomial, extent: Polynomial) -> Expr:
     """``0 <= form and form < extent`` as an expression."""
-    index = algebra.expr(form)
-    return apply("and_", apply("ge", index, integer(0)), apply("lt", index, algebra.expr(extent)))
+    return in_range(algebra.expr(form), algebra.expr(extent))
 
 
 class Constraints:

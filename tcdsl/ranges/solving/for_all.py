@@ -20,7 +20,7 @@ from tcdsl.polyhedra.spaces import has_end
 from tcdsl.ranges.sketches.accesses import AxisAccess
 from tcdsl.ranges.sketches.explicit_ranges import Ends
 from tcdsl.ranges.sketches.nesting import free_variables
-from tcdsl.ranges.solving.constraints import Constraints, in_range, named_sizes
+from tcdsl.ranges.solving.constraints import Constraints, form_in_range, named_sizes
 
 __all__ = ["for_all_ends", "needed_variables", "range_constraints", "relevant_guard"]
 
@@ -94,7 +94,7 @@ def _allowed(algebra: SizeAlgebra, access: AxisAccess, guard: Sequence[Expr], bo
     assert access.extent is not None
     if not access.form.quasi_affine:
         raise NotAffine(access.index)
-    allowed = condition_set(in_range(algebra, access.form, access.extent), box)
+    allowed = condition_set(form_in_range(algebra, access.form, access.extent), box)
     for condition in guard:
         allowed = allowed.union(condition_set(condition, box).complement())
     return allowed

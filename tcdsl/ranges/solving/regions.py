@@ -12,8 +12,7 @@ from functools import reduce
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, truth
-from tcdsl.ir.build import in_range as bounds
+from tcdsl.ir.build import apply, in_range, truth
 from tcdsl.ir.expressions import Expr
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.polyhedra.disjunctions import convex_pieces, narrowed, within
@@ -27,7 +26,7 @@ from tcdsl.ranges.sketches.explicit_ranges import Ends
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.nesting import free_variables
 from tcdsl.ranges.solving.branches import GuardedPoints, possible_points
-from tcdsl.ranges.solving.constraints import Constraints, in_range, named_sizes
+from tcdsl.ranges.solving.constraints import Constraints, form_in_range, named_sizes
 from tcdsl.ranges.solving.for_all import range_constraints
 
 __all__ = ["Ranges", "Region", "affine_guard", "conjunction", "ends_of", "region_of"]
@@ -183,7 +182,7 @@ def _in_range_set(inference: Inference, region: Region, access: AxisAccess) -> i
         return None
     condition: Expr | None
     if form.quasi_affine:
-        condition = in_range(algebra, form, extent)
+        condition = form_in_range(algebra, form, extent)
     else:
         held, _ = affine_guard(_named_guard(inference, access), region.points)
         condition = in_range_by_digits(algebra, form, extent, held.intersect_params(algebra.context))
@@ -193,7 +192,7 @@ def _in_range_set(inference: Inference, region: Region, access: AxisAccess) -> i
 def _test(inference: Inference, access: AxisAccess) -> Expr:
     assert access.extent is not None
     extent = inference.algebra.expr(access.extent)
-    fits = apply("and_", *bounds(access.index, extent))
+    fits = in_range(access.index, extent)
     guard = conjunction(access.guard)
     return fits if guard is None else apply("or_", apply("not_", guard), fits)
 

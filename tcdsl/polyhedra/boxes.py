@@ -1,0 +1,28 @@
+"""Boxes: all cells of a tensor, or all index points below given extents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import islpy as isl
+
+from tcdsl.ir.expressions import Expr, IndexValue
+from tcdsl.polyhedra.affine import function_of, universe
+
+__all__ = ["box", "inside_extent"]
+
+
+def box(variables: Sequence[str], extents: Sequence[Expr], among: isl.Set | None = None) -> isl.Set:
+    """The points with ``0 <= variable < extent`` for each of ``variables``; `NotAffine` where isl cannot say it.
+
+    Other dimensions than ``variables`` are those of the space of ``among``, and unbounded.
+    """
+    points = universe(variables, ()) if among is None else isl.Set.universe(among.get_space())
+    for name, extent in zip(variables, extents, strict=True):
+        points = points.intersect(inside_extent(function_of(IndexValue(name), points), extent, points))
+    return points
+
+
+def inside_extent(position: isl.PwAff, extent: Expr, points: isl.Set) -> isl.Set:
+    """Where an index, a function on the space of ``points``, lies in ``[0, extent)``."""
+    return position.nonneg_set().intersect(position.lt_set(function_of(extent, points, any_pieces=True)))

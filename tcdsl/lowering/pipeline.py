@@ -33,12 +33,12 @@ from tcdsl.lowering.statements.fusion import fuse
 from tcdsl.lowering.statements.merging import Group, merge, thin_targets
 from tcdsl.lowering.statements.phases import in_phases, row_of_phases
 from tcdsl.lowering.statements.schedule import LoopOrder, plan
-from tcdsl.lowering.statements.size_context import size_context
 from tcdsl.lowering.statements.statements import renamed_statement
 from tcdsl.lowering.statements.summing import summed
 from tcdsl.lowering.statements.transposing import transposed
 from tcdsl.lowering.statements.unneeded_statements import folded, own_outputs
 from tcdsl.pass_names import OPTIONAL, Enabled
+from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.simplification import without_sparse_tensors
 from tcdsl.simplification.copies import without_copies

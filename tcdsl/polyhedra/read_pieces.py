@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import islpy as isl
 
@@ -21,12 +20,10 @@ from tcdsl.ir.expressions import (
     Apply,
     Boundary,
     Expr,
-    SizeValue,
     index_variables,
     is_affine_index,
 )
-from tcdsl.ir.program import Assertion, AxisExtent, Program, Size
-from tcdsl.polyhedra.affine import NotAffine, condition_set, function_of, knowing, universe
+from tcdsl.polyhedra.affine import NotAffine, condition_set, function_of, universe
 from tcdsl.polyhedra.boxes import inside_extent
 from tcdsl.polyhedra.disjunctions import narrowed
 from tcdsl.polyhedra.linear import normalized
@@ -38,7 +35,6 @@ __all__ = [
     "places",
     "remapped",
     "restrict",
-    "size_context",
 ]
 
 # Pieces of one read beyond which all but the interior are one.
@@ -52,25 +48,6 @@ class Piece:
     points: isl.Set
     indices: tuple[Expr, ...]
     total: bool
-
-
-def size_context(program: Program) -> isl.Set:
-    """What is known about the sizes of a program: extents are not negative, definitions and assertions hold."""
-    return _size_context(program.sizes, program.assertions)
-
-
-@lru_cache(maxsize=256)
-def _size_context(sizes: tuple[Size, ...], assertions: tuple[Assertion, ...]) -> isl.Set:
-    known = universe((), [size.name for size in sizes])
-    for size in sizes:
-        if isinstance(size.source, AxisExtent):
-            fact = apply("ge", SizeValue(size.name), integer(0))
-        else:
-            fact = apply("eq", SizeValue(size.name), size.source)
-        known = knowing(known, fact)
-    for assertion in assertions:
-        known = knowing(known, assertion.condition)
-    return known.params()
 
 
 def restrict(

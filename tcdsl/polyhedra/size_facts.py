@@ -1,19 +1,24 @@
-"""What is known about the sizes of large programs, so that questions cost no more than the sizes they are about.
+"""What is known about sizes: of a whole program (`size_context`), and of large ones, asked about a few (`SizeFacts`).
 
 isl takes cubic time in the number of sizes, whether a question is about all of them or about two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import islpy as isl
 
-from tcdsl.ir.build import apply
+from tcdsl.ir.build import apply, integer, size
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names, substitute
+from tcdsl.ir.program import Assertion, AxisExtent, Program, Size
+from tcdsl.ir.sizes.equal_sizes import equal_sizes
+from tcdsl.ir.sizes.size_signs import never_negative_in
 from tcdsl.polyhedra.affine import condition_set, knowing, universe
+from tcdsl.polyhedra.linear import has_cases
 
-__all__ = ["SizeFacts"]
+__all__ = ["SizeFacts", "size_context"]
 
 
 class SizeFacts:
@@ -91,3 +96,32 @@ class SizeFacts:
     def _note(self, fact: Expr) -> None:
         for name in size_names(fact):
             self._facts.setdefault(name, {})[fact] = None
+
+
+def size_context(program: Program) -> isl.Set:
+    """A set of parameters: all sizes of ``program`` for which a call gets as far as its first statement.
+
+    Of sizes that the assertions make equal it speaks of the first only.
+    """
+    positive = never_negative_in(program)
+    return _size_context(
+        program.sizes, program.assertions, tuple(each.name for each in program.sizes if positive(each.name))
+    )
+
+
+@lru_cache(maxsize=256)
+def _size_context(sizes: tuple[Size, ...], assertions: tuple[Assertion, ...], positive: tuple[str, ...]) -> isl.Set:
+    # isl takes cubic time in the number of sizes, so those equal to another one are never mentioned.
+    equal = equal_sizes(sizes, assertions)
+    known = universe((), [each.name for each in sizes if each.name not in equal])
+    facts: list[Expr] = [apply("ge", size(name), integer(0)) for name in positive]
+    facts.extend(apply("eq", size(each.name), each.source) for each in sizes if not isinstance(each.source, AxisExtent))
+    facts.extend(assertion.condition for assertion in assertions)
+    for fact in dict.fromkeys(_told(each, equal) for each in facts):
+        if not has_cases(fact):
+            known = knowing(known, fact)
+    return known.params()
+
+
+def _told(fact: Expr, equal: Mapping[str, str]) -> Expr:
+    return substitute(fact, {size(name): size(equal[name]) for name in size_names(fact) & equal.keys()})

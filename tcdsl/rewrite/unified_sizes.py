@@ -20,7 +20,7 @@ def with_equal_sizes(program: Program, inputs: bool = True) -> Program:
 
     Without ``inputs`` the inputs keep the sizes that they define, and only the assertions tie them.
     """
-    names = equal_sizes(program)
+    names = equal_sizes(program.sizes, program.assertions)
     if not names:
         return program
     replacements: dict[Expr, Expr] = {size(old): size(new) for old, new in names.items()}

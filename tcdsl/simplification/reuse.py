@@ -11,7 +11,7 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, is_affine_index, substitute, walk
 from tcdsl.ir.program import Program, Statement, Tensor
 from tcdsl.polyhedra.boxes import box
-from tcdsl.polyhedra.read_pieces import size_context
+from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.polyhedra.writes import read_cell
 

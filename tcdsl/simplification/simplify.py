@@ -18,7 +18,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply
 from tcdsl.ir.program import Fill, Program, Statement, tensors_read
 from tcdsl.polyhedra.limits import TooMuchWork, limited
-from tcdsl.polyhedra.read_pieces import size_context
+from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.simplification.brackets import with_brackets_in_domain
 from tcdsl.simplification.conditions import with_condition_in_domain
 from tcdsl.simplification.constants import with_constants_propagated

@@ -14,7 +14,7 @@ from tcdsl.ir.build import truth
 from tcdsl.ir.expressions import Boundary, Read, is_affine_index, reads
 from tcdsl.ir.program import Keep, Neutral, Program, Statement, tensors_read
 from tcdsl.polyhedra.affine import NotAffine
-from tcdsl.polyhedra.read_pieces import size_context
+from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import affine_target, cell_map
 from tcdsl.rewrite.renaming import expression_with_tensors_renamed
 from tcdsl.simplification.expressions.tape import shared

@@ -12,7 +12,7 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Expr, Local, SizeValue
 from tcdsl.ir.fresh_names import cell_names, names_of
 from tcdsl.ir.program import Assertion, DerivativeRule, Fill, Keep, Program, Size, Statement, Tensor, tensors_read
-from tcdsl.polyhedra.read_pieces import size_context
+from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.simplification.expressions.tape import Tape
 from tcdsl.span import Span
 

@@ -107,7 +107,8 @@ class _Checks:
             self.span = assertion.span
             self._size_expr(assertion.condition, "bool", partial(_about, "assertion", assertion.condition))
         if not self.faults:
-            self.same_sizes = {SizeValue(name): SizeValue(same) for name, same in equal_sizes(program).items()}
+            equal = equal_sizes(program.sizes, program.assertions)
+            self.same_sizes = {SizeValue(name): SizeValue(same) for name, same in equal.items()}
         self.made = {tensor.name: tensor for tensor in program.inputs}
         for statement in program.statements:
             self._statement(statement)

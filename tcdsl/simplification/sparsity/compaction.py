@@ -20,7 +20,7 @@ from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, index_var
 from tcdsl.ir.fresh_names import names_of
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor
 from tcdsl.polyhedra.boxes import box
-from tcdsl.polyhedra.read_pieces import size_context
+from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.polyhedra.writes import affine_target, cell_map, read_cell, writes_each_cell_once
 from tcdsl.simplification.sparsity.composition import has_trivial_value

@@ -19,7 +19,7 @@ from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, is_affin
 from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition
 from tcdsl.polyhedra.boxes import box
-from tcdsl.polyhedra.read_pieces import size_context
+from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import affine_target, cell_map, writes_each_cell_once
 from tcdsl.simplification.expressions.tape import shared
 from tcdsl.simplification.sparsity.composition import is_sparse, source

@@ -19,69 +19,35 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import Diagnostic, ShapeError, raise_diagnostics
-from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.exact import EXACT
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, size_names, walk
-from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.expressions import Constant, Expr, SizeValue, size_names, walk
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Tensor
 from tcdsl.ir.sizes.size_code import SizeCode
 
-__all__ = ["BoundSizes", "SizePlan", "bind_sizes", "evaluate_size", "largest_of", "size_function"]
+__all__ = ["BoundSizes", "SizePlan", "bind_sizes", "evaluate_size", "largest_of"]
 
 Sizes = Mapping[str, int]
-SizeFunction = Callable[[Sizes], Any]
 
 
-def size_function(expr: Expr) -> SizeFunction:
-    """``size_function(e)({"N": 4})``: ``e``, an expression of sizes and constants, as a Python function of the sizes.
-
-    Integers are Python's, without overflow. The function raises ``ZeroDivisionError`` where ``//`` or ``%`` divides by
-    zero and ``KeyError`` for a size that it is not given. ``TypeError`` if ``expr`` reads tensors or index variables.
-    """
-    match expr:
-        case Constant(value=value):
-            return lambda sizes: value
-        case SizeValue(name=name):
-            return lambda sizes: sizes[name]
-        case Cast(operand=operand, dtype=dtype):
-            return _cast_function(size_function(operand), dtype)
-        case Apply(primitive=primitive, arguments=arguments):
-            return _applied_function(primitive, arguments)
-    raise TypeError(f"not an expression of sizes: {expr}")
-
-
-def _cast_function(operand: SizeFunction, dtype: str) -> SizeFunction:
-    convert: Callable[[Any], Any] = bool if dtype == "bool" else float if is_floating(dtype) else int
-    return lambda sizes: convert(operand(sizes))
-
-
-def _applied_function(primitive: str, arguments: tuple[Expr, ...]) -> SizeFunction:
-    parts = [size_function(argument) for argument in arguments]
-    if primitive == "where":
-        condition, chosen, other = parts
-        return lambda sizes: chosen(sizes) if condition(sizes) else other(sizes)
-    if primitive == "and_":
-        first, second = parts
-        return lambda sizes: bool(first(sizes) and second(sizes))
-    if primitive == "or_":
-        first, second = parts
-        return lambda sizes: bool(first(sizes) or second(sizes))
-    if primitive in EXACT and not any(is_floating(argument.dtype) for argument in arguments):
-        # What is not among these is computed as NumPy does it.
-        exact = EXACT[primitive]
-        if len(parts) == 1:
-            (single,) = parts
-            return lambda sizes: exact(single(sizes))
-        first, second = parts
-        return lambda sizes: exact(first(sizes), second(sizes))
-    evaluate = PRIMITIVES[primitive].evaluate
-    types = [np.dtype(argument.dtype).type for argument in arguments]
-    return lambda sizes: evaluate(*(kind(part(sizes)) for kind, part in zip(types, parts, strict=True))).item()
+@lru_cache(maxsize=1024)
+def _size_function(expr: Expr) -> Callable[[Sizes], Any]:
+    names = sorted(size_names(expr))
+    code = SizeCode(names)
+    function = code.function(code.value(expr))
+    return lambda sizes: function(*[sizes[name] for name in names])
 
 
 def evaluate_size(expr: Expr, sizes: Sizes) -> int:
-    """``evaluate_size(apply("add", size("N"), integer(1)), {"N": 4})`` is 5; for one evaluation of one expression."""
-    return int(size_function(expr)(sizes))
+    """``evaluate_size(apply("add", size("N"), integer(1)), {"N": 4})`` is 5, without overflow.
+
+    Raises ``ZeroDivisionError`` where ``//`` or ``%`` divides by zero and ``KeyError`` for a size that is not given.
+    ``TypeError`` if ``expr`` reads tensors or index variables.
+    """
+    match expr:
+        case Constant(value=value):
+            return int(value)
+        case SizeValue(name=name):
+            return sizes[name]
+    return int(_size_function(expr)(sizes))
 
 
 class BoundSizes(dict[str, int]):
@@ -236,7 +202,7 @@ def _never_negative(extent: Expr, from_axes: Mapping[str, AxisExtent]) -> bool:
 
 def _holds(condition: Expr, sizes: Sizes) -> bool:
     try:
-        return bool(size_function(condition)(sizes))
+        return bool(_size_function(condition)(sizes))
     except ZeroDivisionError:
         return False
 

@@ -6,8 +6,6 @@
     blocks = code.value(expr)            # the text of its value: a name, or a number
     function = code.function(f"({blocks}, 2 * {blocks})")
     function(7, 3)                       # as fast as if it had been written by hand
-
-`tcdsl.ir.sizes.size_binding.size_function` gives the same values, and is quicker where an expression is evaluated once.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ _CHOICES: Mapping[str, str] = MappingProxyType(
 class SizeCode:
     """Writes a function of the sizes ``names``, one line for every part of every expression, each part once.
 
-    Integers are Python's. Like `size_function` it divides by zero only where the value is needed: what stands behind
+    Integers are Python's. It divides by zero only where the value is needed: what stands behind
     ``where``, ``and`` and ``or`` is written into one line.
     """
 

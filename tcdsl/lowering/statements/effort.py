@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Apply, Expr, index_variables, reads, walk
+from tcdsl.ir.expressions import Apply, Constant, Expr, index_variables, reads, walk
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Access, Statement
-from tcdsl.ir.sizes.size_binding import size_function
 
 if TYPE_CHECKING:
     from tcdsl.lowering.loopir.boundary_reads import Declarations
@@ -34,11 +33,10 @@ def weight(expressions: Iterable[Expr]) -> int:
 
 def is_small(plans: Sequence[LoopOrder], tensors: Declarations) -> bool:
     """Whether all statements together are less work than threads are worth, in a program whose sizes are constants."""
-    try:
-        points = int(size_function(points_of(plans, tensors))({}))
-    except KeyError:
+    points = points_of(plans, tensors)
+    if not isinstance(points, Constant):
         return False
-    return points * weight(plan.statement.value for plan in plans) < SERIAL_WORK
+    return points.value * weight(plan.statement.value for plan in plans) < SERIAL_WORK
 
 
 def points_of(plans: Sequence[LoopOrder], tensors: Declarations) -> Expr:

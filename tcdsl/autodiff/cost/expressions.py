@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Generic, TypeVar
 
-from tcdsl.autodiff.cost.evaluation import CountedDefinition, Definitions
 from tcdsl.autodiff.cost.operations import operations_of
 from tcdsl.autodiff.cost.point_sets import PointSet
 from tcdsl.ir.build import apply, range_tests, truth
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, Let, Local, Read, children
+from tcdsl.ir.interpreter.many_points import LocalDefinition, Definitions
 from tcdsl.ir.program import Tensor
 
 __all__ = ["ExpressionCounter"]
@@ -95,7 +95,7 @@ class ExpressionCounter(Generic[_Points]):
             case Local(name=name):
                 return self._local(local[name], points, zeros)
             case Let(name=name, value=value, body=body):
-                definition = CountedDefinition(value, local)
+                definition = LocalDefinition(value, local)
                 found = self._visited(body, points, {**local, name: definition}, zeros)
                 used = self._uses.pop(id(definition), None)
                 if used is not None:
@@ -110,7 +110,7 @@ class ExpressionCounter(Generic[_Points]):
             case _:
                 return None
 
-    def _local(self, definition: CountedDefinition, points: _Points, zeros: bool) -> _Points | None:
+    def _local(self, definition: LocalDefinition, points: _Points, zeros: bool) -> _Points | None:
         if self._counting:
             used = self._uses.get(id(definition))
             self._uses[id(definition)] = points if used is None else used.union(points)

@@ -13,9 +13,9 @@ import islpy as isl
 import numpy as np
 
 from tcdsl.autodiff.cost.cardinality import cardinality
-from tcdsl.autodiff.cost.evaluation import Definitions, PointValues
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, Local, SizeValue, transform
+from tcdsl.ir.interpreter.many_points import Definitions, PointValues
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 
 __all__ = ["AffinePoints", "ListedPoints", "PointSet", "at_values"]

@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from tcdsl.ir.exact import INDEX_ARITHMETIC
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Local, Read, SizeValue, walk
-from tcdsl.ir.interpreter.evaluation import working_dtype
-from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, walk
+from tcdsl.ir.interpreter.many_points import Array, PointValues
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Kernel, Loop, Node, Store, Update
 
 __all__ = ["executed_points"]
 
-_Array = np.ndarray[Any, np.dtype[Any]]
 _BLOCK = 1 << 20
 
 
@@ -47,10 +43,10 @@ class _Positions:
     combination occurs. ``None`` stands for a scalar that is data.
     """
 
-    scalars: dict[str, _Array | None]
-    times: _Array
+    scalars: dict[str, Array | None]
+    times: Array
 
-    def at(self, chosen: _Array | slice) -> _Positions:
+    def at(self, chosen: Array | slice) -> _Positions:
         """Some of the combinations."""
         scalars = {name: None if value is None else value[chosen] for name, value in self.scalars.items()}
         return _Positions(scalars, self.times[chosen])
@@ -123,32 +119,24 @@ class _Counter:
         self._steering[id(nodes)] = frozenset(needed)
         return self._steering[id(nodes)]
 
-    def _value(self, expr: Expr, positions: _Positions) -> _Array:
-        match expr:
-            case Constant(value=value, dtype=dtype):
-                return np.full(len(positions.times), value, working_dtype(dtype))
-            case SizeValue(name=name):
-                return np.full(len(positions.times), self._sizes[name], np.int64)
-            case IndexValue(name=name) | Local(name=name):
-                found = positions.scalars.get(name)
-                if found is None:
-                    raise _OnData
-                return found
-            case Cast(operand=operand, dtype=dtype):
-                return self._value(operand, positions).astype(working_dtype(dtype))
-            case Apply(primitive="where", arguments=(condition, chosen, other)):
-                holds = self._value(condition, positions).astype(bool)
-                return np.where(holds, self._value(chosen, positions), self._value(other, positions))
-            case Apply(primitive=primitive, arguments=arguments):
-                values = [self._value(argument, positions) for argument in arguments]
-                if values[0].dtype == object:
-                    return np.asarray(np.frompyfunc(INDEX_ARITHMETIC[primitive], len(values), 1)(*values))
-                return np.asarray(PRIMITIVES[primitive].evaluate(*values))
-            case _:
+    def _value(self, expr: Expr, positions: _Positions) -> Array:
+        for name in _names(expr):
+            if positions.scalars.get(name) is None:
                 raise _OnData
+        known = {name: value for name, value in positions.scalars.items() if value is not None}
+        count = len(positions.times)
+        return PointValues(known, count, self._sizes, _unread).of(expr, np.arange(count), {})
+
+
+def _unread(tensor: str) -> Array:
+    raise _OnData
 
 
 def _scalars(expr: Expr) -> frozenset[str]:
     if any(isinstance(node, Read) for node in walk(expr)):
         return frozenset()
+    return _names(expr)
+
+
+def _names(expr: Expr) -> frozenset[str]:
     return frozenset(node.name for node in walk(expr) if isinstance(node, IndexValue | Local))

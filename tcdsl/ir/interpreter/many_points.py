@@ -1,4 +1,4 @@
-"""Values of expressions at many points at once: what conditions on data hold, and where data indices lead.
+"""Values of expressions at many points at once, for what is counted without being run.
 
 As in the reference interpreter, floats are float64 and evaluation is lazy: a branch is evaluated at the points that
 take it, a local definition where it is needed. Only what a count depends on is ever evaluated.
@@ -31,7 +31,7 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.interpreter.evaluation import working_dtype
 from tcdsl.ir.primitives import PRIMITIVES
 
-__all__ = ["Array", "CountedDefinition", "Definitions", "PointValues", "elementwise"]
+__all__ = ["Array", "LocalDefinition", "Definitions", "PointValues", "elementwise"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -39,7 +39,7 @@ _POSITIONS = {"sub": np.subtract, "mul": np.multiply, "mod": np.mod, "min": np.m
 
 
 @dataclass(slots=True)
-class CountedDefinition:
+class LocalDefinition:
     """A local definition: its value, the definitions that it may use, and its values at the points known so far."""
 
     value: Expr
@@ -48,14 +48,15 @@ class CountedDefinition:
     known: Array | None = field(default=None)
 
 
-Definitions = Mapping[str, CountedDefinition]
+Definitions = Mapping[str, LocalDefinition]
 
 
 class PointValues:
     """``PointValues({"i": array([0, 1, 2])}, 3, sizes, tensor).of(expr, at, {})``: the value at the points numbered
     ``at``.
 
-    ``coordinates`` gives the value of each index variable at each of ``count`` points; ``tensor`` the array of a name.
+    ``coordinates`` gives the value of each index variable, and of each scalar that is no local definition, at each of
+    ``count`` points; ``tensor`` the array of a name.
     Raises `DataIndexError` for data indices out of range.
     """
 
@@ -80,9 +81,10 @@ class PointValues:
             case IndexValue(name=name):
                 return self.coordinates[name][at]
             case Local(name=name):
-                return self._local(local[name], at, expr.dtype)
+                definition = local.get(name)
+                return self.coordinates[name][at] if definition is None else self._local(definition, at, expr.dtype)
             case Let(name=name, value=value, body=body):
-                return self.of(body, at, {**local, name: CountedDefinition(value, local)})
+                return self.of(body, at, {**local, name: LocalDefinition(value, local)})
             case Cast(operand=operand, dtype=dtype):
                 return self.of(operand, at, local).astype(working_dtype(dtype))
             case Read():
@@ -90,7 +92,7 @@ class PointValues:
             case Apply():
                 return self._applied(expr, at, local)
 
-    def _local(self, definition: CountedDefinition, at: Array, dtype: str) -> Array:
+    def _local(self, definition: LocalDefinition, at: Array, dtype: str) -> Array:
         if definition.values is None or definition.known is None:
             definition.values = np.zeros(self.count, working_dtype(dtype))
             definition.known = np.zeros(self.count, bool)

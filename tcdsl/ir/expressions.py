@@ -1,4 +1,4 @@
-"""The scalar expressions of a statement: seven kinds of node, all immutable, all typed.
+"""The scalar expressions of a statement: eight kinds of node, all immutable, all typed, and one more in sketches.
 
 Every expression has a ``dtype`` and a ``span``. Types are explicit: the operands of an arithmetic primitive have one
 type, and whoever builds an expression inserts the casts (`tcdsl.frontend` applies NumPy's promotion). Spans take no
@@ -20,11 +20,13 @@ __all__ = [
     "Boundary",
     "Cast",
     "Constant",
+    "ExplicitRange",
     "Expr",
     "IndexValue",
     "Let",
     "Local",
     "Read",
+    "Reduction",
     "SizeValue",
     "children",
     "index_variables",
@@ -175,7 +177,51 @@ class Let:
         return self.body.dtype
 
 
-Expr = Constant | SizeValue | IndexValue | Local | Read | Apply | Cast | Let
+@dataclass(frozen=True, slots=True)
+class ExplicitRange:
+    """A generator's range: ``low <= variable < high``, both expressions of sizes and of outer generator variables.
+
+    A logic gives such ranges too, those of axes: these must fit (``stated`` is false), where a generator's skips.
+    """
+
+    variable: str
+    low: Expr
+    high: Expr
+    stated: bool = True
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A reduction inside a value: ``sum(E[i, l])``, with the variables it binds. It stands in sketches only
+    (`tcdsl.ranges.sketches.sketch`): range inference makes statements of their own of reductions.
+
+    ``accumulate`` is ``add multiply max min or and``, or ``mean``, ``argmax``, ``argmin`` (one variable; int64).
+    ``conditions`` are a generator's ``if``s, and the statement's trailing conditions that speak of ``variables``. A
+    point whose reads are out of range drops out of this reduction only. ``filters`` are conditions that came from
+    brackets (``sum(x[k] * (k < 3))``): tested like ``conditions``, after them, but never an explicit range. ``dtype``
+    is the result's, in which ``value`` is computed (for ``argmax`` and ``argmin`` ``value`` keeps its own). ``alone``
+    says of one whose ``variables`` are still open that it binds all of its own rather than none.
+    """
+
+    accumulate: str
+    variables: tuple[str, ...]
+    ranges: tuple[ExplicitRange, ...]
+    conditions: tuple[Expr, ...]
+    value: Expr
+    dtype: str
+    filters: tuple[Expr, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+    alone: bool = field(default=False, compare=False)
+
+    def with_parts(self, parts: tuple[Expr, ...]) -> Reduction:
+        """The same for other sub-expressions, in the order of `children`."""
+        given = tuple(replace(r, low=parts[2 * k], high=parts[2 * k + 1]) for k, r in enumerate(self.ranges))
+        rest, count = parts[2 * len(given) :], len(self.conditions)
+        return replace(self, ranges=given, conditions=rest[:count], filters=rest[count:-1], value=rest[-1])
+
+
+Expr = Constant | SizeValue | IndexValue | Local | Read | Apply | Cast | Let | Reduction
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -189,6 +235,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (operand,)
         case Let(value=value, body=body):
             return (value, body)
+        case Reduction(ranges=ranges, conditions=conditions, filters=filters, value=value):
+            return (*(end for each in ranges for end in (each.low, each.high)), *conditions, *filters, value)
         case _:
             return ()
 
@@ -204,6 +252,8 @@ def rebuild(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
             return replace(expr, operand=parts[0])
         case Let():
             return replace(expr, value=parts[0], body=parts[1])
+        case Reduction():
+            return expr.with_parts(parts)
         case _:
             return expr
 

@@ -17,7 +17,7 @@ import islpy as isl
 
 from tcdsl.errors import ShapeError
 from tcdsl.ir.build import apply, in_range, truth
-from tcdsl.ir.expressions import Expr, IndexValue, Read, is_affine_index
+from tcdsl.ir.expressions import Expr, IndexValue, Read, children, is_affine_index
 from tcdsl.ir.program import Neutral, Statement
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.scope import ProgramScope
@@ -26,7 +26,7 @@ from tcdsl.ranges.range_inference import resolve
 from tcdsl.ranges.sketches.accesses import AxisAccess, levels_of, root_level
 from tcdsl.ranges.sketches.explicit_ranges import explicit_ranges
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.nesting import free_variables, parts
+from tcdsl.ranges.sketches.nesting import free_variables
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.ranges.solving.equal_extents import check_equal_extents
 from tcdsl.ranges.solving.regions import conjunction
@@ -48,7 +48,7 @@ def starts_all_anew(sketch: Sketch) -> bool:
             mixed = (axis for axis in expr.indices if is_affine_index(axis) and not isinstance(axis, IndexValue))
             if any(free_variables(axis) & names for axis in mixed):
                 return False
-        return all(map(stands_alone, parts(expr)))
+        return all(map(stands_alone, children(expr)))
 
     return all(map(stands_alone, (sketch.value, *sketch.conditions, *sketch.filters)))
 

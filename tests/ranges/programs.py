@@ -14,12 +14,23 @@ import islpy as isl
 
 from tcdsl.ir.build import apply, cast, constant, index, integer, size
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Expr, Let, Local, Read, SizeValue, is_affine_index
+from tcdsl.ir.expressions import (
+    Boundary,
+    Constant,
+    ExplicitRange,
+    Expr,
+    Let,
+    Local,
+    Read,
+    Reduction,
+    SizeValue,
+    is_affine_index,
+)
 from tcdsl.ir.program import Access, Assertion, AxisExtent, Keep, Neutral, Program, Size, Start, Tensor
 from tcdsl.polyhedra.affine import NotAffine, condition_set, universe
 from tcdsl.ranges.range_inference import resolve
-from tcdsl.ranges.sketches.nesting import as_expr, variables_of
-from tcdsl.ranges.sketches.sketch import ExplicitRange, Reduction, Resolved, Sketch
+from tcdsl.ranges.sketches.nesting import variables_of
+from tcdsl.ranges.sketches.sketch import Resolved, Sketch
 from tcdsl.span import Span
 
 __all__ = ["Shapes"]
@@ -349,6 +360,4 @@ class _Reader:
         if accumulate == "mean":
             dtype = "float64"
             value = cast(value, dtype)
-        return as_expr(
-            Reduction(accumulate, variables, tuple(ranges), tuple(conditions), value, dtype, (), self.span(node))
-        )
+        return Reduction(accumulate, variables, tuple(ranges), tuple(conditions), value, dtype, (), self.span(node))

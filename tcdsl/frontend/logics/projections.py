@@ -24,10 +24,9 @@ from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.recognition import CONSTANTS
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Constant, Expr, IndexValue
+from tcdsl.ir.expressions import Constant, ExplicitRange, Expr, IndexValue
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.text.domain_text import domain_name
-from tcdsl.ranges.sketches.sketch import ExplicitRange
 from tcdsl.rows.alignment import Alignment, AxisIndex
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
 
-from tcdsl.frontend.points.definitions import open_transform
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.symbols.operators import OperatorHost
 from tcdsl.frontend.symbols.symbols import ElementType, PendingArray, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, stored_dtype
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Expr, Read
-from tcdsl.ranges.sketches.sketch import Reduction
+from tcdsl.ir.expressions import Expr, Read, Reduction, transform
 from tcdsl.rows.ranks import RowRanks
 
 __all__ = ["BareReduction", "point_of", "standing_alone"]
@@ -70,7 +67,7 @@ def standing_alone(value: Value) -> Value:
 
     def rule(node: Expr) -> Expr:
         if isinstance(node, Reduction) and not node.variables:
-            return cast(Expr, replace(node, alone=True))
+            return replace(node, alone=True)
         return node
 
-    return value.mapped(lambda expr: open_transform(expr, rule))
+    return value.mapped(lambda expr: transform(expr, rule))

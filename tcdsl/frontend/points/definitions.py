@@ -7,13 +7,23 @@ once.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from tcdsl.frontend.symbols.values import Product, Value
-from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Local, SizeValue, children, rebuild
-from tcdsl.ranges.sketches.sketch import Reduction
+from tcdsl.ir.expressions import (
+    Apply,
+    Constant,
+    Expr,
+    IndexValue,
+    Local,
+    Reduction,
+    SizeValue,
+    children,
+    transform,
+    walk,
+)
 from tcdsl.span import Span
 
 __all__ = [
@@ -28,9 +38,6 @@ __all__ = [
     "index_names",
     "is_affine_test",
     "is_definition",
-    "open_children",
-    "open_transform",
-    "open_walk",
     "outside_names",
     "serial",
 ]
@@ -70,53 +77,18 @@ class Definition:
         return Definition(value, index_names(value.expr, mentions), outside, mentions)
 
 
-# -- expressions with reductions -----------------------------------------------------------------------------
-
-
-def open_walk(expr: Expr) -> Iterator[Expr]:
-    """Every node of ``expr``, outermost first, those inside its `Reduction`s included."""
-    stack = [expr]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack.extend(reversed(open_children(node)))
-
-
-def open_children(expr: Expr) -> tuple[Expr, ...]:
-    """Like `children`, which knows nothing of the reductions of sketches."""
-    if isinstance(expr, Reduction):
-        ends = [end for stated in expr.ranges for end in (stated.low, stated.high)]
-        return (*ends, *expr.conditions, *expr.filters, expr.value)
-    return children(expr)
-
-
-def open_transform(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
-    """Apply ``rule`` to every node, innermost first, those inside of `Reduction`s included."""
-    if isinstance(expr, Reduction):
-        ranges = tuple(
-            replace(stated, low=open_transform(stated.low, rule), high=open_transform(stated.high, rule))
-            for stated in expr.ranges
-        )
-        conditions = tuple(open_transform(condition, rule) for condition in expr.conditions)
-        filters = tuple(open_transform(condition, rule) for condition in expr.filters)
-        value = open_transform(expr.value, rule)
-        whole = replace(expr, ranges=ranges, conditions=conditions, filters=filters, value=value)
-        return rule(cast(Expr, whole))
-    parts = children(expr)
-    if parts:
-        expr = rebuild(expr, tuple(open_transform(part, rule) for part in parts))
-    return rule(expr)
+# -- tests ------------------------------------------------------------------------------------------
 
 
 def is_affine_test(condition: Expr) -> bool:
     """Whether a condition is made of index variables, sizes and numbers alone, so that it can bound a loop."""
-    return all(isinstance(node, Apply | Constant | IndexValue | SizeValue) for node in open_walk(condition))
+    return all(isinstance(node, Apply | Constant | IndexValue | SizeValue) for node in walk(condition))
 
 
 def _is_plain(expr: Expr) -> bool:
     if isinstance(expr, Local):
         return True  # it has a name
-    return next(itertools.islice(open_walk(expr), _FEW, None), None) is None and is_affine_test(expr)
+    return next(itertools.islice(walk(expr), _FEW, None), None) is None and is_affine_test(expr)
 
 
 # -- names ---------------------------------------------------------------------------------------------------
@@ -151,7 +123,7 @@ def _marked(key: str, mark: str) -> str:
 def index_names(expr: Expr, definitions: Definitions) -> tuple[str, ...]:
     """The index variables that ``expr`` mentions, in the order of their first occurrence."""
     found: dict[str, None] = {}
-    for node in open_walk(expr):
+    for node in walk(expr):
         if isinstance(node, IndexValue) and GENERATED not in node.name:
             found[node.name] = None
         elif isinstance(node, Local) and node.name in definitions:
@@ -214,7 +186,7 @@ def define(name: str, value: Value, definitions: Definitions, span: Span | None)
 
 def bounded(value: Value, definitions: Definitions, span: Span | None, nodes: int = _MANY) -> tuple[Value, Definitions]:
     """``value``, under a name of its own if it has many nodes: what is made of it does not grow with every use then."""
-    if next(itertools.islice(open_walk(value.expr), nodes, None), None) is None or is_affine_test(value.expr):
+    if next(itertools.islice(walk(value.expr), nodes, None), None) is None or is_affine_test(value.expr):
         return value, definitions
     return define("part", value, definitions, span)
 
@@ -233,7 +205,7 @@ def _mentioned(value: Value, definitions: Definitions) -> Definitions:
     exprs = [value.expr]
     if value.product is not None:
         exprs += [*value.product.brackets, value.product.rest.expr]
-    names = {node.name for expr in exprs for node in open_walk(expr) if isinstance(node, Local)}
+    names = {node.name for expr in exprs for node in walk(expr) if isinstance(node, Local)}
     return {name: definitions[name] for name in names if name in definitions}
 
 
@@ -266,7 +238,7 @@ def captured(value: Value, definitions: Definitions, scope: Mapping[str, Expr]) 
         return replace(node, name=keys[node.name]) if isinstance(node, Local) and node.name in keys else node
 
     def renamed(given: Value) -> Value:
-        return given.mapped(lambda expr: open_transform(expr, rule))
+        return given.mapped(lambda expr: transform(expr, rule))
 
     for key, definition in all_definitions(definitions).items():
         if not scope.keys().isdisjoint(definition.names):

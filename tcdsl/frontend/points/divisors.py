@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tcdsl.frontend.points.definitions import open_children
 from tcdsl.frontend.staging.environment import Builder
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue
+from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, children
 from tcdsl.ir.sizes.size_signs import never_negative
 from tcdsl.ir.text.printer import format_expr
 from tcdsl.span import Span
@@ -38,7 +37,7 @@ def _certain(expr: Expr) -> Iterator[Expr]:
     # The parts that are computed wherever expr is: not what a condition guards.
     yield expr
     lazy = isinstance(expr, Apply) and expr.primitive in ("where", "and_", "or_")
-    for part in open_children(expr)[: 1 if lazy else None]:
+    for part in children(expr)[: 1 if lazy else None]:
         yield from _certain(part)
 
 

@@ -7,17 +7,27 @@ branches of a ``where`` get one each, so that a branch that is not taken mention
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import cast
 
 from tcdsl.frontend.points.brackets import conjuncts, text_of
 from tcdsl.frontend.points.definitions import GENERATED, definition_name, is_definition, serial
 from tcdsl.frontend.symbols.values import Value, applied
-from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Let, Local, Read, SizeValue, children, rebuild, walk
+from tcdsl.ir.expressions import (
+    Apply,
+    Constant,
+    Expr,
+    IndexValue,
+    Let,
+    Local,
+    Read,
+    Reduction,
+    SizeValue,
+    children,
+    rebuild,
+)
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ranges.sketches.sketch import Reduction
 
 __all__ = ["named_lets", "share"]
 
@@ -33,7 +43,7 @@ def share(expr: Expr, definition: Callable[[str], Value | None], known: Sequence
     ``definition(name)`` gives their values, which may mention earlier ones. ``known`` are conditions that hold where
     ``expr`` is evaluated: brackets among them need not be tested again.
     """
-    if not any(map(is_definition, walk(expr))):
+    if not any(map(is_definition, _level(expr))):
         return expr
     placement = _Placement(expr, definition, known)
     while placement.uses:
@@ -78,7 +88,7 @@ class _Placement:
                 self._parts[outer].append(here)
             if isinstance(node, Local) and is_definition(node):
                 self.uses.setdefault(definition_name(node), []).append(here)
-            stack.extend((part, here) for part in reversed(children(node)))
+            stack.extend((part, here) for part in reversed(_parts(node)))
         return first
 
     def place(self, name: str) -> None:
@@ -97,7 +107,7 @@ class _Placement:
         home = 0 if deep else reduce(self._common, uses)
         arrivals = [self._below(use, home) for use in uses]
         expr = self._exprs[home]
-        if isinstance(expr, Apply) and expr.primitive in _LAZY and not any(map(is_definition, walk(value.expr))):
+        if isinstance(expr, Apply) and expr.primitive in _LAZY and not any(map(is_definition, _level(value.expr))):
             parts = self._parts[home]
             if set(arrivals) <= set(parts[1:]):
                 for part in parts[1:]:
@@ -167,10 +177,23 @@ class _Placement:
         return made[0]
 
 
+def _parts(expr: Expr) -> tuple[Expr, ...]:
+    # Each reduction computes its own definitions.
+    return () if isinstance(expr, Reduction) else children(expr)
+
+
+def _level(expr: Expr) -> Iterator[Expr]:
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(_parts(node))
+
+
 def _height(expr: Expr) -> int:
     level, height = [expr], 0
     while level:
-        level = [part for node in level for part in children(node)]
+        level = [part for node in level for part in _parts(node)]
         height += 1
     return height
 
@@ -199,12 +222,8 @@ def _named(expr: Expr, names: Mapping[str, str], taken: FreshNames, known: dict[
         case Reduction():
             # No reduction mentions a Let around it: each level computes its own.
             if expr not in known:
-                conditions, filters, (value,) = (
-                    tuple(_named(part, {}, taken, known) for part in parts)
-                    for parts in (expr.conditions, expr.filters, (expr.value,))
-                )
-                known[expr] = replace(expr, conditions=conditions, filters=filters, value=value)
-            return cast(Expr, known[expr])
+                known[expr] = expr.with_parts(tuple(_named(part, {}, taken, known) for part in children(expr)))
+            return known[expr]
         case _:
             parts = children(expr)
             return rebuild(expr, tuple(_named(part, names, taken, known) for part in parts)) if parts else expr

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tcdsl.frontend.points.definitions import open_walk
-from tcdsl.ir.expressions import IndexValue, Read
+from tcdsl.ir.expressions import IndexValue, Read, walk
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.rows.ranks import RowRanks
 
@@ -23,7 +22,7 @@ __all__ = ["statement_rows"]
 def statement_rows(sketch: Sketch, rows: Callable[[str], RowRanks | None]) -> RowRanks:
     """The rows of the target that ``sketch`` makes, from those of the tensors that it reads."""
     row_of: dict[str, str] = {}
-    for node in open_walk(sketch.value):
+    for node in walk(sketch.value):
         known = rows(node.tensor) if isinstance(node, Read) else None
         if isinstance(node, Read) and known is not None:
             for axis, row in zip(node.indices, known.tags, strict=True):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tcdsl.frontend.statements.accesses import is_data
 from tcdsl.ir.build import apply, range_tests, truth
-from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Let, Read, children, locals_read
+from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Let, Read, Reduction, children, locals_read
 
 __all__ = ["in_range"]
 
@@ -37,6 +37,8 @@ def in_range(expr: Expr, extents: Callable[[str], Sequence[Expr]]) -> Expr:
             if name in locals_read(inner):
                 inner = Let(name, value, inner, expr.span)
             return apply("and_", in_range(value, extents), inner)
+        case Reduction():
+            return truth(True)  # its reads decide which points it takes in
         case _:
             return _all(in_range(part, extents) for part in children(expr))
 

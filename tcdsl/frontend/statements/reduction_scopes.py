@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.frontend.points.brackets import without_brackets
@@ -24,9 +23,8 @@ from tcdsl.frontend.statements.guards import in_range
 from tcdsl.frontend.symbols.values import Conversion, require_fitting
 from tcdsl.ir.build import apply
 from tcdsl.ir.build import cast as converted
-from tcdsl.ir.expressions import Constant, Expr, IndexValue, children, rebuild
+from tcdsl.ir.expressions import Constant, ExplicitRange, Expr, IndexValue, Reduction, children, rebuild
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ranges.sketches.sketch import ExplicitRange, Reduction
 from tcdsl.span import Span
 
 __all__ = ["BoundStatement", "Open", "ReductionScopes"]
@@ -151,7 +149,7 @@ class ReductionScopes:
                 new = names.get(name, name)
                 return expr if new == name else IndexValue(new, expr.span)
             case Reduction():
-                return cast(Expr, self._reduction(expr, names))
+                return self._reduction(expr, names)
             case Conversion(operand=operand, dtype=dtype):
                 return converted(self._rewritten(operand, names), dtype, expr.span)
             case Constant():

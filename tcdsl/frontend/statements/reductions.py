@@ -10,11 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from functools import reduce
-from typing import cast
 
 from tcdsl.errors import DslSyntaxError, DtypeError
 from tcdsl.frontend.names.name_resolution import LanguageFunction, Position, is_range
-from tcdsl.frontend.points.definitions import GENERATED, open_walk
+from tcdsl.frontend.points.definitions import GENERATED
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
 from tcdsl.frontend.staging.run_time_integers import terms
 from tcdsl.frontend.statements.evaluator import Evaluator
@@ -27,8 +26,18 @@ from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.build import apply, constant, integer
 from tcdsl.ir.build import cast as cast_expr
 from tcdsl.ir.dtypes import compute_dtype, is_boolean, is_floating, is_integer
-from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, IndexValue, Read, SizeValue
-from tcdsl.ranges.sketches.sketch import ExplicitRange, Reduction
+from tcdsl.ir.expressions import (
+    Apply,
+    Boundary,
+    Constant,
+    ExplicitRange,
+    Expr,
+    IndexValue,
+    Read,
+    Reduction,
+    SizeValue,
+    walk,
+)
 
 __all__ = ["Loops", "leading_loops", "open_reduction", "reduce_given", "reduction"]
 
@@ -101,7 +110,7 @@ def open_reduction(evaluation: Evaluator, name: str, value: Value, loops: Loops,
         compute_dtype(dtype),
         span=span,
     )
-    return Value(cast(Expr, open_one), None, dtype)
+    return Value(open_one, None, dtype)
 
 
 def _result_dtype(name: str, value: Value) -> str:
@@ -209,7 +218,7 @@ def _bound(
         distance = apply("sub", IndexValue(variable, span), low, span=span)
         remainder = apply("mod", distance, integer(step), span=span)
         loops.conditions.append(apply("eq", remainder, integer(0), span=span))
-    if all(_is_size(node, loops) for end in (low, high) for node in open_walk(end)):
+    if all(_is_size(node, loops) for end in (low, high) for node in walk(end)):
         loops.ranges.append(ExplicitRange(variable, low, high, span=span))
         return
     # `range(i + 1)` of an index variable, or of data, is no range of sizes: it filters, as a condition does.

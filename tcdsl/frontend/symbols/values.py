@@ -31,7 +31,7 @@ from tcdsl.ir.dtypes import (
     is_integer,
     same_kind,
 )
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Local, Read, walk
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Local, Read, Reduction, walk
 from tcdsl.span import Span
 
 __all__ = [
@@ -223,11 +223,11 @@ def applied(primitive: str, arguments: tuple[Expr, ...], span: Span | None) -> E
     return Apply(primitive, arguments, result_dtype(primitive, (argument.dtype for argument in arguments)), span)
 
 
-_LEAVES = (Read, Local)
+_LEAVES = (Read, Local, Reduction)
 
 
 def _accesses(expressions: Sequence[Expr]) -> set[Expr]:
-    # Reductions in sketches are leaves of the walk; whatever the IR does not list counts as an access.
+    # A conversion that is still open counts as an access.
     found: set[Expr] = set()
     for expr in expressions:
         found |= {node for node in walk(expr) if isinstance(node, _LEAVES) or type(node).__module__ != Apply.__module__}

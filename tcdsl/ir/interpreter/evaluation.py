@@ -26,6 +26,7 @@ from tcdsl.ir.expressions import (
     Let,
     Local,
     Read,
+    Reduction,
     SizeValue,
     is_affine_index,
 )
@@ -105,6 +106,8 @@ class PointEvaluator:
                 return self._let(expr)
             case Apply():
                 return self._apply(expr)
+            case Reduction():
+                raise TypeError("reductions stand in sketches only")
 
     def index(self, expr: Expr) -> Callable[[Frame], int]:
         """The index ``expr`` as a function of a frame; it returns Python's integer."""

@@ -26,6 +26,7 @@ from tcdsl.ir.expressions import (
     Let,
     Local,
     Read,
+    Reduction,
     SizeValue,
 )
 from tcdsl.ir.interpreter.evaluation import working_dtype
@@ -91,6 +92,8 @@ class PointValues:
                 return self._read(expr, at, local)
             case Apply():
                 return self._applied(expr, at, local)
+            case Reduction():
+                raise TypeError("reductions stand in sketches only")
 
     def _local(self, definition: LocalDefinition, at: Array, dtype: str) -> Array:
         if definition.values is None or definition.known is None:

@@ -16,6 +16,7 @@ from tcdsl.ir.expressions import (
     Let,
     Local,
     Read,
+    Reduction,
     SizeValue,
     is_affine_index,
     walk,
@@ -96,6 +97,8 @@ class ExpressionPrinter:
                 return self._let(expr, dtype), _ATOM
             case Apply():
                 return self._apply(expr, dtype)
+            case Reduction():
+                raise TypeError("reductions stand in sketches only")
 
     def _has_type(self, expr: Expr) -> bool:
         """Whether the parser finds the type of ``expr`` without any context: it is not made of numbers alone."""

@@ -30,6 +30,7 @@ from tcdsl.ir.expressions import (
     Let,
     Local,
     Read,
+    Reduction,
     SizeValue,
     children,
     is_affine_index,
@@ -311,6 +312,9 @@ class _Checks:
                 self._read(expr)
             case Apply(primitive=primitive, arguments=arguments, dtype=dtype):
                 self._applied(expr, primitive, arguments, dtype)
+            case Reduction():
+                self.fault("a reduction is no part of a program", expr.span)
+                return
             case Cast(dtype=dtype) if dtype not in DTYPES and dtype != INTEGER:
                 self.fault(f"a cast to the unknown type {dtype}", expr.span)
         for part in children(expr):

@@ -16,13 +16,12 @@ from dataclasses import replace
 import islpy as isl
 
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Apply, Expr, Read, SizeValue
+from tcdsl.ir.expressions import Apply, Expr, Read, SizeValue, transform
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of_condition
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.ranges.sketches.accesses import AxisAccess, Level, conjuncts, levels_of
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.nesting import rewritten
 from tcdsl.ranges.solving.constraints import form_in_range, named_sizes
 from tcdsl.ranges.solving.regions import Ranges, affine_guard, region_of
 from tcdsl.span import Span
@@ -105,7 +104,7 @@ def _of_sizes(inference: Inference, conditions: tuple[Expr, ...]) -> tuple[Expr,
     def rule(expr: Expr) -> Expr:
         return (inference.scope.number(expr.tensor) or expr) if isinstance(expr, Read) else expr
 
-    return tuple(rewritten(condition, rule) for condition in conditions)
+    return tuple(transform(condition, rule) for condition in conditions)
 
 
 def _require_where_reached(inference: Inference, access: AxisAccess, points: isl.Set) -> None:

@@ -12,22 +12,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.build import apply, in_range
-from tcdsl.ir.expressions import Apply, Boundary, Expr, Let, Local, Read
+from tcdsl.ir.expressions import (
+    Apply,
+    Boundary,
+    ExplicitRange,
+    Expr,
+    Let,
+    Local,
+    Read,
+    Reduction,
+    children,
+    locals_read,
+    reads,
+)
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.text.domain_text import domain_name, is_domain_name
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.nesting import (
-    as_expr,
-    as_reduction,
-    free_locals,
-    free_variables,
-    parts,
-    renamed,
-    variables_of,
-)
-from tcdsl.ranges.sketches.sketch import ExplicitRange, Reduction
+from tcdsl.ranges.sketches.nesting import free_variables, renamed, variables_of
 from tcdsl.span import Span
 
 __all__ = ["AxisAccess", "Level", "OwnRead", "conjuncts", "levels_of", "root_level"]
@@ -101,15 +104,8 @@ class Level:
         return any(
             Boundary.CHECK in read.boundaries
             for expr in (*self.conditions, *self.filters, self.value)
-            for read in _all_reads(expr)
+            for read in reads(expr)
         )
-
-
-def _all_reads(expr: Expr) -> list[Read]:
-    found = [expr] if isinstance(expr, Read) else []
-    for part in parts(expr):
-        found.extend(_all_reads(part))
-    return found
 
 
 def levels_of(root: Level) -> list[Level]:
@@ -176,17 +172,15 @@ class _Collector:
     def closed(self, expr: Expr) -> Expr:
         """``expr`` with the `Let`s around it that it needs."""
         for name in reversed(list(self.values)):
-            if name in free_locals(expr):
+            if name in locals_read(expr):
                 expr = Let(name, self.values[name], expr)
         return expr
 
     def visit(self, expr: Expr, level: Level, guard: Guard) -> None:
         """Collect the accesses of ``expr``, which is evaluated at ``level`` where ``guard`` holds."""
-        reduction = as_reduction(expr)
-        if reduction is not None:
-            self.reduction(reduction, level, guard)
-            return
         match expr:
+            case Reduction():
+                self.reduction(expr, level, guard)
             case Local(name=name):
                 self.uses.setdefault(name, []).append(guard)
             case Let(name=name, value=value, body=body):
@@ -202,7 +196,7 @@ class _Collector:
             case Read():
                 self.read(expr, level, guard)
             case _:
-                for part in parts(expr):
+                for part in children(expr):
                     self.visit(part, level, guard)
 
     def local(self, name: str, value: Expr, body: Expr, level: Level, guard: Guard) -> None:
@@ -253,9 +247,9 @@ class _Collector:
             reduction = self.distinct[written] = renamed(written, self.other_names(written.variables))
         closed = self.wrapped(reduction)
         # What does not depend on the variables of the reduction around it is computed outside, once.
-        while level.parent is not None and not free_variables(as_expr(closed)) & set(level.variables):
+        while level.parent is not None and not free_variables(closed) & set(level.variables):
             # Not if that could fail: it might not be evaluated at all where it stands.
-            if any(Boundary.CHECK in read.boundaries for read in _all_reads(as_expr(closed))):
+            if any(Boundary.CHECK in read.boundaries for read in reads(closed)):
                 break
             level, guard = level.parent, level.guard
         known = level.reductions.get(written)

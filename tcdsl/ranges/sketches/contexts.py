@@ -6,11 +6,10 @@ from collections.abc import Iterable
 
 import islpy as isl
 
-from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
+from tcdsl.ir.expressions import Read, SizeValue, size_names, walk
 from tcdsl.ir.program import AxisExtent
 from tcdsl.polyhedra.scope import ProgramScope
 from tcdsl.polyhedra.spaces import parameter_names
-from tcdsl.ranges.sketches.nesting import parts
 from tcdsl.ranges.sketches.sketch import Sketch
 
 __all__ = ["sketch_sizes", "statement_context"]
@@ -22,20 +21,14 @@ _FEW = 6
 def sketch_sizes(sketch: Sketch, scope: ProgramScope) -> frozenset[str]:
     """The names of the sizes in a sketch and in the shapes of the tensors that it reads."""
     found: set[str] = set()
-
-    def visit(expr: Expr) -> None:
-        if isinstance(expr, SizeValue):
-            found.add(expr.name)
-        elif isinstance(expr, Read):
-            for extent in scope.tensor(expr.tensor).shape:
-                found.update(size_names(extent))
-        for part in parts(expr):
-            visit(part)
-
     extents = (extent for extent in sketch.extents if extent is not None)
     ends = (end for given in sketch.ranges for end in (given.low, given.high))
     for expr in (*sketch.target.indices, *extents, *ends, sketch.value, *sketch.conditions, *sketch.filters):
-        visit(expr)
+        for node in walk(expr):
+            if isinstance(node, SizeValue):
+                found.add(node.name)
+            elif isinstance(node, Read):
+                found.update(name for extent in scope.tensor(node.tensor).shape for name in size_names(extent))
     return frozenset(found)
 
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from tcdsl.ir.build import cast
 from tcdsl.ir.dtypes import INTEGER
-from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, index_variables, is_affine_index
+from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, index_variables, is_affine_index, transform
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.text.domain_text import domain_name, is_domain_name
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.nesting import renamed_free, rewritten
+from tcdsl.ranges.sketches.nesting import renamed_free
 from tcdsl.ranges.sketches.sketch import Sketch
 
 __all__ = ["normalized_sketch"]
@@ -33,11 +33,11 @@ def normalized_sketch(inference: Inference) -> Sketch:
     return replace(
         sketch,
         target=replace(
-            sketch.target, indices=tuple(_named(inference, rewritten(i, rule)) for i in sketch.target.indices)
+            sketch.target, indices=tuple(_named(inference, transform(i, rule)) for i in sketch.target.indices)
         ),
-        value=rewritten(sketch.value, rule),
-        conditions=tuple(rewritten(condition, rule) for condition in sketch.conditions),
-        filters=tuple(rewritten(condition, rule) for condition in sketch.filters),
+        value=transform(sketch.value, rule),
+        conditions=tuple(transform(condition, rule) for condition in sketch.conditions),
+        filters=tuple(transform(condition, rule) for condition in sketch.filters),
     )
 
 
@@ -100,7 +100,7 @@ def _named(inference: Inference, index: Expr) -> Expr:
         except NotAffine:
             return node
 
-    return rewritten(index, rule)
+    return transform(index, rule)
 
 
 def _opaque(node: Expr) -> bool:

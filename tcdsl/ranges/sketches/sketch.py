@@ -4,48 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import ExplicitRange, Expr
 from tcdsl.ir.program import Access, Assertion, Start, Statement, Tensor
 from tcdsl.span import Span
 
-__all__ = ["ExplicitRange", "Reduction", "Resolved", "Sketch"]
-
-
-@dataclass(frozen=True, slots=True)
-class ExplicitRange:
-    """A generator's range: ``low <= variable < high``, both expressions of sizes and of outer generator variables.
-
-    A logic gives such ranges too, those of axes: these must fit (``stated`` is false), where a generator's skips.
-    """
-
-    variable: str
-    low: Expr
-    high: Expr
-    stated: bool = True
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Reduction:
-    """A reduction inside a value: ``sum(E[i, l])``, with the variables it binds. Stands in sketches only.
-
-    ``accumulate`` is ``add multiply max min or and``, or ``mean``, ``argmax``, ``argmin`` (one variable; int64).
-    ``conditions`` are a generator's ``if``s, and the statement's trailing conditions that speak of ``variables``. A
-    point whose reads are out of range drops out of this reduction only. ``filters`` are conditions that came from
-    brackets (``sum(x[k] * (k < 3))``): tested like ``conditions``, after them, but never an explicit range. ``dtype``
-    is the result's, in which ``value`` is computed (for ``argmax`` and ``argmin`` ``value`` keeps its own). ``alone``
-    says of one whose ``variables`` are still open that it binds all of its own rather than none.
-    """
-
-    accumulate: str
-    variables: tuple[str, ...]
-    ranges: tuple[ExplicitRange, ...]
-    conditions: tuple[Expr, ...]
-    value: Expr
-    dtype: str
-    filters: tuple[Expr, ...] = ()
-    span: Span | None = field(default=None, compare=False, repr=False)
-    alone: bool = field(default=False, compare=False)
+__all__ = ["Resolved", "Sketch"]
 
 
 @dataclass(frozen=True, slots=True)

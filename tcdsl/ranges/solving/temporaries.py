@@ -14,15 +14,14 @@ import islpy as isl
 from tcdsl.ir.build import apply, cast, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_boolean, is_floating
-from tcdsl.ir.expressions import Boundary, Expr, Read, children, rebuild
+from tcdsl.ir.expressions import Boundary, Expr, Read, Reduction, children, rebuild
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.polyhedra.affine import expression_of_condition
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.ranges.sketches.accesses import Level
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.nesting import as_expr, as_reduction, free_variables
-from tcdsl.ranges.sketches.sketch import Reduction
+from tcdsl.ranges.sketches.nesting import free_variables
 from tcdsl.ranges.solving.constraints import Constraints
 from tcdsl.ranges.solving.for_all import range_constraints
 from tcdsl.ranges.solving.regions import Ranges, Region, affine_guard, conjunction, ends_of, region_of
@@ -45,9 +44,8 @@ class NestedReductions:
 
     def lowered(self, expr: Expr, level: Level) -> Expr:
         """``expr``, which stands at ``level``, with reads of temporaries in the place of its reductions."""
-        reduction = as_reduction(expr)
-        if reduction is not None:
-            return self._result(reduction, level)
+        if isinstance(expr, Reduction):
+            return self._result(expr, level)
         before = children(expr)
         after = tuple(self.lowered(part, level) for part in before)
         return rebuild(expr, after) if any(a is not b for a, b in zip(before, after, strict=True)) else expr
@@ -75,7 +73,7 @@ class _Temporary:
         self.level = level
         self.reduction: Reduction = level.reduction
         around = family.regions[id(level.parent)]
-        used = free_variables(as_expr(self.reduction))
+        used = free_variables(self.reduction)
         guard = [*around.tests, *level.guard]
         if level.may_raise:
             # Computing it where it is not needed could fail, so what guards it decides here too.

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import DtypeError
-from tcdsl.ir.expressions import Apply, Constant, walk
-from tcdsl.ranges.sketches.sketch import Reduction
+from tcdsl.ir.expressions import Apply, Constant, Reduction, walk
 from tests.frontend.statements.small_function import run, sketch
 
 RANDOM = np.random.default_rng(6)

@@ -9,8 +9,7 @@ import pytest
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.statements.statements import is_local_definition
-from tcdsl.ir.expressions import Apply, Let, Read, walk
-from tcdsl.ranges.sketches.sketch import Reduction
+from tcdsl.ir.expressions import Apply, Let, Read, Reduction, walk
 from tests.frontend.statements.small_function import SmallFunction, run, sketch
 
 RANDOM = np.random.default_rng(8)

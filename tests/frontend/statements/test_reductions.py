@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import DslSyntaxError, ShapeError, TcdslError
-from tcdsl.ir.expressions import walk
-from tcdsl.ranges.sketches.sketch import Reduction, Sketch
+from tcdsl.ir.expressions import Reduction, walk
+from tcdsl.ranges.sketches.sketch import Sketch
 from tests.frontend.statements.small_function import run, sketch
 
 RANDOM = np.random.default_rng(5)

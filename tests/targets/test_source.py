@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from tcdsl.ir.build import apply, constant, integer
-from tcdsl.ir.expressions import Expr, IndexValue, Let, Local
+from tcdsl.ir.expressions import Expr, IndexValue, Local
 from tcdsl.lowering.loopir.loops import Store
 from tcdsl.targets.cpu import CodegenOptions
 from tcdsl.targets.cpu.python.expressions import ExpressionWriter
@@ -82,43 +82,6 @@ def test_constant_divisors_are_operators() -> None:
     assert written(apply("mod", apply("floor_div", I, integer(2)), integer(3)))[1] == "i // 2 % 3"
     assert written(apply("floor_div", I, integer(-2)))[1] == "floor_div(i, -2)"
     assert written(apply("floor_div", I, N))[1] == "floor_div(i, N)"
-
-
-def test_a_bound_value_is_computed_once_where_it_is_certain() -> None:
-    z = Local("z", "float32")
-    value = Let(
-        "z", apply("exp", read("X", I)), apply("mul", z, apply("where", apply("gt", z, constant(0, "float32")), z, z))
-    )
-    lines, text = written(value)
-    assert lines == ["z = exp(X[i])"]
-    assert text.count("z") == 2 + text.count("size")
-
-
-def test_a_bound_value_stays_behind_its_condition() -> None:
-    z = Local("z", "float32")
-    inside = apply("gt", I, integer(0))
-    before = read("X", apply("sub", I, integer(1)))
-    value = Let("z", before, apply("where", inside, apply("mul", z, z), constant(7, "float32")))
-    lines, text = written(value)
-    assert lines == ["if i > 0:", "    z = X[i - 1]", "    chosen = z * z", "else:", "    chosen = float32(7.0)"]
-    assert text == "chosen"
-
-
-def test_nested_bindings_of_one_name() -> None:
-    z = Local("z", "float64")
-    inner = Let("z", apply("mul", z, z), apply("add", z, constant(1, "float64")))
-    lines, text = written(Let("z", Local("x", "float64"), apply("sub", inner, z)))
-    assert lines == ["z = x", "z_2 = z * z"]
-    assert text == "z_2 + 1.0 - z"
-
-
-def test_a_value_that_a_nested_body_needs_is_computed_before_its_branches() -> None:
-    z, u = Local("z", "float64"), Local("u", "float64")
-    chosen = apply("where", apply("gt", u, constant(0, "float64")), apply("exp", z), z)
-    lines, _ = written(Let("z", Local("x", "float64"), Let("u", Local("y", "float64"), chosen)))
-    assert lines[:2] == ["z = x", "u = y"]
-    lines, _ = written(Let("z", Local("x", "float64"), Let("u", apply("mul", z, z), chosen)))
-    assert lines[:2] == ["z = x", "u = z * z"]
 
 
 def test_names_are_valid_and_distinct() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from tcdsl.ir.dtypes import WIDE_INTEGERS, compute_dtype, is_floating
@@ -15,13 +14,10 @@ from tcdsl.ir.expressions import (
     Constant,
     Expr,
     IndexValue,
-    Let,
     Local,
     Read,
     SizeValue,
     children,
-    locals_read,
-    walk,
 )
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.targets.cpu.python.identifiers import Identifiers
@@ -65,19 +61,6 @@ class _Arguments(ast.NodeTransformer):
         return self.arguments.get(node.id, node)
 
 
-@dataclass(slots=True)
-class _Binding:
-    """What a `Let` binds: written where it is first needed, as the variable ``identifier``.
-
-    ``scope`` is the meaning of the names in ``value``.
-    """
-
-    name: str
-    value: Expr
-    scope: dict[str, _Binding]
-    identifier: str = ""
-
-
 # So deeply expressions are nested in the generated code.
 _DEEPEST = 60
 
@@ -99,22 +82,6 @@ def _height(expr: Expr) -> int:
     return height
 
 
-def _is_certain(name: str, expr: Expr) -> bool:
-    # Whether evaluating expr always evaluates Local(name).
-    match expr:
-        case Local(name=other):
-            return name == other
-        case Let(name=inner, value=value, body=body):
-            return (inner != name and _is_certain(name, body)) or (
-                _is_certain(inner, body) and _is_certain(name, value)
-            )
-        case Apply(primitive="where", arguments=(condition, yes, no)):
-            return _is_certain(name, condition) or (_is_certain(name, yes) and _is_certain(name, no))
-        case Apply(primitive="and_" | "or_", arguments=(first, _)):
-            return _is_certain(name, first)
-    return any(_is_certain(name, part) for part in children(expr))
-
-
 class ExpressionWriter:
     """``writer.expression(e)`` is the Python expression for ``e``; what must be computed first goes to
     ``writer.block``.
@@ -128,8 +95,6 @@ class ExpressionWriter:
         self.functions: set[str] = set()
         self.buffers: dict[str, None] = {}
         self.sizes: dict[str, None] = {}
-        self._scope: dict[str, _Binding] = {}
-        self._written: list[_Binding] = []
 
     def function(self, function: str) -> str:
         """``function``, noted as used."""
@@ -151,15 +116,12 @@ class ExpressionWriter:
             case IndexValue(name=variable):
                 return name(self.names("variable", variable))
             case Local(name=local, dtype=dtype):
-                bound = self._scope.get(local)
-                return name(self._bound(bound) if bound else self.local(local, dtype))
+                return name(self.local(local, dtype))
             case Read(tensor=buffer, indices=indices):
                 return self.cell(buffer, indices)
             case Cast(operand=operand, dtype=dtype):
                 written = self._shallow(self.expression(operand))
                 return _nest(self.convert(written, dtype), [written])
-            case Let():
-                return self._let(expr)
             case Apply():
                 return self._apply(expr)
         raise TypeError(f"not an expression: {expr!r}")
@@ -191,41 +153,13 @@ class ExpressionWriter:
         index = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
         return ast.Subscript(name(self.names("buffer", buffer)), index, context or ast.Load())
 
-    def _let(self, expr: Let) -> ast.expr:
-        # The value is written where it is needed first, as a statement before the one being written: what stands in a
-        # branch that is not taken may read out of range. Where the body needs it in any case, that is here.
-        bound = _Binding(expr.name, expr.value, self._scope)
-        outer = self._scope
-        self._scope = {**outer, expr.name: bound}
-        if _is_certain(expr.name, expr.body):
-            self._bound(bound)
-        body = self.expression(expr.body)
-        self._scope = outer
-        return body
-
-    def _bound(self, bound: _Binding) -> str:
-        if not bound.identifier:
-            outer, self._scope = self._scope, bound.scope
-            value = self.expression(bound.value)
-            self._scope = outer
-            bound.identifier = self.names.fresh(bound.name)
-            self._written.append(bound)
-            self.block.append(assignment(bound.identifier, value))
-        return bound.identifier
-
-    def _needs_statements(self, expr: Expr) -> bool:
-        if any(isinstance(node, Let) for node in walk(expr)) or _height(expr) >= _DEEPEST:
-            return True
-        bindings = (self._scope.get(local) for local in locals_read(expr))
-        return any(bound is not None and not bound.identifier for bound in bindings)
-
     def _apply(self, expr: Apply) -> ast.expr:
         arguments = expr.arguments
         written_first: list[ast.expr] = []
         if expr.primitive in ("where", "and_", "or_"):
             first = self.expression(arguments[0])
             written_first = [first]
-            if any(self._needs_statements(argument) for argument in arguments[1:]):
+            if any(_height(argument) >= _DEEPEST for argument in arguments[1:]):
                 return self._lazy(expr, first)
         special = self._special(expr)
         if special is not None:
@@ -268,7 +202,7 @@ class ExpressionWriter:
         return None
 
     def _lazy(self, expr: Apply, test: ast.expr) -> ast.expr:
-        # A choice whose branches need statements: an if statement that assigns a temporary.
+        # A choice whose branches are nested too deeply: an if statement that assigns a temporary.
         branches = list(expr.arguments[1:])
         result = self.names.fresh("chosen" if expr.primitive == "where" else "holds")
         if expr.primitive != "where":
@@ -280,13 +214,7 @@ class ExpressionWriter:
 
     def block_of(self, expr: Expr, identifier: str) -> list[ast.stmt]:
         """The statements that assign ``expr`` to ``identifier``."""
-        outer, written = self.block, self._written
-        self.block, self._written = [], []
+        outer, self.block = self.block, []
         value = self.expression(expr)
-        self.block.append(assignment(identifier, value))
-        block, self.block = self.block, outer
-        for bound in self._written:
-            # Outside the block it may not have been computed.
-            bound.identifier = ""
-        self._written = written
+        block, self.block = [*self.block, assignment(identifier, value)], outer
         return block

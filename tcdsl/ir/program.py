@@ -15,11 +15,11 @@ receives the cells of ``p_2``. Which tensors share memory is decided by lowering
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Expr, reads
+from tcdsl.ir.expressions import Expr, Read, reads
 from tcdsl.span import Span
 
 __all__ = [
@@ -36,6 +36,8 @@ __all__ = [
     "Statement",
     "Tensor",
     "map_statement",
+    "statement_expressions",
+    "statement_reads",
     "tensors_read",
 ]
 
@@ -224,17 +226,25 @@ def map_statement(statement: Statement, rule: Callable[[Expr], Expr]) -> Stateme
     )
 
 
+def statement_expressions(statement: Statement) -> Iterator[Expr]:
+    """Every expression of ``statement``."""
+    yield from statement.target.indices
+    yield statement.value
+    if statement.condition is not None:
+        yield statement.condition
+    if isinstance(statement.start, Fill):
+        yield statement.start.value
+
+
+def statement_reads(statement: Statement) -> Iterator[Read]:
+    """Every read of ``statement``, except of the version that it starts from."""
+    for expr in statement_expressions(statement):
+        yield from reads(expr)
+
+
 def tensors_read(statement: Statement) -> set[str]:
     """The tensors that a statement reads, the one that it starts from included."""
-    parts: list[Expr] = [statement.value, *statement.target.indices]
-    if statement.condition is not None:
-        parts.append(statement.condition)
-    found: set[str] = set()
-    match statement.start:
-        case Keep(tensor=tensor):
-            found.add(tensor)
-        case Fill(value=value):
-            parts.append(value)
-    for part in parts:
-        found.update(read.tensor for read in reads(part))
+    found = {read.tensor for read in statement_reads(statement)}
+    if isinstance(statement.start, Keep):
+        found.add(statement.start.tensor)
     return found

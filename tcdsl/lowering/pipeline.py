@@ -33,12 +33,12 @@ from tcdsl.lowering.statements.fusion import fuse
 from tcdsl.lowering.statements.merging import Group, merge, thin_targets
 from tcdsl.lowering.statements.phases import in_phases, row_of_phases
 from tcdsl.lowering.statements.schedule import LoopOrder, plan
-from tcdsl.lowering.statements.statements import renamed_statement
 from tcdsl.lowering.statements.summing import summed
 from tcdsl.lowering.statements.transposing import transposed
 from tcdsl.lowering.statements.unneeded_statements import folded, own_outputs
 from tcdsl.pass_names import OPTIONAL, Enabled
 from tcdsl.polyhedra.size_facts import size_context
+from tcdsl.polyhedra.variables import renamed
 from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.simplification import without_sparse_tensors
 from tcdsl.simplification.copies import without_copies
@@ -134,12 +134,11 @@ def _distinct_names(work: Work) -> None:
     # In loops index variables, sizes and tensors share one name space.
     taken = _declared(work.program)
 
-    def renamed(statement: Statement) -> Statement:
+    def distinct(statement: Statement) -> Statement:
         names = statement.domain.variables
-        wanted = {name: work.names.fresh(f"{name}_") if name in taken else name for name in names}
-        return renamed_statement(statement, wanted)
+        return renamed(statement, [work.names.fresh(f"{name}_") if name in taken else name for name in names])
 
-    work.program = replace(work.program, statements=tuple(map(renamed, work.program.statements)))
+    work.program = replace(work.program, statements=tuple(map(distinct, work.program.statements)))
 
 
 def _equal_sizes(work: Work) -> None:

@@ -10,7 +10,7 @@ import islpy as isl
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, IndexValue, substitute
-from tcdsl.ir.program import Access, Statement
+from tcdsl.ir.program import Access, Statement, map_statement
 from tcdsl.polyhedra.spaces import arranged
 
 __all__ = ["positional", "renamed", "targets_first"]
@@ -25,13 +25,7 @@ def renamed(statement: Statement, variables: Sequence[str]) -> Statement:
     points = statement.domain.set
     for k, name in enumerate(variables):
         points = points.set_dim_name(isl.dim_type.set, k, name)
-    return replace(
-        statement,
-        target=replace(statement.target, indices=tuple(substitute(axis, step) for axis in statement.target.indices)),
-        value=substitute(statement.value, step),
-        condition=None if statement.condition is None else substitute(statement.condition, step),
-        domain=Domain.from_set(points),
-    )
+    return replace(map_statement(statement, lambda expr: substitute(expr, step)), domain=Domain.from_set(points))
 
 
 def positional(statement: Statement) -> Statement:

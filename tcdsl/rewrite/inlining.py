@@ -11,7 +11,15 @@ import islpy as isl
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, Read, SizeValue, size_names, substitute, transform
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Access, AxisExtent, DerivativeRule, Fill, Keep, Program, Start, Statement, Tensor
+from tcdsl.ir.program import (
+    AxisExtent,
+    DerivativeRule,
+    Keep,
+    Program,
+    Statement,
+    Tensor,
+    map_statement,
+)
 from tcdsl.polyhedra.affine import NotAffine, function_of
 from tcdsl.span import Span
 
@@ -99,20 +107,12 @@ def _moved(statement: Statement, names: Mapping[str, str], sizes: Mapping[Expr, 
 
         return transform(expr, rule)
 
-    start: Start = statement.start
-    if isinstance(start, Keep):
-        start = Keep(names[start.tensor])
-    elif isinstance(start, Fill):
-        start = Fill(moved(start.value))
-    target = Access(
-        names[statement.target.tensor], tuple(moved(index) for index in statement.target.indices), statement.target.span
-    )
+    moved_one = map_statement(statement, moved)
+    target, start = moved_one.target, moved_one.start
     return replace(
-        statement,
-        target=target,
-        start=start,
-        value=moved(statement.value),
-        condition=None if statement.condition is None else moved(statement.condition),
+        moved_one,
+        target=replace(target, tensor=names[target.tensor]),
+        start=Keep(names[start.tensor]) if isinstance(start, Keep) else start,
         domain=_domain(statement.domain, renaming, sizes, host),
     )
 

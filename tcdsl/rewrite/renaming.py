@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tcdsl.ir.expressions import Expr, Read, transform
-from tcdsl.ir.program import AxisExtent, Fill, Keep, Program, Size, Start, Statement, Tensor
+from tcdsl.ir.program import AxisExtent, Keep, Program, Size, Statement, Tensor, map_statement
 
 __all__ = [
     "expression_with_tensors_renamed",
@@ -26,24 +26,11 @@ def expression_with_tensors_renamed(expr: Expr, names: Mapping[str, str]) -> Exp
 
 def statement_with_tensors_renamed(statement: Statement, names: Mapping[str, str]) -> Statement:
     """The statement with its target, its start and its reads renamed."""
-    target = statement.target
-    start: Start = statement.start
+    statement = map_statement(statement, lambda expr: expression_with_tensors_renamed(expr, names))
+    target, start = statement.target, statement.start
     if isinstance(start, Keep):
         start = Keep(names.get(start.tensor, start.tensor))
-    elif isinstance(start, Fill):
-        start = Fill(expression_with_tensors_renamed(start.value, names))
-    condition = statement.condition
-    return replace(
-        statement,
-        target=replace(
-            target,
-            tensor=names.get(target.tensor, target.tensor),
-            indices=tuple(expression_with_tensors_renamed(axis, names) for axis in target.indices),
-        ),
-        start=start,
-        value=expression_with_tensors_renamed(statement.value, names),
-        condition=None if condition is None else expression_with_tensors_renamed(condition, names),
-    )
+    return replace(statement, target=replace(target, tensor=names.get(target.tensor, target.tensor)), start=start)
 
 
 def with_tensors_renamed(program: Program, names: Mapping[str, str]) -> Program:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tcdsl.ir.expressions import Expr, size_names
-from tcdsl.ir.program import Fill, Statement, Tensor
+from tcdsl.ir.expressions import size_names
+from tcdsl.ir.program import Statement, Tensor, statement_expressions
 
 __all__ = ["sizes_used"]
 
@@ -15,10 +15,5 @@ def sizes_used(statements: Iterable[Statement], tensors: Iterable[Tensor]) -> se
     found = {name for tensor in tensors for extent in tensor.shape for name in size_names(extent)}
     for statement in statements:
         found.update(statement.domain.parameters)
-        expressions: list[Expr] = [statement.value, *statement.target.indices]
-        if statement.condition is not None:
-            expressions.append(statement.condition)
-        if isinstance(statement.start, Fill):
-            expressions.append(statement.start.value)
-        found.update(name for expr in expressions for name in size_names(expr))
+        found.update(name for expr in statement_expressions(statement) for name in size_names(expr))
     return found

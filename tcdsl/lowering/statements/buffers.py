@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Keep, Program
+from tcdsl.ir.program import Keep, Program, statement_reads
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.loops import Buffer
 from tcdsl.lowering.statements.in_place import InPlace
 from tcdsl.lowering.statements.schedule import LoopOrder
-from tcdsl.lowering.statements.statements import can_fail, statement_reads
+from tcdsl.lowering.statements.statements import can_fail
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["Memory", "assign_memory"]

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, Read, reads, size_names
-from tcdsl.ir.program import Program, Statement, Tensor
-from tcdsl.lowering.statements.statements import statement_reads
+from tcdsl.ir.program import Program, Statement, Tensor, statement_reads
 from tcdsl.polyhedra.spaces import arranged
 
 __all__ = ["outgrows", "read_where_written"]

@@ -46,11 +46,10 @@ from tcdsl.ir.expressions import (
     walk,
 )
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Fill, Keep, Program, Statement, tensors_read
+from tcdsl.ir.program import Fill, Keep, Program, Statement, statement_reads, tensors_read
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.statements.expansion import outgrows, read_where_written
 from tcdsl.lowering.statements.schedule import covers
-from tcdsl.lowering.statements.statements import statement_reads
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["fresh_locals", "fuse"]

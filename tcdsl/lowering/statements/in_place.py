@@ -22,10 +22,10 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read, substitute, transform
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor, map_statement
+from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor, map_statement, statement_reads
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.statements.schedule import FixedOrder, LoopOrder, plan
-from tcdsl.lowering.statements.statements import can_fail, statement_reads
+from tcdsl.lowering.statements.statements import can_fail
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.limits import TooMuchWork, limited

@@ -15,11 +15,11 @@ import islpy as isl
 from tcdsl.ir.build import apply, index
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, reads, walk
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Access, Keep, Statement
+from tcdsl.ir.program import Access, Keep, Statement, statement_reads
 from tcdsl.lowering.statements.buffers import Memory
 from tcdsl.lowering.statements.schedule import LoopOrder, constant_length
-from tcdsl.lowering.statements.statements import renamed_statement, statement_reads
 from tcdsl.polyhedra.affine import NotAffine, condition_set
+from tcdsl.polyhedra.variables import renamed
 
 __all__ = ["Group", "is_contraction", "merge", "thin_targets"]
 
@@ -232,7 +232,7 @@ def renamed_plan(plan: LoopOrder, wanted: dict[str, str]) -> LoopOrder:
     """The plan with its statement's index variables renamed."""
     return replace(
         plan,
-        statement=renamed_statement(plan.statement, wanted),
+        statement=renamed(plan.statement, [wanted[name] for name in plan.statement.domain.variables]),
         cells=tuple(wanted[name] for name in plan.cells),
         outer=tuple(wanted[name] for name in plan.outer),
         inner=tuple(wanted[name] for name in plan.inner),

@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from types import MappingProxyType
-
-import islpy as isl
 
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, is_affine_index, reads, substitute
+from tcdsl.ir.expressions import Boundary, Constant, Read, is_affine_index
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Tensor, map_statement
+from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor, statement_reads
 from tcdsl.polyhedra.boxes import box
 
-__all__ = [
-    "can_fail",
-    "copy_statement",
-    "renamed_statement",
-    "statement_expressions",
-    "statement_reads",
-]
-
-
-def statement_expressions(statement: Statement) -> Iterator[Expr]:
-    """Every expression of ``statement``."""
-    yield from statement.target.indices
-    yield statement.value
-    if statement.condition is not None:
-        yield statement.condition
-    if isinstance(statement.start, Fill):
-        yield statement.start.value
-
-
-def statement_reads(statement: Statement) -> Iterator[Read]:
-    """Every read of ``statement``, except of the version that it starts from."""
-    for expr in statement_expressions(statement):
-        yield from reads(expr)
+__all__ = ["can_fail", "copy_statement"]
 
 
 def can_fail(statement: Statement, tensors: Mapping[str, Tensor] = MappingProxyType({})) -> bool:
@@ -67,18 +42,6 @@ def can_fail(statement: Statement, tensors: Mapping[str, Tensor] = MappingProxyT
         for read in statement_reads(statement)
         for axis, boundary in enumerate(read.boundaries)
     )
-
-
-def renamed_statement(statement: Statement, wanted: Mapping[str, str]) -> Statement:
-    """``statement`` with its index variables renamed."""
-    replacements: dict[Expr, Expr] = {index(old): index(new) for old, new in wanted.items() if old != new}
-    if not replacements:
-        return statement
-    points = statement.domain.set
-    for k, name in enumerate(statement.domain.variables):
-        points = points.set_dim_name(isl.dim_type.set, k, wanted[name])
-    statement = map_statement(statement, lambda expr: substitute(expr, replacements))
-    return replace(statement, domain=Domain.from_set(points))
 
 
 def copy_statement(tensor: Tensor, name: str, names: FreshNames) -> Statement:

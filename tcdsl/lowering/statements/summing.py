@@ -24,9 +24,8 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, IndexValue, index_variables, is_affine_index, reads, substitute, walk
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor, tensors_read
+from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor, statement_reads, tensors_read
 from tcdsl.lowering.statements.fusion import fresh_locals
-from tcdsl.lowering.statements.statements import statement_reads
 from tcdsl.lowering.statements.thinness import is_thin
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of
 from tcdsl.polyhedra.boxes import box

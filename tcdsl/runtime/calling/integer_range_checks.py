@@ -14,7 +14,7 @@ from tcdsl.errors import Diagnostic, DtypeError
 from tcdsl.ir.dtypes import INTEGER, is_integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Read, SizeValue, children, walk
 from tcdsl.ir.interpreter.evaluation import PointEvaluator
-from tcdsl.ir.program import Fill, Program
+from tcdsl.ir.program import Program, statement_expressions
 from tcdsl.span import Span
 
 __all__ = ["NarrowedInteger", "check_narrowed", "narrowed_integers"]
@@ -34,7 +34,7 @@ def narrowed_integers(program: Program, numbers: Collection[str]) -> tuple[Narro
     if not numbers:
         return ()
     found: dict[tuple[Expr, str], NarrowedInteger] = {}
-    for expr in _expressions(program):
+    for expr in (expr for statement in program.statements for expr in statement_expressions(statement)):
         for node in _evaluated(expr):
             if (
                 isinstance(node, Cast)
@@ -64,16 +64,6 @@ def check_narrowed(
                 hint=f"{one.dtype} holds {ends.min} to {ends.max}; convert the other operand to a wider type, "
                 "as in int64(x)",
             ).error()
-
-
-def _expressions(program: Program) -> Iterator[Expr]:
-    for statement in program.statements:
-        yield statement.value
-        yield from statement.target.indices
-        if statement.condition is not None:
-            yield statement.condition
-        if isinstance(statement.start, Fill):
-            yield statement.start.value
 
 
 def _evaluated(expr: Expr) -> Iterator[Expr]:

@@ -13,10 +13,10 @@ from functools import reduce
 import islpy as isl
 
 from tcdsl.ir.accumulators import neutral_element
-from tcdsl.ir.build import apply, constant
+from tcdsl.ir.build import apply, constant, truth
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, is_affine_index, reads, transform, walk
-from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor
+from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor, statement_reads
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.size_facts import size_context
@@ -90,12 +90,7 @@ def _read_thinly(program: Program) -> dict[str, isl.Set]:
     for statement in program.statements:
         if isinstance(statement.start, Keep):
             excluded.add(statement.start.tensor)
-        others = [*statement.target.indices]
-        if statement.condition is not None:
-            others.append(statement.condition)
-        if isinstance(statement.start, Fill):
-            others.append(statement.start.value)
-        excluded.update(read.tensor for part in others for read in reads(part))
+        excluded.update(read.tensor for read in statement_reads(replace(statement, value=truth(True))))
         for read in reads(statement.value):
             found.setdefault(read.tensor, []).append((statement.domain.set, read))
             plain = all(b is Boundary.SKIP for b in read.boundaries) and all(map(is_affine_index, read.indices))

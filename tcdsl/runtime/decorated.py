@@ -123,7 +123,7 @@ def run_inline(
                     "call @cd functions from @cd functions, or outside",
                 )
             if not function.in_place:
-                value = SymbolicTensor(value.builder, value.name, value.dtype, value.extents, value.label)
+                value = SymbolicTensor(value.builder, value.name, value.element_type, value.extents, value.label)
         values.append(value)
     receiver = () if function.receiver is None else (function.receiver,)
     session.readings.extend(owner.surroundings.read(function.receiver))

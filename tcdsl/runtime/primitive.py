@@ -105,7 +105,7 @@ class UserPrimitive:
         # The shape of the result is that of a product with this logic; the product itself is taken out again.
         mark = builder.mark()
         shaped = stage_logic(session, self.logic, PRODUCT, tensors, "add", reset=True, label=self.__name__)
-        rows, dtype = shaped.rows, shaped.dtype
+        rows, dtype = shaped.rows, shaped.element_type
         extents = shaped.extents if sizes is None else tuple(map(integer, sizes))
         builder.withdraw(mark, ())
         memory = _zeros(session, extents, dtype, self.__name__)
@@ -122,7 +122,7 @@ class UserPrimitive:
                 self._forward.span,
                 hint="assign the result: `v = v1 * v2`",
             ).error()
-        result = SymbolicTensor(builder, memory.name, memory.dtype, memory.extents, self.__name__)
+        result = SymbolicTensor(builder, memory.name, memory.element_type, memory.extents, self.__name__)
         result.rows = rows
         return result
 
@@ -135,8 +135,8 @@ class UserPrimitive:
         adjoints: list[SymbolicTensor | None] = []
         for k, tensor in enumerate(tensors, 1):
             adjoint = None
-            if is_floating(tensor.dtype):
-                adjoint = _zeros(session, tensor.extents, compute_dtype(tensor.dtype), f"g{k}")
+            if is_floating(tensor.element_type):
+                adjoint = _zeros(session, tensor.extents, compute_dtype(tensor.element_type), f"g{k}")
                 adjoint.rows, adjoint.memory = tensor.rows, True
             slots.update({f"{name}{k}": tensor for name in ("v", "t", "rhs")})
             slots[f"g{k}"] = adjoint

@@ -66,9 +66,13 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             rank = operand.rank
             indices = tuple(IndexValue(axis_variable(rank - 1 - a)) for a in range(rank))
             read = Read(
-                operand.name, indices, (Boundary.SKIP,) * rank, compute_dtype(operand.dtype), span=session.location()
+                operand.name,
+                indices,
+                (Boundary.SKIP,) * rank,
+                compute_dtype(operand.element_type),
+                span=session.location(),
             )
-            return Value(read, None, operand.dtype), operand.extents
+            return Value(read, None, operand.element_type), operand.extents
         case SymbolicSize():
             return Value(operand.expr, "int", "int64"), ()
         case SymbolicNumber():

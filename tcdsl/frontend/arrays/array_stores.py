@@ -69,10 +69,10 @@ def store_elementwise(
     )
     builder.check_recurrence(statement, tensor.name, parts)
     label = "" if tensor.label == name else tensor.label
-    builder.append((statement,), (Tensor(name, tensor.dtype, tensor.extents, label, span),))
+    builder.append((statement,), (Tensor(name, tensor.element_type, tensor.extents, label, span),))
     if kept.weak:
         builder.written.by_numbers(statement)
-    made = SymbolicTensor(builder, name, tensor.dtype, tensor.extents, tensor.label)
+    made = SymbolicTensor(builder, name, tensor.element_type, tensor.extents, tensor.label)
     made.rows = tensor.rows
     return made
 
@@ -137,8 +137,8 @@ def _is_one(session: Session, extent: Expr) -> bool:
 
 def _whole_store(session: Session, part: View, accumulate: str, value: Value, span: Span | None) -> TargetStore:
     state = Existing(part.tensor.held(), part.tensor.declared, part.tensor.sized[1])
-    if accumulate in ("or", "and") and not is_boolean(part.dtype):
+    if accumulate in ("or", "and") and not is_boolean(part.element_type):
         # Every cell is written once, so a number becomes 0 or 1 in one assignment.
         combined = apply_primitive(f"{accumulate}_", [part.element, value], span)
-        return store(state, "assign", False, cast_value(combined, part.dtype, span), span)
+        return store(state, "assign", False, cast_value(combined, part.element_type, span), span)
     return store(state, accumulate, False, value, span)

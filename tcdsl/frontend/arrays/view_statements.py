@@ -31,7 +31,7 @@ def record_in_view(view: View, name: str, record: Callable[[Existing], SymbolicT
     """Record a statement on what ``name`` holds, a view: the new version of the tensor behind it."""
     builder = session_of("a tensor statement").builder
     mark = builder.mark()
-    stand_in = builder.placeholder(name, view.dtype, view.extents)
+    stand_in = builder.placeholder(name, view.element_type, view.extents)
     builder.written.stands_for(stand_in.name, view.tensor.name)
     stand_in.rows = view.rows
     view.stands_for(stand_in)
@@ -46,14 +46,14 @@ def record_in_view(view: View, name: str, record: Callable[[Existing], SymbolicT
         held = view.materialize(name)
         names = {stand_in.name: held.name}
         builder.append([statement_with_tensors_renamed(statement, names) for statement in statements], tensors)
-        same = SymbolicTensor(view.builder, made.name, made.dtype, view.extents, name)
+        same = SymbolicTensor(view.builder, made.name, made.element_type, view.extents, name)
         version = store_elementwise(view, "assign", same)
     else:
         version = _version(view)
         *others, last = moved
         last = replace(last, target=replace(last.target, tensor=version.name))
         builder.check_recurrence(last, view.tensor.name, others)
-        declared = Tensor(version.name, version.dtype, version.extents, version.label, last.span)
+        declared = Tensor(version.name, version.element_type, version.extents, version.label, last.span)
         builder.append([*others, last], [*(each for each in tensors if each.name != made.name), declared])
         if weak:
             builder.written.by_numbers(last)
@@ -66,7 +66,7 @@ def record_in_view(view: View, name: str, record: Callable[[Existing], SymbolicT
 def _version(view: View) -> SymbolicTensor:
     tensor = view.tensor
     name = session_of("a tensor statement").builder.new_version(tensor.label)
-    return SymbolicTensor(tensor.builder, name, tensor.dtype, tensor.extents, tensor.label)
+    return SymbolicTensor(tensor.builder, name, tensor.element_type, tensor.extents, tensor.label)
 
 
 def _moved(statements: tuple[Statement, ...], view: View, name: str) -> list[Statement] | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.symbols.operators import OperatorHost
-from tcdsl.frontend.symbols.symbols import ElementType, PendingArray, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, stored_dtype
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Read, Reduction, transform
@@ -33,7 +33,7 @@ class BareReduction(PendingArray):
         self, builder: OperatorHost, label: str, point: PointValue, record: Callable[[PointValue, str], SymbolicTensor]
     ) -> None:
         self.builder = builder
-        self._dtype = ElementType(stored_dtype(point.value))
+        self._element_type = stored_dtype(point.value)
         self.extents = ()
         self.rows = RowRanks()
         self.label = label
@@ -46,7 +46,11 @@ class BareReduction(PendingArray):
     def element(self) -> Value:
         """The cell of the tensor."""
         tensor = self.materialize()
-        return Value(Read(tensor.name, (), (), compute_dtype(tensor.dtype), span=self.point.span), None, tensor.dtype)
+        return Value(
+            Read(tensor.name, (), (), compute_dtype(tensor.element_type), span=self.point.span),
+            None,
+            tensor.element_type,
+        )
 
     def materialize(self, label: str = "") -> SymbolicTensor:
         """The tensor; the statement that computes it is recorded at the first call."""

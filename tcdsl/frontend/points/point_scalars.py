@@ -50,7 +50,9 @@ def scalar_of(operand: object, span: Span | None = None) -> Value | None:
             # An array from around the function is read at every call, of whatever rank it is.
             return scalar_of(session_of("a tensor statement").capture(operand), span)
         case SymbolicTensor() if operand.rank == 0:
-            return Value(Read(operand.name, (), (), compute_dtype(operand.dtype), span=span), None, operand.dtype)
+            return Value(
+                Read(operand.name, (), (), compute_dtype(operand.element_type), span=span), None, operand.element_type
+            )
         case _:
             return None
 

@@ -303,7 +303,7 @@ class Recorder:
         value = materialized(value, label)
         if self._in_place and isinstance(value, SymbolicTensor):
             # A fresh name declares a tensor of its own: what it holds does not follow later stores to the original.
-            return SymbolicTensor(value.builder, value.name, value.dtype, value.extents, label, memory=True)
+            return SymbolicTensor(value.builder, value.name, value.element_type, value.extents, label, memory=True)
         return value
 
     def named(self, value: Any) -> Any:

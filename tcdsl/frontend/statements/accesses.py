@@ -88,8 +88,8 @@ def read(evaluation: Evaluator, tensor: SymbolicTensor, node: ast.Subscript, fil
         plain = (Boundary.SKIP, Boundary.CHECK)
         boundaries = tuple(Boundary.FILL if boundary in plain else boundary for boundary in boundaries)
         fill = fill if Boundary.FILL in boundaries else None
-    expr = Read(tensor.name, indices, boundaries, compute_dtype(tensor.dtype), fill, evaluation.span(node))
-    return Value(expr, None, tensor.dtype)
+    expr = Read(tensor.name, indices, boundaries, compute_dtype(tensor.element_type), fill, evaluation.span(node))
+    return Value(expr, None, tensor.element_type)
 
 
 def access_indices(
@@ -256,5 +256,5 @@ def filled_read(evaluation: Evaluator, node: ast.Call) -> object:
     fill = evaluation.value(fill_node)
     if fill is None or isinstance(tensor, Faulty):
         return FAULTY
-    stored = evaluation.attempt(lambda: store_value(fill, tensor.dtype, evaluation.span(fill_node)), node)
+    stored = evaluation.attempt(lambda: store_value(fill, tensor.element_type, evaluation.span(fill_node)), node)
     return FAULTY if isinstance(stored, Faulty) else read(evaluation, tensor, cell, stored)

@@ -116,7 +116,7 @@ def record_part(
         assert isinstance(node, ast.AugAssign)
         accumulate, value = "assign", augmented(type(node.op), part, value)
     if reset:
-        neutral = Value.of(neutral_element(accumulate, part.dtype))
+        neutral = Value.of(neutral_element(accumulate, part.element_type))
         number = PendingArray(part.builder, neutral, ())
         part = part.of(store_elementwise(part, "assign", number))
     return store_elementwise(part, accumulate, value, parts)

@@ -144,8 +144,8 @@ def _over_tensor(evaluation: Evaluator, name: str, tensor: SymbolicTensor, node:
         loops.ranges.append(ExplicitRange(variable, integer(0), extent))
     indices = tuple(IndexValue(variable) for variable in loops.variables)
     boundaries = (Boundary.SKIP,) * tensor.rank
-    read = Read(tensor.name, indices, boundaries, compute_dtype(tensor.dtype), span=evaluation.span(node))
-    return open_reduction(evaluation, name, Value(read, None, tensor.dtype), loops, node)
+    read = Read(tensor.name, indices, boundaries, compute_dtype(tensor.element_type), span=evaluation.span(node))
+    return open_reduction(evaluation, name, Value(read, None, tensor.element_type), loops, node)
 
 
 # -- generators ----------------------------------------------------------------------------------------------

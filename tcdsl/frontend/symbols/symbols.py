@@ -97,12 +97,17 @@ class SymbolicArray(MemoryOperators):
     builder: OperatorHost
     extents: tuple[Expr, ...]
     rows: RowRanks
-    _dtype: ElementType
+    _element_type: str
+
+    @property
+    def element_type(self) -> str:
+        """The element type, as the representation has it."""
+        return self._element_type
 
     @property
     def dtype(self) -> ElementType:
-        """The element type."""
-        return self._dtype
+        """The element type, as users see it."""
+        return ElementType(self.element_type)
 
     @property
     def rank(self) -> int:
@@ -205,7 +210,7 @@ class SymbolicTensor(SymbolicArray):
     a graph is, in terms of `axis_variable`s.
     """
 
-    __slots__ = ("_dtype", "brackets", "builder", "declared", "extents", "label", "memory", "name", "sized")
+    __slots__ = ("_element_type", "brackets", "builder", "declared", "extents", "label", "memory", "name", "sized")
 
     def __init__(
         self,
@@ -218,7 +223,7 @@ class SymbolicTensor(SymbolicArray):
     ) -> None:
         self.builder = builder
         self.name = name
-        self._dtype = ElementType(dtype)
+        self._element_type = dtype
         self.extents = tuple(extents)
         self.label = label or name
         self.memory = memory
@@ -239,7 +244,7 @@ class SymbolicTensor(SymbolicArray):
 
     def become(self, version: SymbolicTensor) -> SymbolicTensor:
         """Store: from here on this memory holds the cells of ``version``."""
-        self.name, self._dtype = version.name, version.dtype
+        self.name, self._element_type = version.name, version.element_type
         return self
 
     def sized_in(self, function: object) -> Span | None:
@@ -248,7 +253,7 @@ class SymbolicTensor(SymbolicArray):
 
     def held(self) -> SymbolicTensor:
         """What this memory holds now, as a value that later stores do not change."""
-        return SymbolicTensor(self.builder, self.name, self.dtype, self.extents, self.label)
+        return SymbolicTensor(self.builder, self.name, self.element_type, self.extents, self.label)
 
     def __repr__(self) -> str:
         from tcdsl.ir.text.printer import format_expr
@@ -263,14 +268,14 @@ class PendingArray(SymbolicArray):
     (k). ``uses`` counts what was computed with it.
     """
 
-    __slots__ = ("_dtype", "_element", "_made", "builder", "extents", "rows", "uses")
+    __slots__ = ("_element", "_element_type", "_made", "builder", "extents", "rows", "uses")
 
     def __init__(
         self, builder: OperatorHost, element: Value, extents: Sequence[Expr], rows: RowRanks | None = None
     ) -> None:
         self.builder = builder
         self._element = element
-        self._dtype = ElementType(element.logical)
+        self._element_type = element.logical
         self.extents = tuple(extents)
         self.rows = RowRanks(output=len(self.extents)) if rows is None else rows
         self._made: SymbolicTensor | None = None
@@ -329,14 +334,14 @@ class View(PendingArray):
         super().__init__(tensor.builder, self.element, extents, rows)
 
     @property
-    def dtype(self) -> ElementType:
+    def element_type(self) -> str:
         """The element type of the tensor, which memory of whole numbers may still take from what is stored."""
-        return self.tensor.dtype
+        return self.tensor.element_type
 
     @property
     def element(self) -> Value:
         """The value of a cell as it is now."""
-        dtype = self.tensor.dtype
+        dtype = self.tensor.element_type
         read = Read(self.tensor.name, self.indices, self.boundaries, compute_dtype(dtype), span=self.span)
         return Value(read, None, dtype)
 

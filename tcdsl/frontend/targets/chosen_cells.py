@@ -50,13 +50,13 @@ def record_choice(
 
     def cell(tensor: SymbolicTensor) -> Expr:
         boundaries = (Boundary.SKIP,) * len(indices)
-        return Read(tensor.name, indices, boundaries, compute_dtype(tensor.dtype), span=sketch.span)
+        return Read(tensor.name, indices, boundaries, compute_dtype(tensor.element_type), span=sketch.span)
 
     held = cell(target)
     value = apply("where", cell(touched), cast(chosen(cell), held.dtype, sketch.span), held, span=sketch.span)
     whole = Sketch(
         Access(builder.new_version(target.label), indices, sketch.span),
-        target.dtype,
+        target.element_type,
         target.extents,
         "existing",
         "assign",

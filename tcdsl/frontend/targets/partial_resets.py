@@ -104,8 +104,8 @@ def _cleared(
     access = Access(name, tuple(map(index, names)), sketch.target.span)
     statement = Statement(access, "assign", Keep(target.name), neutral, Domain.from_set(cells), span=sketch.span)
     label = "" if name == target.label else target.label
-    builder.add_statement(statement, Tensor(name, target.dtype, target.extents, label, sketch.span))
-    return SymbolicTensor(builder, name, target.dtype, target.extents, target.label)
+    builder.add_statement(statement, Tensor(name, target.element_type, target.extents, label, sketch.span))
+    return SymbolicTensor(builder, name, target.element_type, target.extents, target.label)
 
 
 def _one_to_one(indices: Sequence[Expr]) -> bool:

@@ -80,7 +80,7 @@ def _target_dtype(state: TargetState, accumulate: str, value: Value) -> str:
             floating = given if is_floating(given) else "float64"
             if (is_floating(given) or accumulate == "divide") and tensor.builder.written.is_weak(tensor.name):
                 raise Retyping(floating)
-            return tensor.dtype
+            return tensor.element_type
         case Declared(dtype="real"):
             return given if is_floating(given) else "float64"
         case Declared(dtype=dtype) if dtype is not None:

@@ -32,7 +32,7 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.interpreter.evaluation import working_dtype
 from tcdsl.ir.primitives import PRIMITIVES
 
-__all__ = ["Array", "LocalDefinition", "Definitions", "PointValues", "elementwise"]
+__all__ = ["Array", "Definitions", "LocalDefinition", "PointValues", "elementwise"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

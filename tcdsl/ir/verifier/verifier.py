@@ -146,7 +146,7 @@ class _Checks:
 
     def _declaration(self, tensor: Tensor) -> None:
         self.span = tensor.span
-        if tensor.dtype not in DTYPES:
+        if tensor.dtype not in DTYPES or type(tensor.dtype) is not str:
             self.fault(f"{tensor.name} has the unknown type {tensor.dtype}")
         for extent in tensor.shape:
             self._size_expr(extent, "int64", lambda: f"the shape of {format_tensor(tensor)}")
@@ -291,6 +291,8 @@ class _Checks:
             self._expect(index, "int64", what)
 
     def _expr(self, expr: Expr, bound: Mapping[str, str]) -> None:
+        if type(expr.dtype) is not str:
+            self.fault(f"the type {expr.dtype!r} is no plain string", expr.span)
         match expr:
             case Let(name=name, value=value, body=body):
                 if name in self.variables or name in self.sizes or name in NUMBER_NAMES:

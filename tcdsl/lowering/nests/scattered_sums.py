@@ -28,7 +28,12 @@ _TERMS, _PER_CELL = 1 << 12, 8
 
 
 def in_scattered_blocks(
-    nodes: Sequence[Node], plan: LoopOrder, target: str, tensors: dict[str, Tensor], names: FreshNames, block: Block | None
+    nodes: Sequence[Node],
+    plan: LoopOrder,
+    target: str,
+    tensors: dict[str, Tensor],
+    names: FreshNames,
+    block: Block | None,
 ) -> tuple[tuple[Node, ...], tuple[Buffer, ...]]:
     """The loops ``nodes`` that add to the memory ``target``, in blocks where they are long, and the memory for that.
 

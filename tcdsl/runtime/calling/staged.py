@@ -60,7 +60,7 @@ def symbolic_argument(session: Session, argument: Argument, size_names: Sequence
     """The input of the program for ``argument``: a tensor, or a run-time number."""
     tensor = session.builder.input(argument.label, argument.dtype, argument.array.ndim, size_names)
     if argument.weak is not None:
-        expr = cast(Read(tensor.name, (), (), tensor.dtype), tensor.dtype)
+        expr = cast(Read(tensor.name, (), (), tensor.element_type), tensor.element_type)
         return SymbolicNumber(session.builder, expr, argument.weak, frozenset((str(argument.place),)))
     for axis, extent in enumerate(argument.array.shape):
         declared = session.builder.tensor(tensor.name).shape[axis]

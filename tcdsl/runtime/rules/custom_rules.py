@@ -177,13 +177,13 @@ def _unread(program: Program, tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _floating(tensors: Tensors) -> list[SymbolicTensor | None]:
-    return [tensor if tensor is not None and is_floating(tensor.dtype) else None for tensor in tensors]
+    return [tensor if tensor is not None and is_floating(tensor.element_type) else None for tensor in tensors]
 
 
 def _seed(tensor: SymbolicTensor, mode: str) -> SymbolicTensor:
     # What a seed for ``tensor`` looks like; it is only ever stood in for.
     label = f"{'d' if mode == PULLBACK else 't'}_{tensor.label}"
-    return SymbolicTensor(tensor.builder, tensor.name, compute_dtype(tensor.dtype), tensor.extents, label)
+    return SymbolicTensor(tensor.builder, tensor.name, compute_dtype(tensor.element_type), tensor.extents, label)
 
 
 def _numbers_read(value: Any) -> list[str]:
@@ -208,4 +208,4 @@ def _like(tensor: SymbolicTensor, given: Any) -> Any:
     # A number stays a number, which takes the type of what it meets.
     if not isinstance(given, SymbolicNumber):
         return tensor
-    return SymbolicNumber(tensor.builder, Read(tensor.name, (), (), tensor.dtype), given.weak_kind, frozenset())
+    return SymbolicNumber(tensor.builder, Read(tensor.name, (), (), tensor.element_type), given.weak_kind, frozenset())

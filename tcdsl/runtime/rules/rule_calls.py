@@ -93,7 +93,7 @@ class RuleCall:
     def result(self, value: Any, tensor: SymbolicTensor, mark: Mark) -> str:
         """The tensor of the derivative by ``tensor`` that the rule has returned as ``value``; ``None`` is zeros."""
         session = self._session
-        dtype = compute_dtype(tensor.dtype)
+        dtype = compute_dtype(tensor.element_type)
         label = f"{'d' if self._mode == PULLBACK else 't'}_{tensor.label}"
         if value is None:
             zero = Value(constant(0, dtype), None, dtype)

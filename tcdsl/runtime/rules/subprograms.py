@@ -62,7 +62,7 @@ class Part:
 
     def argument(self, tensor: SymbolicTensor) -> SymbolicTensor:
         """A placeholder for ``tensor``, distinct from it, so that one can differentiate by it."""
-        made = self._builder.placeholder(tensor.label, tensor.dtype, tensor.extents)
+        made = self._builder.placeholder(tensor.label, tensor.element_type, tensor.extents)
         made.rows = tensor.rows
         self._arguments[made.name] = self._builder.tensor(tensor.name)
         return made

@@ -315,4 +315,4 @@ def _like(tensor: SymbolicTensor, given: Any) -> Any:
     if isinstance(given, SymbolicArray | np.ndarray | np.generic):
         return tensor
     weak = given.weak_kind if isinstance(given, SymbolicNumber) else type(given).__name__
-    return SymbolicNumber(tensor.builder, Read(tensor.name, (), (), tensor.dtype), weak, frozenset())
+    return SymbolicNumber(tensor.builder, Read(tensor.name, (), (), tensor.element_type), weak, frozenset())

@@ -131,19 +131,16 @@ def run_inline(
     if recording is not None:
         values = recording.values
     declarations: AbstractContextManager[None] = nullcontext()
-    if session.graph is not None and not function.in_place and not declared:
+    if session.context.graph is not None and not function.in_place and not declared:
         declarations = function.scope_of_inner_call(configuration)
-    outer = session.oob, session.states
-    session.oob = function.oob
-    if session.states is not None:
+    states = session.context.states
+    if states is not None:
         named = [(name, value) for (name, _), value in zip(positional, values, strict=True)]
-        session.states = session.states.inner(function, named, configuration)
-    try:
+        states = states.inner(function, named, configuration)
+    with session.within(oob=function.oob, states=states):
         with declarations:
             result = owner.run(*receiver, *values, **configuration)
         return result if recording is None else recording.complete(result)
-    finally:
-        session.oob, session.states = outer
 
 
 def _recording(
@@ -152,7 +149,7 @@ def _recording(
     # Which derivative rules there are is part of what staging has read, whether there are any or not.
     for mode in ("pullback", "pushforward"):
         session.readings.append(Reading((mode,), function.rules, function.rules.get(mode, MISSING)))
-    if not function.rules or any(function.rules is rules for rules in session.tracing_rules):
+    if not function.rules or session.context.traces(function.rules):
         return None
     from tcdsl.runtime.rules.custom_rules import RuleRecording
 

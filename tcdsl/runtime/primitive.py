@@ -89,7 +89,7 @@ class UserPrimitive:
     def record(self, session: Session, operands: Sequence[Any], sizes: Sequence[int] | None = None) -> SymbolicTensor:
         """Record the statements of one use, with their derivative rule. ``sizes`` are the result's, if given."""
         tensors = [_as_tensor(session, each, f"x{k}") for k, each in enumerate(operands, 1)]
-        if not self.rules or any(self.rules is rules for rules in session.tracing_rules):
+        if not self.rules or session.context.traces(self.rules):
             return self._run_forward(session, tensors, sizes)
         use = _Use(self, [tensor.rows for tensor in tensors])
         recording = RuleRecording(session, use, [(tensor.label, tensor) for tensor in tensors], {})

@@ -87,8 +87,8 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             return element_of(staged_operand(operand, session), session)
         case list() | tuple() | Batch() if is_literal(operand):
             return element_of(staged_operand(operand, session), session)
-        case Unwritten() if session.states is not None:
-            return Value.of(session.states.read(operand.name)), ()
+        case Unwritten() if session.context.states is not None:
+            return Value.of(session.context.states.read(operand.name)), ()
         case Unwritten() | DeclaredTarget():
             raise operand.fault()
         case Poison():

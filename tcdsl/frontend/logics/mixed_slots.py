@@ -29,7 +29,7 @@ def mixed_indices(
         return None
     given: dict[str, set[tuple[Expr, ...]]] = {}
     for name in names & lists.keys():
-        tensor = session.slots.get(name)
+        tensor = session.context.slots.get(name)
         if isinstance(tensor, SymbolicTensor):
             given.setdefault(tensor.name, set()).add(lists[name])
     value, extents = element_of(operand, session)

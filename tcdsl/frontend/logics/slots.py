@@ -62,8 +62,5 @@ def run_projected(function: ProjectedFunction, slots: Mapping[str, Any], project
     given: dict[str, Any] = {**slots, PROJECTIONS: projections}
     session.filenames.add(function.filename)
     session.readings.extend(function.surroundings.read(None))
-    outer, session.slots = session.slots, dict(slots)
-    try:
+    with session.within(slots=dict(slots)):
         function.run(**{name: given.get(name) for name in function.parameters})
-    finally:
-        session.slots = outer

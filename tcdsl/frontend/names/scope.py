@@ -65,7 +65,7 @@ class FunctionScope:
     @property
     def oob(self) -> str:
         """What the decorator says about data indices that are out of range."""
-        return self._session.oob
+        return self._session.context.oob
 
     def holds(self, name: str) -> object:
         """What the function's own ``name`` holds, as it is; ``UNBOUND`` if nothing."""

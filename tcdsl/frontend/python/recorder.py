@@ -87,10 +87,10 @@ class Recorder:
         return values[0] if len(values) == 1 else tuple(values)
 
     def _before_first_write(self, scope: FunctionScope, name: str) -> object:
-        slots = session_of("a decorated function").slots
+        slots = session_of("a decorated function").context.slots
         if self._rewritten.projected and name in slots:
             return slots[name]
-        states = session_of("a decorated function").states
+        states = session_of("a decorated function").context.states
         known = None if states is None else states.known(name)
         if known is not None:
             return known
@@ -211,8 +211,8 @@ class Recorder:
         fresh = current.state(name) if isinstance(current, DeclaredTarget) else Fresh(_label(session, name))
         made = self._made(record(fresh), isinstance(fresh, Declared))
         made.sized = (self._function, session.builder.tensor(made.name).span)
-        if session.states is not None:
-            session.states.created(name, made)
+        if session.context.states is not None:
+            session.context.states.created(name, made)
         return made
 
     def _made(self, tensor: SymbolicTensor, declared: bool = True) -> SymbolicTensor:
@@ -284,9 +284,9 @@ class Recorder:
         if not isinstance(value, SymbolicArray | SymbolicNumber) and not self._in_place:
             return value
         session = session_of("a tensor statement")
-        if isinstance(value, DeclaredTarget) and session.states is not None and value.extents is None:
+        if isinstance(value, DeclaredTarget) and session.context.states is not None and value.extents is None:
             # `m = output()`: from here on the name is state if it is read before it is written.
-            known = session.states.known(name)
+            known = session.context.states.known(name)
             return Unwritten(name) if known is None else known
         if self._in_place:
             current = self._scope(session, thunks).holds(name)
@@ -297,8 +297,8 @@ class Recorder:
                     return current
                 return self._guarded(session, lambda: self._store(current, "assign", value), current)
             self._require_memory(session, name, current, value)
-            if session.states is not None:
-                session.states.created(name, value)
+            if session.context.states is not None:
+                session.context.states.created(name, value)
         label = _label(session, name)
         value = materialized(value, label)
         if self._in_place and isinstance(value, SymbolicTensor):
@@ -335,7 +335,11 @@ class Recorder:
         if is_literal(current) or isinstance(current, np.ndarray):
             made = augmented_operand(session_of("arithmetic"), kind, current, value)
             return self.bind(name, {name: lambda: current}, made)
-        if isinstance(current, Unwritten) and self._in_place and session_of("a tensor statement").states is not None:
+        if (
+            isinstance(current, Unwritten)
+            and self._in_place
+            and session_of("a tensor statement").context.states is not None
+        ):
             return self._first_augmented(name, current, value)
         if not isinstance(current, SymbolicTensor | View) or kind not in AUGMENTED:
             return self.bind(name, {name: lambda: current}, augmented(kind, current, value))
@@ -434,4 +438,4 @@ class Recorder:
 
 def _label(session: Session, name: str) -> str:
     # What code on tensors declares carries the label of the tensor that it is for.
-    return name if session.states is None else session.states.label(name)
+    return name if session.context.states is None else session.context.states.label(name)

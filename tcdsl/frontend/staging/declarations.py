@@ -69,9 +69,9 @@ def _on_state(operation: Callable[..., Any]) -> Callable[..., Any]:
     # In code on tensors of graphs a name that is read before it is written is state.
     def method(self: Unwritten, *others: Any) -> Any:
         session = session_of("a decorated function")
-        if session.states is None:
+        if session.context.states is None:
             raise self.fault()
-        return operation(session.states.read(self.name), *others)
+        return operation(session.context.states.read(self.name), *others)
 
     return method
 

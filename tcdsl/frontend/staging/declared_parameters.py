@@ -179,7 +179,7 @@ def declared_parameter(given: str | InlineDeclaration, span: Span | None) -> Gra
             f"tc.param({text!r}, ...)",
         ).error()
         session = current_session()
-        if session is not None and session.graph is None and text.isidentifier():
+        if session is not None and session.context.graph is None and text.isidentifier():
             raise DeclarationMet(fault)
         raise fault
     if not text.isidentifier():

@@ -8,19 +8,20 @@ and the program serves every later call for which they hold.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.staging.builder import ProgramBuilder
+from tcdsl.frontend.staging.context import StagingContext
 from tcdsl.frontend.staging.given_arrays import element_type, given_array
 from tcdsl.frontend.staging.readings import Reading
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
-from tcdsl.frontend.symbols.graphs import GraphRecording, GraphTensor, KeptTensors
+from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.ir.expressions import Expr
@@ -122,17 +123,7 @@ class Session:
         #: Where the instructions of user's code come from, by the id of the code, which is kept alive.
         self._positions: dict[int, tuple[CodeType, list[_Place]]] = {}
         self.readings: list[Reading] = []
-        self.oob = "check"
-        #: The derivative rules that are being traced: in its own rule an operation is what its statements say.
-        self.tracing_rules: list[object] = []
-        #: What the slot names of a function with projections stand for.
-        self.slots: Mapping[str, Any] = {}
-        #: The place of what is staged outside of decorated functions.
-        self.outer_location: Callable[[], Span | None] = _nowhere
-        #: How tensors of graphs get into the program; without one they are arrays like any other.
-        self.graph: GraphRecording | None = None
-        #: The tensors that code on tensors of graphs keeps from run to run.
-        self.states: KeptTensors | None = None
+        self.context = StagingContext()
         #: The lists that Python has joined or repeated, by id.
         self.python_lists: dict[int, Any] = {}
         #: What was recorded once and is used again, by the object that stands for it.
@@ -156,6 +147,16 @@ class Session:
             ACTIVE_SESSION.reset(token)
         raise_diagnostics(self.faults)
 
+    @contextmanager
+    def within(self, **changes: Any) -> Iterator[None]:
+        """A block in which the context is another one: ``changes`` are fields of `StagingContext`."""
+        outer = self.context
+        self.context = replace(outer, **changes)
+        try:
+            yield
+        finally:
+            self.context = outer
+
     # -- what ordinary Python asks
     # ---------------------------------------------------------------------
 
@@ -174,8 +175,9 @@ class Session:
 
     def capture(self, value: Any, label: str = "") -> SymbolicTensor:
         """The input for an array of the function's surroundings; the same one for the same array."""
-        if isinstance(value, GraphTensor) and self.graph is not None:
-            lifted: SymbolicTensor = self.graph.lift(value, label)
+        graph = self.context.graph
+        if isinstance(value, GraphTensor) and graph is not None:
+            lifted: SymbolicTensor = graph.lift(value, label)
             return lifted
         reading = next((reading for reading in self.readings if reading.seen is value), None)
         label = reading.names[-1] if reading is not None else label
@@ -188,8 +190,8 @@ class Session:
         if array is None:
             fact = f"`{label}` is a {type(value).__name__}, which cannot be read as an array"
             raise self.fault(DtypeError, fact, "use arrays and numbers")
-        if self.graph is not None:
-            held: SymbolicTensor = self.graph.hold(value, array, label)
+        if graph is not None:
+            held: SymbolicTensor = graph.hold(value, array, label)
             return held
         tensor = self.builder.input(label, element_type(array), array.ndim)
         for declared, extent in zip(tensor.extents, array.shape, strict=True):
@@ -212,15 +214,11 @@ class Session:
                     return Span(code.co_filename, frame.f_lineno, 0, frame.f_lineno, 0)
                 return Span(code.co_filename, line, column or 0, end_line or line, end_column or 0)
             frame = frame.f_back  # type: ignore[assignment]
-        return self.outer_location()
+        return self.context.outer_location()
 
     def fault(self, kind: type[TcdslError], fact: str, hint: str = "", notes: Sequence[str] = ()) -> TcdslError:
         """The exception for a fault of ordinary Python code in the decorated function, at the place being executed."""
         return Diagnostic(kind, fact, self.location(), tuple(notes), hint).error()
-
-
-def _nowhere() -> Span | None:
-    return None
 
 
 class _Extents(Mapping[str, int]):

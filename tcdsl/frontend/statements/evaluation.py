@@ -266,8 +266,8 @@ class Evaluation:
         if name in self._undefined:
             return FAULTY
         session = current_session()
-        if session is not None and session.states is not None and self.environment.is_unwritten(name):
-            return session.states.read(name)
+        if session is not None and session.context.states is not None and self.environment.is_unwritten(name):
+            return session.context.states.read(name)
         self._undefined.add(name)
         if isinstance(meaning, GlobalNumber):
             return self.fault(

@@ -136,7 +136,6 @@ class StagedFunction(ABC):
         constants: dict[int | str, Any] = {}
         while True:
             session = Session(self.title, WholeArrays())
-            session.oob = self.oob
             sources: list[int] = []
             positional: list[Any] = [None] * call.positions
             configuration = dict(call.configuration)
@@ -153,7 +152,7 @@ class StagedFunction(ABC):
                 else:
                     configuration[argument.place] = value
             try:
-                with session.active():
+                with session.active(), session.within(oob=self.oob):
                     traced = self.trace(session, positional, configuration)
             except Specialize as needed:
                 # Python branched on these numbers, so they become constants, and part of what the program depends on.

@@ -128,11 +128,9 @@ class RuleRecording:
             for tensor, value in zip(arguments, self._values, strict=True)
         ]
         call = RuleCall(self._session, rule, mode, self._function.__name__)
-        self._session.tracing_rules.append(self._function.rules)
-        try:
+        traced = self._session.context.tracing_rules
+        with self._session.within(tracing_rules=(*traced, self._function.rules)):
             found = call(values, results, structure, seeds, self._configuration)
-        finally:
-            self._session.tracing_rules.pop()
         names = [
             call.result(value, tensor, part.mark)
             for value, tensor in zip(found, wanted, strict=True)

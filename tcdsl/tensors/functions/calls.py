@@ -162,8 +162,7 @@ def _tensors(
     scope: Parameters,
 ) -> Any:
     owner = function.template
-    with tensors_session(function.__name__) as (session, recording):
-        session.oob = function.oob
+    with tensors_session(function.__name__) as (session, recording), session.within(oob=function.oob):
         session.filenames.add(owner.filename)
         session.readings.extend(called_readings(configuration.values()))
         values = [_operand(value) for _, value in positional]
@@ -235,10 +234,11 @@ def _recorded(
     constants: Mapping[str, Any],
 ) -> Code:
     owner = function.template
-    with tensors_session(function.__name__, memory=True) as (session, recording):
-        session.oob = function.oob
+    with (
+        tensors_session(function.__name__, memory=True) as (session, recording),
+        session.within(oob=function.oob, states=states.begin(recording)),
+    ):
         session.filenames.add(owner.filename)
-        session.states = states.begin(recording)
         settings: dict[str, Setting] = {}
         recording.meet([value for _, value in positional if isinstance(value, Tensor)])
         values = [recording.lift(value, name) if isinstance(value, Tensor) else value for name, value in positional]

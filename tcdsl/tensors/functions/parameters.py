@@ -61,7 +61,7 @@ def param(name: str, *, o: Any = None, i: Any = None, init: Any = None, dtype: A
             user_location(),
             hint="make it outside, and pass it; ops declare parameters, and keep them",
         ).error()
-        raise DeclarationMet(fault) if session.graph is None else fault
+        raise DeclarationMet(fault) if session.context.graph is None else fault
     if isinstance(scope, Parameters):
         return scope.made(name, lambda labels: _made(labels, o, i, init, dtype), user_location())
     return _made((name,), o, i, init, dtype)

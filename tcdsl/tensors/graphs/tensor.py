@@ -233,9 +233,9 @@ class Tensor(GraphTensor):
     def _lifted(self, kind: str) -> Any:
         # Inside a decorated function memory is part of the program that is being staged.
         session = current_session()
-        if session is None or session.graph is None:
+        if session is None or session.context.graph is None:
             return None
-        return session.graph.lift_buffer(self.buffer(kind))  # type: ignore[attr-defined]
+        return session.context.graph.lift_buffer(self.buffer(kind))  # type: ignore[attr-defined]
 
     @property
     @user_facing
@@ -301,7 +301,7 @@ class Tensor(GraphTensor):
         """The value of a tensor of one cell as a Python number."""
         array: NodeArray = self.value
         session = current_session()
-        if session is not None and session.graph is not None:
+        if session is not None and session.context.graph is not None:
             raise session.fault(
                 DslSyntaxError,
                 f"the value of `{self.label}` is not known while a function is staged",

@@ -224,8 +224,7 @@ def linking(name: str, shifted: Sequence[Tensor] = ()) -> Iterator[Linker]:
     """A session in which graphs and code are linked into one program."""
     session = Session(name, WholeArrays())
     linker = Linker(session, shifted)
-    session.graph = linker
-    with session.active():
+    with session.active(), session.within(graph=linker):
         yield linker
 
 

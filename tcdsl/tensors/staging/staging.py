@@ -6,7 +6,7 @@ records what computes it instead. Inputs have constant extents: a graph's tensor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -109,14 +109,18 @@ class InputRecording:
 
 @contextmanager
 def recording_session(
-    name: str, algebra: Algebra | None = None, memory: bool = False
+    name: str,
+    algebra: Algebra | None = None,
+    memory: bool = False,
+    location: Callable[[], Span | None] = user_location,
 ) -> Iterator[tuple[Session, InputRecording]]:
-    """A staging run in which tensors of graphs become inputs. ``algebra`` says what operators do, if not NumPy's."""
+    """A staging run in which tensors of graphs become inputs. ``algebra`` says what operators do, if not NumPy's.
+
+    ``location`` is where the user is, outside of decorated functions.
+    """
     session = Session(name, WholeArrays() if algebra is None else algebra)
     recording = InputRecording(session, memory)
-    session.graph = recording
-    session.outer_location = user_location
-    with session.active():
+    with session.active(), session.within(graph=recording, outer_location=location):
         yield session, recording
 
 
@@ -157,9 +161,8 @@ def shape_by_staging(operation: Operation, arguments: Sequence[Any], location: S
     unknown = [each.rows for each in operands if not each.rows.is_known]
     if unknown:
         close(unknown, Origin(user_location(), operands=tuple(each.label for each in operands)))
-    with recording_session("shape") as (session, recording):
-        if location is not None:
-            session.outer_location = lambda: location
+    where = user_location if location is None else lambda: location
+    with recording_session("shape", location=where) as (session, recording):
         staged = [recording.lift(each, each.name) if isinstance(each, Tensor) else each for each in arguments]
         made = operation.stage(session, staged)
         return known_shape(made, session), str(made.dtype)

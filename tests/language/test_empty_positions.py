@@ -58,3 +58,15 @@ def test_conditions_on_data_decide_while_running() -> None:
     message = refusal(tc.ShapeError, f, x, b)
     assert "`argmax` over an empty range: no condition of it holds" in message
     assert "at i = 1" in message
+
+
+def test_conditions_count_where_extents_are_known() -> None:
+    @op
+    def f(x: real[3], b: bool[N, 3]):
+        y[i] = argmax(x[j] for j in range(3) if b[i, j])
+        return y
+
+    x, b = np.array([1.0, 5.0, 2.0]), np.array([[True, True, True], [True, False, True]])
+    assert_gives(f, x, b, wanted=[1, 2])
+    message = refusal(tc.ShapeError, f, x, b & [[True], [False]])
+    assert "`argmax` over an empty range: no condition of it holds" in message

@@ -161,3 +161,12 @@ def test_settings_leave_passes_out() -> None:
         assert normalized.explain("loops", x).count("nest_") > 1
         np.testing.assert_allclose(normalized(x), x / np.sqrt(14))
     np.testing.assert_allclose(normalized(x), x / np.sqrt(14))
+
+
+def test_every_output_is_a_tensor_of_its_own() -> None:
+    text = (
+        "program p\ninput x: float64[N]\ntensor y: float64[N]\ny[i] = x[i] + 1.0  for [i]: 0 <= i < N\nreturn y, x, y"
+    )
+    kernel = lower(parse_program(text))
+    assert len(set(kernel.outputs)) == 3
+    assert {buffer.name for buffer in kernel.buffers if buffer.kind == "output"} == set(kernel.outputs)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import sys
 from dataclasses import replace
+
+import pytest
 
 from tcdsl.ir.build import apply, constant, integer
 from tcdsl.ir.expressions import Expr, IndexValue, Local
@@ -12,7 +15,7 @@ from tcdsl.targets.cpu import CodegenOptions
 from tcdsl.targets.cpu.python.expressions import ExpressionWriter
 from tcdsl.targets.cpu.python.identifiers import Identifiers
 from tcdsl.targets.cpu.python.module import generate_module
-from tcdsl.targets.cpu.python.printing import expression_text
+from tcdsl.targets.cpu.python.printing import expression_text, module_text
 from tests.targets.kernels import I, N, loop, make, matmul, read
 
 MATMUL = '''\
@@ -101,3 +104,11 @@ def test_an_unused_buffer_is_not_opened() -> None:
     text = generate_module(kernel, (True, True), CodegenOptions()).text
     assert "Z" not in text
     assert IndexValue("i") == I
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python's own printer leaves lines as long as they are")
+def test_long_lines_are_broken() -> None:
+    module = ast.parse("total = " + " + ".join(f"values[{number}]" for number in range(60)))
+    text = module_text(module)
+    assert max(map(len, text.splitlines())) <= 120
+    assert ast.dump(ast.parse(text)) == ast.dump(module)

@@ -98,3 +98,11 @@ def test_a_cell_at_a_static_index_is_written_in_place():
         step.run(n=1)
     np.testing.assert_array_equal(a.value, [[0, 0], [2, 4], [0, 0]])
     np.testing.assert_array_equal(x.value, [3, 6])
+
+
+def test_the_size_of_a_static_index_is_a_positive_integer():
+    assert tc.static_index("n", 1).extent == 1
+    assert tc.static_index("n", np.int64(2)).extent == 2
+    for size in (0, -1, True, 2.0):
+        with pytest.raises(tc.ConfigurationError, match="a size is an integer above 0"):
+            tc.static_index("n", size)

@@ -193,9 +193,6 @@ class _Batching:
         count = len(domain.variables)
         if count:
             every = every.insert_dims(isl.dim_type.set, 0 if self.trailing else len(self.variables), count)
-        names = self._joined(domain.variables, self.variables)
-        for k, name in enumerate(names):
-            every = every.set_dim_name(isl.dim_type.set, k, name)
         return Domain.from_set(points.reset_tuple_id().intersect(every.reset_tuple_id()))
 
 

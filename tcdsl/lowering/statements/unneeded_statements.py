@@ -42,7 +42,7 @@ def own_outputs(program: Program, names: FreshNames) -> Program:
             tensor = program.tensor(name)
             copy = names.fresh(name)
             outputs.append(copy)
-            tensors.append(replace(tensor, name=copy, label=tensor.label or tensor.name))
+            tensors.append(replace(tensor, name=copy))
             copies.append(copy_statement(tensor, copy, names))
         seen.add(name)
     if not copies:

@@ -5,11 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from tcdsl.ir.expressions import Expr, IndexValue, substitute
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Node, Store, Update
+from tcdsl.ir.expressions import Expr, IndexValue, Read, SizeValue, substitute, walk
+from tcdsl.lowering.loopir.loops import (
+    Accumulate,
+    Branch,
+    Call,
+    Check,
+    Define,
+    LocalBuffer,
+    Loop,
+    Node,
+    Procedure,
+    Store,
+    Update,
+    View,
+)
 from tcdsl.polyhedra.linear import normalized
 
-__all__ = ["expressions", "map_expressions", "renamed", "serial", "walk_nodes"]
+__all__ = [
+    "buffers_read",
+    "buffers_written",
+    "expressions",
+    "map_expressions",
+    "renamed",
+    "serial",
+    "sizes_of",
+    "walk_nodes",
+]
 
 
 def map_expressions(nodes: Iterable[Node], rule: Callable[[Expr], Expr]) -> tuple[Node, ...]:
@@ -29,6 +51,16 @@ def _mapped(node: Node, rule: Callable[[Expr], Expr]) -> Node:
             return replace(node, indices=tuple(rule(part) for part in node.indices), value=rule(node.value))
         case Check():
             return replace(node, condition=rule(node.condition), value=rule(node.value), extent=rule(node.extent))
+        case LocalBuffer():
+            return replace(node, shape=tuple(map(rule, node.shape)))
+        case Call():
+            reads, writes = (tuple(_mapped_view(view, rule) for view in part) for part in (node.reads, node.writes))
+            return replace(node, reads=reads, writes=writes)
+
+
+def _mapped_view(view: View, rule: Callable[[Expr], Expr]) -> View:
+    extents = tuple(None if extent is None else rule(extent) for extent in view.extents)
+    return View(view.buffer, tuple(map(rule, view.starts)), extents)
 
 
 def expressions(nodes: Iterable[Node]) -> Iterator[Expr]:
@@ -45,6 +77,38 @@ def expressions(nodes: Iterable[Node]) -> Iterator[Expr]:
                 yield from (*indices, value)
             case Check(condition=condition, value=value, extent=extent):
                 yield from (condition, value, extent)
+            case LocalBuffer(shape=shape):
+                yield from shape
+            case Call():
+                for view in node.views:
+                    yield from (*view.starts, *(extent for extent in view.extents if extent is not None))
+
+
+def buffers_read(nodes: Iterable[Node]) -> Iterator[str]:
+    """The buffers whose cells ``nodes`` read; what a call is given to write counts, because it may read it too."""
+    for node in walk_nodes(nodes):
+        if isinstance(node, Call):
+            yield from (view.buffer for view in node.views)
+    for expr in expressions(nodes):
+        yield from (part.tensor for part in walk(expr) if isinstance(part, Read))
+
+
+def sizes_of(procedure: Procedure) -> tuple[str, ...]:
+    """The sizes that views give to ``procedure``: its parameters' extents that are bare sizes, in order."""
+    extents = (extent for parameter in procedure.parameters for extent in parameter.shape)
+    return tuple(dict.fromkeys(extent.name for extent in extents if isinstance(extent, SizeValue)))
+
+
+def buffers_written(nodes: Iterable[Node]) -> Iterator[str]:
+    """The buffers of which ``nodes`` write cells."""
+    for node in walk_nodes(nodes):
+        match node:
+            case Store(buffer=buffer) | Update(buffer=buffer):
+                yield buffer
+            case Call(writes=writes):
+                yield from (view.buffer for view in writes)
+            case _:
+                pass
 
 
 def walk_nodes(nodes: Iterable[Node]) -> Iterator[Node]:

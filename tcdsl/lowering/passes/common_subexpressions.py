@@ -12,8 +12,19 @@ from dataclasses import replace
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, Local, Read, children, rebuild, substitute, walk
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Node, Store, Update
-from tcdsl.lowering.loopir.traversal import walk_nodes
+from tcdsl.lowering.loopir.loops import (
+    Accumulate,
+    Branch,
+    Call,
+    Check,
+    Define,
+    LocalBuffer,
+    Loop,
+    Node,
+    Store,
+    Update,
+)
+from tcdsl.lowering.loopir.traversal import buffers_written, walk_nodes
 
 __all__ = ["with_calls_shared"]
 
@@ -82,7 +93,7 @@ class _Calls:
                     out.append(Branch(condition, *inner))
                 case Define(value=value) | Accumulate(value=value) | Store(value=value) | Update(value=value):
                     out.append(replace(node, value=self.value(value, known, out)))
-                case Check():
+                case Check() | LocalBuffer() | Call():
                     out.append(node)
             known.forget(changed)
         return out
@@ -115,7 +126,9 @@ def _changed(node: Node) -> set[str]:
     changed: set[str] = set()
     for each in walk_nodes((node,)):
         match each:
-            case Store(buffer=name) | Update(buffer=name) | Define(name=name) | Accumulate(name=name):
+            case Store() | Update() | Call():
+                changed.update(buffers_written((each,)))
+            case Define(name=name) | Accumulate(name=name) | LocalBuffer(name=name):
                 changed.add(name)
             case Loop(variable=name):
                 changed.add(name)
@@ -140,6 +153,6 @@ def _restored(nodes: Sequence[Node], once: dict[Expr, Expr]) -> tuple[Node, ...]
                 out.append(Branch(condition, _restored(body, once), _restored(otherwise, once)))
             case Define(value=value) | Accumulate(value=value) | Store(value=value) | Update(value=value):
                 out.append(replace(node, value=substitute(value, once)))
-            case Check():
+            case Check() | LocalBuffer() | Call():
                 out.append(node)
     return tuple(out)

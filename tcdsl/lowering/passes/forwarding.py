@@ -10,8 +10,20 @@ from dataclasses import replace
 
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, SizeValue, index_variables, transform, walk
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Buffer, Define, Loop, Nest, Node, Store, Update
-from tcdsl.lowering.loopir.traversal import expressions, map_expressions, walk_nodes
+from tcdsl.lowering.loopir.loops import (
+    Accumulate,
+    Branch,
+    Buffer,
+    Call,
+    Define,
+    LocalBuffer,
+    Loop,
+    Nest,
+    Node,
+    Store,
+    Update,
+)
+from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written, expressions, map_expressions, walk_nodes
 
 __all__ = ["forwarded", "without_unread"]
 
@@ -49,6 +61,9 @@ def _sequence(nodes: Sequence[Node], known: _Known, types: Mapping[str, str], na
                     otherwise=tuple(_sequence(otherwise, known, types, names)),
                 )
                 known = _without(known, _changed((*body, *otherwise)))
+            case LocalBuffer(name=name, dtype=dtype):
+                types = {**types, name: dtype}
+                node, known = _read_from(node, known), _without(known, {name})
             case Store(buffer=buffer):
                 node = _read_from(node, known)
                 known = _without(known, {buffer})
@@ -95,8 +110,10 @@ def _changed(nodes: Iterable[Node]) -> set[str]:
     changed: set[str] = set()
     for node in walk_nodes(nodes):
         match node:
-            case Store(buffer=buffer) | Update(buffer=buffer):
-                changed.add(buffer)
+            case Store() | Update() | Call():
+                changed.update(buffers_written((node,)))
+            case LocalBuffer(name=name):
+                changed.add(name)
             case Define(name=name) | Accumulate(name=name):
                 changed.add(name)
             case Loop(variable=variable):
@@ -135,13 +152,7 @@ def without_unread(
 ) -> tuple[tuple[Nest, ...], tuple[Buffer, ...]]:
     """Without temporaries that nobody reads any more, and without the stores into them. ``needed`` ones stay."""
     while True:
-        read = {
-            part.tensor
-            for nest in nests
-            for expr in expressions(nest.body)
-            for part in walk(expr)
-            if isinstance(part, Read)
-        }
+        read = {buffer for nest in nests for buffer in buffers_read(nest.body)}
         dead = {buffer.name for buffer in buffers if buffer.kind == "temporary" and buffer.name not in {*read, *needed}}
         if not dead:
             return tuple(nests), tuple(buffers)

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from tcdsl.ir.build import apply, truth
 from tcdsl.ir.expressions import Expr, Local, Read, index_variables, walk
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Node, Store, Update
-from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Node
+from tcdsl.lowering.loopir.traversal import buffers_written, expressions, walk_nodes
 
 __all__ = ["hoisted"]
 
@@ -75,7 +75,7 @@ def _reads_any(expr: Expr, buffers: frozenset[str] | None) -> bool:
 
 
 def _written(nodes: Iterable[Node]) -> frozenset[str]:
-    return frozenset(node.buffer for node in walk_nodes(nodes) if isinstance(node, Store | Update))
+    return frozenset(buffers_written(nodes))
 
 
 def _assigned(nodes: Iterable[Node]) -> dict[str, int]:

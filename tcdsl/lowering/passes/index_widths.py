@@ -35,10 +35,24 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import AxisExtent, Program
 from tcdsl.lowering.loopir.intervals import Interval, interval_of, interval_of_dtype
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Nest, Node, Store, Update
-from tcdsl.lowering.loopir.traversal import walk_nodes
+from tcdsl.lowering.loopir.loops import (
+    Accumulate,
+    Branch,
+    Call,
+    Check,
+    Define,
+    LocalBuffer,
+    Loop,
+    Nest,
+    Node,
+    Procedure,
+    Store,
+    Update,
+    View,
+)
+from tcdsl.lowering.loopir.traversal import sizes_of, walk_nodes
 
-__all__ = ["LARGEST_SIZE", "with_index_widths"]
+__all__ = ["LARGEST_SIZE", "procedure_with_index_widths", "with_index_widths"]
 
 LARGEST_SIZE = 2**63 - 1
 """No size is larger: it would not fit into an int64."""
@@ -50,6 +64,17 @@ _INT64 = interval_of_dtype("int64")
 _RING = frozenset(("add", "sub", "mul", "neg"))
 # Checks report values of up to this many bits.
 _WIDEST = 448
+# No array has more cells than there are addresses.
+_CELLS = 2**57
+
+
+def procedure_with_index_widths(procedure: Procedure, program: Program) -> Procedure:
+    """``procedure`` with a type for all index arithmetic. Its sizes are extents of views, so nothing limits them more
+    than memory does.
+    """
+    widths = _Widths(program, _CELLS)
+    widths.sizes = dict.fromkeys(sizes_of(procedure), Interval(0, _CELLS))
+    return replace(procedure, body=widths.body(procedure.body))
 
 
 def with_index_widths(nests: Sequence[Nest], program: Program, largest: int | None = None) -> tuple[list[Nest], int]:
@@ -88,9 +113,12 @@ class _Widths:
         return [self.nest(nest) for nest in nests]
 
     def nest(self, nest: Nest) -> Nest:
+        return replace(nest, body=self.body(nest.body))
+
+    def body(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         self.variables.clear()
-        self._find_locals(nest.body)
-        return replace(nest, body=self.block(nest.body))
+        self._find_locals(nodes)
+        return self.block(nodes)
 
     # What scalars and loop variables can be.
 
@@ -175,6 +203,14 @@ class _Widths:
                     fact = f"the index of axis {node.axis} of `{node.tensor}` may have more than {_WIDEST} bits"
                     raise Diagnostic(ShapeError, fact, node.span, hint="multiply fewer numbers").error()
                 return replace(node, condition=self.value(node.condition), value=found, extent=self.value(node.extent))
+            case LocalBuffer(shape=shape):
+                return replace(node, shape=tuple(map(self.bound, shape)))
+            case Call(reads=reads, writes=writes):
+                return replace(node, reads=tuple(map(self.view, reads)), writes=tuple(map(self.view, writes)))
+
+    def view(self, view: View) -> View:
+        extents = tuple(None if extent is None else self.bound(extent) for extent in view.extents)
+        return View(view.buffer, tuple(map(self.cell, view.starts)), extents)
 
     def bound(self, expr: Expr) -> Expr:
         """A bound of loops. One that int64 cannot hold is that of a loop that does not run, or does not end."""

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from math import prod
 
 from tcdsl.ir.dtypes import numpy_dtype
-from tcdsl.ir.expressions import Read, walk
 from tcdsl.ir.sizes.size_binding import evaluate_size
-from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Store, Update
-from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
+from tcdsl.lowering.loopir.loops import Buffer, Kernel, LocalBuffer, Nest
+from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written, walk_nodes
 
 __all__ = ["ALIGNMENT", "MemoryUse", "Placement", "Temporaries", "lifetimes", "peak_bytes", "place_temporaries"]
 
@@ -136,10 +135,8 @@ def place_temporaries(kernel: Kernel, sizes: Mapping[str, int]) -> Placement:
 
 
 def _touched(nest: Nest) -> set[str]:
-    found = {node.buffer for node in walk_nodes(nest.body) if isinstance(node, Store | Update)}
-    for expr in expressions(nest.body):
-        found.update(part.tensor for part in walk(expr) if isinstance(part, Read))
-    return found
+    own = {node.name for node in walk_nodes(nest.body) if isinstance(node, LocalBuffer)}
+    return {*buffers_read(nest.body), *buffers_written(nest.body)} - own
 
 
 def _bytes(buffer: Buffer, sizes: Mapping[str, int]) -> int:

@@ -19,10 +19,22 @@ from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
 from tcdsl.targets.cpu.intrinsics.conversions import convert
 from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS, repeated_product
+from tcdsl.targets.cpu.intrinsics.local_memory import checked_local_buffer, local_buffer, view
 from tcdsl.targets.cpu.intrinsics.memory import buffer, checked_buffer, fail, placed_buffer, placed_size, size
 from tcdsl.targets.cpu.intrinsics.number_types import WideInteger, dtype_of, type_of
 
-__all__ = ["buffer", "checked_buffer", "fail", "placed_buffer", "placed_size", "power", "size"]
+__all__ = [
+    "buffer",
+    "checked_buffer",
+    "checked_local_buffer",
+    "fail",
+    "local_buffer",
+    "placed_buffer",
+    "placed_size",
+    "power",
+    "size",
+    "view",
+]
 
 
 def _typed(formula: Callable[..., Scalar], arguments: tuple[Any, ...]) -> Any:

@@ -38,7 +38,18 @@ from tcdsl.targets.cpu.layout.frame import (
     VALUE_WORDS,
 )
 
-__all__ = ["BufferType", "buffer", "checked_buffer", "fail", "placed_buffer", "placed_size", "size"]
+__all__ = [
+    "BufferType",
+    "address_of",
+    "buffer",
+    "checked_buffer",
+    "fail",
+    "placed_buffer",
+    "placed_size",
+    "record_outside",
+    "scratch",
+    "size",
+]
 
 _WORD = ir.IntType(64)
 _BYTE_POINTER = ir.IntType(8).as_pointer()
@@ -237,6 +248,12 @@ def _address(
     else:
         parts, part_types = [index_value], (index,)
     positions = [context.cast(builder, part, t, types.int64) for part, t in zip(parts, part_types, strict=True)]
+    address = address_of(builder, kind, view, positions)
+    return _checked(builder, kind, view, positions, address) if kind.checked else address
+
+
+def address_of(builder: ir.IRBuilder, kind: BufferType, view: Any, positions: list[ir.Value]) -> ir.Value:
+    """The address of a cell of ``view``, which holds the address and strides of a buffer of this kind."""
     offset = ir.Constant(_WORD, 0)
     for axis, position in enumerate(positions):
         unit = kind.contiguous and axis == kind.ndim - 1
@@ -246,8 +263,7 @@ def _address(
     cell = ir.IntType(8 * numpy_dtype(kind.dtype).itemsize)
     if kind.dtype in ("float32", "float64"):
         cell = llvm_type(kind.dtype)
-    address = builder.gep(builder.bitcast(view.address, cell.as_pointer()), [offset], inbounds=True)
-    return _checked(builder, kind, view, positions, address) if kind.checked else address
+    return builder.gep(builder.bitcast(view.address, cell.as_pointer()), [offset], inbounds=True)
 
 
 def _checked(
@@ -257,12 +273,37 @@ def _checked(
     for axis, position in enumerate(positions):
         extent = getattr(view, f"extent_{axis}")
         outside = builder.icmp_unsigned(">=", position, extent)
-        with builder.if_then(outside, likely=False):
-            rows = ((CHECK_WORD, kind.slot), (POSITION_WORD, axis), (STATUS_WORD, OUT_OF_RANGE))
-            for word, number in rows:
-                builder.store(ir.Constant(_WORD, number), _word(builder, view.frame, word))
-            _store_value(builder, view.frame, position)
-            builder.store(extent, _word(builder, view.frame, EXTENT_WORD))
-        scratch = builder.bitcast(_word(builder, view.frame, SCRATCH_WORD), address.type)
-        address = builder.select(outside, scratch, address)
+        record_outside(builder, kind, view.frame, outside, axis, position, extent)
+        address = builder.select(outside, builder.bitcast(scratch(builder, view.frame), address.type), address)
     return address
+
+
+def record_outside(
+    builder: ir.IRBuilder,
+    kind: BufferType,
+    frame: ir.Value,
+    outside: ir.Value,
+    axis: int,
+    position: ir.Value,
+    extent: ir.Value,
+) -> None:
+    """Where ``outside`` holds, write into the frame that ``position`` is out of range along ``axis``, if it is the
+    first one.
+    """
+    with builder.if_then(outside, likely=False), _none_before(builder, frame):
+        rows = ((CHECK_WORD, kind.slot), (POSITION_WORD, axis), (STATUS_WORD, OUT_OF_RANGE))
+        for word, number in rows:
+            builder.store(ir.Constant(_WORD, number), _word(builder, frame, word))
+        _store_value(builder, frame, position)
+        builder.store(extent, _word(builder, frame, EXTENT_WORD))
+
+
+def _none_before(builder: ir.IRBuilder, frame: ir.Value) -> Any:
+    # What goes wrong because something went wrong before does not matter.
+    status = builder.load(_word(builder, frame, STATUS_WORD))
+    return builder.if_then(builder.icmp_unsigned("==", status, ir.Constant(_WORD, 0)))
+
+
+def scratch(builder: ir.IRBuilder, frame: ir.Value) -> ir.Value:
+    """The harmless place in the frame."""
+    return _word(builder, frame, SCRATCH_WORD)

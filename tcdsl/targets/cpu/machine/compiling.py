@@ -16,7 +16,7 @@ from tcdsl.targets.cache.kept_values import keep_value, kept_value
 from tcdsl.targets.cache.store import ProgramStore
 from tcdsl.targets.cpu.machine.internals import MachineCode, compiled_callback, compiled_function, own_settings
 
-__all__ = ["CompiledNest", "compile_driver", "load_module", "nest"]
+__all__ = ["CompiledNest", "compile_driver", "load_module", "nest", "procedure"]
 
 _SIGNATURE = types.void(types.int64, types.int64, types.int64)
 _CODE = "__machine_code__"
@@ -41,6 +41,16 @@ def nest(*, fastmath: tuple[str, ...]) -> Callable[[Callable[..., Any]], Compile
         compiled = compiled_callback(function, _SIGNATURE, options, code)
         return CompiledNest(function.__name__, compiled.address, function.__name__ in code.used, compiled)
 
+    return decorate
+
+
+def procedure(*, fastmath: tuple[str, ...]) -> Callable[[Callable[..., Any]], Any]:
+    """The decorator of generated procedures: they are compiled with the nests that call them, whose code holds them."""
+    from numba import njit
+
+    decorate: Callable[[Callable[..., Any]], Any] = njit(
+        fastmath=set(fastmath), error_model="numpy", boundscheck=False, nogil=True
+    )
     return decorate
 
 

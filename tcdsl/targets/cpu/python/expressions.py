@@ -146,12 +146,17 @@ class ExpressionWriter:
         """The identifier of a scalar local. Locals of one name and several types are several variables."""
         return self.names(f"local {compute_dtype(dtype)}", local)
 
+    def memory(self, buffer: str) -> ast.Name:
+        """``buffer``, noted as used."""
+        self.buffers[buffer] = None
+        return name(self.names("buffer", buffer))
+
     def cell(self, buffer: str, indices: tuple[Expr, ...], context: ast.expr_context | None = None) -> ast.Subscript:
         """``buffer[indices]``."""
-        self.buffers[buffer] = None
+        memory = self.memory(buffer)
         parts = [self.expression(index) for index in indices]
         index = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
-        return ast.Subscript(name(self.names("buffer", buffer)), index, context or ast.Load())
+        return ast.Subscript(memory, index, context or ast.Load())
 
     def _apply(self, expr: Apply) -> ast.expr:
         arguments = expr.arguments

@@ -232,7 +232,15 @@ def _loops(work: Work) -> None:
     types = {buffer.name: buffer.dtype for buffer in memory.buffers}
     thin = thin_targets(work.plans, memory) if "merging" in work.enabled else frozenset()
     work.setting = setting = NestContext(
-        work.tensors, memory.of, types, memory.in_place, memory.marks, work.context, work.names, thin
+        work.tensors,
+        memory.of,
+        types,
+        memory.in_place,
+        memory.marks,
+        work.context,
+        work.names,
+        thin,
+        "long_sums" in work.enabled,
     )
     for group in work.groups:
         for draft in drafts_of(group, setting):

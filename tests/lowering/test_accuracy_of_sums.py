@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl import op
+from tcdsl import cd, op
+from tcdsl.ir.sizes.size_binding import size_function
 from tcdsl.lowering.loopir.loops import Accumulate, Loop
 from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
@@ -82,6 +83,58 @@ def halves(ids, w):
     return h
 
 
+@op
+def contraction(a, b):
+    c[i, j] += a[i, k] * b[k, j]
+    return c
+
+
+@op
+def contraction_of_columns(a, b):
+    c[i, j] -= a[k, i] * b[k, j]
+    return c
+
+
+@op
+def over_two(a, b):
+    c[n, i, j] += a[n, i, k, l] * b[k, l, j]
+    return c
+
+
+@op
+def triangle(a, b):
+    c[i, j] += a[k, i] * b[l, j], l <= k
+    return c
+
+
+@op
+def stepping(x, w):
+    y[j, 2 * q + k] += x[c, q] * w[c, j, k]
+    return y
+
+
+@op
+def contraction_of_columns_of(a, b):
+    c[i, j] += a[k // 3, i] * b[k, j]
+    return c
+
+
+@op
+def dense(x, w, b):
+    y[n, o] = relu(sum(x[n, i] * w[i, o]) + b[o])
+    return y
+
+
+@cd
+def accumulated(c, a, b):
+    c[i, j] += a[i, k] * b[k, j]
+
+
+@cd
+def own_rows(c, b):
+    c[i, j] += c[i, k] * b[k, j]
+
+
 def constant(*shape: int) -> np.ndarray:
     # Sums of equal terms round in one direction.
     return np.full(shape, 0.1, np.float32)
@@ -120,6 +173,61 @@ def test_numbers() -> None:
         agrees(planes, (x,), -x.astype(float).sum((1, 2)), 7e-6)
     x = constant(N)
     agrees(product, (x, x), (x.astype(float) ** 2).sum())
+
+
+def test_rows_of_long_sums() -> None:
+    for rows, terms, columns in ((3, 200_000, 20), (2, 1025, 5), (2, 512, 5), (2, 513, 5), (0, 600, 3), (2, 600, 0)):
+        a, b = constant(rows, terms), constant(terms, columns)
+        want = a.astype(float) @ b.astype(float)
+        agrees(contraction, (a, b), want, 2e-5)
+        agrees(contraction_of_columns, (a.T.copy(), b), -want, 2e-5)
+
+
+@pytest.mark.parametrize("middle", [(1, 60_000), (60_000, 1), (300, 200), (7, 9), (0, 700), (700, 0), (20_000, 3)])
+def test_rows_of_sums_over_two(middle: tuple[int, int]) -> None:
+    a, b = constant(2, 3, *middle), constant(*middle, 20)
+    agrees(over_two, (a, b), np.einsum("nikl,klj->nij", a.astype(float), b.astype(float)), 1e-5)
+
+
+def test_rows_of_other_long_sums() -> None:
+    a, b = constant(2000, 2), constant(2000, 20)
+    terms = 2000 * 2001 / 2
+    agrees(triangle, (a, b), np.full((2, 20), terms * float(a[0, 0]) ** 2), 3e-5)
+    x, w = constant(40_000, 21), constant(40_000, 2, 2)
+    agrees(stepping, (x, w), np.full((2, 42), 40_000 * float(x[0, 0]) ** 2))
+    # More steps than any axis has cells.
+    few, many = constant(400, 2), constant(1200, 20)
+    agrees(contraction_of_columns_of, (few, many), np.full((2, 20), 1200 * float(x[0, 0]) ** 2))
+    x, w, b = constant(2, 100_000), constant(100_000, 20), constant(20)
+    agrees(dense, (x, w, b), np.full((2, 20), 100_000 * float(b[0]) ** 2 + float(b[0])), 5e-6)
+
+
+def test_rows_that_hold_values() -> None:
+    a, b = constant(3, 100_000), constant(100_000, 20)
+    c = constant(3, 20)
+    accumulated(c, a, b)
+    np.testing.assert_allclose(c.astype(float), 0.1 + 1e5 * 0.1 * 0.1, rtol=5e-6)
+    square, b = np.full((2, 700), 1.0, np.float32), np.full((700, 700), 1.0, np.float32)
+    own_rows(square, b)
+    np.testing.assert_array_equal(square, np.full((2, 700), 701.0))
+
+
+def test_long_sums_of_constant_extent_into_short_rows() -> None:
+    @op
+    def fixed(a: real[100000, 3], b: real[100000, 4]):
+        c[i, j] += a[k, i] * b[k, j]
+        return c
+
+    a, b = constant(100_000, 3), constant(100_000, 4)
+    agrees(fixed, (a, b), np.full((3, 4), 1e5 * float(a[0, 0]) ** 2), 5e-6)
+
+
+def test_few_terms_need_no_memory_for_sums() -> None:
+    kernel = lower(contraction.program(constant(3, 4), constant(4, 3)))
+    (sums,) = (buffer for buffer in kernel.buffers if buffer.kind == "temporary")
+    for terms, cells in ((512, 0), (513, 6)):
+        sizes = {"a_0": 2, "a_1": terms, "b_1": 3}
+        assert np.prod([size_function(extent)(sizes) for extent in sums.shape]) == cells
 
 
 def test_the_gradient_of_a_bias() -> None:

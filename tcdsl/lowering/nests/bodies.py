@@ -41,7 +41,8 @@ class NestContext:
 
     ``buffers`` says which memory holds a tensor, ``types`` what a memory stores, ``in_place`` which statements' targets
     already hold their start, ``marks`` the memory of a unique target's marks, ``context`` what is known of the sizes,
-    ``thin`` the targets whose statements are little work beside another one that writes the same memory.
+    ``thin`` the targets whose statements are little work beside another one that writes the same memory, ``long_sums``
+    whether sums of many terms may be added up a block at a time.
     Memory that the loops need besides is added to ``extra``.
     """
 
@@ -53,6 +54,7 @@ class NestContext:
     context: isl.Set
     names: FreshNames
     thin: frozenset[str] = frozenset()
+    long_sums: bool = False
     extra: list[Buffer] = field(default_factory=list)
 
 

@@ -21,6 +21,7 @@ from tcdsl.ir.expressions import Boundary, Constant, Expr, Local, Read
 from tcdsl.lowering.loopir.loops import Define, Loop, Node, Store
 from tcdsl.lowering.loopir.point_code import point, start_value, sum_up
 from tcdsl.lowering.nests.bodies import Body
+from tcdsl.lowering.nests.long_rows import in_row_blocks
 from tcdsl.lowering.nests.unrolling import unrolled
 from tcdsl.lowering.statements.statements import can_fail
 from tcdsl.polyhedra.boxes import box
@@ -52,6 +53,7 @@ def in_chunks(body: Body, depth: int) -> tuple[Node, ...]:
     if whole < count:
         nodes = (*nodes, *_over(cells, _terms_from(body, summed, integer(whole), count - whole)))
     nodes = _over([(name, extents[name]) for name in around], nodes)
+    nodes = in_row_blocks(nodes, body, [(name, integer(0), integer(extent)) for name, extent in cells])
     return nodes if body.started else (*_over(cells, _start(body)), *nodes)
 
 

@@ -24,6 +24,7 @@ from tcdsl.lowering.loopir.traversal import map_expressions, renamed, walk_nodes
 from tcdsl.lowering.nests.blocks import Block, block_context, in_block, inside_block, with_locals, with_parameters
 from tcdsl.lowering.nests.bodies import Body
 from tcdsl.lowering.nests.chunks import in_chunks
+from tcdsl.lowering.nests.long_rows import in_row_blocks
 from tcdsl.lowering.nests.scan import scan
 from tcdsl.lowering.nests.unrolling import unrolled
 from tcdsl.polyhedra.affine import NotAffine
@@ -128,7 +129,8 @@ class _Row:
     def accumulated(self) -> list[Node]:
         """Start values; reductions, and in each of them along the row."""
         act = update(self.plan.statement, self.body.place)
-        return [*self.starts(None), *self.body.visits(self.points, self.plan.inner, act, self.context, self.given)]
+        nodes = self.body.visits(self.points, self.plan.inner, act, self.context, self.given)
+        return [*self.starts(None), *in_row_blocks(nodes, self.body, ((self.variable, self.low, self.high),))]
 
     def stores(self, points: isl.Set) -> list[Node]:
         """Loops over the cells of ``points``, a window written out for each."""

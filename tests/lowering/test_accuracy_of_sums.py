@@ -9,7 +9,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
-from tcdsl.ir.sizes.size_binding import size_function
+from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.lowering.loopir.loops import Accumulate, Loop
 from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
@@ -227,7 +227,7 @@ def test_few_terms_need_no_memory_for_sums() -> None:
     (sums,) = (buffer for buffer in kernel.buffers if buffer.kind == "temporary")
     for terms, cells in ((512, 0), (513, 6)):
         sizes = {"a_0": 2, "a_1": terms, "b_1": 3}
-        assert np.prod([size_function(extent)(sizes) for extent in sums.shape]) == cells
+        assert np.prod([evaluate_size(extent, sizes) for extent in sums.shape]) == cells
 
 
 def test_the_gradient_of_a_bias() -> None:

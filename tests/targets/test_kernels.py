@@ -10,7 +10,7 @@ import pytest
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.build import apply, cast, constant, integer, size
 from tcdsl.ir.dtypes import DTYPES, compute_dtype
-from tcdsl.ir.expressions import IndexValue, Let, Local
+from tcdsl.ir.expressions import IndexValue, Local
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Kernel, Node, Store, Update
 from tcdsl.targets.cpu import CodegenOptions, compile_kernel
@@ -234,15 +234,10 @@ def test_what_a_branch_guards_is_not_read(options: CodegenOptions) -> None:
     # X[-1] would be read at i = 0, three times over, were lazy evaluation lost.
     before = read("X", apply("sub", I, integer(1)), dtype="float64")
     inside = apply("gt", I, integer(0))
-    z = Local("z", "float64")
-    chosen = apply("where", inside, apply("mul", z, z), constant(7, "float64"))
-    again = apply("add", Let("z", before, chosen), apply("where", inside, before, constant(0, "float64")))
-    value = apply(
-        "where",
-        apply("and_", inside, Let("z", before, apply("gt", z, constant(0, "float64")))),
-        again,
-        constant(-1, "float64"),
-    )
+    chosen = apply("where", inside, apply("mul", before, before), constant(7, "float64"))
+    again = apply("add", chosen, apply("where", inside, before, constant(0, "float64")))
+    positive = apply("and_", inside, apply("gt", before, constant(0, "float64")))
+    value = apply("where", positive, again, constant(-1, "float64"))
     kernel = elementwise(value, "float64", {"X": "float64"})
     X = np.array([1.0, -2.0, 3.0, 4.0])
     checked = CodegenOptions(cache_dir=options.cache_dir, debug=True)
@@ -252,15 +247,11 @@ def test_what_a_branch_guards_is_not_read(options: CodegenOptions) -> None:
 
 
 def test_names_that_clash(options: CodegenOptions) -> None:
-    # A loop variable, a size, a buffer, a local and a bound value of one name, which is also a function or a keyword.
+    # A loop variable, a size, a buffer and a local of one name, which is also a function or a keyword.
     for name in ("exp", "lambda", "frame", "A.grad", "range", "x y", "2nd"):
         variable, extent = IndexValue(name), size(name)
         value = apply("exp", apply("add", read(name, variable), Local(name, "float32")))
-        bound = Let(name, value, Local(name, "float32"))
-        body = [
-            Define(name, constant(1, "float32")),
-            loop(name, extent, Store("Y", (variable,), bound)),
-        ]
+        body = [Define(name, constant(1, "float32")), loop(name, extent, Store("Y", (variable,), value))]
         kernel = make({name: ("float32", (extent,))}, {"Y": ("float32", (extent,))}, body, name=name)
         X = sample("float32", 4)
         (Y,) = run(kernel, [X], options)

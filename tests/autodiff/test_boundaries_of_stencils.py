@@ -11,6 +11,7 @@ from tcdsl.autodiff import adjoint
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
+from tcdsl.ir.text.printer import format_program
 from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.lower import lower
 
@@ -48,3 +49,16 @@ def test_a_stencil_of_27_points(modes: tuple[str, ...]) -> None:
         forward = interpret(program, [x]).outputs[0]
         for got in (execute(kernel, [x, seed]).outputs[0], interpret(pulled, [x, seed]).outputs[0]):
             np.testing.assert_allclose((got * x).sum(), (seed * forward).sum(), atol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "symmetric", "wrap", "clamp"])
+def test_near_a_boundary_no_position_is_computed_while_running(mode: str) -> None:
+    text = f"""program near
+input x: float64[N]
+tensor y: float64[N]
+y[i] = x[{mode}(i + 1)] - 2.0 * x[{mode}(i - 1)]  for [i]: 0 <= i < N
+return y
+"""
+    pulled = adjoint(parse_program(text), ["x"], keep_outputs=False)
+    assert "%" not in format_program(pulled)
+    assert 4 <= len(pulled.statements) <= 5

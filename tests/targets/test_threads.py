@@ -14,6 +14,7 @@ from tcdsl.ir.build import apply, constant
 from tcdsl.lowering.loopir.loops import Kernel, Store, Update
 from tcdsl.lowering.passes.liveness import Temporaries
 from tcdsl.targets.cpu import CodegenOptions, CompiledKernel, compile_kernel
+from tcdsl.targets.cpu.call.drivers import Drivers
 from tcdsl.targets.cpu.call.launch_plans import LaunchPlan
 from tcdsl.targets.cpu.call.plan_code import Launch, PlanCode
 from tcdsl.targets.cpu.layout.call_arrays import CallArrays
@@ -47,6 +48,24 @@ def test_a_bound_program_runs_on_as_many_threads_as_it_is_told(compiled: Compile
         bound = compiled.bind([A, B], {"N": 200, "P": 200, "M": 200}, threads=threads)
         bound()
         np.testing.assert_allclose(bound.outputs[0], A @ B, rtol=1e-3, atol=1e-4)
+
+
+def test_only_calls_with_enough_work_take_threads(compiled: CompiledKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+
+    def noted(table: int, nests: int, frame: int, threads: int) -> int:
+        taken.append(threads)
+        return drivers.execute(table, nests, frame)
+
+    drivers = compiled._drivers
+    monkeypatch.setattr(Drivers, "available", 3)
+    monkeypatch.setattr(drivers, "execute_parallel", noted)
+    large, small = arrays(), arrays(3)
+    compiled.run(large, {"N": 200, "P": 200, "M": 200})
+    compiled.run(large, {"N": 200, "P": 200, "M": 200}, threads=2)
+    compiled.run(large, {"N": 200, "P": 200, "M": 200}, threads=1)
+    compiled.run(small, {"N": 3, "P": 3, "M": 3})
+    assert taken == [3, 2]
 
 
 def test_loops_of_uneven_length_and_large_steps(options: CodegenOptions) -> None:

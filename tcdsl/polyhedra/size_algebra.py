@@ -14,7 +14,7 @@ import islpy as isl
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, index_variables
 from tcdsl.ir.program import AxisExtent
-from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of, knowing, universe
+from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of, knowing_all, universe
 from tcdsl.polyhedra.linear import linear_expression
 from tcdsl.polyhedra.scope import ProgramScope
 from tcdsl.polyhedra.size_facts import SizeFacts
@@ -45,7 +45,8 @@ class SizeAlgebra:
 
     def __init__(self, scope: ProgramScope, context: isl.Set | None = None) -> None:
         self.scope = scope
-        self.context: isl.Set = scope.context() if context is None else context
+        self._context: isl.Set = scope.context() if context is None else context
+        self._news: list[Expr] = []
         self._forms: dict[Expr, Polynomial] = {}
         self._names: dict[Monomial, Expr] = {}
         self._signs: dict[str, bool] = {}
@@ -185,16 +186,23 @@ class SizeAlgebra:
 
     # -- what is known ---------------------------------------------------------------------------------------------
 
+    @property
+    def context(self) -> isl.Set:
+        """What is known about all sizes, as a set of parameters."""
+        if self._news:
+            self._context, self._news = knowing_all(self._context, self._news), []
+        return self._context
+
     def assume(self, condition: Expr) -> None:
         """Take an assertion of the program as known from here on."""
-        self.context = knowing(self.context, condition)
+        self._news.append(condition)
         self._assumed.append(condition)
         if self._facts is not None:
             self._facts.add(condition)
 
     def know_like(self, other: SizeAlgebra) -> None:
         """Take as known what ``other``, of the same program, knows."""
-        self.context = other.context
+        self._context, self._news = other._context, list(other._news)
         self._assumed = list(other._assumed)
         self._facts = None
 
@@ -274,7 +282,7 @@ class SizeAlgebra:
         return form if facts is None or form.variables else self.form(facts.told(self.expr(form)))
 
     def _many_facts(self) -> SizeFacts | None:
-        if self._facts is None and self.context.dim(isl.dim_type.param) > _FEW:
+        if self._facts is None and self._context.dim(isl.dim_type.param) > _FEW:
             self._facts = SizeFacts((*self.scope.facts(), *self._assumed))
         return self._facts
 

@@ -15,7 +15,7 @@ from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names, s
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Size
 from tcdsl.ir.sizes.equal_sizes import equal_sizes
 from tcdsl.ir.sizes.size_signs import never_negative_in
-from tcdsl.polyhedra.affine import condition_set, knowing, universe
+from tcdsl.polyhedra.affine import condition_set, knowing, knowing_all, universe
 from tcdsl.polyhedra.linear import has_cases
 
 __all__ = ["SizeFacts", "size_context"]
@@ -71,10 +71,7 @@ class SizeFacts:
                 facts.append(apply("eq", SizeValue(name), SizeValue(stands)))
             wanted.update(dict.fromkeys(facts))
             waiting.extend(other for fact in facts for other in sorted(size_names(fact)))
-        known = universe((), sorted(found)).params()
-        for fact in wanted:
-            known = knowing(known, fact)
-        return known
+        return knowing_all(universe((), sorted(found)).params(), list(wanted))
 
     def told(self, condition: Expr) -> Expr:
         """An expression with each size called by the one that stands for it."""

@@ -5,13 +5,18 @@ from __future__ import annotations
 import pickle
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Any
 
+import islpy as isl
 import numpy as np
 import pytest
 
 import tcdsl as tc
 from tcdsl import op
+from tcdsl.ir.expressions import Expr
+from tcdsl.polyhedra import size_algebra
+from tcdsl.polyhedra.affine import knowing_all
 from tests.differential.loading import loaded
 
 x = np.array([0.25, -0.5, 0.75])
@@ -58,6 +63,21 @@ def summed(vectors: int, body: str) -> tuple[Any, list[np.ndarray]]:
 def test_hundreds_of_arguments(body: str, times: int) -> None:
     f, vectors = summed(200, body)
     np.testing.assert_allclose(f.interpret(*vectors), times * sum(vectors))
+
+
+def test_equal_extents_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    # isl takes as long for one more fact as there are, so hundreds of them one by one would take cubic time.
+    asked: list[int] = []
+
+    def counted(known: isl.Set, facts: Sequence[Expr]) -> isl.Set:
+        asked.append(len(facts))
+        return knowing_all(known, facts)
+
+    monkeypatch.setattr(size_algebra, "knowing_all", counted)
+    f, vectors = summed(60, "    y[i] = {cells}\n    return y\n")
+    np.testing.assert_allclose(f.interpret(*vectors), sum(vectors))
+    assert max(asked) >= 59
+    assert len(asked) < 10
 
 
 def test_one_of_many_arguments_of_another_size_is_named() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from functools import reduce
 
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Expr, SizeValue
-from tcdsl.polyhedra.affine import condition_set, universe
+from tcdsl.polyhedra.affine import condition_set, knowing, knowing_all, universe
 from tcdsl.polyhedra.size_facts import SizeFacts
 
 NAMES = "KLMNPQ"
@@ -50,3 +51,21 @@ def answers(seed: int) -> set[bool]:
 
 def test_facts_answer_as_the_whole_context() -> None:
     assert set().union(*map(answers, range(40))) == {True, False}
+
+
+def test_facts_joined_in_pairs_are_those_taken_one_by_one() -> None:
+    for seed in range(40):
+        source = random.Random(seed)
+        context = universe((), NAMES).params()
+        facts: list[Expr] = []
+        while len(facts) < 20:
+            fact = condition(source, 0.1)
+            convex = isinstance(fact, Apply) and fact.primitive != "ne"
+            if convex and not reduce(knowing, [*facts, fact], context).is_empty():
+                facts.append(fact)
+        assert knowing_all(context, facts).is_equal(reduce(knowing, facts, context))
+        # Alternatives come after what is certain.
+        facts.insert(3, apply("ne", SizeValue("K"), SizeValue("L")))
+        facts.insert(5, apply("eq", apply("mul", SizeValue("K"), SizeValue("L")), SizeValue("M")))
+        certain = [*facts[:3], facts[4], *facts[6:], facts[3]]
+        assert knowing_all(context, facts).is_equal(reduce(knowing, certain, context))

@@ -28,7 +28,7 @@ from tcdsl.ir.program import (
 )
 from tcdsl.ir.sizes.size_signs import never_negative
 from tcdsl.ir.text.domain_text import domain_name
-from tcdsl.polyhedra.affine import knowing, universe
+from tcdsl.polyhedra.affine import knowing_all, universe
 from tcdsl.ranges.checks.recurrences import recurrence_assertions
 from tcdsl.ranges.range_inference import resolve
 from tcdsl.ranges.sketches.sketch import Sketch
@@ -239,8 +239,7 @@ class ProgramBuilder:
         known, news = self._context, self._news
         if known is None:
             known, news = universe((), list(self._sizes)), self.facts()
-        for condition in news:
-            known = knowing(known, condition)
+        known = knowing_all(known, news)
         if known is not self._context:
             self._context = known.params().coalesce()
         self._news = []

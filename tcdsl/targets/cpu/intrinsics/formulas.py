@@ -1,7 +1,9 @@
 """The table from the names of generated code to what they compute: one formula per function, on scalars of any fitting
 type.
 
-A row of `tcdsl.ir.primitives` names these functions in its ``code``. To compute a function faster (by a polynomial that
+A row of `tcdsl.ir.primitives` names these functions in its ``code``. A formula has one parameter for each operand, and
+computes with `Scalar`s, which write LLVM instructions: Python's operators, and methods for the rest (``a.equals(b)``,
+``c.choose(a, b)``, ``x.intrinsic("exp")``, ``x.library("tan")``). To compute a function faster (by a polynomial that
 LLVM vectorizes), replace its formula here. What NaN, infinities, zeros and overflow give is NumPy's.
 """
 
@@ -179,11 +181,11 @@ def _gate(open_: Scalar, value: Scalar) -> Scalar:
 
 
 def _llvm(name: str) -> Callable[..., Scalar]:
-    return lambda x, *others: x.intrinsic(name, *others)
+    return lambda x: x.intrinsic(name)
 
 
 def _libm(name: str) -> Callable[..., Scalar]:
-    return lambda x, *others: x.library(name, *others)
+    return lambda x: x.library(name)
 
 
 FORMULAS: Mapping[str, Callable[..., Scalar]] = MappingProxyType(
@@ -229,7 +231,7 @@ FORMULAS: Mapping[str, Callable[..., Scalar]] = MappingProxyType(
         "floor_div": _floor_div,
         "mod": _mod,
         "power": _power,
-        "atan2": _libm("atan2"),
+        "atan2": lambda a, b: a.library("atan2", b),
         "relu_gate": lambda a, b: _gate(a > 0, b),
         "sat01_gate": lambda a, b: _gate((a > 0) & (a < 1), b),
         "bit_not": lambda x: ~x,

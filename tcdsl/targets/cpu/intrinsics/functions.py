@@ -52,14 +52,17 @@ def _typed(formula: Callable[..., Scalar], arguments: tuple[Any, ...]) -> Any:
 
 
 def _function(name: str, formula: Callable[..., Scalar]) -> Any:
-    def unary(typing_context: Any, x: Any) -> Any:
-        return _typed(formula, (x,))
+    # Numba asks a definition for as many arguments as it has parameters.
+    def unary(typing_context: Any, a: Any) -> Any:
+        return _typed(formula, (a,))
 
     def binary(typing_context: Any, a: Any, b: Any) -> Any:
         return _typed(formula, (a, b))
 
-    parameters = inspect.signature(formula).parameters.values()
-    definition = binary if name == "atan2" or [p.name for p in parameters][:2] == ["a", "b"] else unary
+    def ternary(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+        return _typed(formula, (a, b, c))
+
+    definition = (unary, binary, ternary)[len(inspect.signature(formula).parameters) - 1]
     definition.__name__ = definition.__qualname__ = name
     definition.__doc__ = f"``{name}`` of numbers of one type, as `FORMULAS` computes it."
     return intrinsic(definition)

@@ -128,6 +128,13 @@ def are_relatives(module: str, other: str) -> bool:
     return inner and FILES[other].is_relative_to(FILES[module].parent)
 
 
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("README.md")), ids=lambda path: path.parent.name)
+def test_readmes_name_files_that_exist(path: Path) -> None:
+    named = re.findall(r"`([\w./]+(?:\.py|/))`", path.read_text(encoding="utf-8"))
+    missing = {name for name in named if not any((folder / name).exists() for folder in (path.parent, ROOT, PACKAGE))}
+    assert not missing, "files are named as seen from the README's folder, from tcdsl/ or from the root"
+
+
 @pytest.mark.parametrize("room", sorted({room_of(module) for module in FILES}))
 def test_rooms_import_what_they_say(room: str) -> None:
     used: dict[str, str] = {}

@@ -1,7 +1,8 @@
 """The table of primitives: one row says everything that the system knows about one scalar function.
 
-To add a primitive, add a row: the language recognizes its name, the interpreter evaluates ``evaluate``, generated code
-uses ``code``, differentiation uses ``derivatives``, and the tests that the row needs are generated from it.
+To add a primitive, add a row, and a formula for the function that its ``code`` calls
+(`tcdsl.targets.cpu.intrinsics.formulas`): the language recognizes its name, the interpreter evaluates ``evaluate``,
+differentiation uses ``derivatives``, and the tests that the row needs are generated from it.
 
 A derivative is text in the language itself. ``a``, ``b``, ``c`` are the arguments, ``y`` is the result and ``g`` the
 derivative of the loss by the result; the row for the k-th argument gives what is added to the derivative by that

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tcdsl import op
+from tcdsl.ir.primitives import PRIMITIVES
 
 X = np.array([-1.75, -0.5, 0.0, 0.25, 0.5, 1.0, 1.5])
 INSIDE = np.array([-0.9, -0.5, 0.0, 0.25, 0.5, 0.7, 0.9])
@@ -86,6 +89,14 @@ def matches(function: Any, arguments: tuple[Any, ...], wanted: list[Any]) -> Non
         for k, (one, other) in enumerate(zip(found, wanted, strict=True)):
             assert one.dtype == other.dtype, k
             np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-15, err_msg=str(k))
+
+
+def test_the_reference_names_every_primitive() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
+    values = page.partition("\n## Values\n")[2].partition("\n## ")[0]
+    named = {word for text in re.findall(r"`([^`]+)`", values) for word in text.split()}
+    written = {row.name for row in PRIMITIVES.values() if row.kind in ("bits", "integer")}  # as operators
+    assert set(PRIMITIVES) - written - {"floor_div", "stop_gradient"} <= named
 
 
 def test_unary_primitives() -> None:

@@ -183,6 +183,17 @@ def test_no_point_is_lost_silently(name: str) -> None:
     assert f"as in `{advice}`, or" in str(caught.value)
 
 
+def test_an_axis_beside_one_that_data_chooses_loses_nothing() -> None:
+    @op
+    def f(x, at):
+        y[i, j] = x[i] * x[j]
+        y[at[i], j + 1] += x[i] * x[j]
+        return y
+
+    advice = "as in `y = output(x.shape[0], x.shape[0] + 1)`, or"
+    assert advice in refusal(tc.ShapeError, f, x, np.zeros(len(x), int))
+
+
 def test_what_narrows_and_what_is_stated_leaves_points_out() -> None:
     @op
     def f(x, A):

@@ -164,6 +164,46 @@ def test_an_array_of_the_surroundings_is_read_at_each_call_and_never_written() -
     assert_allclose(table, [10.0, 20.0, 30.0])
 
 
+def test_code_changes_no_array_of_the_surroundings() -> None:
+    table = np.array([1.0, 2.0, 3.0])
+
+    @cd
+    def bump(a, p):
+        a[i] += p[i]
+
+    @cd
+    def refused(p):
+        bump(table, p)
+
+    @cd
+    def moved(p):
+        h = table
+        h[1:] = 0.0
+        p[i] -= table[i]
+
+    p, array = tc.tensor(V), V.copy()
+    run(moved(p))
+    moved(array)
+    assert_allclose(p.value, V - [1.0, 2.0, 3.0])
+    assert_allclose(array, p.value)
+    for given in (p, array):
+        with pytest.raises(tc.DslSyntaxError, match="stores into `a`, but here that is a value"):
+            refused(given)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64"])
+def test_a_number_takes_the_floating_type_of_what_it_meets(dtype: str) -> None:
+    @op
+    def scaled(x, k):
+        return tc.number(k) * x, tc.number(x.shape[0]) * x
+
+    x = np.array([1, 2], dtype)
+    for k in (3, 3.0):
+        for found, wanted in zip(scaled(x, k), ([3, 6], [2, 4]), strict=True):
+            assert found.dtype == ("float64" if dtype == "int64" else dtype)
+            assert found.tolist() == wanted
+
+
 @op
 def beside_strings(x):
     return "m"[2] @ np.ones(3), np.ones(3) * "u", [1.0, 2.0, 3.0] * "u", -"u" + x, 1 - "u" ** 2, -"w"[3] / 2

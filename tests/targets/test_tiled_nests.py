@@ -23,6 +23,7 @@ from tcdsl.lowering.loopir.loops import (
     Store,
     View,
 )
+from tcdsl.lowering.nests.unrolling import unrolled
 from tcdsl.targets.cpu import CodegenOptions, CompiledKernel, compile_kernel
 from tests.targets import tiled_kernels
 from tests.targets.kernels import I, J, K, M, N, P, loop, make, read
@@ -142,6 +143,19 @@ def test_equal_nests_share_their_function(cache_dir: Path) -> None:
     assert made.source.count("def ") == 1
     x = np.arange(3, dtype=np.float32)
     assert [list(each) for each in made.run([x], {"N": 3})] == [list(x), list(x)]
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_loops_with_local_buffers_are_written_out(checked: bool, cache_dir: Path) -> None:
+    declared = LocalBuffer("t", "float32", (integer(2),), (2,))
+    fill, copy = Store("t", (integer(1),), read("x", J)), Store("y", (J,), read("t", integer(1)))
+    nodes = unrolled((loop("j", integer(3), declared, fill, copy),))
+    assert sum(isinstance(node, LocalBuffer) for node in nodes) == 3
+    kernel = make({"x": ("float32", (N,))}, {"y": ("float32", (N,))}, nodes)
+    x = np.arange(3, dtype=np.float32)
+    (found,) = compiled(kernel, cache_dir, checked=checked).run([x], {"N": 3})
+    np.testing.assert_array_equal(found, x)
+    np.testing.assert_array_equal(execute(kernel, [x]).outputs[0], x)
 
 
 def test_checked_code_names_what_is_out_of_range(cache_dir: Path) -> None:

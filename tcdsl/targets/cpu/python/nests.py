@@ -174,9 +174,10 @@ class NestWriter:
         if size > LARGEST_LOCAL_BYTES:
             raise ValueError(f"{node.name} takes {size} bytes, more than the {LARGEST_LOCAL_BYTES} of a local buffer")
         self.types[node.name] = node.dtype
+        if node.name not in self.locals:  # loops that are written out repeat it
+            self.locals.append(node.name)
         # Behind the words of the frame, so that it is no other buffer's.
-        slot = ast.Constant(self.layout.words + len(self.locals))
-        self.locals.append(node.name)
+        slot = ast.Constant(self.layout.words + self.locals.index(node.name))
         arguments: list[ast.expr] = [slot, ast.Constant(f"{node.dtype}[{', '.join(map(str, node.bounds))}]")]
         if self.debug:
             extents = ast.Tuple([self.values.expression(extent) for extent in node.shape], ast.Load())

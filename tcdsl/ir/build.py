@@ -8,14 +8,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial, reduce
 
 from tcdsl.ir.dtypes import INTEGER, is_boolean, is_floating, is_integer
 from tcdsl.ir.exact import EXACT
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, children
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.span import Span
 
-__all__ = ["apply", "cast", "constant", "in_range", "index", "integer", "range_tests", "result_dtype", "size", "truth"]
+__all__ = [
+    "all_of",
+    "apply",
+    "cast",
+    "conjuncts",
+    "constant",
+    "in_range",
+    "index",
+    "integer",
+    "range_tests",
+    "result_dtype",
+    "size",
+    "truth",
+]
 
 
 def constant(value: bool | int | float, dtype: str, span: Span | None = None) -> Constant:
@@ -178,3 +192,18 @@ def apply(primitive: str, *arguments: Expr, span: Span | None = None) -> Expr:
                 return constant(folded, dtype, span)
     simplified = _simplified(primitive, arguments)
     return Apply(primitive, arguments, dtype, span) if simplified is None else simplified
+
+
+def all_of(conditions: Iterable[Expr]) -> Expr:
+    """The conjunction of ``conditions``, the first one evaluated first; true if there are none."""
+    every: Expr = truth(True)
+    return reduce(partial(apply, "and_"), conditions, every)
+
+
+def conjuncts(*conditions: Expr) -> list[Expr]:
+    """The parts of conjunctions, in order: ``a and b and c`` has three."""
+    found: list[Expr] = []
+    for condition in conditions:
+        joined = isinstance(condition, Apply) and condition.primitive == "and_"
+        found.extend(conjuncts(*children(condition)) if joined else [condition])
+    return found

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import islpy as isl
 
 from tcdsl.ir.boundaries import moved_index
-from tcdsl.ir.build import apply, cast, integer
+from tcdsl.ir.build import apply, cast, conjuncts, integer
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import (
-    Apply,
     Boundary,
     Expr,
     index_variables,
@@ -30,7 +29,6 @@ from tcdsl.polyhedra.linear import normalized
 
 __all__ = [
     "Piece",
-    "conjuncts",
     "is_affine_condition",
     "places",
     "remapped",
@@ -66,13 +64,6 @@ def restrict(
         left.extend([part for part in each if part not in said] if not said.isdisjoint(each) else [condition])
     # Tests that read nothing come first.
     return points, tuple(sorted(left, key=lambda test: test not in tests))
-
-
-def conjuncts(condition: Expr) -> list[Expr]:
-    """The parts of a conjunction: ``a and b and c`` has three."""
-    if isinstance(condition, Apply) and condition.primitive == "and_":
-        return [part for argument in condition.arguments for part in conjuncts(argument)]
-    return [condition]
 
 
 def is_affine_condition(condition: Expr) -> bool:

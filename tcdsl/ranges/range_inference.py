@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tcdsl.errors import DslSyntaxError, ShapeError
-from tcdsl.ir.build import integer
+from tcdsl.ir.build import conjuncts, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Keep, Statement, Tensor
@@ -25,7 +25,7 @@ from tcdsl.ranges.checks.fixed_indices import check_fixed_indices
 from tcdsl.ranges.checks.injectivity import check_variables_on_target, is_injective
 from tcdsl.ranges.checks.recurrences import check_recurrence
 from tcdsl.ranges.checks.writable import check_writable
-from tcdsl.ranges.sketches.accesses import AxisAccess, Level, conjuncts, levels_of, root_level
+from tcdsl.ranges.sketches.accesses import AxisAccess, Level, levels_of, root_level
 from tcdsl.ranges.sketches.explicit_ranges import explicit_ranges
 from tcdsl.ranges.sketches.index_forms import normalized_sketch
 from tcdsl.ranges.sketches.inference_state import Inference
@@ -94,7 +94,7 @@ def _check_occurrences(inference: Inference, root: Level) -> None:
     sketch = inference.sketch
     used = frozenset().union(*map(free_variables, (*sketch.target.indices, sketch.value, *sketch.filters)))
     used |= {given.variable for given in sketch.ranges}
-    for condition in conjuncts(sketch.conditions):
+    for condition in conjuncts(*sketch.conditions):
         for name in sorted(free_variables(condition) - used):
             inference.fault(
                 f"the index `{name}` occurs only in a condition",

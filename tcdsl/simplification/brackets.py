@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.ir.build import apply
+from tcdsl.ir.build import apply, conjuncts
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Constant, Expr
 from tcdsl.ir.program import Neutral, Statement
-from tcdsl.polyhedra.read_pieces import conjuncts, restrict
+from tcdsl.polyhedra.read_pieces import restrict
 from tcdsl.polyhedra.writes import writes_each_cell_once
 from tcdsl.simplification.expressions.tape import Tape
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from tcdsl.ir.build import apply
+from tcdsl.ir.build import apply, conjuncts
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Expr
 from tcdsl.ir.program import Statement
-from tcdsl.polyhedra.read_pieces import conjuncts, is_affine_condition, restrict
+from tcdsl.polyhedra.read_pieces import is_affine_condition, restrict
 from tcdsl.simplification.expressions.folding import negated
 from tcdsl.simplification.expressions.tape import Tape, shared
 

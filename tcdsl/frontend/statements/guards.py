@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcdsl.frontend.statements.accesses import is_data
-from tcdsl.ir.build import apply, range_tests, truth
+from tcdsl.ir.build import all_of, apply, range_tests, truth
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Let, Read, Reduction, children, locals_read
 
 __all__ = ["in_range"]
@@ -40,14 +40,7 @@ def in_range(expr: Expr, extents: Callable[[str], Sequence[Expr]]) -> Expr:
         case Reduction():
             return truth(True)  # its reads decide which points it takes in
         case _:
-            return _all(in_range(part, extents) for part in children(expr))
-
-
-def _all(conditions: object) -> Expr:
-    result: Expr = truth(True)
-    for condition in conditions:  # type: ignore[attr-defined]
-        result = apply("and_", result, condition)
-    return result
+            return all_of(in_range(part, extents) for part in children(expr))
 
 
 def _read(read: Read, extents: Callable[[str], Sequence[Expr]]) -> Expr:
@@ -56,4 +49,4 @@ def _read(read: Read, extents: Callable[[str], Sequence[Expr]]) -> Expr:
         conditions.append(in_range(index, extents))
         if boundary is Boundary.SKIP and is_data(index):
             conditions.extend(range_tests(index, extent))
-    return _all(conditions)
+    return all_of(conditions)

@@ -23,7 +23,7 @@ from tcdsl.frontend.staging.environment import Builder
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.targets.chosen_cells import record_choice, record_touched
 from tcdsl.ir.accumulators import neutral_element
-from tcdsl.ir.build import constant, index, truth
+from tcdsl.ir.build import conjuncts, constant, index, truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index
@@ -31,7 +31,6 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Fill, Keep, Statement, Tensor
 from tcdsl.polyhedra.linear import linear_form
 from tcdsl.ranges.restarts import Restarts, starts_all_anew
-from tcdsl.ranges.sketches.accesses import conjuncts
 from tcdsl.ranges.sketches.nesting import free_variables, variables_of
 from tcdsl.ranges.sketches.sketch import Sketch
 
@@ -41,7 +40,7 @@ __all__ = ["record_partial_reset", "restarted"]
 def restarted(indices: Sequence[Expr], conditions: Sequence[Expr]) -> tuple[Expr, ...]:
     """Those of ``conditions`` that say which cells of its target a reset starts anew."""
     used = frozenset().union(*map(free_variables, indices))
-    return tuple(condition for condition in conjuncts(conditions) if free_variables(condition) <= used)
+    return tuple(condition for condition in conjuncts(*conditions) if free_variables(condition) <= used)
 
 
 def record_partial_reset(sketch: Sketch, target: SymbolicTensor, builder: Builder) -> SymbolicTensor:

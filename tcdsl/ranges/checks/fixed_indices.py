@@ -15,12 +15,12 @@ from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, integer
+from tcdsl.ir.build import apply, conjuncts, integer
 from tcdsl.ir.expressions import Apply, Expr, Read, SizeValue, transform
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of_condition
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged
-from tcdsl.ranges.sketches.accesses import AxisAccess, Level, conjuncts, levels_of
+from tcdsl.ranges.sketches.accesses import AxisAccess, Level, levels_of
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.solving.constraints import form_in_range, named_sizes
 from tcdsl.ranges.solving.regions import Ranges, affine_guard, region_of
@@ -95,7 +95,7 @@ def _points(inference: Inference, level: Level, ranges: Ranges, known: dict[int,
 
 
 def _reached(inference: Inference, guard: tuple[Expr, ...], points: isl.Set) -> isl.Set:
-    conditions = [named_sizes(condition, inference.algebra) for condition in conjuncts(_of_sizes(inference, guard))]
+    conditions = [named_sizes(condition, inference.algebra) for condition in conjuncts(*_of_sizes(inference, guard))]
     return affine_guard(conditions, points)[0]
 
 

@@ -15,7 +15,7 @@ from itertools import product
 
 import islpy as isl
 
-from tcdsl.ir.build import index, integer, truth
+from tcdsl.ir.build import conjuncts, index, integer, truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import (
     Apply,
@@ -36,7 +36,7 @@ from tcdsl.polyhedra.scope import ProgramScope
 from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, parameter_names
 from tcdsl.polyhedra.writes import named
 from tcdsl.ranges.checks.loop_hints import loop_hint, part_hint
-from tcdsl.ranges.sketches.accesses import Level, OwnRead, conjuncts, levels_of, root_level
+from tcdsl.ranges.sketches.accesses import Level, OwnRead, levels_of, root_level
 from tcdsl.ranges.sketches.contexts import statement_context
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.nesting import free_variables
@@ -117,7 +117,7 @@ def surely_written(made: Statement, conditions: Sequence[Expr]) -> Statement:
     """
     indices = made.target.indices
     used = frozenset().union(*map(free_variables, indices))
-    chosen = [each for each in conjuncts(conditions) if free_variables(each) <= used]
+    chosen = [each for each in conjuncts(*conditions) if free_variables(each) <= used]
     if all(map(is_affine_index, indices)) and not any(True for each in chosen for _ in reads(each)):
         return made
     return replace(made, domain=Domain.from_set(made.domain.set.subtract(made.domain.set)))

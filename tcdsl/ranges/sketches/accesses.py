@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tcdsl.ir.build import apply, in_range
+from tcdsl.ir.build import all_of, apply, conjuncts, in_range
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
@@ -33,7 +33,7 @@ from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.nesting import free_variables, renamed, variables_of
 from tcdsl.span import Span
 
-__all__ = ["AxisAccess", "Level", "OwnRead", "conjuncts", "levels_of", "root_level"]
+__all__ = ["AxisAccess", "Level", "OwnRead", "levels_of", "root_level"]
 
 Guard = tuple[Expr, ...]
 
@@ -113,17 +113,6 @@ def levels_of(root: Level) -> list[Level]:
     return [root, *(level for inner in root.reductions.values() for level in levels_of(inner))]
 
 
-def conjuncts(conditions: Sequence[Expr]) -> list[Expr]:
-    """The parts of conjunctions, in order."""
-    found: list[Expr] = []
-    for condition in conditions:
-        if isinstance(condition, Apply) and condition.primitive == "and_":
-            found.extend(conjuncts(condition.arguments))
-        else:
-            found.append(condition)
-    return found
-
-
 def root_level(inference: Inference) -> Level:
     """The tree of levels of the sketch, with all accesses collected."""
     sketch = inference.sketch
@@ -166,7 +155,7 @@ class _Collector:
 
     def level(self, level: Level) -> None:
         # A point where one condition fails is left out, so the parts of a conjunction need not guard each other.
-        for expr in (*conjuncts((*level.conditions, *level.filters)), level.value):
+        for expr in (*conjuncts(*level.conditions, *level.filters), level.value):
             self.visit(expr, level, ())
 
     def closed(self, expr: Expr) -> Expr:
@@ -213,7 +202,7 @@ class _Collector:
         if guard not in uses and len(set(uses)) == 1:
             guard = uses[0]
         elif guard not in uses:
-            reached = [_conjunction(use[len(guard) :]) for use in dict.fromkeys(uses)]
+            reached = [all_of(use[len(guard) :]) for use in dict.fromkeys(uses)]
             either = reached[0]
             for other in reached[1:]:
                 either = apply("or_", either, other)
@@ -255,7 +244,7 @@ class _Collector:
         known = level.reductions.get(written)
         if known is not None:
             if known.guard and guard and known.guard != guard:
-                known.guard = (apply("or_", _conjunction(known.guard), _conjunction(guard)),)
+                known.guard = (apply("or_", all_of(known.guard), all_of(guard)),)
             elif not guard:
                 known.guard = ()
             return
@@ -289,10 +278,3 @@ class _Collector:
             if name not in kept:
                 found[name] = self.names.fresh(domain_name(name))
         return found
-
-
-def _conjunction(conditions: Sequence[Expr]) -> Expr:
-    result = conditions[0]
-    for condition in conditions[1:]:
-        result = apply("and_", result, condition)
-    return result

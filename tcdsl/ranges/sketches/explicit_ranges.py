@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tcdsl.ir.build import conjuncts
 from tcdsl.ir.expressions import Apply, Expr
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_algebra import SizeAlgebra
 from tcdsl.polyhedra.size_polynomials import Polynomial
-from tcdsl.ranges.sketches.accesses import Level, conjuncts, levels_of
+from tcdsl.ranges.sketches.accesses import Level, levels_of
 
 __all__ = ["Ends", "explicit_ranges"]
 
@@ -47,7 +48,7 @@ def explicit_ranges(root: Level, algebra: SizeAlgebra) -> dict[str, Ends]:
 def _take(condition: Expr, level: Level, algebra: SizeAlgebra, found: dict[str, Ends]) -> None:
     # A condition is taken as a whole: a high end alone implies 0 <= i, but not in a <= i < b.
     stated: dict[str, Ends] = {}
-    for part in conjuncts((condition,)):
+    for part in conjuncts(condition):
         for name, low, high in _ends(part, level, algebra):
             ends = stated.setdefault(name, Ends())
             ends.lows.extend(low)

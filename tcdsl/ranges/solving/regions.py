@@ -12,7 +12,7 @@ from functools import reduce
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, in_range, truth
+from tcdsl.ir.build import all_of, apply, conjuncts, in_range
 from tcdsl.ir.expressions import Expr
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.polyhedra.disjunctions import convex_pieces, narrowed, within
@@ -21,7 +21,7 @@ from tcdsl.polyhedra.read_pieces import is_affine_condition
 from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end
-from tcdsl.ranges.sketches.accesses import AxisAccess, Level, conjuncts
+from tcdsl.ranges.sketches.accesses import AxisAccess, Level
 from tcdsl.ranges.sketches.explicit_ranges import Ends
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.nesting import free_variables
@@ -51,10 +51,7 @@ class Region:
 
 def conjunction(conditions: Sequence[Expr]) -> Expr | None:
     """All of ``conditions``; None if there are none."""
-    result: Expr = truth(True)
-    for condition in conditions:
-        result = apply("and_", result, condition)
-    return result if conditions else None
+    return all_of(conditions) if conditions else None
 
 
 def affine_guard(guard: Sequence[Expr], points: isl.Set) -> tuple[isl.Set, list[Expr]]:
@@ -83,7 +80,7 @@ def region_of(
     _add_ranges(constraints, level, ranges)
     data: list[Expr] = []
     disjunctions: dict[Expr, Expr] = {}
-    for condition in conjuncts((*level.conditions, *level.filters)):
+    for condition in conjuncts(*level.conditions, *level.filters):
         named = named_sizes(condition, inference.algebra)
         try:
             if convex_pieces(named) == 1:

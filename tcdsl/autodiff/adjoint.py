@@ -10,13 +10,12 @@ from tcdsl.autodiff.statements.accumulators import transpose
 from tcdsl.autodiff.statements.derivative import check_inputs, chosen_outputs
 from tcdsl.autodiff.statements.reverse import Reverse
 from tcdsl.errors import DifferentiationError
-from tcdsl.ir.build import apply, constant, index, integer
-from tcdsl.ir.domain import Domain
+from tcdsl.ir.build import apply, constant, integer
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Expr, SizeValue
-from tcdsl.ir.program import Access, Assertion, DerivativeRule, Neutral, Program, Statement, Tensor
+from tcdsl.ir.expressions import SizeValue
+from tcdsl.ir.program import Assertion, DerivativeRule, Program, Statement, Tensor
 from tcdsl.ir.text.printer import format_expr
-from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.polyhedra.writes import read_cell
 from tcdsl.rewrite.renaming import with_tensors_renamed
@@ -74,11 +73,9 @@ def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool = True) ->
     if declared.shape:
         assertions.append(_one_element(declared))
     if output in work.active:
+        one = constant(1, compute_dtype(declared.dtype))
         cells = work.cell_variables(len(declared.shape))
-        value = constant(1, compute_dtype(declared.dtype))
-        target = Access(output, tuple(index(z) for z in cells))
-        domain = Domain.from_set(box(cells, declared.shape))
-        work.contributions.add(output, Statement(target, "add", Neutral(), value, domain))
+        work.contributions.add(output, over_box(output, cells, declared.shape, one, "add"))
     found = _pull_back(work, wrt)
     return with_own_sizes(_finished(work, wrt, found, (), tuple(assertions), keep_outputs), original)
 
@@ -105,8 +102,7 @@ def _seed(work: Reverse, output: str, seed: Tensor) -> None:
 def _copied(work: Reverse, source: Tensor, target: str) -> Statement:
     cells = work.cell_variables(len(source.shape))
     value = read_cell(source, cells, compute_dtype(source.dtype))
-    access = Access(target, tuple(index(z) for z in cells))
-    return Statement(access, "add", Neutral(), value, Domain.from_set(box(cells, source.shape)))
+    return over_box(target, cells, source.shape, value, "add")
 
 
 def _pull_back(work: Reverse, wrt: Sequence[str]) -> list[str]:
@@ -125,7 +121,7 @@ def _pull_back(work: Reverse, wrt: Sequence[str]) -> list[str]:
     for name in wrt:
         total = totals[name]
         if total is None or total in taken or total in found or work.tensor(total).dtype != work.tensor(name).dtype:
-            total = _fresh_result(work, name, total)
+            total = work.result(f"d_{name}", work.tensor(name), total)
         found.append(total)
     return found
 
@@ -145,18 +141,6 @@ def _apply_rule(work: Reverse, rule: DerivativeRule) -> None:
 
 def _transposed(program: Program, wrt: Sequence[str]) -> Program:
     return adjoint(program, wrt, keep_outputs=False)
-
-
-def _fresh_result(work: Reverse, name: str, total: str | None) -> str:
-    # A tensor of its own: zeros, or a copy of one that is an input, a result already, or of another type.
-    declared = work.tensor(name)
-    made = work.declare(f"d_{name}", declared.dtype, declared.shape)
-    cells = work.cell_variables(len(declared.shape))
-    dtype = compute_dtype(declared.dtype)
-    value: Expr = constant(0, dtype) if total is None else read_cell(work.tensor(total), cells, dtype)
-    target = Access(made, tuple(index(z) for z in cells))
-    work.append(Statement(target, "assign", Neutral(), value, Domain.from_set(box(cells, declared.shape))))
-    return made
 
 
 def _finished(

@@ -29,7 +29,6 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, reads
 from tcdsl.ir.program import Access, DerivativeRule, Fill, Keep, Neutral, Program, Start, Statement, Tensor
-from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.polyhedra.writes import affine_target, reached, read_at, read_cell, writes_each_cell_once
@@ -78,7 +77,7 @@ def tangent(
         own = work.tangents.get(name)
         taken = own in found or own in {direction.name for direction in directions}
         if own is None or taken or work.tensor(own).dtype != work.tensor(name).dtype:
-            own = work.copied(name, own)
+            own = work.result(f"t_{name}", work.tensor(name), own)
         found.append(own)
     result = simplify(
         Program(
@@ -105,18 +104,6 @@ class _Forward(Derivative):
         self._target = Tensor("", "", ())
         self._sums: dict[str, str | None] = {}
         self._factors: dict[str, tuple[isl.Set, Expr]] = {}
-
-    def copied(self, name: str, source: str | None) -> str:
-        """A tensor of its own for a result: zeros, or a copy."""
-        declared = self.tensor(name)
-        made = self.declare(f"t_{name}", declared.dtype, declared.shape)
-        cells = self.cell_variables(len(declared.shape))
-        dtype = compute_dtype(declared.dtype)
-        target = Access(made, tuple(index(z) for z in cells))
-        domain = Domain.from_set(box(cells, declared.shape))
-        value: Expr = constant(0, dtype) if source is None else read_cell(self.tensor(source), cells, dtype)
-        self.append(Statement(target, "assign", Neutral(), value, domain))
-        return made
 
     def apply_rule(self, rule: DerivativeRule) -> None:
         """The tangents of a rule's outputs."""

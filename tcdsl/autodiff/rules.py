@@ -9,14 +9,12 @@ other.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tcdsl.autodiff.statements.derivative import Derivative
 from tcdsl.errors import Diagnostic, DifferentiationError
-from tcdsl.ir.build import constant, index
-from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype, is_floating
-from tcdsl.ir.program import Access, DerivativeRule, Neutral, Program, Statement, tensors_read
-from tcdsl.polyhedra.boxes import box
+from tcdsl.ir.program import DerivativeRule, Program, Tensor, tensors_read
 from tcdsl.rewrite.inlining import append_program
 
 __all__ = ["Transpose", "floating", "pulled_back", "pushed_forward"]
@@ -57,7 +55,8 @@ def _applied(
     given = [work.tensor(name) for name in rule.named]
     of_mode = floating(work, seeded)
     values = [
-        work.tensor(_zeros(work, name) if seed is None else seed) for name, seed in zip(of_mode, seeds, strict=True)
+        work.tensor(_zeros(work, work.tensor(name)) if seed is None else seed)
+        for name, seed in zip(of_mode, seeds, strict=True)
     ]
     program = rule.program
     if rule.mode != mode:
@@ -70,15 +69,8 @@ def _applied(
     return [tensor.name for tensor in append_program(work, program, [*given, *values])]
 
 
-def _zeros(work: Derivative, name: str) -> str:
-    declared = work.tensor(name)
-    dtype = compute_dtype(declared.dtype)
-    made = work.declare(f"zero_{name}", dtype, declared.shape)
-    cells = work.cell_variables(len(declared.shape))
-    target = Access(made, tuple(index(cell) for cell in cells))
-    domain = Domain.from_set(box(cells, declared.shape))
-    work.statements.append(Statement(target, "assign", Neutral(), constant(0, dtype), domain))
-    return made
+def _zeros(work: Derivative, like: Tensor) -> str:
+    return work.result(f"zero_{like.name}", replace(like, dtype=compute_dtype(like.dtype)), None)
 
 
 def _check_constants(work: Derivative, rule: DerivativeRule) -> None:

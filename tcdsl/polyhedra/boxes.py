@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import islpy as isl
 
+from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, IndexValue
+from tcdsl.ir.program import Access, Neutral, Statement
 from tcdsl.polyhedra.affine import function_of, universe
 
-__all__ = ["box", "inside_extent"]
+__all__ = ["box", "inside_extent", "over_box"]
 
 
 def box(variables: Sequence[str], extents: Sequence[Expr], among: isl.Set | None = None) -> isl.Set:
@@ -26,3 +28,11 @@ def box(variables: Sequence[str], extents: Sequence[Expr], among: isl.Set | None
 def inside_extent(position: isl.PwAff, extent: Expr, points: isl.Set) -> isl.Set:
     """Where an index, a function on the space of ``points``, lies in ``[0, extent)``."""
     return position.nonneg_set().intersect(position.lt_set(function_of(extent, points, any_pieces=True)))
+
+
+def over_box(
+    target: str, cells: Sequence[str], extents: Sequence[Expr], value: Expr, accumulate: str = "assign"
+) -> Statement:
+    """``target[cells] = value`` for all cells of a tensor with these extents."""
+    access = Access(target, tuple(map(IndexValue, cells)))
+    return Statement(access, accumulate, Neutral(), value, Domain.from_set(box(cells, extents)))

@@ -36,7 +36,7 @@ from tcdsl.ir.program import (
     Tensor,
     map_statement,
 )
-from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.boxes import box, over_box
 
 __all__ = ["batched"]
 
@@ -154,10 +154,7 @@ class _Batching:
                 return statement
 
     def _store(self, made: Tensor, cells: tuple[str, ...], shape: tuple[Expr, ...], value: Expr) -> Statement:
-        variables = self._joined(cells, self.variables)
-        extents = self._joined(shape, self.extents)
-        target = Access(made.name, tuple(map(index, variables)))
-        return Statement(target, "assign", Neutral(), value, Domain.from_set(box(variables, extents)))
+        return over_box(made.name, self._joined(cells, self.variables), self._joined(shape, self.extents), value)
 
     def _append(self, statement: Statement, tensor: Tensor) -> None:
         self.tensors.append(tensor)

@@ -23,7 +23,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.fresh_names import cell_names, names_of
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
-from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.boxes import box, over_box
 from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.polyhedra.writes import read_cell
 from tcdsl.rewrite.inlining import append_program
@@ -134,8 +134,7 @@ def _of_type(program: Program, count: int, dtype: str) -> Program:
         made = Tensor(names.fresh(name), dtype, tensor.shape)
         cells = tuple(names.fresh(f"z{k}") for k in range(len(tensor.shape)))
         value = cast(read_cell(tensor, cells, compute_dtype(tensor.dtype)), compute_dtype(dtype))
-        domain = Domain.from_set(box(cells, tensor.shape))
-        converted = Statement(Access(made.name, tuple(map(index, cells))), "assign", Neutral(), value, domain)
+        converted = over_box(made.name, cells, tensor.shape, value)
         program = replace(
             program,
             tensors=(*program.tensors, made),

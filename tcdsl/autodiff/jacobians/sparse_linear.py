@@ -18,14 +18,13 @@ from tcdsl.autodiff.jacobians.linearization import dependents
 from tcdsl.autodiff.statements.contributions import Contributions
 from tcdsl.autodiff.statements.derivative import Derivative
 from tcdsl.autodiff.statements.scalar import Guarded, Partial, conjunction, partials
-from tcdsl.ir.build import apply, cast, constant, index
+from tcdsl.ir.build import apply, cast, constant
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Read, reads
-from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor, tensors_read
-from tcdsl.polyhedra.boxes import box
+from tcdsl.ir.program import Keep, Neutral, Program, Statement, Tensor, tensors_read
 from tcdsl.polyhedra.read_pieces import Piece, places, restrict
-from tcdsl.polyhedra.writes import affine_target, both, cell_map, read_cell
+from tcdsl.polyhedra.writes import affine_target, both, cell_map
 from tcdsl.rewrite.renaming import statement_with_tensors_renamed
 from tcdsl.simplification.expressions.factoring import factored
 from tcdsl.simplification.expressions.tape import Tape
@@ -121,13 +120,7 @@ class _SparseLinear:
         if current is not None and current not in self._taken and self._work.tensor(current).dtype == declared.dtype:
             self._taken.add(current)
             return current
-        made = self._work.declare(name, declared.dtype, declared.shape)
-        cells = self._work.cell_variables(len(declared.shape))
-        dtype = compute_dtype(declared.dtype)
-        value: Expr = constant(0, dtype) if current is None else read_cell(self._work.tensor(current), cells, dtype)
-        target = Access(made, tuple(map(index, cells)))
-        self._work.append(Statement(target, "assign", Neutral(), value, Domain.from_set(box(cells, declared.shape))))
-        return made
+        return self._work.result(name, declared, current)
 
     # -- parts of a statement --------------------------------------------------------------------------------
 

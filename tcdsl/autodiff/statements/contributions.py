@@ -12,7 +12,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Constant, Expr, Read, walk
 from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor
-from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.boxes import box, over_box
 from tcdsl.polyhedra.scatter_to_gather import solve
 from tcdsl.polyhedra.variables import positional, renamed, targets_first
 from tcdsl.polyhedra.writes import affine_target, read_cell, writes_each_cell_once
@@ -177,13 +177,7 @@ class Contributions:
     def _copy(self, tensor: Tensor, adjoint: str) -> Statement:
         cells = self._owner.cell_variables(len(tensor.shape))
         source = self._owner.tensor(adjoint)
-        return Statement(
-            Access(tensor.name, tuple(index(name) for name in cells)),
-            "add",
-            Neutral(),
-            read_cell(source, cells, compute_dtype(source.dtype)),
-            Domain.from_set(box(cells, tensor.shape)),
-        )
+        return over_box(tensor.name, cells, tensor.shape, read_cell(source, cells, compute_dtype(source.dtype)), "add")
 
     def _is_pointwise(self, tensor: Tensor, statement: Statement) -> bool:
         # One value for every cell, each at a point of its own.

@@ -8,11 +8,14 @@ from tcdsl.autodiff.statements.candidates import with_candidates_stored
 from tcdsl.autodiff.statements.intermediates import Work, with_intermediates_stored
 from tcdsl.autodiff.statements.scalar import carriers
 from tcdsl.errors import Diagnostic, DifferentiationError, raise_diagnostics
-from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.build import constant
+from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Expr, Local, SizeValue
 from tcdsl.ir.fresh_names import cell_names, names_of
 from tcdsl.ir.program import Assertion, DerivativeRule, Fill, Keep, Program, Size, Statement, Tensor, tensors_read
+from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.size_facts import size_context
+from tcdsl.polyhedra.writes import read_cell
 from tcdsl.simplification.expressions.tape import Tape
 from tcdsl.span import Span
 
@@ -138,6 +141,14 @@ class Derivative:
         tensor = Tensor(name, dtype, shape)
         self.declared[name] = tensor
         self.made.append(tensor)
+        return name
+
+    def result(self, hint: str, like: Tensor, source: str | None) -> str:
+        """A new tensor of the type and shape of ``like``: a copy of ``source``, or zeros."""
+        name = self.declare(hint, like.dtype, like.shape)
+        cells, dtype = self.cell_variables(len(like.shape)), compute_dtype(like.dtype)
+        value = constant(0, dtype) if source is None else read_cell(self.tensor(source), cells, dtype)
+        self.append(over_box(name, cells, like.shape, value))
         return name
 
     def append(self, statement: Statement) -> None:

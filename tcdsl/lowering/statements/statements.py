@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from tcdsl.ir.build import index
-from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Read, is_affine_index
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor, statement_reads
-from tcdsl.polyhedra.boxes import box
+from tcdsl.ir.program import Keep, Statement, Tensor, statement_reads
+from tcdsl.polyhedra.boxes import over_box
 
 __all__ = ["can_fail", "copy_statement"]
 
@@ -49,5 +49,4 @@ def copy_statement(tensor: Tensor, name: str, names: FreshNames) -> Statement:
     variables = tuple(names.fresh("c") for _ in tensor.shape)
     cell = tuple(index(variable) for variable in variables)
     value = Read(tensor.name, cell, (Boundary.SKIP,) * len(cell), compute_dtype(tensor.dtype))
-    domain = Domain.from_set(box(variables, tensor.shape))
-    return Statement(Access(name, cell), "assign", Neutral(), value, domain, span=tensor.span)
+    return replace(over_box(name, variables, tensor.shape, value), span=tensor.span)

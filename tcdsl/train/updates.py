@@ -48,6 +48,12 @@ def update(loss: Any, rule: Callable[..., Any], **configuration: Any) -> Code:
     return sequence(made)
 
 
+def _with_numbers(loss: Any, rule: Callable[..., Any], nesterov: bool | None = None, **given: Any) -> Code:
+    # Rules branch on the momentum, so it is decided here.
+    numbers = {name: (fixed_number if name == "momentum" else number)(name, value) for name, value in given.items()}
+    return update(loss, rule, **numbers, **({} if nesterov is None else {"nesterov": bool(nesterov)}))
+
+
 @user_facing
 def sgd_update(
     loss: Any, *, learning_rate: Any, momentum: float = 0.0, weight_decay: Any = 0.0, nesterov: bool = False
@@ -56,13 +62,8 @@ def sgd_update(
 
     Numbers may be floats, which runs can set by name, and tensors of one cell; ``momentum`` is decided here.
     """
-    return update(
-        loss,
-        sgd,
-        learning_rate=number("learning_rate", learning_rate),
-        momentum=fixed_number("momentum", momentum),
-        weight_decay=number("weight_decay", weight_decay),
-        nesterov=bool(nesterov),
+    return _with_numbers(
+        loss, sgd, learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov
     )
 
 
@@ -77,14 +78,8 @@ def adam_update(
     weight_decay: Any = 0.0,
 ) -> Code:
     """`adam` on every parameter of ``loss``: ``tc.train.adam_update(loss, learning_rate=1e-3)``."""
-    return update(
-        loss,
-        adam,
-        learning_rate=number("learning_rate", learning_rate),
-        beta1=number("beta1", beta1),
-        beta2=number("beta2", beta2),
-        epsilon=number("epsilon", epsilon),
-        weight_decay=number("weight_decay", weight_decay),
+    return _with_numbers(
+        loss, adam, learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon, weight_decay=weight_decay
     )
 
 
@@ -99,14 +94,8 @@ def adamw_update(
     weight_decay: Any = 0.01,
 ) -> Code:
     """`adamw` on every parameter of ``loss``: ``tc.train.adamw_update(loss, learning_rate=1e-3, weight_decay=0.1)``."""
-    return update(
-        loss,
-        adamw,
-        learning_rate=number("learning_rate", learning_rate),
-        beta1=number("beta1", beta1),
-        beta2=number("beta2", beta2),
-        epsilon=number("epsilon", epsilon),
-        weight_decay=number("weight_decay", weight_decay),
+    return _with_numbers(
+        loss, adamw, learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon, weight_decay=weight_decay
     )
 
 
@@ -121,25 +110,18 @@ def rmsprop_update(
     weight_decay: Any = 0.0,
 ) -> Code:
     """`rmsprop` on every parameter of ``loss``: ``tc.train.rmsprop_update(loss, learning_rate=1e-2)``."""
-    return update(
+    return _with_numbers(
         loss,
         rmsprop,
-        learning_rate=number("learning_rate", learning_rate),
-        decay=number("decay", decay),
-        epsilon=number("epsilon", epsilon),
-        momentum=fixed_number("momentum", momentum),
-        weight_decay=number("weight_decay", weight_decay),
+        learning_rate=learning_rate,
+        decay=decay,
+        epsilon=epsilon,
+        momentum=momentum,
+        weight_decay=weight_decay,
     )
 
 
 @user_facing
 def lion_update(loss: Any, *, learning_rate: Any, beta1: Any = 0.9, beta2: Any = 0.99, weight_decay: Any = 0.0) -> Code:
     """`lion` on every parameter of ``loss``: ``tc.train.lion_update(loss, learning_rate=1e-4, weight_decay=0.1)``."""
-    return update(
-        loss,
-        lion,
-        learning_rate=number("learning_rate", learning_rate),
-        beta1=number("beta1", beta1),
-        beta2=number("beta2", beta2),
-        weight_decay=number("weight_decay", weight_decay),
-    )
+    return _with_numbers(loss, lion, learning_rate=learning_rate, beta1=beta1, beta2=beta2, weight_decay=weight_decay)

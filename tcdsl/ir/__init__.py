@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tcdsl.ir.accumulators import ACCUMULATORS, Accumulator, neutral_element
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.dtypes import DTYPES, accumulation_dtype, compute_dtype, promote, same_kind
+from tcdsl.ir.dtypes import DTYPES, accumulation_dtype, compute_dtype, same_kind
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
@@ -88,7 +88,6 @@ __all__ = [
     "parse_expr",
     "parse_program",
     "parse_rule",
-    "promote",
     "same_kind",
     "verify",
 ]

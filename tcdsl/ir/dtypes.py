@@ -17,7 +17,6 @@ __all__ = [
     "is_floating",
     "is_integer",
     "numpy_dtype",
-    "promote",
     "same_kind",
 ]
 
@@ -64,11 +63,6 @@ def is_integer(dtype: str) -> bool:
 def is_boolean(dtype: str) -> bool:
     """Whether ``dtype`` is bool."""
     return dtype == "bool"
-
-
-def promote(*dtypes: str) -> str:
-    """The type in which NumPy 2 combines ``dtypes``: ``promote("int32", "float32")`` is ``"float64"``."""
-    return str(np.result_type(*(np.dtype(d) for d in dtypes)))
 
 
 def same_kind(source: str, target: str) -> bool:

@@ -29,6 +29,7 @@ __all__ = [
     "Reduction",
     "SizeValue",
     "children",
+    "height",
     "index_variables",
     "is_affine_index",
     "locals_read",
@@ -275,6 +276,15 @@ def walk(expr: Expr) -> Iterator[Expr]:
         node = stack.pop()
         yield node
         stack.extend(children(node)[::-1])
+
+
+def height(expr: Expr, most: int, parts: Callable[[Expr], tuple[Expr, ...]] = children) -> int:
+    """How deeply ``expr`` is nested, not counted beyond ``most``."""
+    level, found = [expr], 0
+    while level and found < most:
+        level = [part for node in level for part in parts(node)]
+        found += 1
+    return found
 
 
 def reads(expr: Expr) -> Iterator[Read]:

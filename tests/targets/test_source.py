@@ -15,7 +15,7 @@ from tcdsl.targets.cpu import CodegenOptions
 from tcdsl.targets.cpu.python.expressions import ExpressionWriter
 from tcdsl.targets.cpu.python.identifiers import Identifiers
 from tcdsl.targets.cpu.python.module import generate_module
-from tcdsl.targets.cpu.python.printing import expression_text, module_text
+from tcdsl.targets.cpu.python.printing import module_text
 from tests.targets.kernels import I, N, loop, make, matmul, read
 
 MATMUL = '''\
@@ -40,7 +40,7 @@ def written(expr: Expr) -> tuple[list[str], str]:
     writer = ExpressionWriter(Identifiers(()))
     value = writer.expression(expr)
     lines = ast.unparse(ast.fix_missing_locations(ast.Module(writer.block, []))).splitlines()
-    return lines, expression_text(value)
+    return lines, ast.unparse(ast.fix_missing_locations(value))
 
 
 def test_a_module_reads_like_loops_on_arrays() -> None:

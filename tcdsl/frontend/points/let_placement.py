@@ -25,6 +25,7 @@ from tcdsl.ir.expressions import (
     Reduction,
     SizeValue,
     children,
+    height,
     rebuild,
 )
 from tcdsl.ir.fresh_names import FreshNames
@@ -98,7 +99,7 @@ class _Placement:
         self._place(name, value, self.uses.pop(name))
 
     def _place(self, name: str, value: Value, uses: list[int]) -> None:
-        deep = max(self._depths[use] for use in uses) + _height(value.expr) > _DEEPEST
+        deep = max(self._depths[use] for use in uses) + height(value.expr, _DEEPEST + 1, _parts) > _DEEPEST
         if (len(uses) == 1 and not deep) or _is_cheap(value.expr):
             for use in uses:
                 self._inlined[use] = self._add(self._chosen(value, [use], use), use)
@@ -188,14 +189,6 @@ def _level(expr: Expr) -> Iterator[Expr]:
         node = stack.pop()
         yield node
         stack.extend(_parts(node))
-
-
-def _height(expr: Expr) -> int:
-    level, height = [expr], 0
-    while level:
-        level = [part for node in level for part in _parts(node)]
-        height += 1
-    return height
 
 
 def _is_cheap(value: Expr) -> bool:

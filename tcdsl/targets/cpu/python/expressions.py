@@ -17,7 +17,7 @@ from tcdsl.ir.expressions import (
     Local,
     Read,
     SizeValue,
-    children,
+    height,
 )
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.targets.cpu.python.identifiers import Identifiers
@@ -72,14 +72,6 @@ def _nesting(written: ast.expr) -> int:
 def _nest(written: ast.expr, parts: Sequence[ast.expr]) -> ast.expr:
     written.nesting = 1 + max(map(_nesting, parts), default=0)  # type: ignore[attr-defined]
     return written
-
-
-def _height(expr: Expr) -> int:
-    level, height = [expr], 0
-    while level and height < _DEEPEST:
-        level = [part for node in level for part in children(node)]
-        height += 1
-    return height
 
 
 class ExpressionWriter:
@@ -164,7 +156,7 @@ class ExpressionWriter:
         if expr.primitive in ("where", "and_", "or_"):
             first = self.expression(arguments[0])
             written_first = [first]
-            if any(_height(argument) >= _DEEPEST for argument in arguments[1:]):
+            if any(height(argument, _DEEPEST) >= _DEEPEST for argument in arguments[1:]):
                 return self._lazy(expr, first)
         special = self._special(expr)
         if special is not None:

@@ -6,7 +6,7 @@ import ast
 import sys
 import warnings
 
-__all__ = ["expression_text", "module_text"]
+__all__ = ["module_text"]
 
 _WIDTH = 120
 
@@ -23,8 +23,3 @@ def module_text(module: ast.Module) -> str:
         from astor.source_repr import split_lines
 
     return str(astor.to_source(module, pretty_source=lambda parts: "".join(split_lines(parts, maxline=_WIDTH))))
-
-
-def expression_text(expression: ast.expr) -> str:
-    """The text of one expression, on one line."""
-    return ast.unparse(ast.fix_missing_locations(expression))

@@ -11,7 +11,7 @@ from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.ir.program import Access, Neutral, Statement
 from tcdsl.polyhedra.affine import function_of, universe
 
-__all__ = ["box", "inside_extent", "over_box"]
+__all__ = ["box", "inside_extent", "is_over_box", "over_box"]
 
 
 def box(variables: Sequence[str], extents: Sequence[Expr], among: isl.Set | None = None) -> isl.Set:
@@ -36,3 +36,11 @@ def over_box(
     """``target[cells] = value`` for all cells of a tensor with these extents."""
     access = Access(target, tuple(map(IndexValue, cells)))
     return Statement(access, accumulate, Neutral(), value, Domain.from_set(box(cells, extents)))
+
+
+def is_over_box(statement: Statement, extents: Sequence[Expr]) -> bool:
+    """Whether a statement has a point for every cell of a target with these extents, as `over_box` makes them."""
+    variables = statement.domain.variables
+    if statement.condition is not None or statement.target.indices != tuple(map(IndexValue, variables)):
+        return False
+    return bool(statement.domain.set.is_equal(box(variables, extents)))

@@ -10,7 +10,7 @@ from tcdsl.ir.build import constant
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, transform
 from tcdsl.ir.program import Fill, Keep, Neutral, Program, Start, Statement, Tensor
-from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.boxes import is_over_box
 from tcdsl.simplification.expressions.tape import shared
 
 __all__ = ["with_constants_propagated"]
@@ -43,7 +43,7 @@ def _uniform(statement: Statement, tensor: Tensor) -> Constant | None:
     if statement.domain.text.endswith(": false }"):
         return started
     value = statement.value
-    if not isinstance(value, Constant) or tensor.dtype != dtype or not _covers(statement, tensor):
+    if not isinstance(value, Constant) or tensor.dtype != dtype or not is_over_box(statement, tensor.shape):
         return None
     if statement.accumulate == "assign" or (statement.accumulate == "add" and _is_zero(started)):
         return value
@@ -52,15 +52,6 @@ def _uniform(statement: Statement, tensor: Tensor) -> Constant | None:
 
 def _is_zero(value: Constant | None) -> bool:
     return value is not None and value.value == 0
-
-
-def _covers(statement: Statement, tensor: Tensor) -> bool:
-    # Every cell at a point of its own.
-    variables = statement.domain.variables
-    if statement.condition is not None or len(variables) != len(tensor.shape):
-        return False
-    plain = tuple(getattr(axis, "name", None) for axis in statement.target.indices)
-    return plain == variables and bool(statement.domain.set.is_equal(box(variables, tensor.shape)))
 
 
 def _substituted(statement: Statement, known: _Constants) -> Statement:

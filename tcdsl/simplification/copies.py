@@ -7,7 +7,7 @@ from dataclasses import replace
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Read
 from tcdsl.ir.program import Keep, Neutral, Program, Statement, Tensor
-from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.boxes import is_over_box
 from tcdsl.polyhedra.variables import positional
 from tcdsl.rewrite.renaming import statement_with_tensors_renamed, with_tensors_renamed
 
@@ -68,13 +68,9 @@ def _copied(program: Program, statement: Statement) -> str | None:
         return statement.start.tensor
     value = statement.value
     plain = statement.accumulate == "assign" or (statement.accumulate == "add" and isinstance(statement.start, Neutral))
-    if not plain or statement.condition is not None or not isinstance(value, Read) or value.fill is not None:
-        return None
-    variables = statement.domain.variables
-    bare = tuple(getattr(axis, "name", None) for axis in value.indices)
-    if bare != variables or value.indices != statement.target.indices:
+    if not plain or not isinstance(value, Read) or value.fill is not None or value.indices != statement.target.indices:
         return None
     source = program.tensor(value.tensor)
     if source.shape != tensor.shape or source.dtype != tensor.dtype or source.dtype != compute_dtype(source.dtype):
         return None
-    return source.name if statement.domain.set.is_equal(box(variables, tensor.shape)) else None
+    return source.name if is_over_box(statement, tensor.shape) else None

@@ -10,7 +10,7 @@ from tcdsl.ir.build import index
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, is_affine_index, substitute, walk
 from tcdsl.ir.program import Program, Statement, Tensor
-from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.boxes import box, is_over_box
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.polyhedra.writes import read_cell
@@ -55,14 +55,8 @@ def _has_arithmetic(value: Expr) -> bool:
 
 def _fills(statement: Statement, tensor: Tensor) -> bool:
     # Each cell holds the value at the point of the same name.
-    variables = statement.domain.variables
-    return (
-        statement.accumulate == "assign"
-        and statement.condition is None
-        and tensor.dtype == compute_dtype(tensor.dtype)
-        and statement.target.indices == tuple(index(name) for name in variables)
-        and bool(statement.domain.set.is_equal(box(variables, tensor.shape)))
-    )
+    plain = statement.accumulate == "assign" and tensor.dtype == compute_dtype(tensor.dtype)
+    return plain and is_over_box(statement, tensor.shape)
 
 
 def _reading(

@@ -7,12 +7,11 @@ from typing import Protocol
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, index
-from tcdsl.ir.domain import Domain
+from tcdsl.ir.build import apply
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Constant, Expr, Read, walk
 from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor
-from tcdsl.polyhedra.boxes import box, over_box
+from tcdsl.polyhedra.boxes import is_over_box, over_box
 from tcdsl.polyhedra.scatter_to_gather import solve
 from tcdsl.polyhedra.variables import positional, renamed, targets_first
 from tcdsl.polyhedra.writes import affine_target, read_cell, writes_each_cell_once
@@ -123,10 +122,10 @@ class Contributions:
         wholes = self._wholes.pop(tensor, [])
         statements = self._merged(self._statements.pop(tensor, []))
         declared = self._owner.tensor(tensor)
-        if len(wholes) > 1 or (wholes and any(self._is_pointwise(declared, s) for s in statements)):
+        if len(wholes) > 1 or (wholes and any(is_over_box(s, declared.shape) for s in statements)):
             statements = self._merged([*(self._copy(declared, name) for name in wholes), *statements])
             wholes = []
-        statements.sort(key=lambda statement: not self._is_pointwise(declared, statement))
+        statements.sort(key=lambda statement: not is_over_box(statement, declared.shape))
         current = wholes[0] if wholes else None
         earlier = () if current is None else self.sparse.get(current)
         parts: list[Statement] = []
@@ -179,14 +178,6 @@ class Contributions:
         source = self._owner.tensor(adjoint)
         return over_box(tensor.name, cells, tensor.shape, read_cell(source, cells, compute_dtype(source.dtype)), "add")
 
-    def _is_pointwise(self, tensor: Tensor, statement: Statement) -> bool:
-        # One value for every cell, each at a point of its own.
-        variables = statement.domain.variables
-        if statement.condition is not None or statement.target.indices != tuple(index(name) for name in variables):
-            return False
-        every = box(variables, tensor.shape)
-        return statement.domain == Domain.from_set(every) or bool(statement.domain.set.is_equal(every))
-
     def _whole(self, tensor: str, statement: Statement) -> str | None:
         # The tensor whose cells a statement adds, one for one.
         value = statement.value
@@ -196,7 +187,7 @@ class Contributions:
         source = self._owner.tensor(value.tensor)
         if source.shape != declared.shape or source.dtype != compute_dtype(declared.dtype):
             return None
-        return value.tensor if self._is_pointwise(declared, statement) else None
+        return value.tensor if is_over_box(statement, declared.shape) else None
 
     def _merged(self, statements: list[Statement]) -> list[Statement]:
         """One statement for all that add at the same cells from the same points, as far as one pass can read them."""

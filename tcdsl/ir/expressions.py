@@ -28,6 +28,7 @@ __all__ = [
     "Read",
     "Reduction",
     "SizeValue",
+    "certain_children",
     "children",
     "height",
     "index_variables",
@@ -240,6 +241,17 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (*(end for each in ranges for end in (each.low, each.high)), *conditions, *filters, value)
         case _:
             return ()
+
+
+def certain_children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions that are evaluated wherever ``expr`` is: not branches, and not what fills a read."""
+    match expr:
+        case Apply(primitive="where" | "and_" | "or_", arguments=arguments):
+            return arguments[:1]
+        case Read(indices=indices):
+            return indices
+        case _:
+            return children(expr)
 
 
 def rebuild(expr: Expr, parts: tuple[Expr, ...]) -> Expr:

@@ -194,7 +194,7 @@ class _Batching:
 
 
 def _all_names(program: Program) -> FreshNames:
-    # FreshNames of local definitions too: they stand beside index variables in the text.
+    # Names of local definitions too: they stand beside index variables in the text.
     names = names_of(program)
     for statement in program.statements:
         for node in walk(statement.value):

@@ -167,7 +167,7 @@ class Derivative:
         self.statements.insert(position, statement)
 
     def cell_variables(self, rank: int) -> tuple[str, ...]:
-        """FreshNames of index variables for the cells of a tensor, none of them a size."""
+        """Names of index variables for the cells of a tensor, none of them a size."""
         return cell_names(rank, (size.name for size in self.sizes))
 
     # As a `tcdsl.rewrite.inlining.Host`.

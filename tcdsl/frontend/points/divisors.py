@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from tcdsl.frontend.staging.environment import Builder
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, children
+from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, certain_children
 from tcdsl.ir.sizes.size_signs import never_negative
 from tcdsl.ir.text.printer import format_expr
 from tcdsl.span import Span
@@ -34,10 +34,8 @@ def require_divisors(expressions: Sequence[Expr], builder: Builder, span: Span |
 
 
 def _certain(expr: Expr) -> Iterator[Expr]:
-    # The parts that are computed wherever expr is: not what a condition guards.
     yield expr
-    lazy = isinstance(expr, Apply) and expr.primitive in ("where", "and_", "or_")
-    for part in children(expr)[: 1 if lazy else None]:
+    for part in certain_children(expr):
         yield from _certain(part)
 
 

@@ -16,7 +16,7 @@ from tcdsl.ir.expressions import (
     Local,
     Read,
     SizeValue,
-    children,
+    certain_children,
     is_affine_index,
     size_names,
 )
@@ -111,21 +111,11 @@ def _certain(expr: Expr) -> tuple[list[Read], frozenset[str]]:
         case _:
             found = [expr] if isinstance(expr, Read) else []
             needed = frozenset()
-            for part in _certain_parts(expr):
+            for part in certain_children(expr):
                 inside, names = _certain(part)
                 found.extend(inside)
                 needed |= names
             return found, needed
-
-
-def _certain_parts(expr: Expr) -> tuple[Expr, ...]:
-    match expr:
-        case Apply(primitive="where" | "and_" | "or_", arguments=arguments):
-            return arguments[:1]
-        case Read(indices=indices):
-            return indices
-        case _:
-            return children(expr)
 
 
 def _context(program: Program) -> isl.Set:

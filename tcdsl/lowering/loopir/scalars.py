@@ -146,7 +146,7 @@ class Scalars:
             return self.value(_bound(expr.body, expr.name, expr.value), out)
         if not self._needs.value(expr):
             return self.value(_sunk(expr, self._needs), out)
-        # FreshNames of locals are unique in a statement, so nothing is hidden.
+        # Names of locals are unique in a statement, so nothing is hidden.
         self._defined[local] = self.kept(self.value(expr.value, out), expr.name, out)
         return self.value(expr.body, out)
 
@@ -250,13 +250,13 @@ def _check(condition: Expr, tensor: Tensor, axis: int, value: Expr, extent: Expr
 
 
 def _uses(expr: Expr, name: str) -> int:
-    # 0, 1, or 2 for more. FreshNames of locals are unique in a statement.
+    # 0, 1, or 2 for more. Names of locals are unique in a statement.
     found = (node for node in walk(expr) if isinstance(node, Local) and node.name == name)
     return sum(1 for _ in islice(found, 2))
 
 
 def _bound(expr: Expr, name: str, value: Expr) -> Expr:
-    # Replaces the local by its value. FreshNames of locals are unique in a statement, so nothing is captured.
+    # Replaces the local by its value. Names of locals are unique in a statement, so nothing is captured.
     match expr:
         case Local(name=other) if other == name:
             return value

@@ -238,7 +238,7 @@ _Axes = Mapping[int, tuple[str, str]]
 
 
 def _axes(strides: Sequence[Stride], names: FreshNames) -> _Axes:
-    # FreshNames for what counts the cells of a phase along an axis, and for the points of their windows.
+    # Names for what counts the cells of a phase along an axis, and for the points of their windows.
     return {stride.axis: (names.fresh("q"), names.fresh("m")) for stride in strides}
 
 

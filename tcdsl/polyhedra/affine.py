@@ -25,6 +25,7 @@ __all__ = [
     "expression_of_ast",
     "expression_of_condition",
     "function_of",
+    "holds",
     "isl_value",
     "knowing",
     "knowing_all",
@@ -183,6 +184,14 @@ def condition_set(expr: Expr, points: isl.Set) -> isl.Set:
     """The points of the space of ``points`` (not of the set) where the bool expression ``expr`` holds. `NotAffine`."""
     _ask(expr)
     return _condition(expr, _space_with_sizes(expr, points))
+
+
+def holds(condition: Expr, points: isl.Set) -> bool:
+    """Whether a condition holds at all of ``points``, as far as isl can say."""
+    try:
+        return bool(points.is_subset(condition_set(condition, points)))
+    except NotAffine:
+        return False
 
 
 def _condition(expr: Expr, space: isl.LocalSpace) -> isl.Set:

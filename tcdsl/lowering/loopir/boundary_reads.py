@@ -14,7 +14,7 @@ import islpy as isl
 from tcdsl.ir.build import apply, in_range
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, children, is_affine_index, rebuild
 from tcdsl.ir.program import Tensor
-from tcdsl.polyhedra.affine import NotAffine, condition_set
+from tcdsl.polyhedra.affine import NotAffine, condition_set, holds
 from tcdsl.polyhedra.disjunctions import within
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.spaces import arranged, dimension_names
@@ -151,11 +151,8 @@ def _specialized_read(read: Read, points: isl.Set, tensors: Declarations) -> Exp
     for axis, (position, boundary) in enumerate(zip(read.indices, read.boundaries, strict=True)):
         if boundary is Boundary.SKIP:
             continue
-        try:
-            if is_affine_index(position) and points.is_subset(condition_set(in_range(position, shape[axis]), points)):
-                boundaries[axis] = Boundary.SKIP
-        except NotAffine:
-            pass
+        if is_affine_index(position) and holds(in_range(position, shape[axis]), points):
+            boundaries[axis] = Boundary.SKIP
     fill = read.fill if Boundary.FILL in boundaries else None
     return replace(
         read,

@@ -34,7 +34,7 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Tensor
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.loops import Branch, Check, Define, Node
-from tcdsl.polyhedra.affine import NotAffine, condition_set
+from tcdsl.polyhedra.affine import holds
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.span import Span
 
@@ -239,10 +239,7 @@ class Scalars:
         return Local(name, read.dtype)
 
     def _positive(self, extent: Expr) -> bool:
-        try:
-            return bool(self.points.is_subset(condition_set(apply("gt", extent, integer(0)), self.points)))
-        except NotAffine:
-            return False
+        return holds(apply("gt", extent, integer(0)), self.points)
 
 
 def _check(condition: Expr, tensor: Tensor, axis: int, value: Expr, extent: Expr, span: Span | None) -> Check:

@@ -26,7 +26,7 @@ from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor, map_state
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.statements.schedule import FixedOrder, LoopOrder, plan
 from tcdsl.lowering.statements.statements import can_fail
-from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of
+from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of, holds
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.limits import TooMuchWork, limited
 from tcdsl.polyhedra.linear import has_cases, normalized
@@ -145,7 +145,7 @@ class InPlace:
             for axis, low, extent, whole in zip(expr.indices, lows, extents, tensor.shape, strict=True):
                 if (low, extent) != (integer(0), whole):
                     inside = apply("and_", inside, in_range(normalized(apply("sub", axis, low)), extent))
-            if inside == truth(True) or _holds(inside, points):
+            if inside == truth(True) or holds(inside, points):
                 return read_saved(expr)
             return apply("where", inside, read_saved(expr), expr)
 
@@ -178,7 +178,7 @@ class InPlace:
                 last = self._end(cells, axis, largest=True)
                 extent = extent if last is None else normalized(apply("add", last, integer(1)))
                 extent = normalized(apply("sub", extent, low))
-            if not _holds(apply("ge", extent, integer(0)), self.context):
+            if not holds(apply("ge", extent, integer(0)), self.context):
                 extent = apply("max", extent, integer(0))
             lows.append(low)
             extents.append(extent)
@@ -233,10 +233,3 @@ def _where_equal(pairs: isl.Set, left: Expr, right: Expr) -> isl.Set:
 def _never(pairs: isl.Set, comparison: str, name: str) -> bool:
     order = condition_set(apply(comparison, index(name), index(f"{name}'")), pairs)
     return bool(pairs.intersect(order).is_empty())
-
-
-def _holds(condition: Expr, points: isl.Set) -> bool:
-    try:
-        return bool(points.is_subset(condition_set(condition, points)))
-    except NotAffine:
-        return False

@@ -18,7 +18,7 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Statement, statement_reads
 from tcdsl.lowering.statements.buffers import Memory
 from tcdsl.lowering.statements.schedule import LoopOrder, constant_length
-from tcdsl.polyhedra.affine import NotAffine, condition_set
+from tcdsl.polyhedra.affine import holds
 from tcdsl.polyhedra.variables import renamed
 
 __all__ = ["Group", "is_contraction", "merge", "thin_targets"]
@@ -187,12 +187,7 @@ def _same_extents(group: Group, plan: LoopOrder, depth: int, context: isl.Set) -
 
 def same_size(left: Expr, right: Expr, context: isl.Set) -> bool:
     """Whether two expressions of sizes are equal wherever ``context`` holds."""
-    if left == right:
-        return True
-    try:
-        return bool(context.is_subset(condition_set(apply("eq", left, right), context).params()))
-    except NotAffine:
-        return False
+    return left == right or holds(apply("eq", left, right), context)
 
 
 def _aligned(first: LoopOrder, second: LoopOrder, depth: int, touched: _Touched) -> bool:
@@ -213,10 +208,7 @@ def _is_variable(plan: LoopOrder, expr: Expr, name: str) -> bool:
     if expr == IndexValue(name):
         return True
     points = plan.statement.domain.set
-    try:
-        return bool(points.is_subset(condition_set(apply("eq", expr, index(name)), points)))
-    except NotAffine:
-        return False
+    return holds(apply("eq", expr, index(name)), points)
 
 
 def _with_variables(plan: LoopOrder, shared: tuple[str, ...], names: FreshNames) -> LoopOrder:

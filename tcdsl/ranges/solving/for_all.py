@@ -13,7 +13,8 @@ import islpy as isl
 
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr
-from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of_condition, universe
+from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of_condition
+from tcdsl.polyhedra.read_pieces import is_affine_condition
 from tcdsl.polyhedra.size_algebra import SizeAlgebra, SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import has_end
@@ -37,11 +38,8 @@ def relevant_guard(
     for condition in access.guard:
         if free_variables(condition) <= known:
             named = named_sizes(condition, algebra)
-            try:
-                condition_set(named, universe(sorted(known), ()))
-            except NotAffine:
-                continue
-            kept.append(named)
+            if is_affine_condition(named):
+                kept.append(named)
     return tuple(kept)
 
 

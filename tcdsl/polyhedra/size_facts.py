@@ -1,4 +1,5 @@
-"""What is known about sizes: of a whole program (`size_context`), and of large ones, asked about a few (`SizeFacts`).
+"""What is known about sizes: in a whole program (`size_context`), where it grows, as far as one statement is concerned
+(`statement_context`), and where there are many, asked about a few (`SizeFacts`).
 
 isl takes cubic time in the number of sizes, whether a question is about all of them or about two.
 """
@@ -17,8 +18,13 @@ from tcdsl.ir.sizes.equal_sizes import equal_sizes
 from tcdsl.ir.sizes.size_signs import never_negative_in
 from tcdsl.polyhedra.affine import condition_set, knowing, knowing_all, universe
 from tcdsl.polyhedra.linear import has_cases
+from tcdsl.polyhedra.scope import ProgramScope
+from tcdsl.polyhedra.spaces import parameter_names
 
-__all__ = ["SizeFacts", "size_context"]
+__all__ = ["SizeFacts", "size_context", "statement_context"]
+
+# Projecting costs more than it saves where only a few sizes could go.
+_FEW = 6
 
 
 class SizeFacts:
@@ -122,3 +128,32 @@ def _size_context(sizes: tuple[Size, ...], assertions: tuple[Assertion, ...], po
 
 def _told(fact: Expr, equal: Mapping[str, str]) -> Expr:
     return substitute(fact, {size(name): size(equal[name]) for name in size_names(fact) & equal.keys()})
+
+
+def statement_context(scope: ProgramScope, names: Iterable[str]) -> isl.Set:
+    """The scope's context as far as it speaks of ``names`` and of the sizes made from them; exact for those."""
+    context = scope.context()
+    parameters = parameter_names(context)
+    if len(parameters) <= _FEW:
+        return context
+    keep = set(names)
+    for name in parameters:  # an expression's sizes are defined before it
+        source = scope.size(name).source
+        if isinstance(source, AxisExtent):
+            continue
+        used = size_names(source)
+        if name in keep:
+            keep |= used
+        elif used & keep:
+            keep.add(name)
+    drop = [k for k, name in enumerate(parameters) if name not in keep]
+    if len(drop) <= _FEW:
+        return context
+    while drop:
+        last = drop.pop()
+        count = 1
+        while drop and drop[-1] == last - count:
+            drop.pop()
+            count += 1
+        context = context.project_out(isl.dim_type.param, last - count + 1, count)
+    return context

@@ -12,7 +12,17 @@ from tcdsl.ir.program import Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, function_of
 from tcdsl.polyhedra.scatter_to_gather import target_variables
 
-__all__ = ["affine_target", "both", "cell_map", "named", "reached", "read_at", "read_cell", "writes_each_cell_once"]
+__all__ = [
+    "affine_target",
+    "both",
+    "cell_map",
+    "named",
+    "places_values",
+    "reached",
+    "read_at",
+    "read_cell",
+    "writes_each_cell_once",
+]
 
 
 def affine_target(statement: Statement) -> bool:
@@ -79,6 +89,16 @@ def read_at(statement: Statement, tensor: Tensor, dtype: str) -> Read:
     data = {"check": Boundary.CHECK, "clamp": Boundary.CLAMP, "skip": Boundary.SKIP}[statement.oob]
     boundaries = tuple(Boundary.SKIP if is_affine_index(axis) else data for axis in statement.target.indices)
     return Read(tensor.name, statement.target.indices, boundaries, dtype)
+
+
+def places_values(statement: Statement) -> bool:
+    """Whether a statement stores, adds or subtracts one value at each of some cells."""
+    return (
+        statement.accumulate in ("assign", "add", "subtract")
+        and statement.condition is None
+        and affine_target(statement)
+        and writes_each_cell_once(statement)
+    )
 
 
 def read_cell(tensor: Tensor, variables: Sequence[str], dtype: str) -> Read:

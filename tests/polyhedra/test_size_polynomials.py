@@ -12,9 +12,10 @@ from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, SizeValue
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.polyhedra.size_algebra import SizeAlgebra, SizeInterval
+from tcdsl.polyhedra.size_facts import statement_context
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import parameter_names
-from tcdsl.ranges.sketches.contexts import sketch_sizes, statement_context
+from tcdsl.ranges.sketches.inference_state import sketch_sizes
 from tests.ranges.programs import Shapes
 
 N, M, K = (Polynomial.of(size(name)) for name in ("N_0", "M_0", "K_0"))

@@ -6,16 +6,16 @@ from __future__ import annotations
 
 from tcdsl.errors import Diagnostic, ShapeError, TcdslError, raise_diagnostics
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Constant, Expr, SizeValue, size_names
+from tcdsl.ir.expressions import Constant, Expr, Read, SizeValue, size_names, walk
 from tcdsl.ir.program import Assertion
 from tcdsl.polyhedra.scope import ProgramScope
 from tcdsl.polyhedra.size_algebra import SizeAlgebra, SizeInterval
+from tcdsl.polyhedra.size_facts import statement_context
 from tcdsl.polyhedra.size_polynomials import Polynomial
-from tcdsl.ranges.sketches.contexts import sketch_sizes, statement_context
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
 
-__all__ = ["Inference"]
+__all__ = ["Inference", "sketch_sizes"]
 
 
 class Inference:
@@ -96,3 +96,17 @@ class Inference:
     def range_text(self, variable: str, interval: SizeInterval) -> str:
         """``0 <= i < N``."""
         return f"{self.text(interval.low)} <= {variable} < {self.text(interval.high + 1)}"
+
+
+def sketch_sizes(sketch: Sketch, scope: ProgramScope) -> frozenset[str]:
+    """The names of the sizes in a sketch and in the shapes of the tensors that it reads."""
+    found: set[str] = set()
+    extents = (extent for extent in sketch.extents if extent is not None)
+    ends = (end for given in sketch.ranges for end in (given.low, given.high))
+    for expr in (*sketch.target.indices, *extents, *ends, sketch.value, *sketch.conditions, *sketch.filters):
+        for node in walk(expr):
+            if isinstance(node, SizeValue):
+                found.add(node.name)
+            elif isinstance(node, Read):
+                found.update(name for extent in scope.tensor(node.tensor).shape for name in size_names(extent))
+    return frozenset(found)

@@ -20,7 +20,7 @@ from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor, statement_r
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.size_facts import size_context
-from tcdsl.polyhedra.writes import affine_target, cell_map, writes_each_cell_once
+from tcdsl.polyhedra.writes import cell_map, places_values
 from tcdsl.simplification.expressions.tape import shared
 from tcdsl.simplification.sparsity.composition import is_sparse, source
 
@@ -118,7 +118,7 @@ def _chain(
         if statement is None or len(chain) == _MOST_WRITES:
             return None
         tensor = program.tensor(name)
-        fits = _is_elementwise(statement) if read_thinly else is_sparse(statement, len(tensor.shape))
+        fits = places_values(statement) if read_thinly else is_sparse(statement, len(tensor.shape))
         if not fits or tensor.dtype != compute_dtype(tensor.dtype):
             return None
         chain.append(statement)
@@ -137,15 +137,6 @@ def _covers(program: Program, chain: Sequence[Statement]) -> bool:
     for statement in chain:
         left = left.subtract(cell_map(statement.domain.set, statement.target.indices).range().reset_tuple_id())
     return bool(left.is_empty())
-
-
-def _is_elementwise(statement: Statement) -> bool:
-    return (
-        statement.accumulate in ("assign", "add", "subtract")
-        and statement.condition is None
-        and affine_target(statement)
-        and writes_each_cell_once(statement)
-    )
 
 
 def _value(program: Program, chain: tuple[Statement, ...], points: isl.Set, read: Read) -> Expr | None:

@@ -20,7 +20,7 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, reads
 from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor, tensors_read
 from tcdsl.polyhedra.boxes import box
-from tcdsl.polyhedra.writes import affine_target, read_cell, writes_each_cell_once
+from tcdsl.polyhedra.writes import places_values, read_cell
 from tcdsl.simplification.sparsity.composition import source
 
 __all__ = ["with_stores_united"]
@@ -72,7 +72,7 @@ def _chains(program: Program) -> Iterator[list[Statement]]:
     for statement in program.statements:
         start = statement.start
         chain = open_chains.pop(start.tensor, None) if isinstance(start, Keep) else None
-        if not _places(statement):
+        if not places_values(statement):
             if chain is not None:
                 yield chain
             continue
@@ -85,15 +85,6 @@ def _chains(program: Program) -> Iterator[list[Statement]]:
         chain.append(statement)
         open_chains[statement.target.tensor] = chain
     yield from open_chains.values()
-
-
-def _places(statement: Statement) -> bool:
-    return (
-        statement.accumulate in ("assign", "add", "subtract")
-        and statement.condition is None
-        and affine_target(statement)
-        and writes_each_cell_once(statement)
-    )
 
 
 def _united(chain: list[Statement], tensor: Tensor) -> list[Statement]:

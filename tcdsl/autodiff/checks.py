@@ -20,7 +20,6 @@ __all__ = [
     "DerivativeMismatchError",
     "check_adjoint",
     "check_program_gradient",
-    "check_program_tangent",
     "check_tangent",
     "numeric_directional",
 ]
@@ -172,30 +171,6 @@ def check_program_gradient(
         deeper = [*wrt, *(tensor.name for tensor in derivative.inputs[len(program.inputs) :])]
         arguments = [*inputs, *seeds]
         check_program_gradient(derivative, arguments, deeper, run, order=order - 1, tolerance=tolerance, seed=seed + 2)
-
-
-def check_program_tangent(
-    program: Program,
-    inputs: Arrays,
-    wrt: Sequence[str],
-    run: Callable[[Program, Arrays], Sequence[Any]] = _interpreted,
-    *,
-    tolerance: float = TOLERANCE,
-    seed: int = 0,
-) -> None:
-    """Check ``tangent(program, wrt)`` at ``inputs`` along one random direction; see `check_program_gradient`."""
-    from tcdsl.autodiff.forward import tangent
-
-    derivative = tangent(program, wrt, keep_outputs=False)
-
-    def function(*arrays: np.ndarray) -> Sequence[Any]:
-        return run(program, arrays)
-
-    def pushed(arrays: Arrays, directions: Arrays) -> Sequence[Any]:
-        return run(derivative, [*arrays, *directions])
-
-    positions, floating = _positions(program, wrt), _floating_outputs(program)
-    check_tangent(function, pushed, inputs, positions, outputs=floating, tolerance=tolerance, seed=seed)
 
 
 def _positions(program: Program, wrt: Sequence[str]) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcdsl.autodiff import adjoint
-from tcdsl.autodiff.checks import check_program_gradient, check_program_tangent
+from tcdsl.autodiff.checks import check_program_gradient
 from tcdsl.errors import ShapeError
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
@@ -17,6 +17,7 @@ from tcdsl.ir.text.printer import format_program
 from tcdsl.ir.verifier.verifier import verify
 from tcdsl.simplification import simplify
 from tests.autodiff.cost.measuring import Derivatives
+from tests.autodiff.tangent_checks import check_program_tangent
 
 __all__ = ["check", "floating_inputs", "program", "pulled_back", "text_of_adjoint", "values"]
 

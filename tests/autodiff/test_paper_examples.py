@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tcdsl.autodiff import adjoint, gradient, tangent
-from tcdsl.autodiff.checks import check_program_gradient, check_program_tangent
+from tcdsl.autodiff.checks import check_program_gradient
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
@@ -17,6 +17,7 @@ from tcdsl.ir.verifier.verifier import verify
 from tcdsl.simplification import simplify
 from tests.autodiff.paper_examples import EXAMPLES, LINEAR
 from tests.autodiff.programs import values
+from tests.autodiff.tangent_checks import check_program_tangent
 from tests.golden_texts import Golden
 
 Shapes = tuple[tuple[int, ...], ...]

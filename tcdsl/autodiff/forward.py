@@ -23,8 +23,7 @@ from tcdsl.autodiff.statements.reverse import with_read_replaced
 from tcdsl.autodiff.statements.scalar import conjunction, tangent_step
 from tcdsl.autodiff.statements.transposition import VALUE, Flow
 from tcdsl.errors import DifferentiationError
-from tcdsl.ir.accumulators import neutral_element
-from tcdsl.ir.build import apply, constant, index
+from tcdsl.ir.build import apply, constant, index, neutral_constant
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, reads
@@ -174,7 +173,7 @@ class _Forward(Derivative):
         tape = Tape()
         value = tape.flatten(statement.value)
         own = tangent_step(tape, value, self.wants, self.extents, self.tangents.__getitem__)
-        old: Expr = constant(neutral_element(statement.accumulate, dtype), dtype)
+        old: Expr = neutral_constant(statement.accumulate, dtype)
         before: Expr | None = None
         match statement.start:
             case Keep(tensor=tensor):

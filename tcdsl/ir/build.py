@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial, reduce
 
-from tcdsl.ir.dtypes import INTEGER, is_boolean, is_floating, is_integer
+from tcdsl.ir.accumulators import neutral_element
+from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_boolean, is_floating, is_integer
 from tcdsl.ir.exact import EXACT
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, children
 from tcdsl.ir.primitives import PRIMITIVES
@@ -25,6 +26,7 @@ __all__ = [
     "in_range",
     "index",
     "integer",
+    "neutral_constant",
     "range_tests",
     "result_dtype",
     "size",
@@ -192,6 +194,11 @@ def apply(primitive: str, *arguments: Expr, span: Span | None = None) -> Expr:
                 return constant(folded, dtype, span)
     simplified = _simplified(primitive, arguments)
     return Apply(primitive, arguments, dtype, span) if simplified is None else simplified
+
+
+def neutral_constant(accumulator: str, dtype: str) -> Constant:
+    """The constant that a cell of a tensor of ``dtype`` starts from."""
+    return constant(neutral_element(accumulator, dtype), compute_dtype(dtype))
 
 
 def all_of(conditions: Iterable[Expr]) -> Expr:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.primitives import LAZY, PRIMITIVES
 from tcdsl.span import Span
 
 __all__ = [
@@ -246,7 +246,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 def certain_children(expr: Expr) -> tuple[Expr, ...]:
     """The direct sub-expressions that are evaluated wherever ``expr`` is: not branches, and not what fills a read."""
     match expr:
-        case Apply(primitive="where" | "and_" | "or_", arguments=arguments):
+        case Apply(primitive=primitive, arguments=arguments) if primitive in LAZY:
             return arguments[:1]
         case Read(indices=indices):
             return indices

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["PRIMITIVES", "Primitive"]
+__all__ = ["LAZY", "PRIMITIVES", "Primitive"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,3 +231,6 @@ _ROWS = (
 )
 
 PRIMITIVES: Mapping[str, Primitive] = MappingProxyType({row.name: row for row in _ROWS})
+
+LAZY = frozenset(("where", "and_", "or_"))
+"""The primitives that evaluate their arguments from left to right, and the later ones only where they are needed."""

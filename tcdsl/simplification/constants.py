@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tcdsl.ir.accumulators import neutral_element
-from tcdsl.ir.build import constant
+from tcdsl.ir.build import neutral_constant
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, transform
 from tcdsl.ir.program import Fill, Keep, Neutral, Program, Start, Statement, Tensor
@@ -37,7 +37,7 @@ def _uniform(statement: Statement, tensor: Tensor) -> Constant | None:
     dtype = compute_dtype(tensor.dtype)
     started: Constant | None = None
     if isinstance(statement.start, Neutral):
-        started = constant(neutral_element(statement.accumulate, tensor.dtype), dtype)
+        started = neutral_constant(statement.accumulate, tensor.dtype)
     elif isinstance(statement.start, Fill) and isinstance(statement.start.value, Constant):
         started = statement.start.value
     if statement.domain.text.endswith(": false }"):

@@ -17,6 +17,7 @@ from tcdsl.autodiff.cost.point_sets import PointSet
 from tcdsl.ir.build import apply, range_tests, truth
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, Let, Local, Read, children
 from tcdsl.ir.interpreter.many_points import Definitions, LocalDefinition
+from tcdsl.ir.primitives import LAZY
 from tcdsl.ir.program import Tensor
 
 __all__ = ["ExpressionCounter"]
@@ -152,7 +153,7 @@ class ExpressionCounter(Generic[_Points]):
         # Along the first arguments in a loop, as above.
         spine = [expr]
         wanted = [_wants_zeros(expr.primitive, zeros)]
-        while isinstance(inner := spine[-1].arguments[0], Apply) and inner.primitive not in ("where", "and_", "or_"):
+        while isinstance(inner := spine[-1].arguments[0], Apply) and inner.primitive not in LAZY:
             spine.append(inner)
             wanted.append(_wants_zeros(inner.primitive, wanted[-1]))
         found = self._visited(spine[-1].arguments[0], points, local, wanted[-1])

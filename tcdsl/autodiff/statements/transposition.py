@@ -8,8 +8,7 @@ from typing import Protocol
 import islpy as isl
 
 from tcdsl.errors import Diagnostic, DifferentiationError
-from tcdsl.ir.accumulators import neutral_element
-from tcdsl.ir.build import constant, index
+from tcdsl.ir.build import constant, index, neutral_constant
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local, Read
@@ -128,7 +127,7 @@ class StatementTransposition:
 
     def neutral(self) -> Expr:
         """The accumulator's neutral element."""
-        return constant(neutral_element(self.statement.accumulate, self.dtype), self.dtype)
+        return neutral_constant(self.statement.accumulate, self.dtype)
 
     def at_cell(self, tensor: str) -> Read:
         """A tensor of the target's shape at cell z of the box."""

@@ -29,10 +29,10 @@ from tcdsl.ir.expressions import (
     rebuild,
 )
 from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.ir.primitives import LAZY
 
 __all__ = ["named_lets", "share"]
 
-_LAZY = ("where", "and_", "or_")
 
 # So deeply expressions are nested; what would be deeper gets a `Let` around the whole.
 _DEEPEST = 150
@@ -108,7 +108,7 @@ class _Placement:
         home = 0 if deep else reduce(self._common, uses)
         arrivals = [self._below(use, home) for use in uses]
         expr = self._exprs[home]
-        if isinstance(expr, Apply) and expr.primitive in _LAZY and not any(map(is_definition, _level(value.expr))):
+        if isinstance(expr, Apply) and expr.primitive in LAZY and not any(map(is_definition, _level(value.expr))):
             parts = self._parts[home]
             if set(arrivals) <= set(parts[1:]):
                 for part in parts[1:]:

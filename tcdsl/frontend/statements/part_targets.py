@@ -27,8 +27,8 @@ from tcdsl.frontend.statements.statements import reads_points
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
 from tcdsl.frontend.symbols.values import Value, stored_dtype, sum_dtype
 from tcdsl.ir.accumulators import neutral_element
-from tcdsl.ir.build import constant
-from tcdsl.ir.dtypes import compute_dtype, is_floating
+from tcdsl.ir.build import neutral_constant
+from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.text.printer import format_expr
 
@@ -153,7 +153,7 @@ def _started(
         dtype = dtype if is_floating(dtype) else "float64"
     elif declared.dtype is not None:
         dtype = declared.dtype
-    start = Value(constant(neutral_element(accumulate, dtype), compute_dtype(dtype)), None, dtype)
+    start = Value(neutral_constant(accumulate, dtype), None, dtype)
     begin = session.builder.mark()
     made = record_elementwise(session.builder, start, extents, name)
     statement = session.builder.statements_since(begin)[-1]

@@ -22,8 +22,8 @@ from tcdsl.frontend.symbols.recognition import REDUCTIONS
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, as_truth, convert, stored_dtype, sum_dtype
-from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
-from tcdsl.ir.build import apply, constant, integer
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import apply, integer, neutral_constant
 from tcdsl.ir.build import cast as cast_expr
 from tcdsl.ir.dtypes import compute_dtype, is_boolean, is_floating, is_integer
 from tcdsl.ir.expressions import (
@@ -326,7 +326,7 @@ def _one_element(
     if name not in _COMBINABLE:
         evaluation.fault(DslSyntaxError, f"`{name}` with a condition over Python objects", node, "use a range")
         return [None]
-    otherwise = constant(neutral_element(REDUCTIONS[name], value.expr.dtype), value.expr.dtype)
+    otherwise = neutral_constant(REDUCTIONS[name], value.expr.dtype)
     return [apply_primitive("where", (guard, value, value.with_expr(otherwise)), evaluation.span(node))]
 
 

@@ -22,10 +22,8 @@ import islpy as isl
 from tcdsl.frontend.staging.environment import Builder
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.targets.chosen_cells import record_choice, record_touched
-from tcdsl.ir.accumulators import neutral_element
-from tcdsl.ir.build import conjuncts, constant, index, truth
+from tcdsl.ir.build import conjuncts, index, neutral_constant, truth
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Fill, Keep, Statement, Tensor
@@ -89,10 +87,8 @@ def _cleared(
     builder: Builder,
 ) -> SymbolicTensor:
     """The target with the neutral element in the ``cells`` that start anew; None of those that data chooses."""
-    if isinstance(sketch.start, Fill):
-        neutral = sketch.start.value
-    else:
-        neutral = constant(neutral_element(sketch.accumulate, sketch.dtype), compute_dtype(sketch.dtype))
+    start = sketch.start
+    neutral = start.value if isinstance(start, Fill) else neutral_constant(sketch.accumulate, sketch.dtype)
     store = replace(clearing, accumulate="assign", start=Keep(target.name), value=neutral)
     if cells is None:
         if _one_to_one(clearing.target.indices):

@@ -19,7 +19,7 @@ import numpy as np
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.exact import EXACT
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue
-from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.primitives import LAZY, PRIMITIVES
 
 __all__ = ["SizeCode"]
 
@@ -114,7 +114,7 @@ class SizeCode:
         return self._texts[expr]
 
     def _applied(self, primitive: str, arguments: tuple[Expr, ...], lazy: bool) -> str:
-        if primitive in ("where", "and_", "or_"):
+        if primitive in LAZY:
             first = self._value(arguments[0], lazy)
             rest = [self._value(argument, lazy=True) for argument in arguments[1:]]
             if primitive == "where":

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
+from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.boundaries import moved_index
-from tcdsl.ir.build import apply, cast, constant, in_range, integer, truth
+from tcdsl.ir.build import apply, cast, in_range, integer, neutral_constant, truth
 from tcdsl.ir.dtypes import INTEGER, compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index
 from tcdsl.ir.program import Fill, Keep, Neutral, Statement, Tensor
@@ -55,7 +55,7 @@ def start_value(
             return scalars.value(value, out)
         case Neutral():
             dtype = place.tensor.dtype
-            return constant(neutral_element(statement.accumulate, dtype), compute_dtype(dtype))
+            return neutral_constant(statement.accumulate, dtype)
 
 
 def combined(statement: Statement, old: Expr, value: Expr) -> Expr:

@@ -31,6 +31,7 @@ from tcdsl.ir.expressions import (
     walk,
 )
 from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.ir.primitives import LAZY
 from tcdsl.ir.program import Tensor
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.loops import Branch, Check, Define, Node
@@ -39,8 +40,6 @@ from tcdsl.polyhedra.linear import normalized
 from tcdsl.span import Span
 
 __all__ = ["Scalars"]
-
-_LAZY = ("where", "and_", "or_")
 
 
 class _Needs:
@@ -62,7 +61,7 @@ class _Needs:
                 return other == name
             case Let(value=value, body=body):
                 return (self._local(value, name) and self.value(expr)) or self._local(body, name)
-            case Apply(primitive=primitive, arguments=arguments) if primitive in _LAZY:
+            case Apply(primitive=primitive, arguments=arguments) if primitive in LAZY:
                 if self._local(arguments[0], name):
                     return True
                 return primitive == "where" and all(self._local(part, name) for part in arguments[1:])
@@ -101,7 +100,7 @@ class Scalars:
                 return self._let(expr, out)
             case Read():
                 return self._read(expr, out)
-            case Apply(primitive=primitive) if primitive in _LAZY:
+            case Apply(primitive=primitive) if primitive in LAZY:
                 return self._lazy(expr, out)
             case _:
                 return rebuild(expr, tuple(self.value(part, out) for part in children(expr)))

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
-from tcdsl.ir.build import apply, constant, index, integer
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import apply, index, integer, neutral_constant
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, Local, Read
 from tcdsl.ir.program import Statement
@@ -120,7 +120,7 @@ class _Parts:
         return _Parts(body, spans, compute_dtype(plan.tensor.dtype))
 
     def neutral(self) -> Constant:
-        return constant(neutral_element(self.body.plan.statement.accumulate, self.dtype), self.dtype)
+        return neutral_constant(self.body.plan.statement.accumulate, self.dtype)
 
     def buffer(self, *shape: Expr) -> Buffer:
         name = self.body.setting.names.fresh(f"parts_{self.body.plan.tensor.name}")

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, Local, Read, children, rebuild, substitute, walk
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.primitives import LAZY, PRIMITIVES
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
@@ -28,7 +28,6 @@ from tcdsl.lowering.loopir.traversal import buffers_written, walk_nodes
 
 __all__ = ["with_calls_shared"]
 
-_LAZY = ("where", "and_", "or_")
 # Rather computed again than kept in a register.
 _CHEAP = frozenset(("relu", "id", "fst", "snd", "floor", "ceil", "round", "div", "recip", "square", "sat01"))
 
@@ -101,7 +100,7 @@ class _Calls:
     def value(self, expr: Expr, known: _Known, out: list[Node], *, certain: bool = True) -> Expr:
         parts = children(expr)
         if parts:
-            lazy = isinstance(expr, Apply) and expr.primitive in _LAZY
+            lazy = isinstance(expr, Apply) and expr.primitive in LAZY
             new = tuple(
                 self.value(part, known, out, certain=certain and not (lazy and k)) for k, part in enumerate(parts)
             )

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
-from tcdsl.ir.build import apply, constant, index
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import apply, index, neutral_constant
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, IndexValue, index_variables, is_affine_index, reads, substitute, walk
@@ -231,7 +231,7 @@ def _sum(
     last = group[-1].statement
     kind = _KINDS.get(last.accumulate, last.accumulate)
     dtype = compute_dtype(tensor.dtype)
-    neutral = constant(neutral_element(kind, dtype), dtype)
+    neutral = neutral_constant(kind, dtype)
     union = group[0].cells
     for term in group[1:]:
         union = union.union(term.cells)

@@ -12,8 +12,7 @@ from functools import reduce
 
 import islpy as isl
 
-from tcdsl.ir.accumulators import neutral_element
-from tcdsl.ir.build import apply, constant, truth
+from tcdsl.ir.build import apply, neutral_constant, truth
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, is_affine_index, reads, transform, walk
 from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor, statement_reads
@@ -143,7 +142,7 @@ def _value(program: Program, chain: tuple[Statement, ...], points: isl.Set, read
     """What a read finds: the last store to its cell and all that was added later."""
     first = chain[0]
     dtype = compute_dtype(program.tensor(read.tensor).dtype)
-    current: Expr = constant(neutral_element(first.accumulate, dtype), dtype)
+    current: Expr = neutral_constant(first.accumulate, dtype)
     if isinstance(first.start, Fill):
         current = first.start.value
     for writer in chain:

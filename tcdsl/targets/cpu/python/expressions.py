@@ -19,7 +19,7 @@ from tcdsl.ir.expressions import (
     SizeValue,
     height,
 )
-from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.primitives import LAZY, PRIMITIVES
 from tcdsl.targets.cpu.python.identifiers import Identifiers
 
 __all__ = ["ExpressionWriter", "assignment", "call", "name"]
@@ -153,7 +153,7 @@ class ExpressionWriter:
     def _apply(self, expr: Apply) -> ast.expr:
         arguments = expr.arguments
         written_first: list[ast.expr] = []
-        if expr.primitive in ("where", "and_", "or_"):
+        if expr.primitive in LAZY:
             first = self.expression(arguments[0])
             written_first = [first]
             if any(height(argument, _DEEPEST) >= _DEEPEST for argument in arguments[1:]):

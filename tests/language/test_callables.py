@@ -233,7 +233,7 @@ def test_decorated_functions_pickle_by_qualified_name() -> None:
     np.testing.assert_array_equal(layer.forward.interpret(X), 3 * X + 1)
 
 
-def test_what_its_name_does_not_lead_to_is_not_pickled() -> None:
+def test_what_its_name_does_not_lead_to_is_not_pickled(tmp_path: Path) -> None:
     @op
     def local(x):
         return x
@@ -243,6 +243,13 @@ def test_what_its_name_does_not_lead_to_is_not_pickled() -> None:
         pickle.dumps(local)
     with pytest.raises(pickle.PicklingError, match=r"test_callables\.map_of does not lead to it"):
         pickle.dumps(op(map_of))
+    path = tmp_path / "text.py"
+    path.write_text("def loose(x):\n    return x * 2\n")
+    scopes: tuple[dict[str, Any], ...] = ({}, {"__name__": ""})
+    for names in scopes:
+        exec(compile(path.read_text(), str(path), "exec"), names)  # what is run so need not be of any module
+        with pytest.raises(pickle.PicklingError, match=r"<op .*> cannot be pickled: the name \.?loose does not lead"):
+            pickle.dumps(op(names["loose"]))
     assert copy.copy(local) is local
     assert copy.deepcopy({"f": local})["f"] is local
 

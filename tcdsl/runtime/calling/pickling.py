@@ -32,7 +32,7 @@ def reduced(function: Any) -> tuple[Any, ...]:
     place = function.function.__module__, function.function.__qualname__
     try:
         found = _by_name(*place)
-    except (ImportError, AttributeError):
+    except (ImportError, AttributeError, ValueError):
         found = None
     by_value = _is_by_value()
     if found is function and not (by_value and place[0] == "__main__"):
@@ -46,7 +46,8 @@ def reduced(function: Any) -> tuple[Any, ...]:
             function.decorators,
             function.rules,
         )
-    fact = f"{function!r} cannot be pickled: the name {'.'.join(place)} does not lead to it"
+    # What `exec` has run need not be of any module.
+    fact = f"{function!r} cannot be pickled: the name {'.'.join(filter(None, place))} does not lead to it"
     raise PicklingError(f"{fact}; decorate a function of a module or of a class there, or use cloudpickle")
 
 

@@ -22,7 +22,6 @@ from tcdsl.errors import Diagnostic, ShapeError, raise_diagnostics
 from tcdsl.ir.expressions import Constant, Expr, SizeValue, size_names, walk
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Tensor
 from tcdsl.ir.sizes.size_code import SizeCode
-from tcdsl.ir.sizes.size_signs import never_negative
 
 __all__ = ["BoundSizes", "SizePlan", "bind_sizes", "evaluate_size", "largest_of"]
 
@@ -185,7 +184,7 @@ def _compiled(program: Program, from_axes: Mapping[str, AxisExtent]) -> Callable
     values = [code.size(size.name) for size in program.sizes]
     checks = [code.value(assertion.condition) for assertion in program.assertions]
     extents = dict.fromkeys(extent for tensor in (*program.inputs, *program.tensors) for extent in tensor.shape)
-    checks += [f"{code.value(extent)} >= 0" for extent in extents if not never_negative(extent, from_axes.__contains__)]
+    checks += [f"{code.value(extent)} >= 0" for extent in extents if not _never_negative(extent, from_axes)]
     checks += [
         f"shapes[{position}][{axis}] == {code.value(extent)}"
         for position, tensor in enumerate(program.inputs)
@@ -193,6 +192,13 @@ def _compiled(program: Program, from_axes: Mapping[str, AxisExtent]) -> Callable
         if not (isinstance(extent, SizeValue) and from_axes.get(extent.name) == AxisExtent(tensor.name, axis))
     ]
     return code.function(f"[{', '.join(values)}], {' and '.join(checks) or True}", "shapes")
+
+
+def _never_negative(extent: Expr, from_axes: Mapping[str, AxisExtent]) -> bool:
+    # Quotients are evaluated in any case, because they may divide by zero.
+    if isinstance(extent, Constant):
+        return extent.value >= 0
+    return isinstance(extent, SizeValue) and extent.name in from_axes
 
 
 def _holds(condition: Expr, sizes: Sizes) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tcdsl.autodiff import adjoint
 from tcdsl.errors import DifferentiationError
+from tcdsl.ir.expressions import Constant
+from tcdsl.ir.text.parser import parse_program
 from tests.autodiff.programs import check, program, pulled_back, text_of_adjoint
 
 RNG = np.random.default_rng(1)
@@ -142,3 +145,20 @@ def test_values_of_a_union_of_domains_are_stored_in_one_simple_box() -> None:
     [stored] = [line for line in text.splitlines() if line.startswith("tensor y_values:")]
     assert stored.endswith(", 3, E]")
     check(made, RNG.random(3), RNG.random((4, 2)), 0.5, RNG.random((2, 3)), RNG.random(5), order=1)
+
+
+@pytest.mark.parametrize(("cell", "ending"), [("at[i]", " with unique"), ("2 * i", "")])
+def test_what_an_assignment_overwrites_has_no_derivative(cell: str, ending: str) -> None:
+    text = f"""program overwriting
+input x: float64[N]
+input b: float64[2 * N]
+input at: int64[N]
+tensor y: float64[2 * N]
+tensor z: float64[2 * N]
+y[j] = b[j] * b[j]  for [j]: 0 <= j < 2 * N
+z[{cell}] = x[i]  from y  for [i]: 0 <= i < N{ending}
+return z
+"""
+    pulled = adjoint(parse_program(text), ["x", "b"], keep_outputs=False)
+    (cleared,) = [each for each in pulled.statements if isinstance(each.value, Constant) and each.value.value == 0]
+    assert (cleared.accumulate, cleared.unique) == ("assign", bool(ending))

@@ -8,9 +8,12 @@ import re
 import numpy as np
 import pytest
 
+from tcdsl.ir.expressions import Read
 from tcdsl.ir.program import Program
+from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_expr, format_program
 from tcdsl.simplification import simplify
+from tcdsl.simplification.brackets import with_brackets_in_domain
 from tcdsl.simplification.expressions.factoring import factored
 from tests.autodiff.programs import program, values
 
@@ -236,3 +239,17 @@ def test_conditions_that_the_sizes_fulfil() -> None:
     assert "for [i]: 0 <= i < N\n" in format_program(simplify(made))
     made = program("x: float64[N]; w: float64[K]", "y: float64[N]", "y[i] = x[i] * w[1] for [i]: 0 <= i < N and K > 1")
     assert "K > 1" in format_program(simplify(made))
+
+
+def test_a_sum_leaves_out_what_a_bracket_makes_zero() -> None:
+    text = """program triangles
+input A: float64[N, N]
+tensor y: float64[N]
+tensor z: float64[N, N]
+y[i] += A[i, j] if j <= i else 0.0  for [i, j]: 0 <= i < N and 0 <= j < N
+z[i, j] = A[i, j] if j <= i else 0.0  for [i, j]: 0 <= i < N and 0 <= j < N
+return y, z
+"""
+    summed, stored = parse_program(text).statements
+    assert isinstance(with_brackets_in_domain(summed).value, Read)
+    assert with_brackets_in_domain(stored) == stored

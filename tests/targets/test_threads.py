@@ -10,6 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import tcdsl as tc
+from tcdsl import op
 from tcdsl.ir.build import apply, constant
 from tcdsl.lowering.loopir.loops import Kernel, Store, Update
 from tcdsl.lowering.passes.liveness import Temporaries
@@ -66,6 +68,29 @@ def test_only_calls_with_enough_work_take_threads(compiled: CompiledKernel, monk
     compiled.run(large, {"N": 200, "P": 200, "M": 200}, threads=1)
     compiled.run(small, {"N": 3, "P": 3, "M": 3})
     assert taken == [3, 2]
+
+
+def test_calls_take_as_many_threads_as_settings_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+
+    def noted(self: Drivers, table: int, nests: int, frame: int, threads: int) -> int:
+        taken.append(threads)
+        return self.execute(table, nests, frame)
+
+    monkeypatch.setattr(Drivers, "available", 3)
+    monkeypatch.setattr(Drivers, "execute_parallel", noted)
+
+    @op
+    def product(a, b):
+        c[i, j] += a[i, k] * b[k, j]
+        return c
+
+    A, B = arrays()
+    for threads in (1, 2, 3, 5):
+        with tc.config(threads=threads):
+            for _ in range(3):
+                np.testing.assert_allclose(product(A, B), A @ B, rtol=1e-3, atol=1e-4)
+    assert taken == [2] * 3 + [3] * 6
 
 
 def test_loops_of_uneven_length_and_large_steps(options: CodegenOptions) -> None:

@@ -10,11 +10,11 @@ from tcdsl.frontend.arrays.row_alignment import axis_variable, common_rows, rows
 from tcdsl.frontend.arrays.views import part_of, whole
 from tcdsl.frontend.staging.environment import Existing
 from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.stores.stores import TargetStore, store
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
 from tcdsl.frontend.symbols.values import Value, cast_value
 from tcdsl.frontend.symbols.weak_targets import in_its_type
-from tcdsl.frontend.targets.stores import TargetStore, store
 from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import is_boolean
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, substitute

@@ -17,11 +17,11 @@ from tcdsl.frontend.logics.projections import Projections, project
 from tcdsl.frontend.logics.spec_faults import spec_diagnostic
 from tcdsl.frontend.staging.environment import Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.stores.stores import store
+from tcdsl.frontend.stores.truth_targets import record_truth
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
-from tcdsl.frontend.targets.stores import store
-from tcdsl.frontend.targets.truth_targets import record_truth
 from tcdsl.ir.build import apply
 from tcdsl.ir.expressions import Expr, IndexValue, Read, index_variables, substitute, walk
 from tcdsl.ir.program import Access

@@ -31,12 +31,12 @@ from tcdsl.frontend.statements.evaluation import Evaluation
 from tcdsl.frontend.statements.reduction_scopes import BoundStatement, Open, ReductionScopes
 from tcdsl.frontend.statements.reductions import Loops, leading_loops, reduce_given
 from tcdsl.frontend.statements.statement_syntax import StatementForm, read_form
+from tcdsl.frontend.stores.partial_resets import record_partial_reset, restarted
+from tcdsl.frontend.stores.stores import TargetStore, store
+from tcdsl.frontend.stores.truth_targets import record_truth
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
-from tcdsl.frontend.targets.partial_resets import record_partial_reset, restarted
-from tcdsl.frontend.targets.stores import TargetStore, store
-from tcdsl.frontend.targets.truth_targets import record_truth
 from tcdsl.ir.expressions import Boundary, Expr
 from tcdsl.ir.program import Access
 from tcdsl.ranges.sketches.sketch import Sketch

@@ -24,7 +24,7 @@ from tcdsl.lowering.loopir.point_code import Action, TargetCell, first, point, s
 from tcdsl.lowering.loopir.scalars import Scalars
 from tcdsl.lowering.loopir.traversal import renamed
 from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_locals, with_parameters
-from tcdsl.lowering.nests.scan import scan
+from tcdsl.lowering.nests.polyhedron_scanning import scan
 from tcdsl.lowering.nests.scattered_sums import in_scattered_blocks
 from tcdsl.lowering.statements.schedule import FixedOrder, LoopOrder
 from tcdsl.polyhedra.affine import NotAffine

@@ -25,7 +25,7 @@ from tcdsl.lowering.nests.blocks import Block, block_context, in_block, inside_b
 from tcdsl.lowering.nests.bodies import Body
 from tcdsl.lowering.nests.chunks import in_chunks
 from tcdsl.lowering.nests.long_rows import in_row_blocks
-from tcdsl.lowering.nests.scan import scan
+from tcdsl.lowering.nests.polyhedron_scanning import scan
 from tcdsl.lowering.nests.unrolling import unrolled
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box

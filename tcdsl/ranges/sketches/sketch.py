@@ -26,7 +26,7 @@ class Sketch:
 
     ``previous`` is the tensor that holds the target's cells before the statement, if it has any. ``resets`` says that
     the statement starts all of them anew, by ``start``; ``restarts``, that it does so with those that the target's
-    index list can reach where these conditions hold (`tcdsl.frontend.targets.partial_resets` records such a sketch).
+    index list can reach where these conditions hold (`tcdsl.frontend.stores.partial_resets` records such a sketch).
     ``sized`` is the statement of the same function that has inferred the extents of an existing target, if one has;
     ``weak`` says that only whole numbers of Python have given the target its type.
     """

@@ -12,8 +12,8 @@ Accumulators or and and combine truth values; a numeric cell would have to be co
 from __future__ import annotations
 
 from tcdsl.frontend.staging.environment import Builder
+from tcdsl.frontend.stores.chosen_cells import Cells, record_choice, record_touched
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
-from tcdsl.frontend.targets.chosen_cells import Cells, record_choice, record_touched
 from tcdsl.ir.build import apply, constant, truth
 from tcdsl.ir.expressions import Apply, Expr
 from tcdsl.ranges.sketches.sketch import Sketch

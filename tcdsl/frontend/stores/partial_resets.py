@@ -20,8 +20,8 @@ from dataclasses import replace
 import islpy as isl
 
 from tcdsl.frontend.staging.environment import Builder
+from tcdsl.frontend.stores.chosen_cells import record_choice, record_touched
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
-from tcdsl.frontend.targets.chosen_cells import record_choice, record_touched
 from tcdsl.ir.build import conjuncts, index, neutral_constant, truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index

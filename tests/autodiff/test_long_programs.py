@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
+import pytest
 
 import tcdsl as tc
 from tcdsl import op
@@ -64,3 +66,42 @@ def test_gradients_of_many_steps():
         np.linalg.matrix_power(matrix, k) @ change @ np.linalg.matrix_power(matrix, 23 - k) @ x for k in range(24)
     )
     np.testing.assert_allclose(d_c, 2 * (power @ x) @ by_c, rtol=1e-12)
+
+
+@op
+def folded(x, *, steps):
+    t = x[i]
+    for _ in range(steps):
+        t = max(t, 1 - t) * 1.5 - 0.6
+    total[()] += t * x[i]
+    return total
+
+
+@op
+def branched(x, *, steps):
+    t = x[i]
+    for _ in range(steps):
+        t = where(t > 0.5, t * t, 1.1 - t)
+    total[()] += t * x[i]
+    return total
+
+
+def derivatives(chain: Any, x: np.ndarray, steps: int) -> np.ndarray:
+    """By the chain rule, step by step: differences are useless, because these chains are chaotic."""
+    t, d = x, np.ones_like(x)
+    for _ in range(steps):
+        if chain is folded:
+            t, d = np.maximum(t, 1 - t) * 1.5 - 0.6, np.where(t > 1 - t, d, -d) * 1.5
+        else:
+            t, d = np.where(t > 0.5, t * t, 1.1 - t), np.where(t > 0.5, 2 * t * d, -d)
+    return t + d * x
+
+
+@pytest.mark.parametrize("chain", [folded, branched], ids=lambda chain: chain.__name__)
+def test_branches_on_what_branches_have_computed_grow_with_their_number(chain: Any) -> None:
+    # Each step needs the one before in some of its branches only: it is computed once, and not in each of them.
+    x = np.linspace(0.1, 0.9, 7) + 0.013
+    slope = tc.grad(chain)
+    lengths = [len(slope.explain("loops", x, steps=steps)) for steps in (4, 8, 16)]
+    assert lengths[2] < 2.5 * lengths[1] < 6 * lengths[0]
+    np.testing.assert_allclose(slope(x, steps=16), derivatives(chain, x, 16), rtol=1e-9)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_layers import FIRST
+
 ROOT = Path(__file__).parent.parent.parent
 INSTALLED = any(entry.name == "tcdsl" for entry in importlib.metadata.entry_points(group="pytest11"))
 PLUGIN = () if INSTALLED else ("-p", "tcdsl.syntax.pytest_plugin")
@@ -95,6 +97,4 @@ def test_faults_are_errors_of_collection(run: pytest.Pytester) -> None:
 def test_the_plugin_is_light() -> None:
     code = "import sys, tcdsl.syntax.pytest_plugin; print(*[n for n in sys.modules if n.startswith('tcdsl')])"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    ours = {"config", "errors", "installation", "large_stack", "locks", "pass_names", "tracebacks"}
-    expected = {f"tcdsl.{name}" for name in (*ours, "syntax", "syntax.pytest_plugin")}
-    assert set(loaded.split()) == {"tcdsl", *expected}
+    assert set(loaded.split()) == {"tcdsl", *(f"tcdsl.{name}" for name in (*FIRST, "syntax", "syntax.pytest_plugin"))}

@@ -41,6 +41,8 @@ from tcdsl.span import Span
 
 __all__ = ["Scalars"]
 
+_SMALL = 16  # So many nodes are copied into the places that use them.
+
 
 class _Needs:
     """Whether evaluating a `Let` always evaluates its value; asked once of each one, because they are nested."""
@@ -144,10 +146,23 @@ class Scalars:
             # Substituted as an expression of the statement, so that a lazy place keeps it lazy.
             return self.value(_bound(expr.body, expr.name, expr.value), out)
         if not self._needs.value(expr):
-            return self.value(_sunk(expr, self._needs), out)
+            sunk, copies = _sunk(expr, self._needs)
+            if copies == 1 or _is_small(expr.value) or not self._never_fails(expr.value):
+                return self.value(sunk, out)
         # Names of locals are unique in a statement, so nothing is hidden.
         self._defined[local] = self.kept(self.value(expr.value, out), expr.name, out)
         return self.value(expr.body, out)
+
+    def _never_fails(self, expr: Expr) -> bool:
+        # Whether it may be computed where nothing needs it: all that it reads is in range at all points.
+        return all(self._is_in_range(node) for node in walk(expr) if isinstance(node, Read))
+
+    def _is_in_range(self, read: Read) -> bool:
+        extents = self.tensors[read.tensor].shape
+        return all(
+            boundary is Boundary.SKIP and is_affine_index(index) and holds(in_range(index, extent), self.points)
+            for index, boundary, extent in zip(read.indices, read.boundaries, extents, strict=True)
+        )
 
     def _lazy(self, expr: Apply, out: list[Node]) -> Expr:
         first, *rest = expr.arguments
@@ -263,8 +278,14 @@ def _bound(expr: Expr, name: str, value: Expr) -> Expr:
             return rebuild(expr, tuple(_bound(part, name, value) for part in parts)) if parts else expr
 
 
-def _sunk(expr: Let, needs: _Needs) -> Expr:
-    """Locals that only lazy places use, defined in those places.
+def _is_small(expr: Expr) -> bool:
+    # Whether copies of it are as good as a name. One that uses other locals is not: copies of those come with it.
+    nodes = list(islice(walk(expr), _SMALL + 1))
+    return len(nodes) <= _SMALL and not any(isinstance(node, Local) for node in nodes)
+
+
+def _sunk(expr: Let, needs: _Needs) -> tuple[Expr, int]:
+    """Locals that only lazy places use, defined in those places, and how many there are for the first one.
 
     Locals that are defined one inside the other and are all lazy move together, so that none is copied into another's
     value.
@@ -274,11 +295,14 @@ def _sunk(expr: Let, needs: _Needs) -> Expr:
     while isinstance(body, Let) and not needs.value(body):
         bindings.append(body)
         body = body.body
+    copies = 0
 
     def wrap(part: Expr) -> Expr:
+        nonlocal copies
         for binding in reversed(bindings):
             if _uses(part, binding.name):
                 part = replace(binding, body=part)
+                copies += binding is expr
         return part
 
-    return rebuild(body, tuple(wrap(part) for part in children(body)))
+    return rebuild(body, tuple(wrap(part) for part in children(body))), copies

@@ -47,8 +47,7 @@ def test_a_local_tile(dtype: str, checked: bool, cache_dir: Path) -> None:
         np.testing.assert_array_equal(found, X.T)
 
 
-@pytest.mark.parametrize("checked", [False, True])
-@pytest.mark.parametrize("contiguous", [False, True])
+@pytest.mark.parametrize(("contiguous", "checked"), [(True, False), (False, True)])
 def test_a_procedure(contiguous: bool, checked: bool, cache_dir: Path) -> None:
     kernel = tiled_kernels.matmul()
     made = compiled(kernel, cache_dir, checked=checked, contiguous=contiguous)

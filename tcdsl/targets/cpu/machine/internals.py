@@ -100,7 +100,14 @@ class _FunctionCode:
             return
         from numba.core.serialize import dumps
 
-        self._code.made[self._name] = dumps(compiled._reduce())
+        try:
+            parts = compiled._reduce()
+        except RuntimeError as fault:
+            if "no compiled object" not in str(fault):
+                raise
+            # LLVM hands its code over in a callback, where Python drops what is raised: there it was Ctrl-C.
+            raise KeyboardInterrupt from fault
+        self._code.made[self._name] = dumps(parts)
 
 
 def compiled_callback(

@@ -18,7 +18,12 @@ import tcdsl as tc
 from tcdsl import cd, op
 from tcdsl.locks import COMPILING
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no interval timers")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no interval timers"),
+    # What Python calls where nothing can be raised (weak references, callbacks of LLVM and of the garbage collector)
+    # shows the interruption that comes there and loses it.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 @op
@@ -83,13 +88,10 @@ def check_begun_anew(seconds: float, number: int, interpret: bool = False) -> bo
 
 
 def test_staging_begins_anew() -> None:
-    for k in range(1, 20):
-        check_begun_anew(0.001 * k, 2, interpret=True)
-    assert check_begun_anew(0.001, 3, interpret=True)
+    interrupted = [check_begun_anew(0.001 * k, 2, interpret=True) for k in range(1, 20)]
+    assert any(interrupted)
 
 
-# LLVM's callbacks drop interruptions too, and show them; `test_interruptions_that_llvm_drops_are_heard`.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.long
 def test_compilations_begin_anew(tmp_path: Path) -> None:
     with tc.config(cache_dir=tmp_path):
@@ -115,8 +117,6 @@ def test_interruptions_that_llvm_drops_are_heard(tmp_path: Path, monkeypatch: py
         np.testing.assert_array_equal(doubled(np.ones(3)), np.full(3, 2.125))
 
 
-# What a weak reference calls when its object goes cannot raise: an interruption that comes there is shown and lost.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_calls_leave_everything_usable() -> None:
     x, y = np.arange(4.0), np.arange(3.0)
     scaled(x, factor=1.0), outer(x, y), increase(x.copy(), x.copy())

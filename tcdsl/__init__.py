@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from tcdsl.tensors.graphs.initialization import seed
     from tcdsl.tensors.graphs.literals import batch, number, tensor
     from tcdsl.tensors.graphs.tensor import Tensor
-    from tcdsl.tensors.linking.indices import StaticIndex, static_index
+    from tcdsl.tensors.linking.static_indices import StaticIndex, static_index
     from tcdsl.tensors.routines import Routine
     from tcdsl.tensors.routines import compile_code as compile  # noqa: A004  # tc.compile
     from tcdsl.train.files import load, save
@@ -103,7 +103,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "Layer": "tcdsl.tensors.functions.layers",
     "Routine": "tcdsl.tensors.routines",
-    "StaticIndex": "tcdsl.tensors.linking.indices",
+    "StaticIndex": "tcdsl.tensors.linking.static_indices",
     "Tensor": "tcdsl.tensors.graphs.tensor",
     "TensorFunction": "tcdsl.tensors.functions.decorators",
     "batch": "tcdsl.tensors.graphs.literals",
@@ -128,7 +128,7 @@ _LAZY = {
     "primitive": "tcdsl.runtime.primitive",
     "save": "tcdsl.train.files",
     "seed": "tcdsl.tensors.graphs.initialization",
-    "static_index": "tcdsl.tensors.linking.indices",
+    "static_index": "tcdsl.tensors.linking.static_indices",
     "tensor": "tcdsl.tensors.graphs.literals",
     "unload_ipython_extension": "tcdsl.syntax.notebook",
     "value_and_grad": "tcdsl.runtime.transforms.gradients",

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 import tcdsl as tc
-from tcdsl.syntax.compiling import compile_literal
+from tcdsl.syntax.literal_code import compile_literal
 
 __all__ = ["Example", "examples", "run_example", "with_outputs"]
 

@@ -39,10 +39,10 @@ MODULES_MAY_IMPORT = {
 # Files that import each other, and why they do.
 CIRCLES = {
     frozenset({"dimension", "row", "transaction"}): "rows hold dimensions, and a change of either can be undone",
-    frozenset({"buffers", "tensor"}): "a tensor has memory, and memory is a tensor's",
-    frozenset({"numpy_functions", "algebra"}): "NumPy's functions on tensors are operators, and operators call them",
+    frozenset({"tensor_memory", "tensor"}): "a tensor has memory, and memory is a tensor's",
+    frozenset({"numpy_of_graphs", "graph_operators"}): "NumPy's functions are operators, and operators call them",
     frozenset({"staged_tensor", "staging"}): "what is staged on tensors holds tensors that are staged",
-    frozenset({"layers", "calls"}): "a layer is a call that keeps its parameters, and calls make layers",
+    frozenset({"layers", "tensor_calls"}): "a layer is a call that keeps its parameters, and calls make layers",
 }
 LARGEST_CIRCLE, MOST_FILES = 3, 16
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial, reduce
 
 from tcdsl.autodiff.rules import floating, pulled_back
-from tcdsl.autodiff.statements.accumulators import transpose
-from tcdsl.autodiff.statements.derivative import check_inputs, chosen_outputs
-from tcdsl.autodiff.statements.reverse import Reverse
+from tcdsl.autodiff.statement_derivatives.accumulator_transposition import transpose
+from tcdsl.autodiff.statement_derivatives.derivative import check_inputs, chosen_outputs
+from tcdsl.autodiff.statement_derivatives.reverse import Reverse
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import apply, constant, integer
 from tcdsl.ir.dtypes import compute_dtype

@@ -2,7 +2,8 @@
 
 Sums, stores and elementwise accumulators follow the rows of the table of primitives. A reduction by another
 accumulator (a product, a maximum) has the tangent ``t_Y[f(v)] += w(v) * t_e(v)`` with the weights w that its
-transposition gives to the derivative of Y, so both modes share `tcdsl.autodiff.statements.reductions`.
+transposition gives to the derivative of Y, so both modes share
+`tcdsl.autodiff.statement_derivatives.reduction_transposition`.
 
 Source: Bernstein, Mara, Li, Maclaurin, Ragan-Kelley, "Differentiating a Tensor Language" (2020), section 3.
 """
@@ -16,12 +17,16 @@ import islpy as isl
 
 from tcdsl.autodiff.adjoint import adjoint
 from tcdsl.autodiff.rules import floating, pushed_forward
-from tcdsl.autodiff.statements.accumulators import holds_its_value, old_and_new_shares, transpose
-from tcdsl.autodiff.statements.derivative import Derivative, check_inputs, chosen_outputs
-from tcdsl.autodiff.statements.recomputation import ValueSteps
-from tcdsl.autodiff.statements.reverse import with_read_replaced
-from tcdsl.autodiff.statements.scalar import conjunction, tangent_step
-from tcdsl.autodiff.statements.transposition import VALUE, Flow
+from tcdsl.autodiff.statement_derivatives.accumulator_transposition import (
+    holds_its_value,
+    old_and_new_shares,
+    transpose,
+)
+from tcdsl.autodiff.statement_derivatives.derivative import Derivative, check_inputs, chosen_outputs
+from tcdsl.autodiff.statement_derivatives.recomputation import ValueSteps
+from tcdsl.autodiff.statement_derivatives.reverse import with_read_replaced
+from tcdsl.autodiff.statement_derivatives.scalar import conjunction, tangent_step
+from tcdsl.autodiff.statement_derivatives.transposition import VALUE, Flow
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import apply, constant, index, neutral_constant
 from tcdsl.ir.domain import Domain

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tcdsl.autodiff.statements.derivative import Derivative
+from tcdsl.autodiff.statement_derivatives.derivative import Derivative
 from tcdsl.errors import Diagnostic, DifferentiationError
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.program import DerivativeRule, Program, Tensor, tensors_read

@@ -38,7 +38,7 @@ DTYPES: tuple[str, ...] = (
 INTEGER = "integer"
 """The type of indices that are computed from data: integers of any size, whose arithmetic never overflows.
 
-No array and no result has it. Lowering decides how many bits it takes (`tcdsl.lowering.passes.index_widths`).
+No array and no result has it. Lowering decides how many bits it takes (`tcdsl.lowering.loop_passes.index_widths`).
 """
 
 WIDE_INTEGERS = tuple(f"int{bits}" for bits in range(128, 449, 64))

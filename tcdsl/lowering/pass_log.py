@@ -10,12 +10,12 @@ from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.printer import format_program, format_statement
+from tcdsl.lowering.loopir.loop_printer import format_kernel, format_nest
 from tcdsl.lowering.loopir.loops import Nest
-from tcdsl.lowering.loopir.printer import format_kernel, format_nest
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.nests.nests import Draft
 from tcdsl.lowering.pipeline import NEST_PASSES, PASSES, NestPass, Nodes, Pass, Work
-from tcdsl.lowering.statements.schedule import LoopOrder
+from tcdsl.lowering.program_passes.schedule import LoopOrder
 
 __all__ = ["PassLog", "explain_passes"]
 

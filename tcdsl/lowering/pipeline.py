@@ -16,26 +16,26 @@ import islpy as isl
 from tcdsl.ir.expressions import Let, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import Program, Statement, Tensor, map_statement
+from tcdsl.lowering.loop_passes.common_subexpressions import with_calls_shared
+from tcdsl.lowering.loop_passes.forwarding import forwarded, without_unread
+from tcdsl.lowering.loop_passes.hoisting import hoisted
+from tcdsl.lowering.loop_passes.index_widths import procedure_with_index_widths, with_index_widths
+from tcdsl.lowering.loop_passes.long_sums import in_blocks
+from tcdsl.lowering.loop_passes.unit_axes import plain_unit_axes, without_single_steps
+from tcdsl.lowering.loop_passes.vector_loops import with_vector_loops
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure
 from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.bodies import NestContext
 from tcdsl.lowering.nests.nests import Draft, drafts_of, finished, joined
-from tcdsl.lowering.passes.common_subexpressions import with_calls_shared
-from tcdsl.lowering.passes.forwarding import forwarded, without_unread
-from tcdsl.lowering.passes.hoisting import hoisted
-from tcdsl.lowering.passes.index_widths import procedure_with_index_widths, with_index_widths
-from tcdsl.lowering.passes.long_sums import in_blocks
-from tcdsl.lowering.passes.unit_axes import plain_unit_axes, without_single_steps
-from tcdsl.lowering.passes.vector_loops import with_vector_loops
-from tcdsl.lowering.statements.buffers import Memory, assign_memory
-from tcdsl.lowering.statements.canonical_statements import over_cells, solved, widened
-from tcdsl.lowering.statements.fusion import fuse
-from tcdsl.lowering.statements.merging import Group, merge, thin_targets
-from tcdsl.lowering.statements.phases import in_phases, row_of_phases
-from tcdsl.lowering.statements.schedule import LoopOrder, plan
-from tcdsl.lowering.statements.summing import summed
-from tcdsl.lowering.statements.transposing import transposed
-from tcdsl.lowering.statements.unneeded_statements import folded, own_outputs
+from tcdsl.lowering.program_passes.canonical_statements import over_cells, solved, widened
+from tcdsl.lowering.program_passes.fusion import fuse
+from tcdsl.lowering.program_passes.merging import Group, merge, thin_targets
+from tcdsl.lowering.program_passes.phases import in_phases, row_of_phases
+from tcdsl.lowering.program_passes.schedule import LoopOrder, plan
+from tcdsl.lowering.program_passes.shared_memory import Memory, assign_memory
+from tcdsl.lowering.program_passes.summing import summed
+from tcdsl.lowering.program_passes.transposing import transposed
+from tcdsl.lowering.program_passes.unneeded_statements import folded, own_outputs
 from tcdsl.pass_names import OPTIONAL, Enabled
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.variables import renamed

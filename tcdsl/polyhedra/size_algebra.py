@@ -16,7 +16,7 @@ from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeVa
 from tcdsl.ir.program import AxisExtent
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of, knowing_all, universe
 from tcdsl.polyhedra.linear import linear_expression
-from tcdsl.polyhedra.scope import ProgramScope
+from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.size_facts import SizeFacts
 from tcdsl.polyhedra.size_polynomials import Monomial, Polynomial
 from tcdsl.polyhedra.spaces import parameter_names

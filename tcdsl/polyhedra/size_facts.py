@@ -18,7 +18,7 @@ from tcdsl.ir.sizes.equal_sizes import equal_sizes
 from tcdsl.ir.sizes.size_signs import never_negative_in
 from tcdsl.polyhedra.affine import condition_set, knowing, knowing_all, universe
 from tcdsl.polyhedra.linear import has_cases
-from tcdsl.polyhedra.scope import ProgramScope
+from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.spaces import parameter_names
 
 __all__ = ["SizeFacts", "size_context", "statement_context"]

@@ -19,18 +19,18 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Keep, Statement, Tensor
 from tcdsl.polyhedra.limits import refused_beyond_limits
-from tcdsl.polyhedra.scope import ProgramScope
+from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.checks.fixed_indices import check_fixed_indices
 from tcdsl.ranges.checks.injectivity import check_variables_on_target, is_injective
 from tcdsl.ranges.checks.recurrences import check_recurrence
 from tcdsl.ranges.checks.writable import check_writable
-from tcdsl.ranges.sketches.accesses import AxisAccess, Level, levels_of, root_level
 from tcdsl.ranges.sketches.explicit_ranges import explicit_ranges
 from tcdsl.ranges.sketches.index_forms import normalized_sketch
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.nesting import free_variables
 from tcdsl.ranges.sketches.sketch import Resolved, Sketch
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Level, levels_of, root_level
 from tcdsl.ranges.solving.equal_extents import check_equal_extents
 from tcdsl.ranges.solving.fresh_extents import inferred_extent
 from tcdsl.ranges.solving.regions import Ranges, Region, conjunction, region_of

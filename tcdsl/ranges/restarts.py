@@ -20,14 +20,14 @@ from tcdsl.ir.build import apply, in_range, truth
 from tcdsl.ir.expressions import Expr, IndexValue, Read, children, is_affine_index
 from tcdsl.ir.program import Neutral, Statement
 from tcdsl.polyhedra.boxes import box
-from tcdsl.polyhedra.scope import ProgramScope
+from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.writes import affine_target, cell_map, named
 from tcdsl.ranges.range_inference import resolve
-from tcdsl.ranges.sketches.accesses import AxisAccess, levels_of, root_level
 from tcdsl.ranges.sketches.explicit_ranges import explicit_ranges
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.nesting import free_variables
 from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, levels_of, root_level
 from tcdsl.ranges.solving.equal_extents import check_equal_extents
 from tcdsl.ranges.solving.regions import conjunction
 

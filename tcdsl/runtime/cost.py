@@ -19,9 +19,9 @@ from tcdsl.errors import DifferentiationError
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
+from tcdsl.lowering.loop_passes.liveness import peak_bytes
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.passes.liveness import peak_bytes
 from tcdsl.simplification import without_sparse_tensors
 
 __all__ = ["Cost", "ProgramCost", "cost_of"]

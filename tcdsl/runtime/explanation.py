@@ -70,8 +70,8 @@ def explain_program(executable: Executable, stage: str) -> Explanation:
     `ConfigurationError` for another stage.
     """
     from tcdsl.ir.text.printer import format_program
-    from tcdsl.lowering.loopir.printer import format_kernel
-    from tcdsl.lowering.passes.liveness import peak_bytes
+    from tcdsl.lowering.loop_passes.liveness import peak_bytes
+    from tcdsl.lowering.loopir.loop_printer import format_kernel
 
     if stage == "ir":
         return Explanation(format_program(executable.program))
@@ -95,8 +95,8 @@ def _module(entry: Entry, arrays: Sequence[np.ndarray] | None) -> LoadedKernel:
 
 def _loops(entry: Entry, arrays: Sequence[np.ndarray] | None) -> str:
     # Given arguments, also the bytes of their call.
-    from tcdsl.lowering.loopir.printer import format_kernel
-    from tcdsl.lowering.passes.liveness import peak_bytes
+    from tcdsl.lowering.loop_passes.liveness import peak_bytes
+    from tcdsl.lowering.loopir.loop_printer import format_kernel
 
     kernel = entry.executable.kernel(settings().optimize)
     text = format_kernel(kernel)

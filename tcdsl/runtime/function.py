@@ -14,8 +14,8 @@ from tcdsl.frontend.source.function_source import FunctionSource, check_decorato
 from tcdsl.frontend.staging.declared_parameters import DeclarationMet
 from tcdsl.frontend.staging.session import ACTIVE_SESSION, current_session
 from tcdsl.runtime.calling.arguments import Signature
-from tcdsl.runtime.calling.memory import check_written, output_buffers
 from tcdsl.runtime.calling.pickling import BoundFunctions, reduced
+from tcdsl.runtime.calling.written_memory import check_written, output_buffers
 from tcdsl.span import Span
 from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
 

@@ -37,7 +37,7 @@ class LiteralLoader(SourceFileLoader):
 
     def source_to_code(self, data: Any, path: Any, *_: Any, **__: Any) -> CodeType:  # type: ignore[override]
         """Compile literal text. `DslSyntaxError` and ``SyntaxError`` point into the file."""
-        from tcdsl.syntax.compiling import compile_literal
+        from tcdsl.syntax.literal_code import compile_literal
 
         return compile_literal(data, str(path), self._finish)
 

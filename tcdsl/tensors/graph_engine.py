@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tcdsl.rows.inference import Shape
     from tcdsl.span import Span
-    from tcdsl.tensors.graphs.operations import Operation
+    from tcdsl.tensors.graphs.node_operations import Operation
 
 __all__ = ["GraphEngine"]
 
@@ -19,14 +19,14 @@ class GraphEngine:
     """A `tcdsl.tensors.graphs.engine.Engine`."""
 
     def operators(self) -> Any:
-        """`tcdsl.tensors.graphs.algebra`."""
-        from tcdsl.tensors.graphs.algebra import GRAPH
+        """`tcdsl.tensors.graphs.graph_operators`."""
+        from tcdsl.tensors.graphs.graph_operators import GRAPH
 
         return GRAPH
 
     def evaluate(self, tensors: Sequence[Any]) -> None:
-        """`tcdsl.tensors.linking.evaluation`."""
-        from tcdsl.tensors.linking.evaluation import evaluate
+        """`tcdsl.tensors.linking.asked_values`."""
+        from tcdsl.tensors.linking.asked_values import evaluate
 
         evaluate(tensors)
 
@@ -37,13 +37,13 @@ class GraphEngine:
         return shape_by_staging(operation, arguments, location)
 
     def reduced(self, tensor: Any) -> tuple[Any, ...]:
-        """`tcdsl.tensors.pickling`."""
-        from tcdsl.tensors.pickling import reduced
+        """`tcdsl.tensors.tensor_pickling`."""
+        from tcdsl.tensors.tensor_pickling import reduced
 
         return reduced(tensor)
 
     def restore(self, tensor: Any, state: tuple[Any, ...]) -> None:
-        """`tcdsl.tensors.pickling`."""
-        from tcdsl.tensors.pickling import restore_memory
+        """`tcdsl.tensors.tensor_pickling`."""
+        from tcdsl.tensors.tensor_pickling import restore_memory
 
         restore_memory(tensor, state)

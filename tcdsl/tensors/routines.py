@@ -19,17 +19,17 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic
 from tcdsl.ir.program import Program
-from tcdsl.runtime.calling.bound import BoundProgram
+from tcdsl.runtime.calling.bound_programs import BoundProgram
 from tcdsl.runtime.explanation import Explanation
 from tcdsl.tensors.functions.parameters import by_label
-from tcdsl.tensors.graphs.buffers import TensorMemory, tick
 from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.graphs.tensor_memory import TensorMemory, tick
+from tcdsl.tensors.linking.asked_values import executable, read_memory
 from tcdsl.tensors.linking.code import Code, sequence
-from tcdsl.tensors.linking.evaluation import executable, read_memory
-from tcdsl.tensors.linking.indices import StaticIndex
 from tcdsl.tensors.linking.linking import LinkedProgram, linking
+from tcdsl.tensors.linking.static_indices import StaticIndex
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["Routine", "compile_code"]

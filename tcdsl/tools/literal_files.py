@@ -16,8 +16,8 @@ from rich.console import Console
 from tcdsl.errors import TcdslError
 from tcdsl.installation import FOLDER
 from tcdsl.syntax import literal
-from tcdsl.syntax.compiling import compile_literal, decoded
 from tcdsl.syntax.finder import LiteralLoader
+from tcdsl.syntax.literal_code import compile_literal, decoded
 
 __all__ = ["desugar_files", "run_module", "run_program"]
 

@@ -12,8 +12,8 @@ Everything that a step does, forward pass, backward pass and update, is one prog
 
 from __future__ import annotations
 
+from tcdsl.train.epochs import epochs
 from tcdsl.train.gradients import clip_gradients, grad_update, parameters
-from tcdsl.train.loops import epochs
 from tcdsl.train.optimizers import adam, adamw, clip_norm, clip_value, lion, rmsprop, sgd
 from tcdsl.train.schedules import advance, constant, cosine, exponential, linear, stepwise
 from tcdsl.train.updates import adam_update, adamw_update, lion_update, rmsprop_update, sgd_update, update

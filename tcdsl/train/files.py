@@ -24,7 +24,7 @@ from tcdsl.tensors.functions.parameters import by_label
 from tcdsl.tensors.graphs.element_types import FloatingType
 from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.linking.evaluation import read_memory
+from tcdsl.tensors.linking.asked_values import read_memory
 from tcdsl.tensors.routines import Routine
 from tcdsl.tracebacks import user_facing
 from tcdsl.train.gradients import parameters

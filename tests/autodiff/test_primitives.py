@@ -13,7 +13,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.autodiff import adjoint, gradient, tangent
-from tcdsl.autodiff.statements import scalar
+from tcdsl.autodiff.statement_derivatives import scalar
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.primitives import PRIMITIVES, Primitive
 from tcdsl.ir.program import Program

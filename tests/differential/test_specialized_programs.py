@@ -19,11 +19,11 @@ from tests.oracle.generation import Case, case_of_seed
 LIMITS = {
     "tcdsl.lowering.nests.chunks._FEWEST": 1,
     "tcdsl.lowering.nests.chunks._MOST": 3,
-    "tcdsl.lowering.statements.schedule._SHORT": 1,
-    "tcdsl.lowering.statements.schedule._VECTOR": 1,
-    "tcdsl.lowering.statements.schedule._WINDOW": 1,
-    "tcdsl.lowering.statements.transposing._POINTS": 0,
-    "tcdsl.lowering.statements.transposing._ROW": 2,
+    "tcdsl.lowering.program_passes.schedule._SHORT": 1,
+    "tcdsl.lowering.program_passes.schedule._VECTOR": 1,
+    "tcdsl.lowering.program_passes.schedule._WINDOW": 1,
+    "tcdsl.lowering.program_passes.transposing._POINTS": 0,
+    "tcdsl.lowering.program_passes.transposing._ROW": 2,
 }
 
 

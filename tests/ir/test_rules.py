@@ -9,7 +9,7 @@ import pytest
 
 from tcdsl.errors import DslSyntaxError
 from tcdsl.ir import PRIMITIVES, Constant, Expr, Read, format_expr, parse_rule
-from tcdsl.ir.interpreter.evaluation import PointEvaluator
+from tcdsl.ir.interpreter.expression_evaluation import PointEvaluator
 
 NAMES = ("a", "b", "c")
 

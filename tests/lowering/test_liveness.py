@@ -12,9 +12,9 @@ import pytest
 from tcdsl import op
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 from tcdsl.ir.text.parser import parse_program
+from tcdsl.lowering.loop_passes.liveness import lifetimes, peak_bytes, place_temporaries
 from tcdsl.lowering.loopir.loops import Buffer, Kernel
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.passes.liveness import lifetimes, peak_bytes, place_temporaries
 from tcdsl.targets.cpu import CodegenOptions, compile_kernel
 from tests.lowering.cases import CASES
 

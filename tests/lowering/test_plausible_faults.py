@@ -13,11 +13,11 @@ from tcdsl import cd, op
 from tcdsl.autodiff import gradient, tangent
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
+from tcdsl.lowering.loop_passes.liveness import lifetimes, place_temporaries
 from tcdsl.lowering.loopir.loop_interpreter import execute
+from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.loops import Kernel
-from tcdsl.lowering.loopir.printer import format_kernel
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.passes.liveness import lifetimes, place_temporaries
 from tcdsl.simplification import simplify
 from tests.golden_texts import Golden
 from tests.lowering.test_lowering import shuffled

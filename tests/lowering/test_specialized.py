@@ -14,8 +14,8 @@ from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
 from tcdsl.ir.verifier.verifier import verify
 from tcdsl.lowering.loopir.loop_interpreter import execute
+from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.loops import Accumulate, Kernel, Loop
-from tcdsl.lowering.loopir.printer import format_kernel
 from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
 from tcdsl.simplification import specialized

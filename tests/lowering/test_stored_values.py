@@ -1,6 +1,6 @@
 """Values between a program and its derivative: which are stored, which stay in registers, and that none costs twice.
 
-`tcdsl.lowering.statements.fusion` states the rule.
+`tcdsl.lowering.program_passes.fusion` states the rule.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from tcdsl.autodiff import gradient
 from tcdsl.ir.expressions import Apply, walk
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
+from tcdsl.lowering.loop_passes.liveness import peak_bytes
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.loopir.traversal import expressions
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.passes.liveness import peak_bytes
 from tests.programs.definitions import layer_norm, softmax
 
 

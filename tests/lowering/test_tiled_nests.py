@@ -10,7 +10,14 @@ import pytest
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.expressions import Cast, Local
 from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.lowering.loop_passes.common_subexpressions import with_calls_shared
+from tcdsl.lowering.loop_passes.forwarding import forwarded, without_unread
+from tcdsl.lowering.loop_passes.hoisting import hoisted
+from tcdsl.lowering.loop_passes.index_widths import procedure_with_index_widths, with_index_widths
+from tcdsl.lowering.loop_passes.liveness import lifetimes, peak_bytes
+from tcdsl.lowering.loop_passes.vector_loops import with_vector_loops
 from tcdsl.lowering.loopir.loop_interpreter import execute
+from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.loops import (
     Buffer,
     Call,
@@ -24,14 +31,7 @@ from tcdsl.lowering.loopir.loops import (
     View,
 )
 from tcdsl.lowering.loopir.point_counts import executed_points
-from tcdsl.lowering.loopir.printer import format_kernel
 from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written, renamed, walk_nodes
-from tcdsl.lowering.passes.common_subexpressions import with_calls_shared
-from tcdsl.lowering.passes.forwarding import forwarded, without_unread
-from tcdsl.lowering.passes.hoisting import hoisted
-from tcdsl.lowering.passes.index_widths import procedure_with_index_widths, with_index_widths
-from tcdsl.lowering.passes.liveness import lifetimes, peak_bytes
-from tcdsl.lowering.passes.vector_loops import with_vector_loops
 from tests.golden_texts import Golden
 from tests.targets import tiled_kernels
 from tests.targets.kernels import I, J, M, N, P, loop, make, read

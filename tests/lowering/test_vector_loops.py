@@ -6,9 +6,9 @@ import pytest
 
 from tcdsl.ir.build import apply, constant, integer
 from tcdsl.ir.expressions import Expr, Local
+from tcdsl.lowering.loop_passes.vector_loops import with_vector_loops
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import walk_nodes
-from tcdsl.lowering.passes.vector_loops import with_vector_loops
 from tests.targets.kernels import I, J, M, N, loop, read
 
 T = Local("t", "float32")

@@ -10,7 +10,6 @@ from tcdsl.rows.inference import (
     Shape,
     close,
     compose,
-    einsum,
     equal,
     known,
     number,

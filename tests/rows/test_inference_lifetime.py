@@ -14,7 +14,6 @@ from tcdsl.rows.inference import (
     Shape,
     close,
     compose,
-    einsum,
     equal,
     keeping,
     known,
@@ -28,7 +27,7 @@ from tcdsl.rows.inference.equations.affine_axes import ReadAxis, WrittenAxis
 from tcdsl.rows.inference.equations.axis_joins import AxisJoin
 from tcdsl.rows.inference.equations.row_equations import RowEquation
 from tcdsl.rows.inference.equations.row_joins import RowJoin
-from tcdsl.rows.inference.scope import OpenVariables
+from tcdsl.rows.inference.open_variables import OpenVariables
 from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.row import RowVariable
 from tcdsl.rows.inference.variables.transaction import Constraint

@@ -12,7 +12,6 @@ from tcdsl.rows.inference import (
     Origin,
     close,
     compose,
-    einsum,
     equal,
     known,
     number,

@@ -16,7 +16,6 @@ from tcdsl.rows.inference import (
     Shape,
     close,
     compose,
-    einsum,
     equal,
     known,
     number,

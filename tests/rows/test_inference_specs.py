@@ -9,7 +9,6 @@ from tcdsl.rows.inference import (
     Shape,
     close,
     compose,
-    einsum,
     equal,
     known,
     parameter,

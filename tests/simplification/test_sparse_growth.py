@@ -23,9 +23,9 @@ from tcdsl.autodiff import adjoint, gradient, tangent
 from tcdsl.autodiff.cost import count_operations
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
+from tcdsl.lowering.loop_passes.liveness import peak_bytes
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.passes.liveness import peak_bytes
 from tcdsl.simplification import without_sparse_tensors
 
 ROOT = Path(__file__).parent.parent.parent

@@ -12,7 +12,7 @@ from tcdsl.ir.build import apply, constant, integer
 from tcdsl.ir.expressions import Expr, IndexValue, Local
 from tcdsl.lowering.loopir.loops import Store
 from tcdsl.targets.cpu import CodegenOptions
-from tcdsl.targets.cpu.python.expressions import ExpressionWriter
+from tcdsl.targets.cpu.python.expression_printing import ExpressionWriter
 from tcdsl.targets.cpu.python.identifiers import Identifiers
 from tcdsl.targets.cpu.python.module import generate_module
 from tcdsl.targets.cpu.python.printing import module_text

@@ -13,8 +13,8 @@ import pytest
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.ir.build import apply, constant
+from tcdsl.lowering.loop_passes.liveness import Temporaries
 from tcdsl.lowering.loopir.loops import Kernel, Store, Update
-from tcdsl.lowering.passes.liveness import Temporaries
 from tcdsl.targets.cpu import CodegenOptions, CompiledKernel, compile_kernel
 from tcdsl.targets.cpu.call.drivers import Drivers
 from tcdsl.targets.cpu.call.launch_plans import LaunchPlan

@@ -8,11 +8,11 @@ import numpy as np
 
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.verifier.verifier import verify
-from tcdsl.tensors.graphs.buffers import TensorMemory, tick
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.graphs.tensor_memory import TensorMemory, tick
+from tcdsl.tensors.linking.asked_values import read_memory
 from tcdsl.tensors.linking.code import Code
-from tcdsl.tensors.linking.evaluation import read_memory
 from tcdsl.tensors.linking.linking import LinkedProgram, linking
 
 __all__ = ["run", "value"]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbolic_operators import WholeArrays
 from tests.tensors.interpreting import value
 
 
@@ -62,7 +62,7 @@ def test_names_given_by_hand_are_left_out(taken: list[str]) -> None:
 
 
 def test_fusion_asks_once_what_a_statement_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tcdsl.lowering.statements import fusion
+    from tcdsl.lowering.program_passes import fusion
 
     asked: list[int] = []
     original = fusion.tensors_read

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tcdsl as tc
-from tcdsl.tensors.graphs.operations import Operation
+from tcdsl.tensors.graphs.node_operations import Operation
 
 
 def test_a_value_is_staged_once_and_computed_where_data_has_changed():
@@ -13,11 +13,11 @@ def test_a_value_is_staged_once_and_computed_where_data_has_changed():
 
     def doubled(session, arguments):
         staged.append(session)
-        from tcdsl.frontend.algebra import WholeArrays
+        from tcdsl.frontend.symbolic_operators import WholeArrays
 
         return WholeArrays().combine("mul", 2.0, arguments[0])
 
-    from tcdsl.tensors.graphs.algebra import apply_operation
+    from tcdsl.tensors.graphs.graph_operators import apply_operation
 
     x = tc.tensor(np.array([1.0, 2.0]), label="x")
     y = apply_operation(Operation("doubled", doubled), [x])

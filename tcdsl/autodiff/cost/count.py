@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.autodiff.cost.operations import OperationCount
-from tcdsl.autodiff.cost.statements import StatementCounter
+from tcdsl.autodiff.cost.statement_cost import StatementCounter
 from tcdsl.autodiff.cost.tensors import TensorValues
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes

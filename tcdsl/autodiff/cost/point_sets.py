@@ -1,6 +1,6 @@
 """Sets of points of one statement, divided by conditions: sets of isl where conditions are affine, else masks on data.
 
-Both kinds answer the same questions, so that `tcdsl.autodiff.cost.expressions` counts without knowing which it has.
+Both kinds answer the same questions, so that `tcdsl.autodiff.cost.expression_cost` counts without knowing which it has.
 """
 
 from __future__ import annotations

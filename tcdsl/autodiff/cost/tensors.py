@@ -10,7 +10,7 @@ from tcdsl.autodiff.cost.cardinality import at_sizes, coordinates
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Read, is_affine_index
-from tcdsl.ir.interpreter.evaluation import working_dtype
+from tcdsl.ir.interpreter.expression_evaluation import working_dtype
 from tcdsl.ir.interpreter.many_points import Array, PointValues, elementwise
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Fill, Keep, Program, Statement

@@ -16,7 +16,7 @@ from tcdsl.autodiff.forward import tangent
 from tcdsl.autodiff.jacobians.batching import batched
 from tcdsl.autodiff.jacobians.linearization import dependents
 from tcdsl.autodiff.jacobians.sparse_linear import with_sparse_seed
-from tcdsl.autodiff.statements.derivative import Derivative, check_inputs, chosen_outputs
+from tcdsl.autodiff.statement_derivatives.derivative import Derivative, check_inputs, chosen_outputs
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import cast, constant, index
 from tcdsl.ir.domain import Domain

@@ -15,9 +15,9 @@ import islpy as isl
 
 from tcdsl.autodiff.jacobians.data_composition import composed_with_data
 from tcdsl.autodiff.jacobians.linearization import dependents
-from tcdsl.autodiff.statements.contributions import Contributions
-from tcdsl.autodiff.statements.derivative import Derivative
-from tcdsl.autodiff.statements.scalar import Guarded, Partial, conjunction, partials
+from tcdsl.autodiff.statement_derivatives.contributions import Contributions
+from tcdsl.autodiff.statement_derivatives.derivative import Derivative
+from tcdsl.autodiff.statement_derivatives.scalar import Guarded, Partial, conjunction, partials
 from tcdsl.ir.build import apply, cast, constant
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from tcdsl.frontend.names.scope import FunctionScope
+from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.staging.declarations import DeclaredTarget, declared_dtype, extent_expression
 from tcdsl.frontend.staging.environment import UNBOUND
 from tcdsl.frontend.staging.session import session_of

@@ -53,7 +53,7 @@ class PrimitiveFunction:
         if len(arguments) != row.arity:
             raise TypeError(f"{row.name}() takes {row.arity} arguments, not {len(arguments)}")
         if any(_is_symbolic(argument) for argument in arguments):
-            from tcdsl.frontend.names.calls import call_function
+            from tcdsl.frontend.names.array_calls import call_function
 
             return call_function(self, arguments, {})
         made = np.vectorize(row.evaluate)(*arguments)[()]
@@ -74,7 +74,7 @@ class CastFunction:
     def __call__(self, argument: Any) -> Any:
         """Convert an array or a number, symbolic or concrete."""
         if _is_symbolic(argument):
-            from tcdsl.frontend.names.calls import call_function
+            from tcdsl.frontend.names.array_calls import call_function
 
             return call_function(self, (argument,), {})
         return np.asarray(argument).astype(self.__tcdsl_name__)[()]
@@ -94,7 +94,7 @@ class ReductionFunction:
     def __call__(self, array: Any, **keywords: Any) -> Any:
         """Reduce all axes or the given ones, as NumPy's function of that name does."""
         if _is_symbolic(array):
-            from tcdsl.frontend.names.calls import call_function
+            from tcdsl.frontend.names.array_calls import call_function
 
             return call_function(self, (array,), keywords)
         return getattr(np, self.__tcdsl_name__)(array, **keywords)
@@ -115,7 +115,7 @@ def _only_in_statements(name: str) -> Any:
 
 def einsum(spec: str, /, *operands: Any, **options: Any) -> Any:
     """``einsum("ij;jk=>ik", a, b)`` in a decorated function; see `tcdsl.einsum`."""
-    from tcdsl.frontend.logics.einsum import einsum
+    from tcdsl.frontend.logics.einsum_statements import einsum
 
     return einsum(spec, *operands, **options)
 

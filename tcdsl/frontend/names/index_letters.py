@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import is_letter
-from tcdsl.frontend.names.scope import FunctionScope
 from tcdsl.frontend.source.statement_targets import is_of_names
 
 __all__ = ["LetterUses", "letters_outside_subscripts", "value_letters"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from tcdsl.frontend.points.brackets import conjuncts, text_of
+from tcdsl.frontend.points.bracket_filters import conjuncts, text_of
 from tcdsl.frontend.points.definitions import GENERATED, definition_name, is_definition, serial
 from tcdsl.frontend.symbols.values import Value, applied
 from tcdsl.ir.expressions import (

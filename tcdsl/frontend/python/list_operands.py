@@ -21,7 +21,7 @@ from tcdsl.frontend.arrays.array_literals import Batch, holds_tensors, is_litera
 from tcdsl.frontend.source.python_stores import augmented
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter, scaled_text
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.statements.operations import BINARY, COMPARISONS
+from tcdsl.frontend.statements.statement_operators import BINARY, COMPARISONS
 from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 

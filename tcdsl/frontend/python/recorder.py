@@ -16,9 +16,9 @@ from tcdsl.frontend.arrays.array_literals import is_literal
 from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.arrays.view_statements import record_in_view
 from tcdsl.frontend.names.annotated_targets import declared_target
-from tcdsl.frontend.names.calls import call_function
+from tcdsl.frontend.names.array_calls import call_function
+from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.index_letters import value_letters
-from tcdsl.frontend.names.scope import FunctionScope
 from tcdsl.frontend.points.bare_reductions import BareReduction
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.python.list_operands import augmented_operand, binary, unary
@@ -31,12 +31,12 @@ from tcdsl.frontend.source.statement_targets import target_name, target_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten, bind_dimensions
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
 from tcdsl.frontend.staging.environment import UNBOUND, Declared, Existing, Fresh, TargetState
-from tcdsl.frontend.staging.memory import held, is_tensor_memory, of_its_own
+from tcdsl.frontend.staging.held_memory import held, is_tensor_memory, of_its_own
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, materialized, session_of
 from tcdsl.frontend.statements.logic_statements import indexes_tensors, logic_form, record_logic
 from tcdsl.frontend.statements.part_targets import extents_of, is_part, record_part
 from tcdsl.frontend.statements.statement_syntax import AUGMENTED
-from tcdsl.frontend.statements.statements import evaluate_local, evaluate_statement, is_local_definition
+from tcdsl.frontend.statements.tensor_statements import evaluate_local, evaluate_statement, is_local_definition
 from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor, View
 from tcdsl.frontend.symbols.weak_targets import in_its_type

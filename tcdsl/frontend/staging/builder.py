@@ -54,7 +54,7 @@ class Mark:
 class ProgramBuilder:
     """Collects what staging records, names it, and makes the `Program`.
 
-    It is the `tcdsl.polyhedra.scope.ProgramScope` of range inference: it knows what holds between the sizes.
+    It is the `tcdsl.polyhedra.program_scope.ProgramScope` of range inference: it knows what holds between the sizes.
     """
 
     def __init__(self, name: str, algebra: Algebra) -> None:

@@ -29,9 +29,7 @@ __all__ = [
 
 
 class Lookup(Protocol):
-    """What names and expressions mean in the decorated function, as `tcdsl.frontend.names.scope.FunctionScope` knows
-    it.
-    """
+    """What names and expressions mean in the decorated function; `tcdsl.frontend.names.function_scope` knows it."""
 
     def own(self, name: str) -> object:
         """The value that the function has bound to ``name``."""

@@ -1,7 +1,7 @@
 """What evaluating a tensor statement asks of its surroundings, and the states of its target.
 
-`tcdsl.frontend.names.scope` and `tcdsl.frontend.staging.builder` implement these protocols for decorated functions;
-tests have small ones.
+`tcdsl.frontend.names.function_scope` and `tcdsl.frontend.staging.builder` implement these protocols for decorated
+functions; tests have small ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tcdsl.frontend.symbols.operators import OperatorHost
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Statement, Tensor
-from tcdsl.polyhedra.scope import ProgramScope
+from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
 

@@ -1,7 +1,7 @@
 """What the parts of a statement's evaluation ask of each other.
 
 Accesses, operators, calls and reductions contain expressions again. Their files evaluate those through this protocol;
-`tcdsl.frontend.statements.evaluation` implements it and knows the files.
+`tcdsl.frontend.statements.statement_evaluation` implements it and knows the files.
 """
 
 from __future__ import annotations

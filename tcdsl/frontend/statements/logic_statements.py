@@ -15,8 +15,8 @@ from tcdsl.frontend.logics.logic import extents_of, stage_logic, stage_projected
 from tcdsl.frontend.logics.mixed_slots import mixed_indices
 from tcdsl.frontend.logics.projections import Projections
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS, slots_of
+from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_names, is_letter
-from tcdsl.frontend.names.scope import FunctionScope
 from tcdsl.frontend.source.logic_operands import Applied, Term
 from tcdsl.frontend.staging.environment import UNBOUND, TargetState
 from tcdsl.frontend.staging.session import Session

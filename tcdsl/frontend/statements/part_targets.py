@@ -23,7 +23,7 @@ from tcdsl.frontend.staging.environment import Environment
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.statements.accesses import axis_nodes
 from tcdsl.frontend.statements.statement_syntax import AUGMENTED, assign_operator
-from tcdsl.frontend.statements.statements import reads_points
+from tcdsl.frontend.statements.tensor_statements import reads_points
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
 from tcdsl.frontend.symbols.values import Value, stored_dtype, sum_dtype
 from tcdsl.ir.accumulators import neutral_element

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
-from tcdsl.frontend.points.brackets import without_brackets
+from tcdsl.frontend.points.bracket_filters import without_brackets
 from tcdsl.frontend.points.definitions import GENERATED, Definition, all_definitions, outside_names
 from tcdsl.frontend.points.let_placement import named_lets, share
 from tcdsl.frontend.statements.guards import in_range

@@ -12,7 +12,7 @@ __all__ = ["Algebra", "ArithmeticOperators", "OperatorHost"]
 
 
 class Algebra(Protocol):
-    """What arithmetic on symbolic objects does; `tcdsl.frontend.algebra` implements it for decorated functions."""
+    """What arithmetic on symbolic objects does; in decorated functions that is `tcdsl.frontend.symbolic_operators`."""
 
     def combine(self, primitive: str, *operands: object) -> Any:
         """A primitive on operands, some of them symbolic."""

@@ -18,7 +18,7 @@ from functools import reduce
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError
-from tcdsl.frontend.symbols.folding import fold
+from tcdsl.frontend.symbols.number_folding import fold
 from tcdsl.frontend.symbols.values import (
     Conversion,
     Product,

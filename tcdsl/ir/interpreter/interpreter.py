@@ -21,7 +21,7 @@ from tcdsl.errors import Diagnostic, DtypeError, ShapeError, raise_diagnostics
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.dtypes import same_kind
 from tcdsl.ir.expressions import Boundary, Expr, is_affine_index
-from tcdsl.ir.interpreter.evaluation import Frame, PointEvaluator, working_dtype
+from tcdsl.ir.interpreter.expression_evaluation import Frame, PointEvaluator, working_dtype
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor
 from tcdsl.ir.sizes.size_binding import SizePlan, evaluate_size

@@ -29,7 +29,7 @@ from tcdsl.ir.expressions import (
     Reduction,
     SizeValue,
 )
-from tcdsl.ir.interpreter.evaluation import working_dtype
+from tcdsl.ir.interpreter.expression_evaluation import working_dtype
 from tcdsl.ir.primitives import PRIMITIVES
 
 __all__ = ["Array", "Definitions", "LocalDefinition", "PointValues", "elementwise"]

@@ -26,7 +26,7 @@ from tcdsl.lowering.loopir.traversal import renamed
 from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_locals, with_parameters
 from tcdsl.lowering.nests.polyhedron_scanning import scan
 from tcdsl.lowering.nests.scattered_sums import in_scattered_blocks
-from tcdsl.lowering.statements.schedule import FixedOrder, LoopOrder
+from tcdsl.lowering.program_passes.schedule import FixedOrder, LoopOrder
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import has_cases

@@ -23,7 +23,7 @@ from tcdsl.lowering.loopir.point_code import point, start_value, sum_up
 from tcdsl.lowering.nests.bodies import Body
 from tcdsl.lowering.nests.long_rows import in_row_blocks
 from tcdsl.lowering.nests.unrolling import unrolled
-from tcdsl.lowering.statements.statements import can_fail
+from tcdsl.lowering.program_passes.touched_tensors import can_fail
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.spaces import arranged
 

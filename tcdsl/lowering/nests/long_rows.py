@@ -31,7 +31,7 @@ from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Stor
 from tcdsl.lowering.loopir.tiles import Tiles, length_of_loop, nest_of
 from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.nests.bodies import Body
-from tcdsl.lowering.statements.effort import length_of
+from tcdsl.lowering.program_passes.effort import length_of
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["Cells", "in_row_blocks"]

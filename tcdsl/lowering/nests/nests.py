@@ -16,9 +16,9 @@ from tcdsl.lowering.nests.bodies import Body, NestContext
 from tcdsl.lowering.nests.innermost_loops import cell_loops, rows_of_phases
 from tcdsl.lowering.nests.interleaving import interleaved
 from tcdsl.lowering.nests.parallel_reductions import in_parts, partial_results
-from tcdsl.lowering.statements.effort import is_small, points_of
-from tcdsl.lowering.statements.merging import Group
-from tcdsl.lowering.statements.schedule import LoopOrder
+from tcdsl.lowering.program_passes.effort import is_small, points_of
+from tcdsl.lowering.program_passes.merging import Group
+from tcdsl.lowering.program_passes.schedule import LoopOrder
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["Draft", "drafts_of", "finished", "joined"]

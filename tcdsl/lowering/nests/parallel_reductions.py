@@ -20,8 +20,8 @@ from tcdsl.lowering.loopir.point_code import Action, start_value, sum_up
 from tcdsl.lowering.loopir.scalars import Scalars
 from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_locals
 from tcdsl.lowering.nests.bodies import Body, NestContext
-from tcdsl.lowering.statements.effort import length_of
-from tcdsl.lowering.statements.schedule import LoopOrder, is_short
+from tcdsl.lowering.program_passes.effort import length_of
+from tcdsl.lowering.program_passes.schedule import LoopOrder, is_short
 from tcdsl.polyhedra.affine import expression_of
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.spaces import arranged, has_end

@@ -17,8 +17,8 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Tensor
 from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Store, Update
 from tcdsl.lowering.nests.blocks import Block
-from tcdsl.lowering.statements.effort import length_of
-from tcdsl.lowering.statements.schedule import LoopOrder
+from tcdsl.lowering.program_passes.effort import length_of
+from tcdsl.lowering.program_passes.schedule import LoopOrder
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["in_scattered_blocks"]

@@ -20,8 +20,8 @@ from tcdsl.ir.expressions import Apply, Expr, Read, SizeValue, transform
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of_condition
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged
-from tcdsl.ranges.sketches.accesses import AxisAccess, Level, levels_of
 from tcdsl.ranges.sketches.inference_state import Inference
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Level, levels_of
 from tcdsl.ranges.solving.constraints import form_in_range, named_sizes
 from tcdsl.ranges.solving.regions import Ranges, affine_guard, region_of
 from tcdsl.span import Span

@@ -31,16 +31,16 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.program import Assertion, Keep, Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of
 from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.read_pieces import places
-from tcdsl.polyhedra.scope import ProgramScope
 from tcdsl.polyhedra.size_facts import statement_context
 from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, parameter_names
 from tcdsl.polyhedra.writes import named
 from tcdsl.ranges.checks.loop_hints import loop_hint, part_hint
-from tcdsl.ranges.sketches.accesses import Level, OwnRead, levels_of, root_level
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.nesting import free_variables
 from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.ranges.sketches.sketch_accesses import Level, OwnRead, levels_of, root_level
 from tcdsl.ranges.solving.constraints import named_sizes
 from tcdsl.ranges.solving.regions import Region, affine_guard
 

@@ -26,8 +26,8 @@ from tcdsl.ir.expressions import Constant, Expr, is_affine_index
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.checks.loop_hints import spoken
-from tcdsl.ranges.sketches.accesses import AxisAccess, Level
 from tcdsl.ranges.sketches.inference_state import Inference
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Level
 from tcdsl.ranges.solving.regions import Ranges, Region, ends_of, region_of
 
 __all__ = ["check_writable"]

@@ -15,7 +15,7 @@ from tcdsl.ir.expressions import Apply, Expr
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_algebra import SizeAlgebra
 from tcdsl.polyhedra.size_polynomials import Polynomial
-from tcdsl.ranges.sketches.accesses import Level, levels_of
+from tcdsl.ranges.sketches.sketch_accesses import Level, levels_of
 
 __all__ = ["Ends", "explicit_ranges"]
 

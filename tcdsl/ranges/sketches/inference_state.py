@@ -8,7 +8,7 @@ from tcdsl.errors import Diagnostic, ShapeError, TcdslError, raise_diagnostics
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Constant, Expr, Read, SizeValue, size_names, walk
 from tcdsl.ir.program import Assertion
-from tcdsl.polyhedra.scope import ProgramScope
+from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.size_algebra import SizeAlgebra, SizeInterval
 from tcdsl.polyhedra.size_facts import statement_context
 from tcdsl.polyhedra.size_polynomials import Polynomial

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence, Set
 
 from tcdsl.ir.build import apply
 from tcdsl.polyhedra.size_polynomials import Polynomial
-from tcdsl.ranges.sketches.accesses import AxisAccess
 from tcdsl.ranges.sketches.explicit_ranges import Ends
 from tcdsl.ranges.sketches.inference_state import Inference
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess
 
 __all__ = ["check_equal_extents"]
 

@@ -16,8 +16,8 @@ from tcdsl.polyhedra.affine import NotAffine, function_of
 from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import has_end
-from tcdsl.ranges.sketches.accesses import AxisAccess
 from tcdsl.ranges.sketches.inference_state import Inference
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess
 from tcdsl.ranges.solving.constraints import Constraints
 from tcdsl.ranges.solving.for_all import needed_variables, range_constraints
 

@@ -19,9 +19,9 @@ from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.polyhedra.affine import expression_of_condition
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged
-from tcdsl.ranges.sketches.accesses import Level
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.nesting import free_variables
+from tcdsl.ranges.sketches.sketch_accesses import Level
 from tcdsl.ranges.solving.constraints import Constraints
 from tcdsl.ranges.solving.for_all import range_constraints
 from tcdsl.ranges.solving.regions import Ranges, Region, affine_guard, conjunction, ends_of, region_of

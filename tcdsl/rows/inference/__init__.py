@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tcdsl.rows.inference.closing import close
-from tcdsl.rows.inference.einsum import einsum
-from tcdsl.rows.inference.operations import compose, equal, pointwise, stores_into, transpose
+from tcdsl.rows.inference.einsum_constraints import einsum
+from tcdsl.rows.inference.result_shapes import compose, equal, pointwise, stores_into, transpose
 from tcdsl.rows.inference.variables.keeping import keeping
 from tcdsl.rows.inference.variables.origin import Origin
 from tcdsl.rows.inference.variables.shape import Axis, Shape, known, number, parameter, scalar, unknown

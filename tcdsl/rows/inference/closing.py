@@ -10,7 +10,7 @@ from tcdsl.rows.inference.equations.affine_axes import AffineAxis
 from tcdsl.rows.inference.equations.facts import set_fallback, set_label, set_size
 from tcdsl.rows.inference.equations.row_equations import bind, row_of
 from tcdsl.rows.inference.equations.row_joins import RowJoin
-from tcdsl.rows.inference.scope import OpenVariables
+from tcdsl.rows.inference.open_variables import OpenVariables
 from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Reason
 from tcdsl.rows.inference.variables.row import EMPTY, RowOwner, RowVariable

@@ -17,8 +17,8 @@ from tcdsl.ir.sizes.size_code import SizeCode
 from tcdsl.runtime.calling.arguments import Call, tensor_argument
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.integer_range_checks import NarrowedInteger, check_narrowed
-from tcdsl.runtime.calling.memory import check_written
 from tcdsl.runtime.calling.structure import Structure
+from tcdsl.runtime.calling.written_memory import check_written
 
 __all__ = ["Entry", "LinearPart", "Traced"]
 

@@ -15,10 +15,10 @@ from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import SizePlan, evaluate_size, largest_of
 from tcdsl.locks import COMPILING
 from tcdsl.recent import Recent
-from tcdsl.runtime.calling.bound import BoundProgram
+from tcdsl.runtime.calling.bound_programs import BoundProgram
 from tcdsl.runtime.calling.debugging import Stopwatch, show_compilation, show_run
-from tcdsl.runtime.calling.memory import check_written
 from tcdsl.runtime.calling.nan_search import NanSearch
+from tcdsl.runtime.calling.written_memory import check_written
 
 if TYPE_CHECKING:
     from tcdsl.ir.interpreter.interpreter import Interpretation
@@ -57,8 +57,8 @@ class Executable:
         """The loop nests, for sizes up to the kernel's limit, or ``large`` ones."""
         with COMPILING:
             if (optimize, large) not in self._kernel:
+                from tcdsl.lowering.loop_passes.index_widths import LARGEST_SIZE
                 from tcdsl.lowering.lower import lower
-                from tcdsl.lowering.passes.index_widths import LARGEST_SIZE
                 from tcdsl.simplification import specialized
 
                 program = self.program if self._fixed is None else specialized(self.program, self._fixed)

@@ -13,7 +13,7 @@ import numpy as np
 from tcdsl.errors import Diagnostic, DtypeError
 from tcdsl.ir.dtypes import INTEGER, is_integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Read, SizeValue, children, walk
-from tcdsl.ir.interpreter.evaluation import PointEvaluator
+from tcdsl.ir.interpreter.expression_evaluation import PointEvaluator
 from tcdsl.ir.program import Program, statement_expressions
 from tcdsl.span import Span
 

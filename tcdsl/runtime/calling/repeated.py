@@ -24,7 +24,7 @@ from tcdsl.frontend.staging.session import CapturedArray
 from tcdsl.recent import Recent
 from tcdsl.runtime.calling.arguments import Call
 from tcdsl.runtime.calling.entries import Entry
-from tcdsl.runtime.calling.memory import check_written
+from tcdsl.runtime.calling.written_memory import check_written
 
 if TYPE_CHECKING:
     from tcdsl.targets.protocol.loaded_kernel import LoadedKernel

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.staging.readings import Reading
 from tcdsl.frontend.staging.run_time_integers import CarriedInteger, Specialize
 from tcdsl.frontend.staging.session import CapturedArray, Session
+from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.symbols import SymbolicNumber
 from tcdsl.ir.build import cast
 from tcdsl.ir.dtypes import is_floating

@@ -16,11 +16,11 @@ import tokenize
 
 from tcdsl.errors import raise_diagnostics
 from tcdsl.syntax.grammar.edits import Edited, edited, rendered
-from tcdsl.syntax.grammar.expressions import mark_expressions
 from tcdsl.syntax.grammar.faults import layout_fault, parsed
+from tcdsl.syntax.grammar.literal_expressions import mark_expressions
+from tcdsl.syntax.grammar.literal_statements import mark_statements
 from tcdsl.syntax.grammar.marks import Marks
 from tcdsl.syntax.grammar.plain import plain_constructs
-from tcdsl.syntax.grammar.statements import mark_statements
 from tcdsl.syntax.grammar.tokens import Lines, Token, decorated_bodies, tokens_of
 
 __all__ = ["carrier_text", "desugared", "parse"]

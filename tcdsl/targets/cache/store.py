@@ -4,7 +4,7 @@
 
     <cache directory>/modules/         private to the user
         matmul_1f0c….py                the text of a module, for people and debuggers: nothing reads it
-        matmul_1f0c….code              its machine code (`tcdsl.targets.cpu.machine.compiling`)
+        matmul_1f0c….code              its machine code (`tcdsl.targets.cpu.machine.machine_code`)
         matmul_77ab….kernel            what a program became (`tcdsl.targets.loading`)
         matmul_90de….gradient          the derivative of a graph (`tcdsl.tensors.linking.kept_gradients`)
 

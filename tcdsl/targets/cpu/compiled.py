@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import TcdslError
+from tcdsl.lowering.loop_passes.liveness import Temporaries
 from tcdsl.lowering.loopir.loops import Kernel
-from tcdsl.lowering.passes.liveness import Temporaries
 from tcdsl.recent import Recent
 from tcdsl.targets.cache.store import store
 from tcdsl.targets.cpu.call.arrays import BoundArrays, bind_arrays, require_outputs
-from tcdsl.targets.cpu.call.bound import BoundKernel
+from tcdsl.targets.cpu.call.bound_kernels import BoundKernel
 from tcdsl.targets.cpu.call.drivers import Drivers
 from tcdsl.targets.cpu.call.failures import failure
 from tcdsl.targets.cpu.call.launch_plans import Frame, LaunchPlan
@@ -26,8 +26,8 @@ from tcdsl.targets.cpu.call.plan_code import Launch, PlanCode, frame_words
 from tcdsl.targets.cpu.layout.call_arrays import CallArrays
 from tcdsl.targets.cpu.layout.call_block import BIND_ONLY, KNOWN_APART, NOT_AS_PLANNED, OVERLAPPING
 from tcdsl.targets.cpu.layout.frame import FIRST_WORD, STATUS_WORD, layout_of
-from tcdsl.targets.cpu.machine.compiling import CompiledNest, load_module
 from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
+from tcdsl.targets.cpu.machine.machine_code import CompiledNest, load_module
 from tcdsl.targets.cpu.machine.module_names import module_stem
 from tcdsl.targets.cpu.machine.options import CodegenOptions
 from tcdsl.targets.cpu.python.module import GeneratedModule, generate_module
@@ -252,7 +252,7 @@ class CompiledKernel:
         outputs: Sequence[Array] | None = None,
         threads: int | None = None,
     ) -> BoundKernel:
-        """The kernel on these arrays, to be run many times: see `tcdsl.targets.cpu.call.bound`.
+        """The kernel on these arrays, to be run many times: see `tcdsl.targets.cpu.call.bound_kernels`.
 
         ``outputs``, or arrays made here, receive the results of each run. Raises ``ValueError`` for arrays that do not
         fit, or that `run` would copy: misaligned ones, and ones that share memory with one that is written.

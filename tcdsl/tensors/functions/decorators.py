@@ -38,13 +38,13 @@ class TensorFunction(DecoratedFunction):
 
     def _called(self, out: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if not arguments and keywords and self._is_configured_by(keywords):
-            from tcdsl.tensors.functions.calls import configured
+            from tcdsl.tensors.functions.tensor_calls import configured
 
             return configured(self, keywords)
         if current_session() is not None:
             return super()._called(out, arguments, keywords)
         if any(isinstance(argument, GraphTensor) for argument in arguments):
-            from tcdsl.tensors.functions.calls import call_with_tensors
+            from tcdsl.tensors.functions.tensor_calls import call_with_tensors
 
             if out is not None:
                 raise ConfigurationError(f"{self.__name__}(): out is for arrays; tensors have memory of their own")
@@ -57,7 +57,7 @@ class TensorFunction(DecoratedFunction):
                 return super()._called(out, arguments, keywords)
             except DeclarationMet:
                 self._declares = True
-        from tcdsl.tensors.functions.calls import call_with_arrays
+        from tcdsl.tensors.functions.tensor_calls import call_with_arrays
 
         return call_with_arrays(self, arguments, keywords)
 
@@ -68,7 +68,7 @@ class TensorFunction(DecoratedFunction):
 
     def scope_of_inner_call(self, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
         """Where the declarations of this function go while it runs as part of another one."""
-        from tcdsl.tensors.functions.calls import scope_of_inner_call
+        from tcdsl.tensors.functions.tensor_calls import scope_of_inner_call
 
         return scope_of_inner_call(self, configuration)
 
@@ -78,7 +78,7 @@ class TensorFunction(DecoratedFunction):
 
         With configuration each layer has its own: ``layer = mlp(hid_dim=16)``, then ``layer.parameters``.
         """
-        from tcdsl.tensors.functions.calls import parameters_of
+        from tcdsl.tensors.functions.tensor_calls import parameters_of
 
         return dict(parameters_of(self).by_label())
 

@@ -49,7 +49,7 @@ class Layer:
     @user_facing
     def __call__(self, *arguments: Any) -> Any:
         """The op on these arguments, with this layer's configuration and parameters."""
-        from tcdsl.tensors.functions.calls import call_layer
+        from tcdsl.tensors.functions.tensor_calls import call_layer
 
         return call_layer(self, arguments)
 

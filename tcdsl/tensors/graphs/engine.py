@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from tcdsl.rows.inference import Shape
     from tcdsl.span import Span
-    from tcdsl.tensors.graphs.operations import Operation
+    from tcdsl.tensors.graphs.node_operations import Operation
 
 __all__ = ["Engine", "engine", "use_engine"]
 

@@ -29,11 +29,11 @@ from tcdsl.rows.inference import Origin, Shape, close
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
 from tcdsl.targets.protocol.memory_spaces import HOST
-from tcdsl.tensors.graphs.buffers import NodeArray, TensorMemory
 from tcdsl.tensors.graphs.element_types import FloatingType, type_name
 from tcdsl.tensors.graphs.engine import engine
 from tcdsl.tensors.graphs.location import user_location
-from tcdsl.tensors.graphs.operations import Operation
+from tcdsl.tensors.graphs.node_operations import Operation
+from tcdsl.tensors.graphs.tensor_memory import NodeArray, TensorMemory
 from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:

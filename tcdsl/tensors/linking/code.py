@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import ConfigurationError, Diagnostic
 from tcdsl.ir.program import Program
-from tcdsl.tensors.graphs.buffers import TensorMemory
 from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.graphs.tensor_memory import TensorMemory
 
 if TYPE_CHECKING:
     from tcdsl.tensors.linking.linking import Linker

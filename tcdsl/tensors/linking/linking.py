@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DifferentiationError
-from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import constant, integer
@@ -22,12 +22,12 @@ from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Program
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.runtime.rules.subprograms import symbolic
-from tcdsl.tensors.graphs.buffers import TensorMemory
 from tcdsl.tensors.graphs.location import located
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.linking.indices import StaticIndex
+from tcdsl.tensors.graphs.tensor_memory import TensorMemory
 from tcdsl.tensors.linking.kept_gradients import gradient_of
+from tcdsl.tensors.linking.static_indices import StaticIndex
 from tcdsl.tensors.linking.static_positions import without_checks
 from tcdsl.tensors.staging.fragments import without_unread_inputs
 from tcdsl.tensors.staging.staging import InputRecording, ancestors, staged_result

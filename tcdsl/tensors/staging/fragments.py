@@ -14,9 +14,9 @@ from tcdsl.rewrite.inlining import append_program
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.runtime.rules.subprograms import symbolic
 from tcdsl.simplification.simplify import without_dead_statements
-from tcdsl.tensors.graphs.buffers import TensorMemory
-from tcdsl.tensors.graphs.operations import Operation
+from tcdsl.tensors.graphs.node_operations import Operation
 from tcdsl.tensors.graphs.tensor import Tensor, is_differentiable
+from tcdsl.tensors.graphs.tensor_memory import TensorMemory
 from tcdsl.tensors.staging.staging import InputRecording, known_shape
 
 __all__ = ["Fragment", "exported", "without_unread_inputs"]

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
-from tcdsl.tensors.graphs.algebra import GRAPH, as_operand
+from tcdsl.tensors.graphs.graph_operators import GRAPH, as_operand
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.staging.fragments import exported
 from tcdsl.tensors.staging.staging import InputRecording, recording_session

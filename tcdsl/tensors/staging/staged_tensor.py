@@ -8,7 +8,7 @@ from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
-from tcdsl.tensors.graphs.buffers import TensorMemory
+from tcdsl.tensors.graphs.tensor_memory import TensorMemory
 
 if TYPE_CHECKING:
     from tcdsl.tensors.staging.staging import InputRecording

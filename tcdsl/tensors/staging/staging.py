@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.ir.expressions import Constant
 from tcdsl.rows.inference import Origin, Shape, close, known
 from tcdsl.span import Span
-from tcdsl.tensors.graphs.buffers import TensorMemory
 from tcdsl.tensors.graphs.element_types import FloatingType
 from tcdsl.tensors.graphs.initialization import Given
 from tcdsl.tensors.graphs.location import user_location
-from tcdsl.tensors.graphs.operations import Operation
+from tcdsl.tensors.graphs.node_operations import Operation
 from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.graphs.tensor_memory import TensorMemory
 from tcdsl.tensors.staging.staged_tensor import StagedTensor
 
 __all__ = [

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from tcdsl.frontend.symbols.graphs import PendingState
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
 from tcdsl.rows.inference import Shape, known
-from tcdsl.tensors.graphs.buffers import TensorMemory
 from tcdsl.tensors.graphs.initialization import Filled
 from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.graphs.tensor_memory import TensorMemory
 from tcdsl.tensors.staging.staged_tensor import StagedTensor
 from tcdsl.tensors.staging.staging import InputRecording, known_shape
 

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import TcdslError
-from tcdsl.frontend.algebra import WholeArrays
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.environment import UNBOUND, Declared, Existing, Fresh
-from tcdsl.frontend.statements.statements import (
+from tcdsl.frontend.statements.tensor_statements import (
     evaluate_local,
     evaluate_statement,
     is_local_definition,
     sketch_statement,
 )
+from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.ir.build import integer
 from tcdsl.ir.interpreter.interpreter import interpret

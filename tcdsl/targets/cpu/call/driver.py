@@ -33,7 +33,7 @@ from tcdsl.targets.cpu.layout.call_block import (
     WRITTEN,
 )
 from tcdsl.targets.cpu.layout.frame import PLACES_WORD, STATUS_WORD
-from tcdsl.targets.cpu.machine.compiling import compile_driver
+from tcdsl.targets.cpu.machine.machine_code import compile_driver
 from tcdsl.targets.cpu.machine.native import call_nest, load_int, load_word, store_word
 
 __all__ = ["execute", "run"]

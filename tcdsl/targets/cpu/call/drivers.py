@@ -10,7 +10,7 @@ from typing import Any
 
 from tcdsl.locks import lock_of_this_process
 from tcdsl.targets.cache.store import store
-from tcdsl.targets.cpu.machine.compiling import load_module
+from tcdsl.targets.cpu.machine.machine_code import load_module
 from tcdsl.targets.cpu.machine.module_names import module_stem
 
 __all__ = ["Drivers"]

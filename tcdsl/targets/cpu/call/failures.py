@@ -15,7 +15,7 @@ from tcdsl.targets.cpu.layout.frame import (
     VALUE_WORDS,
     FrameLayout,
 )
-from tcdsl.targets.cpu.python.nests import CheckSite
+from tcdsl.targets.cpu.python.nest_printing import CheckSite
 
 __all__ = ["failure"]
 

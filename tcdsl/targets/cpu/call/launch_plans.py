@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tcdsl.ir.dtypes import numpy_dtype
+from tcdsl.lowering.loop_passes.liveness import Temporaries
 from tcdsl.lowering.loopir.loops import Buffer, Kernel
-from tcdsl.lowering.passes.liveness import Temporaries
-from tcdsl.lowering.statements.effort import SERIAL_WORK
+from tcdsl.lowering.program_passes.effort import SERIAL_WORK
 from tcdsl.targets.cpu.call.plan_code import PlanCode
 from tcdsl.targets.cpu.layout.aligned import aligned
 

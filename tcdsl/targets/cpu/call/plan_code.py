@@ -16,12 +16,12 @@ from tcdsl.ir.expressions import Constant, Expr
 from tcdsl.ir.sizes.size_code import SizeCode
 from tcdsl.lowering.loopir.loops import Buffer, Call, Kernel, Nest
 from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
-from tcdsl.lowering.statements.effort import weight
+from tcdsl.lowering.program_passes.effort import weight
 from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
 from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
 from tcdsl.targets.cpu.layout.frame import FrameLayout
 from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
-from tcdsl.targets.cpu.python.nests import parallel_loop
+from tcdsl.targets.cpu.python.nest_printing import parallel_loop
 
 __all__ = ["Launch", "PlanCode", "frame_words"]
 

@@ -1,7 +1,7 @@
 """Scalars of the code being compiled: ``x * x + 1`` on them writes LLVM instructions.
 
-The functions of generated code (`tcdsl.targets.cpu.intrinsics.functions`) are written with these, so that they read
-like formulas, keep the type of their arguments (Numba's own integer arithmetic widens), and cost Numba no type
+The functions of generated code (`tcdsl.targets.cpu.intrinsics.scalar_intrinsics`) are written with these, so that they
+read like formulas, keep the type of their arguments (Numba's own integer arithmetic widens), and cost Numba no type
 inference.
 """
 

@@ -18,7 +18,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tcdsl.ir.dtypes import numpy_dtype
-from tcdsl.targets.cpu.intrinsics.memory import BufferType, address_of, record_outside, scratch
+from tcdsl.targets.cpu.intrinsics.frame_memory import BufferType, address_of, record_outside, scratch
 
 __all__ = ["checked_local_buffer", "local_buffer", "view"]
 

@@ -12,10 +12,10 @@ from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.lowering.loopir.loops import Buffer, Kernel
 from tcdsl.targets.cpu.layout.frame import layout_of
 from tcdsl.targets.cpu.machine.options import CodegenOptions
-from tcdsl.targets.cpu.python.expressions import call
+from tcdsl.targets.cpu.python.expression_printing import call
 from tcdsl.targets.cpu.python.identifiers import Identifiers
 from tcdsl.targets.cpu.python.nest_deduplication import shared
-from tcdsl.targets.cpu.python.nests import CheckSite, NestWriter
+from tcdsl.targets.cpu.python.nest_printing import CheckSite, NestWriter
 from tcdsl.targets.cpu.python.printing import module_text
 from tcdsl.targets.cpu.python.procedure_calls import ProcedureCalls
 from tcdsl.targets.cpu.python.procedures import procedure_function
@@ -115,8 +115,8 @@ def _decorator(function: str, options: CodegenOptions) -> ast.expr:
 def _imports(used: set[str]) -> list[ast.stmt]:
     groups = (
         ("math", used & _MATH),
-        ("tcdsl.targets.cpu.machine.compiling", used & _DECORATORS),
-        ("tcdsl.targets.cpu.intrinsics.functions", used - _MATH - _DECORATORS),
+        ("tcdsl.targets.cpu.machine.machine_code", used & _DECORATORS),
+        ("tcdsl.targets.cpu.intrinsics.scalar_intrinsics", used - _MATH - _DECORATORS),
     )
     return [
         ast.ImportFrom(module, [ast.alias(function) for function in sorted(names)], 0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tcdsl.ir.expressions import SizeValue
 from tcdsl.lowering.loopir.loops import Call, Procedure, View
-from tcdsl.targets.cpu.python.expressions import ExpressionWriter, call, name
+from tcdsl.targets.cpu.python.expression_printing import ExpressionWriter, call, name
 
 __all__ = ["ProcedureCalls"]
 

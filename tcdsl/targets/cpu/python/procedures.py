@@ -18,7 +18,7 @@ import ast
 from tcdsl.lowering.loopir.loops import Check, Procedure
 from tcdsl.lowering.loopir.traversal import sizes_of, walk_nodes
 from tcdsl.targets.cpu.python.function_definitions import function_definition
-from tcdsl.targets.cpu.python.nests import NestWriter
+from tcdsl.targets.cpu.python.nest_printing import NestWriter
 
 __all__ = ["procedure_function"]
 

@@ -1,0 +1,204 @@
+"""A program while its derivative is written: what is active, what is declared, what has been appended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcdsl.autodiff.statement_derivatives.candidates import with_candidates_stored
+from tcdsl.autodiff.statement_derivatives.intermediates import Work, with_intermediates_stored
+from tcdsl.autodiff.statement_derivatives.scalar import carriers
+from tcdsl.errors import Diagnostic, DifferentiationError, raise_diagnostics
+from tcdsl.ir.build import constant
+from tcdsl.ir.dtypes import compute_dtype, is_floating
+from tcdsl.ir.expressions import Expr, Local, SizeValue
+from tcdsl.ir.fresh_names import cell_names, names_of
+from tcdsl.ir.program import Assertion, DerivativeRule, Fill, Keep, Program, Size, Statement, Tensor, tensors_read
+from tcdsl.polyhedra.boxes import over_box
+from tcdsl.polyhedra.size_facts import size_context
+from tcdsl.polyhedra.writes import read_cell
+from tcdsl.simplification.expressions.tape import Tape
+from tcdsl.span import Span
+
+__all__ = ["Derivative", "active_tensors", "check_inputs", "chosen_outputs"]
+
+
+def active_tensors(program: Program, wrt: Sequence[str]) -> frozenset[str]:
+    """The tensors that depend differentiably on the inputs ``wrt``, these included."""
+    active = set(wrt)
+    rules = program.ruled
+
+    def carries(expr: Expr) -> bool:
+        tape = Tape()
+        root = tape.flatten(expr)
+        return isinstance(root, Local) and root.name in carriers(tape, root, active.__contains__)
+
+    for statement in program.statements:
+        name = statement.target.tensor
+        if not is_floating(program.tensor(name).dtype):
+            continue
+        if name in rules:
+            rule = rules[name]
+            if active.intersection((*rule.arguments, *rule.constants)):
+                active.add(name)
+            continue
+        kept = isinstance(statement.start, Keep) and statement.start.tensor in active
+        filled = isinstance(statement.start, Fill) and carries(statement.start.value)
+        if kept or filled or carries(statement.value):
+            active.add(name)
+    return frozenset(active)
+
+
+def chosen_outputs(program: Program, outputs: Sequence[str] | None) -> tuple[str, ...]:
+    """The outputs to differentiate: ``outputs``, or all floating ones. `DifferentiationError` for others."""
+    if outputs is None:
+        return tuple(name for name in program.outputs if is_floating(program.tensor(name).dtype))
+    faults = []
+    for name in outputs:
+        if name not in program.outputs:
+            known = f"the outputs are {', '.join(program.outputs)}"
+            fact = f"{name} is not an output of {program.name}"
+            faults.append(Diagnostic(DifferentiationError, fact, notes=(known,)))
+        elif not is_floating(program.tensor(name).dtype):
+            faults.append(_no_gradient(program.tensor(name)))
+    raise_diagnostics(faults)
+    return tuple(outputs)
+
+
+def check_inputs(program: Program, wrt: Sequence[str]) -> None:
+    """Raise `DifferentiationError` for names that are no inputs, and for integer and bool ones."""
+    inputs = {tensor.name: tensor for tensor in program.inputs}
+    faults = []
+    for name in wrt:
+        if name not in inputs:
+            known = f"the inputs are {', '.join(inputs)}"
+            fact = f"{name} is not an input of {program.name}"
+            faults.append(Diagnostic(DifferentiationError, fact, notes=(known,)))
+        elif not is_floating(inputs[name].dtype):
+            faults.append(_no_gradient(inputs[name]))
+    raise_diagnostics(faults)
+
+
+def _no_gradient(tensor: Tensor) -> Diagnostic:
+    fact = f"{tensor.label or tensor.name} is {tensor.dtype}: integer and bool tensors have no gradient"
+    hint = "leave it out of the arguments to differentiate by, or pass floating numbers"
+    return Diagnostic(DifferentiationError, fact, tensor.span, hint=hint)
+
+
+class Derivative:
+    """The part of a `tcdsl.autodiff.statement_derivatives.transposition.Transposition` that both modes share.
+
+    ``work`` says what a derivative of this mode takes, where values that it would compute too often are to be stored.
+    """
+
+    def __init__(self, program: Program, wrt: Sequence[str], work: Work | None = None) -> None:
+        active = active_tensors(program, wrt).difference(program.ruled)
+        program = with_candidates_stored(program, active.__contains__)
+        if work is not None:
+            active = active_tensors(program, wrt).difference(program.ruled)
+            program = with_intermediates_stored(program, active.__contains__, work)
+        self.program = program
+        self.names = names_of(program)
+        self.context = size_context(program)
+        self.active = active_tensors(program, wrt)
+        self.declared: dict[str, Tensor] = {t.name: t for t in (*program.inputs, *program.tensors)}
+        self.made: list[Tensor] = []
+        self.statements: list[Statement] = []
+        self.sizes = list(program.sizes)
+        self.assertions = list(program.assertions)
+        self.rules = list(program.rules)
+        self.ruled = program.ruled
+        #: The rule to apply on reaching the statement of a tensor: the first that is made of the rule's outputs.
+        self.rule_at: dict[str, DerivativeRule] = {}
+        for statement in self.program.statements:
+            rule = self.ruled.get(statement.target.tensor)
+            if rule is not None and rule not in self.rule_at.values():
+                self.rule_at[statement.target.tensor] = rule
+
+    def tensor(self, name: str) -> Tensor:
+        """A declaration."""
+        return self.declared[name]
+
+    def extents(self, name: str) -> tuple[Expr, ...]:
+        """The shape of a tensor."""
+        return self.declared[name].shape
+
+    def is_input(self, name: str) -> bool:
+        """Whether a tensor is an input, whose derivative is a result."""
+        return any(tensor.name == name for tensor in self.program.inputs)
+
+    def wants(self, tensor: str) -> bool:
+        """Whether a tensor depends on what the program is differentiated by."""
+        return tensor in self.active
+
+    def carries(self, expr: Expr) -> bool:
+        """Whether an expression does."""
+        tape = Tape()
+        return bool(carriers(tape, tape.flatten(expr), self.wants))
+
+    def declare(self, hint: str, dtype: str, shape: tuple[Expr, ...]) -> str:
+        """A new tensor."""
+        name = self.names.fresh(hint)
+        tensor = Tensor(name, dtype, shape)
+        self.declared[name] = tensor
+        self.made.append(tensor)
+        return name
+
+    def result(self, hint: str, like: Tensor, source: str | None) -> str:
+        """A new tensor of the type and shape of ``like``: a copy of ``source``, or zeros."""
+        name = self.declare(hint, like.dtype, like.shape)
+        cells, dtype = self.cell_variables(len(like.shape)), compute_dtype(like.dtype)
+        value = constant(0, dtype) if source is None else read_cell(self.tensor(source), cells, dtype)
+        self.append(over_box(name, cells, like.shape, value))
+        return name
+
+    def append(self, statement: Statement) -> None:
+        """A statement that makes a declared tensor."""
+        self.statements.append(statement)
+
+    def place(self, statement: Statement) -> None:
+        """A statement that makes a declared tensor, as early as what it reads is there.
+
+        The sums over the steps of a long program are then taken on the way, and what they read need not be kept.
+        """
+        read = tensors_read(statement)
+        position = len(self.statements)
+        while position > 0 and self.statements[position - 1].target.tensor not in read:
+            position -= 1
+        self.statements.insert(position, statement)
+
+    def cell_variables(self, rank: int) -> tuple[str, ...]:
+        """Names of index variables for the cells of a tensor, none of them a size."""
+        return cell_names(rank, (size.name for size in self.sizes))
+
+    # As a `tcdsl.rewrite.inlining.Host`.
+
+    def fresh_name(self, hint: str) -> str:
+        """A name that is new."""
+        return self.names.fresh(hint)
+
+    def opaque_size(self, expr: Expr) -> Expr:
+        """The size that stands for an expression of sizes."""
+        if isinstance(expr, SizeValue):
+            return expr
+        for size in self.sizes:
+            if size.source == expr:
+                return SizeValue(size.name)
+        name = self.names.fresh("size")
+        self.sizes.append(Size(name, expr))
+        return SizeValue(name)
+
+    def require(self, condition: Expr, message: str, span: Span | None = None) -> None:
+        """State what holds at every call."""
+        assertion = Assertion(condition, message, span)
+        if assertion not in self.assertions:
+            self.assertions.append(assertion)
+
+    def add_statement(self, statement: Statement, tensor: Tensor) -> None:
+        """Add a statement and the declaration of what it makes."""
+        self.declared[tensor.name] = tensor
+        self.made.append(tensor)
+        self.statements.append(statement)
+
+    def add_rule(self, rule: DerivativeRule) -> None:
+        """Say how tensors that have been made are to be differentiated."""
+        self.rules.append(rule)

@@ -1,0 +1,205 @@
+"""Which intermediate values of a statement its derivative stores, and which it computes again.
+
+Derivatives compute values again, which takes no memory, as long as that stays within what a derivative may cost: three
+operations for each of the statement's own. Where it would not, because several tensors have a share in a long
+expression, intermediate values are stored, one after the other, the one that helps most first, each once for every
+combination of the index variables that it depends on. Then every derivative by it is computed once as well.
+
+Source of the limit: Bernstein, Mara, Li, Maclaurin, Ragan-Kelley, "Differentiating a Tensor Language" (2020), theorems
+6.1 and 6.55, for programs in which every operation is a statement of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import islpy as isl
+
+from tcdsl.autodiff.statement_derivatives.candidates import bounds
+from tcdsl.autodiff.statement_derivatives.recomputation import ValueSteps
+from tcdsl.autodiff.statement_derivatives.scalar import conjunction
+from tcdsl.ir.build import apply, index
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Local, Read, children, index_variables, rebuild
+from tcdsl.ir.fresh_names import names_of
+from tcdsl.ir.program import Access, Fill, Neutral, Program, Statement, Tensor
+from tcdsl.polyhedra.read_pieces import restrict
+from tcdsl.polyhedra.writes import both, writes_each_cell_once
+from tcdsl.simplification.expressions.tape import Tape
+
+__all__ = ["with_intermediates_stored"]
+
+# Operations that a derivative may take for each one of the function.
+_LIMIT = 3
+
+# Of more values that may be stored not each is tried: every so many-th is stored, or more of them.
+_MANY = 64
+_APART = 32
+
+Work = Callable[[ValueSteps, Iterable[str]], float]
+
+
+def with_intermediates_stored(program: Program, active: Callable[[str], bool], work: Work) -> Program:
+    """``program`` with values stored that derivatives by ``active`` tensors would compute too often.
+
+    ``work`` is `ValueSteps.adjoint_work` or `ValueSteps.tangent_work`.
+    """
+    names = names_of(program)
+    tensors = list(program.tensors)
+    statements: list[Statement] = []
+    for statement in program.statements:
+        if active(statement.target.tensor):
+            made, statement = _split(statement, active, work, names.fresh)
+            if isinstance(statement.start, Fill) and not isinstance(statement.start.value, Constant | Read):
+                start, statement = _with_start_stored(statement, names.fresh(f"{statement.target.tensor}_start"))
+                made.append(start)
+            tensors.extend(tensor for tensor, _ in made)
+            statements.extend(store for _, store in made)
+        statements.append(statement)
+    if len(tensors) == len(program.tensors):
+        return program
+    return replace(program, tensors=tuple(tensors), statements=tuple(statements))
+
+
+def _split(
+    statement: Statement, active: Callable[[str], bool], work: Work, fresh: Callable[[str], str]
+) -> tuple[list[tuple[Tensor, Statement]], Statement]:
+    elementwise = writes_each_cell_once(statement)
+    if not elementwise and statement.accumulate not in ("add", "subtract"):
+        return [], statement
+    tape = Tape()
+    root = tape.flatten(statement.value)
+    steps = ValueSteps(tape, root, active, summed=not elementwise)
+    limit = _LIMIT * steps.work
+    many = len(steps.candidates) > _MANY
+    stored: list[str] = _spread(steps, work, limit) if many else []
+    now = 0.0 if many else work(steps, stored)
+    while now > limit + 1e-9:
+        options = [name for name in steps.candidates if name not in stored]
+        if not options:
+            break
+        after, best = min((work(steps, [*stored, name]), name) for name in options)
+        if after >= now - 1e-9:
+            break
+        stored.append(best)
+        now = after
+    if not stored:
+        return [], statement
+    return _with_steps_stored(statement, tape, root, [name for name in tape.steps([root]) if name in stored], fresh)
+
+
+def _spread(steps: ValueSteps, work: Work, limit: float) -> list[str]:
+    # In a long value what one step takes is asked of its neighbours: the more are stored, the less is computed again.
+    candidates = steps.candidates
+    for apart in (len(candidates), _APART, _APART // 2, _APART // 4, _APART // 8, 2):
+        stored = candidates[apart - 1 :: apart] if apart < len(candidates) else []
+        if work(steps, stored) <= limit + 1e-9:
+            break
+    return stored
+
+
+def _with_start_stored(statement: Statement, name: str) -> tuple[tuple[Tensor, Statement], Statement]:
+    # Every cell starts from one value: computed once, whatever asks for it.
+    assert isinstance(statement.start, Fill)
+    value = statement.start.value
+    once = Domain.from_set(isl.Set("{ [] }"))
+    store = Statement(Access(name, ()), "assign", Neutral(), value, once, span=statement.span)
+    start = Fill(Read(name, (), (), value.dtype, span=value.span))
+    return (Tensor(name, value.dtype, ()), store), replace(statement, start=start)
+
+
+def _with_steps_stored(
+    statement: Statement, tape: Tape, root: Expr, stored: Sequence[str], fresh: Callable[[str], str]
+) -> tuple[list[tuple[Tensor, Statement]], Statement]:
+    """The statements that store steps, in order, and the statement that reads them."""
+    reads: dict[str, Expr] = {}
+    made: list[tuple[Tensor, Statement]] = []
+    for name in stored:
+        tests = _needed_where(tape, root, name)
+        if tests is None:
+            continue
+        value = _reading(tape, Local(name, ""), reads)
+        tensor, store, read = _store(statement, tape, value, tests, fresh(f"{statement.target.tensor}_part"))
+        reads[name] = read
+        made.append((tensor, store))
+    return made, replace(statement, value=_reading(tape, root, reads))
+
+
+def _reading(tape: Tape, root: Expr, reads: dict[str, Expr]) -> Expr:
+    # The expression of a leaf, with reads in place of the steps that have been stored.
+    copy = Tape()
+    known: dict[str, Expr] = {}
+
+    def copied(part: Expr) -> Expr:
+        if isinstance(part, Local):
+            if part.name not in known:
+                found = reads.get(part.name)
+                known[part.name] = copied(tape.definition(part)) if found is None else copy.flatten(found)
+            return known[part.name]
+        parts = children(part)
+        return copy.add(rebuild(part, tuple(map(copied, parts)))) if parts else part
+
+    return copy.assemble(copied(root))
+
+
+def _needed_where(tape: Tape, root: Expr, name: str) -> tuple[Expr, ...] | None:
+    """Conditions under which a step is evaluated, as leaves; none if it always is, ``None`` if that cannot be said."""
+    found: dict[tuple[Expr, ...], None] = {}
+    seen: set[tuple[Expr, tuple[Expr, ...]]] = set()
+    pending: list[tuple[Expr, tuple[Expr, ...]]] = [(root, ())]
+    while pending:
+        leaf, tests = pending.pop()
+        if (leaf, tests) in seen:
+            continue
+        seen.add((leaf, tests))
+        if isinstance(leaf, Local) and leaf.name == name:
+            found[tests] = None
+            continue
+        match tape.definition(leaf):
+            case Apply(primitive="where", arguments=(condition, chosen, other)):
+                opposite = tape.flatten(apply("not_", condition))
+                pending += [(condition, tests), (chosen, (*tests, condition)), (other, (*tests, opposite))]
+            case Apply(primitive=("and_" | "or_") as primitive, arguments=(first, second)):
+                reached = first if primitive == "and_" else tape.flatten(apply("not_", first))
+                pending += [(first, tests), (second, (*tests, reached))]
+            case Read(indices=indices, fill=fill):
+                if fill is not None and name in tape.steps([fill]):
+                    return None
+                pending += [(axis, tests) for axis in indices]
+            case step:
+                pending += [(part, tests) for part in children(step)]
+    if not found:
+        return None
+    if () in found:
+        return ()
+    if len(found) == 1:
+        return next(iter(found))
+    return (conjunction(tape, [conjunction(tape, tests) for tests in found], "or_"),)
+
+
+def _store(
+    statement: Statement, tape: Tape, value: Expr, tests: Sequence[Expr], name: str
+) -> tuple[Tensor, Statement, Read]:
+    points, left = restrict(statement.domain.set, tests, tape.expand)
+    condition = statement.condition
+    for test in left:
+        condition = both(condition, tape.assemble(tape.flatten(test)))
+    used = index_variables(value) | (frozenset() if condition is None else index_variables(condition))
+    for position in reversed(range(len(statement.domain.variables))):
+        if statement.domain.variables[position] not in used:
+            points = points.project_out(isl.dim_type.set, position, 1)
+    variables = tuple(variable for variable in statement.domain.variables if variable in used)
+    lows, extents = bounds(points, len(variables))
+    cell = tuple(apply("sub", index(variable), low) for variable, low in zip(variables, lows, strict=True))
+    store = Statement(
+        Access(name, cell, value.span),
+        "assign",
+        Neutral(),
+        value,
+        Domain.from_set(points),
+        condition,
+        span=statement.span,
+    )
+    read = Read(name, cell, (Boundary.SKIP,) * len(cell), value.dtype, span=value.span)
+    return Tensor(name, value.dtype, tuple(extents)), store, read

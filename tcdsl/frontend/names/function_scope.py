@@ -1,0 +1,185 @@
+"""What names mean inside a decorated function: its own, those of enclosing functions, of the module, and the
+language's.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.frontend.names.array_calls import call_function
+from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS
+from tcdsl.frontend.source.function_source import span_of
+from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten, output
+from tcdsl.frontend.staging.declared_parameters import current_parameters
+from tcdsl.frontend.staging.environment import UNBOUND
+from tcdsl.frontend.staging.session import Poison, Session, StagingStopped
+from tcdsl.frontend.symbols.recognition import CONSTANTS
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
+from tcdsl.indices import IndexLetter
+from tcdsl.span import Span
+
+__all__ = ["FunctionScope"]
+
+_CALL = "__tcdsl_call__"
+
+
+class _Calls(ast.NodeTransformer):
+    # `max(N, M)` of sizes is a size, as everywhere in a decorated function.
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        return ast.copy_location(ast.Call(ast.Name(_CALL, ast.Load()), [node.func, *node.args], node.keywords), node)
+
+
+def _call(function: Any, *arguments: Any, **keywords: Any) -> Any:
+    return call_function(function, arguments, keywords)
+
+
+class FunctionScope:
+    """The `tcdsl.frontend.staging.environment.Environment` of one statement of a decorated function.
+
+    ``thunks`` read the function's own names as they are now; closures and globals are those of the original function.
+    ``letters`` are index variables outside of subscripts too.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        function: FunctionType,
+        thunks: Mapping[str, Callable[[], object]],
+        filename: str,
+    ) -> None:
+        self.letters: frozenset[str] = frozenset()
+        self._session = session
+        self._function = function
+        self._thunks = thunks
+        self._filename = filename
+
+    @property
+    def oob(self) -> str:
+        """What the decorator says about data indices that are out of range."""
+        return self._session.context.oob
+
+    def holds(self, name: str) -> object:
+        """What the function's own ``name`` holds, as it is; ``UNBOUND`` if nothing."""
+        thunk = self._thunks.get(name)
+        if thunk is None:
+            parameters = current_parameters()
+            declared = None if parameters is None else parameters.find(name)
+            return UNBOUND if declared is None else declared
+        try:
+            return thunk()
+        except NameError:
+            return UNBOUND
+
+    def own(self, name: str) -> object:
+        """The value that the function has bound to ``name``; declared and unwritten targets have none."""
+        value = self.holds(name)
+        if isinstance(value, Poison):
+            raise StagingStopped
+        return UNBOUND if isinstance(value, Unwritten | DeclaredTarget | IndexLetter) else value
+
+    def may_be_tensor(self, name: str) -> bool:
+        """Whether what ``name`` holds now, or will hold, could be a tensor: it is no container of Python's."""
+        return not isinstance(self.value_of(name), Sequence | Mapping)
+
+    def is_unwritten(self, name: str) -> bool:
+        """Whether ``name`` is one that the function binds, but has not bound yet."""
+        return isinstance(self.holds(name), Unwritten | DeclaredTarget)
+
+    def enclosing(self, name: str) -> object:
+        """The value of ``name`` in the enclosing functions."""
+        value = self._closed_over(name)
+        return UNBOUND if isinstance(value, IndexLetter) else value
+
+    def is_index_letter(self, name: str) -> bool:
+        """Whether ``name`` is imported from `tcdsl.indices`."""
+        held = self._closed_over(name)
+        if held is UNBOUND:
+            held = self._function.__globals__.get(name)
+        return isinstance(held, IndexLetter)
+
+    def _closed_over(self, name: str) -> object:
+        code, closure = self._function.__code__, self._function.__closure__ or ()
+        if name not in code.co_freevars:
+            return UNBOUND
+        try:
+            return closure[code.co_freevars.index(name)].cell_contents
+        except ValueError:
+            return UNBOUND
+
+    def module(self, name: str) -> object:
+        """The module's global ``name``."""
+        value = self._function.__globals__.get(name, UNBOUND)
+        return UNBOUND if isinstance(value, IndexLetter) else value
+
+    def builtin(self, name: str) -> object:
+        """Python's builtin ``name``."""
+        return getattr(builtins, name, UNBOUND)
+
+    def value_of(self, name: str) -> object:
+        """The value of ``name`` by Python's scoping; ``UNBOUND`` if there is none."""
+        if self.is_unwritten(name):
+            return UNBOUND
+        for look in (self.own, self.enclosing, self.module, self.builtin):
+            value = look(name)
+            if value is not UNBOUND:
+                return value
+        return UNBOUND
+
+    def language(self, name: str) -> object:
+        """The value of ``name``, which the language knows, where the function's surroundings do not define it."""
+        value = self.value_of(name)
+        if value is not UNBOUND:
+            return value
+        if name in CONSTANTS:
+            return CONSTANTS[name]
+        if name == "output":
+            return output
+        if name not in LANGUAGE_FUNCTIONS:
+            raise NameError(f"name {name!r} is not defined")
+        return LANGUAGE_FUNCTIONS[name]
+
+    def tensor_of(self, value: object, name: str, span: Span | None) -> SymbolicTensor | None:
+        """The tensor that ``value`` is: symbolic ones as they are, arrays as inputs of the program, else ``None``."""
+        if isinstance(value, PendingArray):
+            return value.materialize(name)
+        if isinstance(value, SymbolicTensor):
+            return value
+        if isinstance(value, np.generic) or not hasattr(value, "__array__") or not hasattr(value, "shape"):
+            return None
+        return self._session.capture(value, name)
+
+    def within(
+        self, function: FunctionType, thunks: Mapping[str, Callable[[], object]], filename: str
+    ) -> FunctionScope:
+        """What names mean in a function that a statement calls; ``thunks`` read those that it binds."""
+        return FunctionScope(self._session, function, thunks, filename)
+
+    def span(self, node: ast.AST) -> Span | None:
+        """The place of a node in the user's file."""
+        return span_of(node, self._filename)
+
+    def python_value(self, node: ast.expr) -> Any:
+        """The value of an ordinary Python expression of the function."""
+        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        known: dict[str, object] = {}
+        for name in names:
+            value = self.holds(name)
+            value = self.value_of(name) if value is UNBOUND else value
+            if value is not UNBOUND:
+                known[name] = value
+        body = ast.fix_missing_locations(ast.Expression(_Calls().visit(copy.deepcopy(node))))
+        try:
+            # The user's own expression, in the user's own names: what Python does with it anyway.
+            code = compile(body, self._filename, "eval")
+            return eval(code, {"__builtins__": builtins.__dict__, _CALL: _call}, known)  # noqa: S307
+        except NameError as error:
+            raise Diagnostic(DslSyntaxError, str(error), self.span(node), hint="define it first").error() from None

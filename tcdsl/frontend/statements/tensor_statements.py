@@ -1,0 +1,379 @@
+"""Tensor statements: from ``T[index, ...] <accumulate>= value [, condition]*`` to a recorded statement of the program.
+
+::
+
+    C[i, j] += A[i, k] * B[k, j]                    accumulate; a new target starts from the neutral element
+    C[i, j] = sum(A[i, k] * B[k, j])                reset: the whole value is one reduction call
+    O[i] >>= x[i + k], k < 3                        conditions follow the value
+    assign(T[p[i]], "=:", v[i], unique=True)        any accumulator, with options
+    z = x[i] * x[i]                                 a local definition: a scalar at each point
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, TcdslError, raise_diagnostics
+from tcdsl.frontend.names.name_resolution import index_arguments, index_names, is_range
+from tcdsl.frontend.points.bare_reductions import BareReduction, standing_alone
+from tcdsl.frontend.points.definitions import Definition, outside_names
+from tcdsl.frontend.points.divisors import require_divisors
+from tcdsl.frontend.points.point_scalars import PointValue, scalar_of
+from tcdsl.frontend.points.statement_rows import statement_rows
+from tcdsl.frontend.staging.environment import Builder, Declared, Environment, Existing, Fresh, TargetState
+from tcdsl.frontend.staging.faults import Faulty, shape_note
+from tcdsl.frontend.statements.accesses import axis_index, axis_nodes, is_data
+from tcdsl.frontend.statements.reduction_scopes import BoundStatement, Open, ReductionScopes
+from tcdsl.frontend.statements.reductions import Loops, leading_loops, reduce_given
+from tcdsl.frontend.statements.statement_evaluation import Evaluation
+from tcdsl.frontend.statements.statement_syntax import StatementForm, read_form
+from tcdsl.frontend.stores.partial_resets import record_partial_reset, restarted
+from tcdsl.frontend.stores.stores import TargetStore, store
+from tcdsl.frontend.stores.truth_targets import record_truth
+from tcdsl.frontend.symbols.recognition import recognize
+from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.values import Value
+from tcdsl.ir.expressions import Boundary, Expr
+from tcdsl.ir.program import Access
+from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.span import Span
+
+__all__ = ["evaluate_local", "evaluate_statement", "is_local_definition", "reads_points", "sketch_statement"]
+
+_RESET = {"sum": "add", "prod": "multiply", "max": "max", "min": "min", "any": "or", "all": "and"}
+
+
+def evaluate_statement(
+    node: ast.stmt, state: TargetState, environment: Environment, builder: Builder
+) -> SymbolicTensor:
+    """Record one tensor statement and return the new version of its target.
+
+    ``state`` says what the target's name holds. Raises the statement's faults, all together.
+    """
+    sketch = sketch_statement(node, state, environment, builder)
+    if isinstance(state, Existing):
+        if sketch.dtype != state.tensor.dtype:
+            made = record_truth(sketch, state.tensor, builder)
+        elif sketch.restarts is not None:
+            made = record_partial_reset(sketch, state.tensor, builder)
+        else:
+            made = builder.record(sketch, state.label)
+        made.rows = state.tensor.rows
+    else:
+        made = builder.record(sketch, state.label)
+        made.rows = statement_rows(sketch, builder.rows)
+    return made
+
+
+def sketch_statement(node: ast.stmt, state: TargetState, environment: Environment, builder: Builder) -> Sketch:
+    """The statement before range inference."""
+    form = read_form(node, environment)
+    variables = index_names(form.indices, form.value, form.conditions, environment)
+    evaluation = Evaluation(environment, variables)
+    if isinstance(state, Fresh):
+        evaluation.unwritten = form.name
+    indices = _target_indices(evaluation, form, state)
+    accumulate, reset, value, loops = _value(evaluation, form)
+    conditions = [evaluation.condition(condition) for condition in form.conditions]
+    unique, oob = _options(evaluation, form)
+    stored = None
+    if value is not None:
+        stored = evaluation.attempt(
+            lambda: store(state, accumulate, reset, value, environment.span(form.value)), form.value
+        )
+    evaluation.finish()
+    assert stored is not None
+    binding = _binding(evaluation.definitions, environment, builder)
+    opened = Open(
+        stored.accumulate,
+        tuple(index for index in indices if index is not None),
+        stored.value,
+        tuple(condition.expr for condition in conditions if condition is not None),
+        tuple(loops.variables),
+        tuple(loops.ranges),
+        tuple(loops.conditions),
+    )
+    bound = binding.bind(opened)
+    if reset and form.plain:
+        _check_reset(binding, opened, form, environment)
+    raise_diagnostics(binding.faults)
+    require_divisors((*bound.indices, bound.value, *bound.conditions, *bound.filters), builder, environment.span(node))
+    target = Access(builder.new_version(state.label), bound.indices, environment.span(form.target))
+    extents, span = _extents(state, len(form.indices)), environment.span(node)
+    sketch = _sketch(target, stored, bound, extents, state.mode, unique, oob, state.label, span)
+    previous = state.tensor.name if isinstance(state, Existing) else ""
+    restarts = None
+    if previous and reset and form.plain:
+        # Conditions of the generator belong to the reduction. `assign(..., "=:+", ...)` starts all cells anew.
+        restarts = restarted(bound.indices, bound.conditions[len(loops.conditions) :])
+    sized = state.sized if isinstance(state, Existing) else None
+    return replace(sketch, previous=previous, resets=reset, restarts=restarts, weak=stored.weak, sized=sized)
+
+
+def _binding(definitions: Mapping[str, Definition], environment: Environment, builder: Builder) -> ReductionScopes:
+    extents = (lambda tensor: builder.tensor(tensor).shape) if environment.oob == "skip" else None
+    return ReductionScopes(definitions, builder.size_names(), extents)
+
+
+def _sketch(
+    target: Access,
+    stored: TargetStore,
+    bound: BoundStatement,
+    extents: tuple[Expr | None, ...],
+    mode: str,
+    unique: bool,
+    oob: str,
+    label: str,
+    span: Span | None,
+) -> Sketch:
+    return Sketch(
+        target,
+        stored.dtype,
+        extents,
+        mode,
+        stored.accumulate,
+        stored.start,
+        bound.value,
+        bound.variables,
+        bound.ranges,
+        bound.conditions,
+        bound.filters,
+        unique,
+        oob,
+        label=label,
+        span=span,
+    )
+
+
+def _target_indices(evaluation: Evaluation, form: StatementForm, state: TargetState) -> list[Expr | None]:
+    extents = _extents(state, len(form.indices))
+    if len(extents) != len(form.indices):
+        count = len(form.indices)
+        notes: tuple[str, ...] = ()
+        hint = "give one index per axis, `[()]` for rank 0"
+        if isinstance(state, Existing):
+            notes = (shape_note(state.tensor),)
+            hint += f"; `{state.label}` exists already: a new tensor needs another name"
+        evaluation.fault(
+            ShapeError,
+            f"`{state.label}` has rank {len(extents)} and is given {count} {'index' if count == 1 else 'indices'}",
+            form.target,
+            hint,
+            notes,
+        )
+        extents = (None,) * count
+    found: list[Expr | None] = []
+    for node, extent in zip(form.indices, extents, strict=True):
+        entry = axis_index(evaluation, node, extent)
+        if entry is not None and entry[1] is not Boundary.SKIP and not is_data(entry[0]):
+            evaluation.fault(
+                DslSyntaxError,
+                f"`{entry[1].value}` around an index of the target",
+                node,
+                "boundaries are for reading; a condition says which cells are written",
+            )
+        found.append(None if entry is None else entry[0])
+    return found
+
+
+def _extents(state: TargetState, count: int) -> tuple[Expr | None, ...]:
+    match state:
+        case Fresh():
+            return (None,) * count
+        case Declared(extents=extents):
+            return extents
+        case Existing(tensor=tensor):
+            return tensor.extents
+
+
+def _value(evaluation: Evaluation, form: StatementForm) -> tuple[str, bool, Value | None, Loops]:
+    """The accumulator, whether all cells start anew, the value, and the loops of its generator."""
+    loops = Loops()
+    call = form.value
+    if form.plain and isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords:
+        function = evaluation.quietly(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+        name = recognize(function)
+        if name is not None and name in _RESET and _is_reset(call.args[0], evaluation.environment):
+            given = _reduced(evaluation, call.args[0], loops)
+            if isinstance(given, Value | Faulty):
+                return _RESET[name], True, evaluation.scalar(given, call.args[0]), loops
+            # A list of scalars or a whole tensor: the reduction is part of the value, and the statement a plain store.
+            given = reduce_given(evaluation, name, given, call, function)
+            return form.accumulate, form.reset, evaluation.scalar(given, call), loops
+    return form.accumulate, form.reset, evaluation.value(form.value), loops
+
+
+def _is_reset(argument: ast.expr, environment: Environment) -> bool:
+    if isinstance(argument, ast.GeneratorExp | ast.ListComp):
+        return all(is_range(clause.iter, environment) for clause in argument.generators)
+    return not isinstance(argument, ast.Starred)
+
+
+def _reduced(evaluation: Evaluation, argument: ast.expr, loops: Loops) -> object:
+    if isinstance(argument, ast.GeneratorExp | ast.ListComp):
+        with evaluation.scope(loops.names):
+            leading_loops(evaluation, argument.generators, loops)
+            given = evaluation.evaluate(argument.elt)
+            # What is summed may be a number: `sum(1 for k in range(N) if x[k] > x[i])`.
+            value = evaluation.attempt(lambda: scalar_of(given, evaluation.environment.span(argument.elt)), argument)
+            return given if value is None else value
+    return evaluation.evaluate(argument)
+
+
+def _options(evaluation: Evaluation, form: StatementForm) -> tuple[bool, str]:
+    unique, oob = False, evaluation.environment.oob
+    if "unique" in form.options:
+        given = evaluation.evaluate(form.options["unique"])
+        unique = bool(given)
+    if "oob" in form.options:
+        given = evaluation.evaluate(form.options["oob"])
+        if given in ("check", "skip", "clamp"):
+            oob = str(given)
+        else:
+            evaluation.fault(
+                DslSyntaxError, f"oob={given!r}", form.options["oob"], 'write oob="check", "skip" or "clamp"'
+            )
+    return unique, oob
+
+
+def _check_reset(binding: ReductionScopes, opened: Open, form: StatementForm, environment: Environment) -> None:
+    on_target = binding.occurrences(opened.indices)
+    free = [name for name in binding.occurrences((opened.value,)) if name not in on_target]
+    if not opened.loop_variables:
+        if not free:
+            fact = "the reduction binds no index variable: all that it mentions are on the target"
+            hint = "reduce over an index that is not on the target, or write `... for k in range(n)`"
+            binding.faults.append(Diagnostic(DslSyntaxError, fact, environment.span(form.value), hint=hint))
+        return
+    # In `C[i] = sum(... for j in range(n))` the generator says what is summed, and nothing else is.
+    for name in free:
+        if name not in opened.loop_variables:
+            fact = f"the index `{name}` is neither on the target nor bound by the generator"
+            hint = f"add `for {name} in range(...)`, or put `{name}` on the target"
+            binding.faults.append(Diagnostic(ShapeError, fact, environment.span(form.value), hint=hint))
+
+
+# -- local definitions ---------------------------------------------------------------------------------------
+
+
+def is_local_definition(node: ast.stmt, environment: Environment) -> bool:
+    """Whether ``z = value`` defines a scalar at each point: a cell of a tensor is indexed by a free index variable."""
+    match node:
+        case ast.Assign(targets=[ast.Name()], value=value) if not isinstance(value, ast.Tuple):
+            pass
+        case _:
+            return False
+    if _reduces_ranges(value, environment) or _computes_with_reductions(value, environment):
+        return True
+    variables = index_names((), value, (), environment)
+    if not environment.letters.isdisjoint(variables):
+        return True
+    names = [part.id for part in ast.walk(value) if isinstance(part, ast.Name)]
+    if not variables:
+        return False
+    if any(isinstance(environment.own(name), PointValue) for name in names):
+        return True  # the variables of a bare reduction are its own
+    parts = list(ast.walk(value))
+    if any(isinstance(part, ast.Call) and _indexes(part, environment) for part in parts):
+        return True
+    return any(isinstance(part, ast.Subscript) and reads_points(part, environment) for part in parts)
+
+
+def _indexes(call: ast.Call, environment: Environment) -> bool:
+    arguments = index_arguments(call, environment)
+    return bool(index_names(arguments, ast.Constant(0), (), environment))
+
+
+def _reduces_ranges(node: ast.expr, environment: Environment) -> bool:
+    # `sum(x[i] for i in range(N))`, which Python cannot run over a size; over numbers it can, and what is summed may be
+    # whole arrays.
+    generators = [part for part in ast.walk(node) if isinstance(part, ast.GeneratorExp)]
+    ranges = [clause.iter for part in generators for clause in part.generators if is_range(clause.iter, environment)]
+    if not ranges:
+        return False
+    evaluation = Evaluation(environment, index_names((), node, (), environment))
+    ends = [end for call in ranges if isinstance(call, ast.Call) for end in call.args]
+    if any(isinstance(evaluation.quietly(end), SymbolicSize) for end in ends):
+        return True
+    return isinstance(evaluation.quietly(node), Value)
+
+
+def _computes_with_reductions(node: ast.expr, environment: Environment) -> bool:
+    # `1 / n` of a bare reduction `n` is one too; functions of the user's are not run for this question.
+    parts = list(ast.walk(node))
+    if not any(isinstance(part, ast.Name) and isinstance(environment.own(part.id), BareReduction) for part in parts):
+        return False
+    evaluation = Evaluation(environment, index_names((), node, (), environment))
+    calls = [part for part in parts if isinstance(part, ast.Call)]
+    if all(recognize(evaluation.quietly(call.func)) is not None for call in calls):
+        return isinstance(evaluation.quietly(node), Value)
+    return not _holds_whole_arrays(node, evaluation)
+
+
+def _holds_whole_arrays(node: ast.AST, evaluation: Evaluation) -> bool:
+    match node:
+        case ast.Name() | ast.Attribute():
+            given = evaluation.quietly(node)
+            return evaluation.is_array(given) and bool(given.shape)  # type: ignore[attr-defined]
+        case ast.Subscript(value=base, slice=index):
+            if any(isinstance(part, ast.Slice) for part in axis_nodes(index)):
+                return True
+            tensor = evaluation.quietly(base)
+            rank = len(tensor.shape) if evaluation.is_array(tensor) else 0  # type: ignore[attr-defined]
+            return rank > len(axis_nodes(index))
+        case ast.Call(args=arguments, keywords=keywords):
+            return any(_holds_whole_arrays(part, evaluation) for part in (*arguments, *keywords))
+    return any(_holds_whole_arrays(part, evaluation) for part in ast.iter_child_nodes(node))
+
+
+def reads_points(node: ast.Subscript, environment: Environment) -> bool:
+    """Whether a subscript is a cell of a tensor at free index variables."""
+    if not index_names((node.slice,), ast.Constant(0), (), environment):
+        return False
+    evaluation = Evaluation(environment, ())
+    try:
+        base = evaluation.evaluate(node.value)
+        return isinstance(base, Faulty) or evaluation.tensor_of(base, node.value) is not None
+    except TcdslError:
+        return True
+
+
+def evaluate_local(node: ast.Assign, environment: Environment, builder: Builder) -> Any:
+    """What ``z = value`` defines, for the function to bind to ``z``: a `PointValue` or `BareReduction`, or a tuple or
+    list with such parts. Raises its faults, all together.
+    """
+    (target,) = node.targets
+    assert isinstance(target, ast.Name)
+    evaluation = Evaluation(environment, index_names((), node.value, (), environment))
+    span = environment.span(node.value)
+
+    def defined(given: object) -> Any:
+        value = evaluation.scalar(given, node.value)
+        evaluation.finish()
+        assert value is not None
+        if outside_names(value.expr, evaluation.definitions):
+            return PointValue.define(target.id, value, evaluation.definitions, span)
+        point = PointValue.define(target.id, standing_alone(value), evaluation.definitions, span)
+        return BareReduction(builder, target.id, point, partial(_record_bare, environment=environment, builder=builder))
+
+    def part(given: Any) -> Any:
+        # Of a tuple or list: what is no scalar at a point is what it is.
+        if type(given) in (tuple, list):
+            return type(given)(map(part, given))
+        return defined(given) if isinstance(given, Value) else given
+
+    found = evaluation.evaluate(node.value)
+    return part(found) if type(found) in (tuple, list) else defined(found)
+
+
+def _record_bare(point: PointValue, label: str, environment: Environment, builder: Builder) -> SymbolicTensor:
+    stored = store(Fresh(label), "assign", False, point.value, point.span)
+    binding = _binding(point.definitions, environment, builder)
+    bound = binding.bind(Open(stored.accumulate, (), stored.value, ()))
+    raise_diagnostics(binding.faults)
+    target = Access(builder.new_version(label), (), point.span)
+    return builder.record(_sketch(target, stored, bound, (), "fresh", False, environment.oob, label, point.span), label)

@@ -1,0 +1,130 @@
+"""Statements in the form that loops need: scatters solved for their cells, half-precision cells summed in float32."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import islpy as isl
+
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import index
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index, substitute
+from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.ir.program import Access, Keep, Program, Statement, Tensor, map_statement
+from tcdsl.lowering.program_passes.thinness import is_thin
+from tcdsl.lowering.program_passes.touched_tensors import can_fail, copy_statement
+from tcdsl.polyhedra.affine import NotAffine, function_of
+from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
+from tcdsl.polyhedra.scatter_to_gather import solve, target_variables
+from tcdsl.polyhedra.spaces import arranged, dimension_names
+
+__all__ = ["over_cells", "solved", "substituted", "widened"]
+
+
+def solved(program: Program, names: FreshNames) -> Program:
+    """Scatters with affine targets as gathers (`tcdsl.polyhedra.scatter_to_gather`)."""
+    statements: list[Statement] = []
+    between: list[Tensor] = []
+    for statement in program.statements:
+        tensor = program.tensor(statement.target.tensor)
+        parts = solve(statement, names.fresh)
+        between.extend(
+            replace(tensor, name=part.target.tensor, label=tensor.label or tensor.name) for part in parts[:-1]
+        )
+        statements.extend(parts)
+        for part in parts:
+            names.take(part.domain.variables)
+    return replace(program, statements=tuple(statements), tensors=(*program.tensors, *between))
+
+
+def over_cells(statement: Statement, names: FreshNames) -> Statement:
+    """``statement`` with the cells it writes for its variables, where they are shifted or mirrored.
+
+    ``Y[i + 1] = x[i]`` becomes ``Y[z] = x[z - 1]``, so that the loop over z also writes the start value of the other
+    cells. Statements that write few cells stay, because those loops run over all, and so do those whose errors name the
+    user's variables.
+    """
+    indices = statement.target.indices
+    if all(isinstance(axis, IndexValue) for axis in indices) or can_fail(statement):
+        return statement
+    if ACCUMULATORS[statement.accumulate].ordered:
+        return statement
+    values: dict[Expr, Expr] = {}
+    cells: dict[str, str] = {}
+    target: list[Expr] = []
+    for axis in indices:
+        terms, offset = linear_form(axis)
+        used = index_variables(axis)
+        variable = next(iter(used), None)
+        if not is_affine_index(axis) or variable is None or len(used) > 1 or variable in cells:
+            return statement
+        scale = terms.pop(index(variable), 0)
+        if abs(scale) != 1 or any(variable in index_variables(atom) for atom in terms):
+            return statement
+        cells[variable] = variable if axis == index(variable) else names.fresh("z")
+        target.append(index(cells[variable]))
+        if cells[variable] != variable:
+            rest = {atom: -scale * factor for atom, factor in terms.items()}
+            values[index(variable)] = linear_expression({target[-1]: scale, **rest}, -scale * offset)
+    order = [cells.get(name, name) for name in statement.domain.variables]
+    try:
+        points = substituted(statement.domain.set, values, order)
+    except NotAffine:
+        return statement
+    if is_thin(arranged(points, tuple(cells.values()))):
+        return statement
+    made = map_statement(statement, lambda expr: normalized(substitute(expr, values)))
+    access = replace(made.target, indices=tuple(target))
+    return replace(made, target=access, domain=Domain.from_set(points))
+
+
+def substituted(points: isl.Set, values: Mapping[Expr, Expr], order: Sequence[str]) -> isl.Set:
+    """``points`` over the variables ``order``, in terms of which ``values`` gives those that go."""
+    new = [name for name in order if name not in dimension_names(points)]
+    count = points.dim(isl.dim_type.set)
+    points = points.insert_dims(isl.dim_type.set, count, len(new))
+    for k, name in enumerate(new):
+        points = points.set_dim_name(isl.dim_type.set, count + k, name)
+    for variable, value in values.items():
+        points = points.intersect(function_of(variable, points).eq_set(function_of(value, points)))
+    return arranged(points, tuple(order))
+
+
+def widened(program: Program, names: FreshNames) -> Program:
+    """Scatters into float16 cells accumulate in a float32 tensor, which is rounded once at the end.
+
+    Other statements sum in a float32 scalar.
+    """
+    statements: list[Statement] = []
+    between: list[Tensor] = []
+    for statement in program.statements:
+        tensor = program.tensor(statement.target.tensor)
+        if tensor.dtype != "float16" or statement.accumulate == "assign" or _determined(statement):
+            statements.append(statement)
+            continue
+        wide = replace(_between(tensor, names), dtype=compute_dtype(tensor.dtype))
+        between.append(wide)
+        start = statement.start
+        if isinstance(start, Keep):
+            first = replace(wide, name=names.fresh(tensor.name))
+            between.append(first)
+            statements.append(copy_statement(program.tensor(start.tensor), first.name, names))
+            start = Keep(first.name)
+        target = Access(wide.name, statement.target.indices, statement.target.span)
+        statements.append(replace(statement, target=target, start=start))
+        statements.append(copy_statement(wide, tensor.name, names))
+    return replace(program, statements=tuple(statements), tensors=(*program.tensors, *between))
+
+
+def _determined(statement: Statement) -> bool:
+    # Whether one scalar can sum all that goes into a cell.
+    indices = statement.target.indices
+    variables = frozenset().union(*map(index_variables, indices))
+    return all(map(is_affine_index, indices)) and variables <= set(target_variables(statement))
+
+
+def _between(tensor: Tensor, names: FreshNames) -> Tensor:
+    return replace(tensor, name=names.fresh(tensor.name), label=tensor.label or tensor.name)

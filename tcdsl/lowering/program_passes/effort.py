@@ -1,0 +1,64 @@
+"""How much work a nest is. Where it is known to be little, no thread is woken for it and nothing is cut into blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Apply, Constant, Expr, index_variables, reads, walk
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.program import Access, Statement
+
+if TYPE_CHECKING:
+    from tcdsl.lowering.loopir.boundary_reads import Declarations
+    from tcdsl.lowering.program_passes.schedule import LoopOrder
+
+__all__ = ["SERIAL_WORK", "is_small", "points_of", "weight"]
+
+# Points below which waking threads (2 to 60 microseconds; a time slice, 20 milliseconds, where other programs keep the
+# cores busy) costs more than it saves: about 200 microseconds of work on one core. A point that calls a function of the
+# C library counts as many.
+SERIAL_WORK = 1 << 20
+_LIBRARY_CALL = 16
+_QUICK = frozenset(("floor", "ceil", "round", "sqrt", "recip", "recip_sqrt", "div"))
+
+
+def weight(expressions: Iterable[Expr]) -> int:
+    """How many simple points one point counts as that evaluates ``expressions``."""
+    primitives = {part.primitive for expr in expressions for part in walk(expr) if isinstance(part, Apply)}
+    calls = any(PRIMITIVES[name].kind == "real" and name not in _QUICK for name in primitives) or "pow" in primitives
+    return _LIBRARY_CALL if calls else 1
+
+
+def is_small(plans: Sequence[LoopOrder], tensors: Declarations) -> bool:
+    """Whether all statements together are less work than threads are worth, in a program whose sizes are constants."""
+    points = points_of(plans, tensors)
+    if not isinstance(points, Constant):
+        return False
+    return points.value * weight(plan.statement.value for plan in plans) < SERIAL_WORK
+
+
+def points_of(plans: Sequence[LoopOrder], tensors: Declarations) -> Expr:
+    """An estimate of the points of all statements: products of the extents of what they touch."""
+    total: Expr = integer(0)
+    for plan in plans:
+        points: Expr = integer(1)
+        for extent in plan.tensor.shape if plan.plain else ():
+            points = apply("mul", points, extent)
+        for name in plan.statement.domain.variables:
+            if not plan.plain or name not in plan.cells:
+                points = apply("mul", points, length_of(plan.statement, name, tensors))
+        total = apply("add", total, points)
+    return total
+
+
+def length_of(statement: Statement, name: str, tensors: Declarations) -> Expr:
+    """The extent of an axis that the variable ``name`` indexes, of the shortest index that has it."""
+    found: list[tuple[int, Expr]] = []
+    places = [statement.target, *(Access(read.tensor, read.indices) for read in reads(statement.value))]
+    for access in places:
+        for axis, extent in zip(access.indices, tensors[access.tensor].shape, strict=True):
+            if name in index_variables(axis):
+                found.append((sum(1 for _ in walk(axis)), extent))
+    return min(found, key=lambda pair: pair[0], default=(0, integer(1)))[1]

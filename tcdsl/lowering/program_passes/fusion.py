@@ -1,0 +1,299 @@
+"""Which values are stored and which are computed where they are read; a derivative's values follow the same rule.
+
+A producer, which stores every cell of its tensor once, whatever the data, and cannot fail, moves into its readers
+
+- if one statement reads it, each cell once: nothing is repeated;
+- or if its value is at most two cheap operations on one tensor as large as its own, and at most four statements read it
+  (sums of products only if it is no operation at all): each read then costs two operations more, which is less than
+  reading memory;
+- or if its tensor would be larger than what it reads, and than every input and output, and few reads go over its cells
+  (`tcdsl.lowering.program_passes.expansion`): the tensor would decide how much memory a call takes.
+
+Everything else is computed once and stored. What is stored costs memory only if it is read in another nest: statements
+that go over the same cells share loops (`tcdsl.lowering.program_passes.merging`), values that are read where they were
+stored stay in scalars (`forwarding`), the calls that they repeat are made once (`calls`), and memory that is needed no
+longer is used again (`liveness`). So fusion at most triples the operations of a program, and a derivative holds the
+values of those statements only that are read at other cells than they were written, or by reductions across rows.
+
+An expression that a reader needs several times becomes a local definition, so long chains stay long and do not become
+trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import islpy as isl
+
+from tcdsl.ir.expressions import (
+    Apply,
+    Boundary,
+    Cast,
+    Constant,
+    Expr,
+    IndexValue,
+    Let,
+    Local,
+    Read,
+    SizeValue,
+    children,
+    is_affine_index,
+    reads,
+    rebuild,
+    substitute,
+    transform,
+    walk,
+)
+from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.ir.program import Fill, Keep, Program, Statement, statement_reads, tensors_read
+from tcdsl.lowering.loopir.boundary_reads import Declarations
+from tcdsl.lowering.program_passes.expansion import outgrows, read_where_written
+from tcdsl.lowering.program_passes.schedule import covers
+from tcdsl.polyhedra.linear import normalized
+
+__all__ = ["fresh_locals", "fuse"]
+
+# Nodes of a statement's expressions beyond which nothing more moves in: compile time grows faster than the code.
+_LARGEST = 160
+# Operations that may be repeated by each of a few readers.
+_TRIVIAL = 2
+_FEW = 4
+_WEIGHTS = {
+    **dict.fromkeys(
+        ("add", "sub", "mul", "neg", "max", "min", "where", "abs", "square", "relu", "id", "fst", "snd"), 1
+    ),
+    **dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne", "not_", "and_", "or_", "relu_gate", "sat01_gate", "fma"), 1),
+}
+_HEAVY = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Producer:
+    """A statement that may move: its variables in the order of the axes, and its value."""
+
+    position: int
+    statement: Statement
+    variables: tuple[str, ...]
+
+    @property
+    def value(self) -> Expr:
+        return self.statement.value
+
+
+def fuse(program: Program, context: isl.Set, names: FreshNames) -> Program:
+    """``program`` with elementwise producers moved into their readers; ``context`` is what is known of the sizes."""
+    tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
+    fixed = {*program.outputs, *(name for _, name in program.updates)}
+    readers = _readers(program)
+    producers: dict[str, _Producer] = {}
+    statements: list[Statement] = []
+    for position, statement in enumerate(program.statements):
+        statement = _with_producers(statement, producers, names)
+        statements.append(statement)
+        name = statement.target.tensor
+        if name in fixed or not _elementwise(statement, tensors):
+            continue
+        variables = tuple(axis.name for axis in statement.target.indices if isinstance(axis, IndexValue))
+        producer = _Producer(position, statement, variables)
+        if _moves(producer, readers.get(name, []), program, tensors, context):
+            producers[name] = producer
+    kept = tuple(each for each in statements if each.target.tensor not in producers)
+    declared = tuple(tensor for tensor in program.tensors if tensor.name not in producers)
+    return replace(program, statements=kept, tensors=declared)
+
+
+def _readers(program: Program) -> dict[str, list[int]]:
+    # The positions of the statements that need a tensor.
+    found: dict[str, list[int]] = {}
+    for position, statement in enumerate(program.statements):
+        for name in tensors_read(statement):
+            found.setdefault(name, []).append(position)
+    return found
+
+
+def _elementwise(statement: Statement, tensors: Declarations) -> bool:
+    indices = statement.target.indices
+    tensor = tensors[statement.target.tensor]
+    if statement.accumulate != "assign" or statement.condition is not None or statement.unique:
+        return False
+    if tensor.dtype == "float16" or len(set(indices)) != len(indices):
+        # Half-precision cells round what is stored in them.
+        return False
+    if not all(isinstance(axis, IndexValue) for axis in indices) or len(statement.domain.variables) != len(indices):
+        return False
+    harmless = (Boundary.SKIP, Boundary.FILL)
+    return all(boundary in harmless for read in reads(statement.value) for boundary in read.boundaries)
+
+
+def _moves(producer: _Producer, readers: list[int], program: Program, tensors: Declarations, context: isl.Set) -> bool:
+    """Whether the producer's value may stand in all of its readers instead."""
+    name = producer.statement.target.tensor
+    if not readers:
+        return False
+    size = _size(producer.value)
+    for position in readers:
+        reader = program.statements[position]
+        if not _readable(reader, name) or _overwritten(producer, position, program):
+            return False
+        if size + sum(_size(expr) for expr in _values(reader)) > _LARGEST:
+            return False
+    found = [program.statements[position] for position in readers]
+    if outgrows(producer.statement, program, tensors) and read_where_written(producer.statement, found):
+        return True
+    if not covers(producer.statement, tensors[name], context):
+        return False
+    if len(readers) == 1 and _once(program.statements[readers[0]], name):
+        return True
+    if len(readers) > _FEW:
+        return False
+    return all(_worth_repeating(producer, program.statements[position], tensors) for position in readers)
+
+
+def _values(statement: Statement) -> tuple[Expr, ...]:
+    return (statement.value,) if statement.condition is None else (statement.condition, statement.value)
+
+
+def _readable(reader: Statement, name: str) -> bool:
+    # Whether every read of the tensor stands in the value or the condition, and is in range without tests.
+    if isinstance(reader.start, Keep) and reader.start.tensor == name:
+        return False
+    places: list[Expr] = list(reader.target.indices)
+    if isinstance(reader.start, Fill):
+        places.append(reader.start.value)
+    if any(read.tensor == name for expr in places for read in reads(expr)):
+        return False
+    return all(
+        boundary is Boundary.SKIP
+        for read in statement_reads(reader)
+        if read.tensor == name
+        for boundary in read.boundaries
+    )
+
+
+def _overwritten(producer: _Producer, reader: int, program: Program) -> bool:
+    # Whether a version that the producer reads is updated before the reader: reading it later would force a copy.
+    needed = tensors_read(producer.statement)
+    between = program.statements[producer.position + 1 : reader + 1]
+    return any(isinstance(each.start, Keep) and each.start.tensor in needed for each in between)
+
+
+def _once(reader: Statement, name: str) -> bool:
+    """Whether the reader evaluates each cell of the tensor at most once."""
+    found = [{read.indices for read in reads(expr) if read.tensor == name} for expr in _values(reader)]
+    if sum(map(len, found)) != 1:
+        return False
+    (indices,) = set().union(*found)
+    variables = [axis.name for axis in indices if isinstance(axis, IndexValue)]
+    return len(variables) == len(indices) and set(variables) == set(reader.domain.variables)
+
+
+def _worth_repeating(producer: _Producer, reader: Statement, tensors: Declarations) -> bool:
+    # Next to no work, and no more memory to read than the tensor itself would be.
+    rank = len(producer.variables)
+    wide = {read.indices for read in reads(producer.value) if len(tensors[read.tensor].shape) >= max(rank, 1)}
+    if len(wide) > 1 or any(read.fill is not None for read in reads(producer.value)):
+        return False
+    work = _work(producer.value)
+    if len(reader.domain.variables) > max(len(reader.target.indices), 2):
+        # Contractions stay what they are.
+        return work == 0
+    return work <= _TRIVIAL
+
+
+def _work(expr: Expr) -> int:
+    own = 0
+    match expr:
+        case Apply(primitive=primitive):
+            own = _WEIGHTS.get(primitive, _HEAVY)
+        case Cast():
+            own = 1
+        case Read(indices=indices):
+            # Positions cost nothing, unless they are data.
+            return sum(_HEAVY for axis in indices if any(isinstance(node, Read) for node in walk(axis)))
+        case _:
+            pass
+    return own + sum(_work(part) for part in children(expr))
+
+
+def _size(expr: Expr) -> int:
+    # Positions, and what is asked of them, are cheap to compile.
+    match expr:
+        case Read(fill=fill):
+            return 1 + (0 if fill is None else _size(fill))
+        case Apply(primitive="where", arguments=(condition, *parts)) if is_affine_index(condition):
+            return 1 + sum(map(_size, parts))
+        case _:
+            return 1 + sum(map(_size, children(expr)))
+
+
+def _with_producers(statement: Statement, producers: dict[str, _Producer], names: FreshNames) -> Statement:
+    read = tensors_read(statement)
+    moved = [producer for name, producer in producers.items() if name in read]
+    if not moved:
+        return statement
+    condition = statement.condition
+    # What the user says about a statement stays with its value.
+    said = dict.fromkeys(each.label for each in (*(producer.statement for producer in moved), statement) if each.label)
+    return replace(
+        statement,
+        label="; ".join(said),
+        value=_with_values(statement.value, producers, names),
+        condition=None if condition is None else _with_values(condition, producers, names),
+    )
+
+
+def _with_values(expr: Expr, producers: dict[str, _Producer], names: FreshNames) -> Expr:
+    """``expr`` with the values of producers for the reads of them; a value that is needed twice gets a name."""
+    found: dict[tuple[str, tuple[Expr, ...]], int] = {}
+    for read in reads(expr):
+        if read.tensor in producers:
+            key = (read.tensor, read.indices)
+            found[key] = found.get(key, 0) + 1
+    definitions: list[Let] = []
+    values: dict[tuple[str, tuple[Expr, ...]], Expr] = {}
+    for (name, indices), count in found.items():
+        if any(isinstance(node, Read | Local) for axis in indices for node in walk(axis)):
+            # Positions that are data may themselves hold reads that move: substituted below, one by one.
+            continue
+        value = _value_at(producers[name], indices, names)
+        if count > 1 and not isinstance(value, Constant | SizeValue | IndexValue | Read):
+            local = Local(names.fresh(f"{name}_value"), value.dtype)
+            definitions.append(Let(local.name, value, local))
+            value = local
+        values[name, indices] = value
+
+    def rule(node: Expr) -> Expr:
+        if not isinstance(node, Read) or node.tensor not in producers:
+            return node
+        known = values.get((node.tensor, node.indices))
+        return _value_at(producers[node.tensor], node.indices, names) if known is None else known
+
+    result = transform(expr, rule)
+    for definition in reversed(definitions):
+        result = replace(definition, body=result)
+    return result
+
+
+def _value_at(producer: _Producer, indices: Iterable[Expr], names: FreshNames) -> Expr:
+    """The producer's value at a cell, its local definitions under new names."""
+    values: dict[Expr, Expr] = {IndexValue(name): axis for name, axis in zip(producer.variables, indices, strict=True)}
+    return normalized(substitute(fresh_locals(producer.value, {}, names), values))
+
+
+def fresh_locals(expr: Expr, renamed: dict[str, str], names: FreshNames) -> Expr:
+    """``expr`` with new names for its local definitions; ``renamed`` are those of the definitions around it."""
+    match expr:
+        case Local(name=name):
+            return replace(expr, name=renamed.get(name, name))
+        case Let(name=name, value=value, body=body):
+            fresh = names.fresh(name)
+            return replace(
+                expr,
+                name=fresh,
+                value=fresh_locals(value, renamed, names),
+                body=fresh_locals(body, {**renamed, name: fresh}, names),
+            )
+        case _:
+            parts = children(expr)
+            return rebuild(expr, tuple(fresh_locals(part, renamed, names) for part in parts)) if parts else expr

@@ -1,0 +1,235 @@
+"""Statements that write the memory they read, without a copy of it.
+
+``A[0, j] = A[1, j]`` reads no cell that it writes, ``x[i] = x[i + 1]`` reads each cell before it writes it if ``i``
+counts up, and ``x[i + 1] = x[i]`` if it counts down. Only what may be read after it was written has to be saved: of
+``x[i] = x[N - 1 - i], i < 3`` three cells at most.
+
+isl compares each point p with the other points q that write what p reads: p must come before q. A loop may run in
+parallel only if p and q always lie in the same iteration of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import islpy as isl
+
+from tcdsl.ir.boundaries import moved_index
+from tcdsl.ir.build import apply, in_range, index, integer, truth
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Boundary, Expr, Read, substitute, transform
+from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor, map_statement, statement_reads
+from tcdsl.lowering.loopir.boundary_reads import Declarations
+from tcdsl.lowering.program_passes.schedule import FixedOrder, LoopOrder, plan
+from tcdsl.lowering.program_passes.touched_tensors import can_fail
+from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of, holds
+from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.limits import TooMuchWork, limited
+from tcdsl.polyhedra.linear import has_cases, normalized
+from tcdsl.polyhedra.spaces import arranged, has_end, twice
+
+__all__ = ["InPlace"]
+
+
+@dataclass(frozen=True, slots=True)
+class InPlace:
+    """Makes plans that run in memory which their statements read. Tensors that they need besides are declared."""
+
+    tensors: Declarations
+    context: isl.Set
+    names: FreshNames
+
+    def plans(self, original: LoopOrder, memory: str) -> list[LoopOrder] | None:
+        """Plans that together do what ``original`` does, whose target takes over the memory of the tensor ``memory``.
+
+        None if the statement should not run there.
+        """
+        try:
+            with limited():
+                return self._plans(original, memory)
+        except TooMuchWork:
+            return None
+
+    def _plans(self, original: LoopOrder, memory: str) -> list[LoopOrder] | None:
+        statement = original.statement
+        keeps = isinstance(statement.start, Keep)
+        found = dict.fromkeys(read for read in statement_reads(statement) if read.tensor == memory)
+        if not keeps and found and not original.full:
+            return None  # start values are written to all cells first
+        conflicts = {read: self._conflict(original, read) for read in found}
+        harmful = {read: pairs for read, pairs in conflicts.items() if not pairs.is_empty()}
+        if not harmful:
+            return [original]
+        if original.extents or original.whole is not None:
+            return None
+        order = self._order(original, list(harmful.values())) if original.single else None
+        if order is not None:
+            return [replace(original, plain=False, fixed=order)]
+        plans = self._saving(original, memory, list(harmful))
+        return plans if keeps or plans[-1].full else None
+
+    def _points(self, statement: Statement) -> isl.Set:
+        return statement.domain.set.align_params(self.context.get_space()).intersect_params(self.context)
+
+    def _conflict(self, plan: LoopOrder, read: Read) -> isl.Set:
+        """The pairs of points of which the second one writes a cell that the first one reads."""
+        statement = plan.statement
+        pairs, others = twice(self._points(statement))
+        renamed: dict[Expr, Expr] = {
+            index(name): index(other) for name, other in zip(statement.domain.variables, others, strict=True)
+        }
+        for mine, its in zip(self._cell(read), statement.target.indices, strict=True):
+            pairs = _where_equal(pairs, mine, substitute(its, renamed))
+        if not plan.single:
+            # A cell that takes several values is stored before all of them were computed.
+            return pairs
+        same = pairs
+        for one, other in renamed.items():
+            same = _where_equal(same, one, other)
+        return pairs.subtract(same)
+
+    def _cell(self, read: Read) -> list[Expr]:
+        shape = self.tensors[read.tensor].shape
+        axes = zip(read.indices, shape, read.boundaries, strict=True)
+        return [moved_index(position, extent, boundary) for position, extent, boundary in axes]
+
+    def _order(self, plan: LoopOrder, conflicts: Sequence[isl.Set]) -> FixedOrder | None:
+        """Loops in which every cell is read before it is written; None if there are none."""
+        waiting = [*plan.outer, *plan.inner]
+        order: list[str] = []
+        descending: set[str] = set()
+        left = list(conflicts)
+        parallel = False
+        while waiting:
+            for name in waiting:
+                up = all(_never(pairs, "gt", name) for pairs in left)
+                down = all(_never(pairs, "lt", name) for pairs in left)
+                if up or down:
+                    break
+            else:
+                return None
+            parallel = parallel or (not order and up and down)
+            if not up:
+                descending.add(name)
+            left = [_where_equal(pairs, index(name), index(f"{name}'")) for pairs in left]
+            order.append(name)
+            waiting.remove(name)
+        if descending and can_fail(plan.statement):
+            return None  # errors show the positions of loops
+        return FixedOrder(tuple(order), frozenset(descending), parallel)
+
+    # Saving.
+
+    def _saving(self, original: LoopOrder, memory: str, harmful: Sequence[Read]) -> list[LoopOrder]:
+        statement = original.statement
+        tensor = self.tensors[memory]
+        lows, extents = self._box(original, memory, harmful)
+        label = tensor.label or tensor.name
+        saved = Tensor(self.names.fresh(f"{memory}_saved"), tensor.dtype, extents, label, statement.span)
+        self.tensors[saved.name] = saved
+        points = self._points(statement)
+        harmless = {read for read in statement_reads(statement) if read.tensor == memory}.difference(harmful)
+
+        def read_saved(read: Read) -> Read:
+            indices = (normalized(apply("sub", axis, low)) for axis, low in zip(read.indices, lows, strict=True))
+            return replace(read, tensor=saved.name, indices=tuple(indices))
+
+        def rule(expr: Expr) -> Expr:
+            if not isinstance(expr, Read) or expr.tensor != memory or expr in harmless:
+                return expr
+            inside: Expr = truth(True)
+            for axis, low, extent, whole in zip(expr.indices, lows, extents, tensor.shape, strict=True):
+                if (low, extent) != (integer(0), whole):
+                    inside = apply("and_", inside, in_range(normalized(apply("sub", axis, low)), extent))
+            if inside == truth(True) or holds(inside, points):
+                return read_saved(expr)
+            return apply("where", inside, read_saved(expr), expr)
+
+        changed = map_statement(statement, lambda expr: transform(expr, rule))
+        statements = (self._copying(tensor, saved, lows), changed)
+        return [plan(each, self.tensors, self.context) for each in statements]
+
+    def _copying(self, tensor: Tensor, saved: Tensor, lows: Sequence[Expr]) -> Statement:
+        variables = tuple(self.names.fresh("c") for _ in lows)
+        cell = tuple(map(index, variables))
+        source = tuple(normalized(apply("add", low, axis)) for low, axis in zip(lows, cell, strict=True))
+        points = box(variables, saved.shape)
+        for position, whole in zip(source, tensor.shape, strict=True):
+            points = points.intersect(condition_set(in_range(position, whole), points))
+        points = points.align_params(self.context.get_space()).gist_params(self.context)
+        value = Read(tensor.name, source, (Boundary.SKIP,) * len(cell), compute_dtype(tensor.dtype))
+        domain = Domain.from_set(points)
+        return Statement(Access(saved.name, cell), "assign", Neutral(), value, domain, span=saved.span)
+
+    def _box(self, plan: LoopOrder, memory: str, harmful: Sequence[Read]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """The first cell and the extents of a box around all cells that are read and written."""
+        cells = self._overlap(plan, harmful)
+        lows: list[Expr] = []
+        extents: list[Expr] = []
+        for axis, whole in enumerate(self.tensors[memory].shape):
+            low: Expr = integer(0)
+            extent = whole
+            if all(read.boundaries[axis] is Boundary.SKIP for read in harmful):
+                low = self._end(cells, axis, largest=False) or low
+                last = self._end(cells, axis, largest=True)
+                extent = extent if last is None else normalized(apply("add", last, integer(1)))
+                extent = normalized(apply("sub", extent, low))
+            if not holds(apply("ge", extent, integer(0)), self.context):
+                extent = apply("max", extent, integer(0))
+            lows.append(low)
+            extents.append(extent)
+        return tuple(lows), tuple(extents)
+
+    def _overlap(self, plan: LoopOrder, harmful: Sequence[Read]) -> isl.Set:
+        statement = plan.statement
+        points = self._points(statement)
+        variables = tuple(self.names.fresh("c") for _ in statement.target.indices)
+        shape = plan.tensor.shape
+        images = [self._image(points, self._cell(read), variables, shape) for read in harmful]
+        written = self._image(points, statement.target.indices, variables, shape)
+        cells = reduce(isl.Set.union, images).intersect(written)
+        # A box is wanted, and isl finds the ends of one convex set without quotients soon.
+        return isl.Set.from_basic_set(cells.remove_divs().simple_hull())
+
+    @staticmethod
+    def _image(points: isl.Set, cell: Sequence[Expr], variables: Sequence[str], shape: Sequence[Expr]) -> isl.Set:
+        # The cells that points access; all along an axis that isl cannot speak of.
+        first = points.dim(isl.dim_type.set)
+        pairs = points.insert_dims(isl.dim_type.set, first, len(variables))
+        for k, name in enumerate(variables):
+            pairs = pairs.set_dim_name(isl.dim_type.set, first + k, name)
+        for axis, name, extent in zip(cell, variables, shape, strict=True):
+            pairs = _where_equal(pairs, index(name), axis)
+            try:
+                pairs = pairs.intersect(condition_set(in_range(index(name), extent), pairs))
+            except NotAffine:
+                continue
+        return arranged(pairs, variables)
+
+    def _end(self, cells: isl.Set, axis: int, largest: bool) -> Expr | None:
+        # The first or last cell along an axis, or a constant bound where that takes cases.
+        if not has_end(cells, axis, largest):
+            return None
+        end = expression_of(cells.dim_max(axis) if largest else cells.dim_min(axis), self.context)
+        if not has_cases(end):
+            return end
+        cells = cells.project_out(isl.dim_type.param, 0, cells.dim(isl.dim_type.param))
+        bound = cells.dim_max_val(axis) if largest else cells.dim_min_val(axis)
+        return integer(bound.to_python()) if bound.is_int() else None
+
+
+def _where_equal(pairs: isl.Set, left: Expr, right: Expr) -> isl.Set:
+    # All pairs where isl cannot tell.
+    try:
+        return pairs.intersect(function_of(left, pairs).eq_set(function_of(right, pairs)))
+    except NotAffine:
+        return pairs
+
+
+def _never(pairs: isl.Set, comparison: str, name: str) -> bool:
+    order = condition_set(apply(comparison, index(name), index(f"{name}'")), pairs)
+    return bool(pairs.intersect(order).is_empty())

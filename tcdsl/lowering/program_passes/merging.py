@@ -1,0 +1,231 @@
+"""Statements that share outer loops: a row's maximum, exponentials, sum and quotients in one pass over the rows.
+
+Two statements may share their outer loops if, of any memory that one of them writes, both touch cells of the same
+iteration only. isl proves it where the indices do not show it. Merging is ours: it needs a common extent and a tensor
+that both touch, and it leaves contractions alone, which have kernels of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import islpy as isl
+
+from tcdsl.ir.build import apply, index
+from tcdsl.ir.expressions import Apply, Expr, IndexValue, reads, walk
+from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.ir.program import Access, Keep, Statement, statement_reads
+from tcdsl.lowering.program_passes.schedule import LoopOrder, constant_length
+from tcdsl.lowering.program_passes.shared_memory import Memory
+from tcdsl.polyhedra.affine import holds
+from tcdsl.polyhedra.variables import renamed
+
+__all__ = ["Group", "is_contraction", "merge", "thin_targets"]
+
+# How many groups a statement may move past to join one.
+_REACH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Statements, in order, that share their first ``depth`` outer loops; those loops have the same variables."""
+
+    plans: tuple[LoopOrder, ...]
+    depth: int
+
+
+def merge(plans: list[LoopOrder], memory: Memory, context: isl.Set, names: FreshNames) -> list[Group]:
+    """Groups in an order that respects what depends on what."""
+    groups: list[Group] = []
+    touched = _Touched(memory)
+    for plan in plans:
+        for back in range(min(len(groups), _REACH)):
+            position = len(groups) - 1 - back
+            joined = _joined(groups[position], plan, touched, context, names)
+            if joined is not None:
+                groups[position] = joined
+                break
+            if any(touched.conflict(other, plan) for other in groups[position].plans):
+                groups.append(Group((plan,), _depth(plan)))
+                break
+        else:
+            groups.append(Group((plan,), _depth(plan)))
+    return groups
+
+
+def is_contraction(plan: LoopOrder) -> bool:
+    """Whether the statement sums products over at least three loops: a matrix product, a convolution."""
+    statement = plan.statement
+    if plan.single or len(statement.domain.variables) < 3 or statement.accumulate not in ("add", "subtract"):
+        return False
+    product = any(isinstance(node, Apply) and node.primitive == "mul" for node in walk(statement.value))
+    return product and len({read.indices for read in reads(statement.value)}) >= 2
+
+
+def thin_targets(plans: Sequence[LoopOrder], memory: Memory) -> frozenset[str]:
+    """The targets of statements that change few cells of memory all of whose cells another one writes.
+
+    They add what happens at a border to what the others have done. Waking threads for them costs more than it saves.
+    """
+    ranks: dict[str, int] = {}
+    loops: dict[str, int] = {}
+    for plan in plans:
+        statement, name = plan.statement, plan.statement.target.tensor
+        long = {each for each in statement.domain.variables if constant_length(statement, each) is None}
+        if name not in memory.in_place:
+            ranks[memory.of[name]] = len(plan.tensor.shape)
+        elif long <= set(plan.cells) and not statement.unique:
+            loops[name] = len(long)
+    return frozenset(name for name, count in loops.items() if count < ranks.get(memory.of[name], 0))
+
+
+def _depth(plan: LoopOrder) -> int:
+    return len(plan.outer) if plan.plain else 0
+
+
+def _scalar_code(plan: LoopOrder) -> bool:
+    # A statement without loops.
+    return plan.plain and not plan.outer and not plan.inner
+
+
+@dataclass(frozen=True, slots=True)
+class _Touches:
+    """What the statement of a plan touches: by memory, the cells and whether it writes them."""
+
+    plan: LoopOrder
+    cells: Mapping[str, tuple[tuple[Access, bool], ...]]
+    indexed: frozenset[str]
+    mergeable: bool
+
+
+class _Touched:
+    """The `_Touches` of plans, found once: every plan is compared with many others."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._found: dict[int, _Touches] = {}
+
+    def of(self, plan: LoopOrder) -> _Touches:
+        known = self._found.get(id(plan))
+        if known is None:
+            cells: dict[str, list[tuple[Access, bool]]] = {}
+            for access, writes in _accesses(plan.statement):
+                cells.setdefault(self._memory.of[access.tensor], []).append((access, writes))
+            indexed = frozenset(name for name, found in cells.items() if any(access.indices for access, _ in found))
+            mergeable = plan.plain and not plan.statement.unique and not is_contraction(plan)
+            # The plan is kept, so that no other object gets its number.
+            known = _Touches(plan, {name: tuple(found) for name, found in cells.items()}, indexed, mergeable)
+            self._found[id(plan)] = known
+        return known
+
+    def ordered(self, first: LoopOrder, second: LoopOrder) -> Iterator[tuple[Access, Access]]:
+        """Cells of one memory that the one statement writes and the other one touches."""
+        mine, its = self.of(first).cells, self.of(second).cells
+        for name in mine.keys() & its.keys():
+            for one, writes in mine[name]:
+                for other, overwrites in its[name]:
+                    if writes or overwrites:
+                        yield one, other
+
+    def conflict(self, first: LoopOrder, second: LoopOrder) -> bool:
+        """Whether the order of two statements matters."""
+        return any(True for _ in self.ordered(first, second))
+
+
+def _joined(group: Group, plan: LoopOrder, touched: _Touched, context: isl.Set, names: FreshNames) -> Group | None:
+    if _scalar_code(plan) and all(_scalar_code(other) for other in group.plans):
+        return Group((*group.plans, plan), 0)
+    if not touched.of(plan).mergeable or not _related(group, plan, touched):
+        return None
+    for depth in range(min(group.depth, _depth(plan)), 0, -1):
+        if _fits(group, plan, depth, touched, context):
+            return Group((*group.plans, _with_variables(plan, group.plans[0].outer[:depth], names)), depth)
+    single, depth = _one_cell_at_a_time(plan), group.depth
+    if single is None or depth != len(single.outer) or not any(other.inner for other in group.plans):
+        return None
+    if not _fits(group, single, depth, touched, context):
+        return None
+    return Group((*group.plans, _with_variables(single, group.plans[0].outer[:depth], names)), depth)
+
+
+def _fits(group: Group, plan: LoopOrder, depth: int, touched: _Touched, context: isl.Set) -> bool:
+    return _same_extents(group, plan, depth, context) and all(
+        _aligned(other, plan, depth, touched) for other in group.plans
+    )
+
+
+def _one_cell_at_a_time(plan: LoopOrder) -> LoopOrder | None:
+    # Beside reductions over whole rows, a test for each cell, such as that rows are not empty, costs nothing.
+    if not plan.single or plan.full or plan.row is None:
+        return None
+    return replace(plan, outer=(*plan.outer, plan.row), inner=(), scalar=True)
+
+
+def _related(group: Group, plan: LoopOrder, touched: _Touched) -> bool:
+    others = [touched.of(other) for other in group.plans]
+    mine = touched.of(plan).cells.keys()
+    return all(other.mergeable for other in others) and any(not mine.isdisjoint(other.indexed) for other in others)
+
+
+def _accesses(statement: Statement) -> Iterator[tuple[Access, bool]]:
+    """The cells that a statement touches, and whether it writes them."""
+    yield statement.target, True
+    if isinstance(statement.start, Keep):
+        yield Access(statement.start.tensor, statement.target.indices), False
+    for read in statement_reads(statement):
+        yield Access(read.tensor, read.indices), False
+
+
+def _same_extents(group: Group, plan: LoopOrder, depth: int, context: isl.Set) -> bool:
+    first = group.plans[0]
+    for mine, its in zip(plan.outer[:depth], first.outer[:depth], strict=True):
+        if not same_size(plan.extent(mine), first.extent(its), context):
+            return False
+    return True
+
+
+def same_size(left: Expr, right: Expr, context: isl.Set) -> bool:
+    """Whether two expressions of sizes are equal wherever ``context`` holds."""
+    return left == right or holds(apply("eq", left, right), context)
+
+
+def _aligned(first: LoopOrder, second: LoopOrder, depth: int, touched: _Touched) -> bool:
+    # Of memory that one of the two writes, both must touch the cells of one iteration of the shared loops.
+    return all(
+        any(
+            _is_variable(first, one.indices[axis], first.outer[level])
+            and _is_variable(second, other.indices[axis], second.outer[level])
+            for axis in range(len(one.indices))
+        )
+        for one, other in touched.ordered(first, second)
+        for level in range(depth)
+    )
+
+
+def _is_variable(plan: LoopOrder, expr: Expr, name: str) -> bool:
+    # Whether the index has the variable's value at every point.
+    if expr == IndexValue(name):
+        return True
+    points = plan.statement.domain.set
+    return holds(apply("eq", expr, index(name)), points)
+
+
+def _with_variables(plan: LoopOrder, shared: tuple[str, ...], names: FreshNames) -> LoopOrder:
+    """The plan with the names ``shared`` for its first outer variables; others that are called so get new names."""
+    wanted = dict(zip(plan.outer, shared, strict=False))
+    for name in plan.statement.domain.variables:
+        if name not in wanted:
+            wanted[name] = names.fresh(name) if name in shared else name
+    return renamed_plan(plan, wanted)
+
+
+def renamed_plan(plan: LoopOrder, wanted: dict[str, str]) -> LoopOrder:
+    """The plan with its statement's index variables renamed."""
+    return replace(
+        plan,
+        statement=renamed(plan.statement, [wanted[name] for name in plan.statement.domain.variables]),
+        cells=tuple(wanted[name] for name in plan.cells),
+        outer=tuple(wanted[name] for name in plan.outer),
+        inner=tuple(wanted[name] for name in plan.inner),
+    )

@@ -1,0 +1,286 @@
+"""Decorated functions called with tensors: an `@op` gives tensors, a `@cd` function gives code.
+
+The body runs once, as for arrays. Expressions of tensors make nodes of the graph; tensor statements are staged, with
+the tensors that they read as inputs, and what they compute becomes nodes too (`tcdsl.tensors.staging.fragments`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError
+from tcdsl.frontend.staging.called_functions import called_readings
+from tcdsl.frontend.staging.declared_parameters import current_parameters
+from tcdsl.frontend.staging.run_time_integers import Specialize
+from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
+from tcdsl.ir.build import cast
+from tcdsl.ir.expressions import Read
+from tcdsl.rows.inference import all_or_nothing, keeping
+from tcdsl.runtime.calling.arguments import hashable
+from tcdsl.runtime.calling.structure import flatten
+from tcdsl.runtime.decorated import run_inline
+from tcdsl.simplification.simplify import without_dead_statements
+from tcdsl.tensors.functions.layers import Layer, describe
+from tcdsl.tensors.functions.parameters import Parameters
+from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.settings import Setting
+from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.linking.code import Assignments, Code
+from tcdsl.tensors.staging.fragments import exported, without_unread_inputs
+from tcdsl.tensors.staging.mixing import tensors_session
+from tcdsl.tensors.staging.staging import InputRecording
+from tcdsl.tensors.staging.state import CodeState, StateShape
+
+if TYPE_CHECKING:
+    from tcdsl.runtime.function import DecoratedFunction
+
+__all__ = ["call_layer", "call_with_arrays", "call_with_tensors", "configured", "parameters_of", "scope_of_inner_call"]
+
+
+def parameters_of(function: DecoratedFunction) -> Parameters:
+    """The parameters of an op without configuration."""
+    found = function.__dict__.get("_parameters")
+    if found is None:
+        found = function.__dict__["_parameters"] = Parameters(function.__name__, function.source)
+    return found
+
+
+def configured(function: DecoratedFunction, keywords: Mapping[str, Any]) -> Layer:
+    """``mlp_layer(hid_dim=16)``: the layer of that configuration. `ConfigurationError` if some of it is missing."""
+    function.signature.split([None] * function.signature.required_positional, keywords)
+    outer = current_parameters()
+    if isinstance(outer, Parameters):
+        # Inside another op it is made once, like a layer that is called there.
+        made: Layer = outer.layer(
+            function, lambda: Layer(function, keywords), describe(function, keywords), user_location()
+        )
+        return made
+    return Layer(function, keywords)
+
+
+def call_with_tensors(function: DecoratedFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """A decorated function on tensors, outside of any other: tensors from an `@op`, code from a `@cd` function."""
+    positional, configuration = function.signature.split(arguments, keywords)
+    if function.in_place:
+        return _code(function, positional, configuration)
+    scope = _Unconfigured(function, configuration) if configuration else parameters_of(function)
+    return _tensors(function, positional, configuration, scope)
+
+
+def call_layer(layer: Layer, arguments: tuple[Any, ...]) -> Any:
+    """A layer on tensors or arrays; inside a decorated function its statements join that program."""
+    from tcdsl.frontend.staging.session import current_session
+
+    function = layer.function
+    if current_session() is not None:
+        with layer.scope.call():
+            return run_inline(function, arguments, layer.configuration, declared=True)
+    positional, configuration = function.signature.split(arguments, layer.configuration)
+    if not positional or any(isinstance(value, Tensor) for _, value in positional):
+        return _tensors(function, positional, configuration, layer.scope)
+    return _arrays(function, positional, configuration, layer.scope)
+
+
+def call_with_arrays(function: DecoratedFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """An op that declares parameters, called with arrays: arrays come out. Without arguments it gives a tensor.
+
+    One that takes nothing but configuration is a factory like any other: it gives a layer, called without arguments.
+    """
+    positional, configuration = function.signature.split(arguments, keywords)
+    if not positional:
+        if configuration:
+            return configured(function, configuration)
+        return _tensors(function, positional, configuration, parameters_of(function))
+    scope = _Unconfigured(function, configuration) if configuration else parameters_of(function)
+    return _arrays(function, positional, configuration, scope)
+
+
+def _arrays(
+    function: DecoratedFunction,
+    positional: Sequence[tuple[str, Any]],
+    configuration: Mapping[str, Any],
+    scope: Parameters,
+) -> Any:
+    given = [(name, _as_tensor(value)) for name, value in positional]
+    result = _tensors(function, given, configuration, scope)
+    leaves, structure = flatten(result, lambda value: isinstance(value, Tensor))
+    from tcdsl.tensors.linking.asked_values import evaluate
+
+    evaluate(leaves)
+    return structure.build([np.asarray(leaf) for leaf in leaves])
+
+
+def _as_tensor(value: Any) -> Any:
+    from tcdsl.tensors.graphs.literals import tensor
+
+    return tensor(value) if hasattr(value, "__array__") else value
+
+
+class _Unconfigured(Parameters):
+    # An op that is called with its configuration and its arguments at once: nobody keeps parameters for it.
+
+    def __init__(self, function: DecoratedFunction, configuration: Mapping[str, Any]) -> None:
+        super().__init__(function.__name__, function.source)
+        self._describe = describe(function, configuration)
+
+    def made(self, name: str, make: Any, span: Any) -> Tensor:
+        raise Diagnostic(
+            ConfigurationError,
+            f'{self.owner}() declares the parameter "{name}", which would be made anew at every call',
+            span,
+            hint=f"configure it once, and call what that gives: `layer = {self._describe}`, then `layer(x)`",
+        ).error()
+
+
+def scope_of_inner_call(function: DecoratedFunction, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Where the declarations of ``function`` go that is called inside another op that runs on tensors."""
+    outer = current_parameters()
+    if not isinstance(outer, Parameters):
+        return nullcontext()
+    if not configuration:
+        scope = parameters_of(function)
+    else:
+        made = outer.layer(
+            function,
+            lambda: Layer(function, configuration),
+            describe(function, configuration),
+            user_location(),
+        )
+        scope = made.scope
+    return scope.call()
+
+
+def _tensors(
+    function: DecoratedFunction,
+    positional: Sequence[tuple[str, Any]],
+    configuration: Mapping[str, Any],
+    scope: Parameters,
+) -> Any:
+    owner = function.template
+    with tensors_session(function.__name__) as (session, recording), session.within(oob=function.oob):
+        session.filenames.add(owner.filename)
+        session.readings.extend(called_readings(configuration.values()))
+        values = [_operand(value) for _, value in positional]
+        recording.meet([value for value in values if isinstance(value, Tensor)])
+        receiver = () if function.receiver is None else (function.receiver,)
+        # What a call says of an op's parameters holds also where its result is dropped, and not where the call fails.
+        with scope.call(), keeping(), all_or_nothing():
+            result = owner.run(*receiver, *values, **configuration)
+        if result is None:
+            raise Diagnostic(
+                DslSyntaxError,
+                f"`{function.__name__}` returns nothing, and an operation gives its results by `return`",
+                function.span,
+                hint="end it with `return y`, or decorate it with @cd if it changes its arguments",
+            ).error()
+        return _results(function, recording, result, [value for value in values if isinstance(value, Tensor)])
+
+
+def _operand(value: Any) -> Any:
+    from tcdsl.tensors.graphs.graph_operators import as_operand
+
+    return as_operand(value) if hasattr(value, "__array__") and not isinstance(value, np.generic) else value
+
+
+def _results(function: DecoratedFunction, recording: InputRecording, result: Any, given: Sequence[Tensor]) -> Any:
+    from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
+
+    kinds = SymbolicArray | SymbolicNumber | Tensor | np.ndarray | Unwritten | DeclaredTarget
+    leaves, structure = flatten(result, lambda value: isinstance(value, kinds))
+    for leaf in leaves:
+        if isinstance(leaf, Unwritten | DeclaredTarget):
+            raise leaf.fault()
+    staged = [leaf for leaf in leaves if isinstance(leaf, SymbolicArray)]
+    made = iter(exported(recording, staged))
+    tensors = [next(made) if isinstance(leaf, SymbolicArray) else _operand(leaf) for leaf in leaves]
+    labels = next((each.labels for each in given), ())
+    for tensor in tensors:
+        if isinstance(tensor, Tensor) and not tensor.is_leaf and not tensor.labelled:
+            name = function.__name__ if len(tensors) == 1 else f"{function.__name__}.{tensor.labels[0]}"
+            tensor.labels, tensor.labelled = (name, *labels), True
+    return structure.build(tensors)
+
+
+# -- code
+# ----------------------------------------------------------------------------------------------------------------
+
+
+def _code(function: DecoratedFunction, positional: Sequence[tuple[str, Any]], given: Mapping[str, Any]) -> Code:
+    configuration = {
+        name: float(value) if isinstance(value, np.floating) else hashable(function.__name__, name, value)
+        for name, value in given.items()
+    }
+    states = CodeState(function, positional, configuration)
+    constants: dict[str, Any] = {}
+    while True:
+        try:
+            return _recorded(function, positional, configuration, states, constants)
+        except Specialize as needed:
+            constants.update({name: configuration[name] for name in needed.parameters if name in configuration})
+        except StateShape as found:
+            found.states.make(found)
+
+
+def _recorded(
+    function: DecoratedFunction,
+    positional: Sequence[tuple[str, Any]],
+    configuration: Mapping[str, Any],
+    states: CodeState,
+    constants: Mapping[str, Any],
+) -> Code:
+    owner = function.template
+    with (
+        tensors_session(function.__name__, memory=True) as (session, recording),
+        session.within(oob=function.oob, states=states.begin(recording)),
+    ):
+        session.filenames.add(owner.filename)
+        settings: dict[str, Setting] = {}
+        recording.meet([value for _, value in positional if isinstance(value, Tensor)])
+        values = [recording.lift(value, name) if isinstance(value, Tensor) else value for name, value in positional]
+        given = {
+            name: value if name in constants else _setting(session, name, value, settings)
+            for name, value in configuration.items()
+        }
+        receiver = () if function.receiver is None else (function.receiver,)
+        owner.run(*receiver, *values, **given)
+        return Code([_assignments(function.__name__, session, recording, settings)])
+
+
+def _setting(session: Session, name: str, value: Any, settings: dict[str, Setting]) -> Any:
+    # A float is a number of the run, so that a schedule of learning rates compiles once.
+    if type(value) not in (int, float):
+        return value
+    kind = type(value).__name__
+    setting = Setting(name, "int64" if kind == "int" else "float64", value)
+    made = session.builder.fixed_input(name, setting.dtype, ())
+    settings[made.name] = setting
+    return SymbolicNumber(
+        session.builder, cast(Read(made.name, (), (), made.dtype), made.dtype), kind, frozenset((name,))
+    )
+
+
+def _assignments(
+    name: str, session: Session, recording: InputRecording, settings: Mapping[str, Setting]
+) -> Assignments:
+    behind: dict[str, Any] = dict(settings)
+    outputs: dict[Any, str] = {}
+    for buffer, staged in recording.buffers.items():
+        original = recording.names[buffer]
+        behind[original] = buffer
+        if staged.name != original:
+            if buffer.kind == "value" and not buffer.owner.is_leaf:
+                raise Diagnostic(
+                    DslSyntaxError,
+                    f"`{name}` stores into `{buffer.owner.label}`, which is computed from other tensors",
+                    user_location(),
+                    hint="store into a leaf: a parameter, or a tensor made with tc.tensor(...)",
+                ).error()
+            outputs[buffer] = staged.name
+    program = without_dead_statements(session.builder.program(tuple(outputs.values())))
+    program, inputs = without_unread_inputs(program, [behind[each.name] for each in program.inputs])
+    return Assignments(name, program, tuple(inputs), tuple(outputs))

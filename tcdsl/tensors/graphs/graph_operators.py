@@ -1,0 +1,357 @@
+"""What operators and functions of the language do on tensors of graphs: they make new nodes.
+
+Every operation is staged later by the function that does the same for arrays in decorated functions, so that graphs and
+ops mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
+from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of, literal_of
+from tcdsl.frontend.arrays.stacking import regrouped, stack
+from tcdsl.frontend.arrays.views import transposed
+from tcdsl.frontend.logics.einsum_statements import record_einsum
+from tcdsl.frontend.points.point_scalars import PointValue
+from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
+from tcdsl.frontend.staging.given_arrays import given_array
+from tcdsl.frontend.staging.session import Session, current_session
+from tcdsl.frontend.symbolic_operators import WholeArrays
+from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.recognition import recognize
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
+from tcdsl.rows.inference import Origin, Shape, compose, einsum, pointwise, scalar, transpose
+from tcdsl.rows.logic import result_may_grow
+from tcdsl.tensors.graphs.element_types import FloatingType
+from tcdsl.tensors.graphs.engine import engine
+from tcdsl.tensors.graphs.literals import tensor
+from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.node_operations import Operation
+from tcdsl.tensors.graphs.numpy_of_graphs import graph_function
+from tcdsl.tensors.graphs.tensor import Tensor, is_differentiable
+
+__all__ = ["GRAPH", "GraphAlgebra", "GraphOwner", "apply_operation", "as_operand"]
+
+_STAGED = WholeArrays()
+# Reductions that users know by another name than their accumulator's.
+_REDUCTIONS = {"add": "sum", "multiply": "prod"}
+_NUMBERS = bool | int | float | np.generic
+_SYMBOLIC = SymbolicArray | SymbolicNumber | SymbolicSize
+
+
+def as_operand(value: Any) -> Any:
+    """``value`` as an argument of an operation: tensors and numbers as they are, arrays as leaves, strings declare."""
+    if isinstance(value, np.generic):
+        given_array(value, "x", span=user_location())
+    if isinstance(value, Tensor | _NUMBERS):
+        return value
+    if isinstance(value, str | InlineDeclaration):
+        return declared_parameter(value, user_location())
+    session = current_session()
+    if is_literal(value) and session is not None:
+        return literal_of(session, value)
+    if is_literal(value) or hasattr(value, "__array__"):
+        return tensor(value)
+    raise Diagnostic(
+        DtypeError,
+        f"a {type(value).__name__} does not take part in tensor arithmetic",
+        user_location(),
+        hint="use tensors, arrays, numbers, and literals of these",
+    ).error()
+
+
+def _computed(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return np.asarray(value)
+    return type(value)(map(_computed, value)) if type(value) in (list, tuple) else value
+
+
+def _shape(operand: Any) -> Shape:
+    return operand.rows if isinstance(operand, Tensor) else scalar()
+
+
+def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequence[str] = ()) -> Tensor:
+    """A new node: ``operation`` on ``arguments``, tensors and numbers. Raises where shapes contradict each other."""
+    operands = [argument for argument in arguments if isinstance(argument, Tensor)]
+    element_type: str | None = None
+    location = user_location()
+    if operation.constrain is None:
+        rows, element_type = engine().staged_shape(operation, arguments, None)
+    else:
+        names = tuple(each.label if isinstance(each, Tensor) else str(each) for each in arguments)
+        rows = operation.constrain([_shape(each) for each in arguments], Origin(location, operands=names))
+    return Tensor(
+        labels or (operation.name,),
+        rows,
+        element_type,
+        operation,
+        arguments,
+        differentiable=is_differentiable(element_type, operands),
+        floating=FloatingType.meeting([each.floating for each in operands]),
+        location=location,
+    )
+
+
+def _pointwise(shapes: Sequence[Shape], origin: Origin) -> Shape:
+    return pointwise(shapes, origin)
+
+
+def _composed(shapes: Sequence[Shape], origin: Origin) -> Shape:
+    return compose(shapes[0], shapes[1], origin)
+
+
+def _transposed(shapes: Sequence[Shape], origin: Origin) -> Shape:
+    return transpose(shapes[0], origin)
+
+
+def _is_plain(shape: Shape) -> bool:
+    # Whether it is known to have output axes only: an array as NumPy has them.
+    return all(row.closed and not row.axes for row in (shape.batch, shape.input))
+
+
+# How operations are staged: functions of the module and not local ones, so that what they compute can be pickled.
+
+_OPERAND = "an operand"
+
+
+def _staged_combination(primitive: str, _: Session, given: Sequence[Any]) -> Any:
+    return _STAGED.combine(primitive, *given)
+
+
+def _staged_product(composes: bool, _: Session, given: Sequence[Any]) -> Any:
+    if composes and not given[0].rows.input:
+        # It might have had axes to sum over, and turned out to have none.
+        return _STAGED.combine("mul", *given)
+    return _STAGED.matrix_product(*given)
+
+
+def _staged_view(entries: Sequence[Any], _: Session, given: Sequence[Any]) -> Any:
+    arrays = iter(given[1:])
+    return _STAGED.view(given[0], tuple(next(arrays) if entry == _OPERAND else entry for entry in entries))
+
+
+def _staged_transpose(swaps: bool, _: Session, given: Sequence[Any]) -> Any:
+    return transposed(given[0], swaps)
+
+
+def _staged_cast(dtype: str, _: Session, given: Sequence[Any]) -> Any:
+    return _STAGED.cast(given[0], dtype)
+
+
+def _staged_reduction(accumulate: str, axis: Any, keepdims: bool, _: Session, given: Sequence[Any]) -> Any:
+    return _STAGED.reduced(accumulate, given[0], axis, keepdims)
+
+
+def _staged_rows(batch: int, inputs: int, session: Session, given: Sequence[Any]) -> Any:
+    return regrouped(session, given[0], batch, inputs)
+
+
+def _staged_stack(row: str, session: Session, given: Sequence[Any]) -> Any:
+    return stack(session, given, row)
+
+
+def _staged_einsum(
+    spec: str,
+    accumulate: str,
+    primitive: str,
+    _: Session,
+    given: Sequence[Any],
+    sizes: Sequence[int] | None = None,
+) -> Any:
+    return record_einsum(spec, tuple(given), accumulate, primitive, sizes)
+
+
+def _staged_composition(accumulate: str, primitive: str, session: Session, given: Sequence[Any]) -> Any:
+    # An operand that might have had axes to sum over, and turned out to have none, is scaled, as by `w @ x`.
+    return _staged_einsum("@" if given[0].rows.input else ".", accumulate, primitive, session, given)
+
+
+def _rule(logic: str, shapes: Sequence[Shape]) -> Callable[[Sequence[Shape], Origin], Shape] | None:
+    # What a logic says of shapes; None where it means what NumPy does, whose shapes staging tells.
+    if logic == "@":
+        return None if shapes[0].input.closed and not shapes[0].input.axes else _composed
+    if logic == "T":
+        return None if _is_plain(shapes[0]) else _transposed
+    if logic == ".":
+        return _pointwise
+    return lambda given, origin: einsum(logic, given, origin)
+
+
+class GraphAlgebra:
+    """Operators on tensors of graphs. A `tcdsl.frontend.symbols.operators.Algebra`."""
+
+    def combine(self, primitive: str, *operands: object) -> Any:
+        """A primitive, pointwise."""
+        if primitive in ("eq", "ne") and any(operand is None for operand in operands):
+            return NotImplemented
+        recorded = _recorded_in_session(operands)
+        if recorded is not None:
+            return recorded.combine(primitive, *operands)
+        if any(isinstance(operand, PointValue) for operand in operands):
+            hint = "tensor statements compute with numbers, sizes, index variables and cells of arrays"
+            raise Diagnostic(DtypeError, "a Tensor is not a number", user_location(), hint=hint).error()
+        arguments = [as_operand(operand) for operand in operands]
+        operation = Operation(primitive, partial(_staged_combination, primitive), _pointwise)
+        return apply_operation(operation, arguments)
+
+    def matrix_product(self, left: object, right: object) -> Any:
+        """``left @ right``: composes if the left operand has input axes, or may have some; else NumPy's matmul."""
+        recorded = _recorded_in_session((left, right))
+        if recorded is not None:
+            return recorded.matrix_product(left, right)
+        arguments = [as_operand(left), as_operand(right)]
+        for argument in arguments:
+            if not isinstance(argument, Tensor):
+                raise _fault("`@` takes tensors, not numbers", "use `*` to scale by a number")
+        rule = _rule("@", [argument.rows for argument in arguments])
+        return apply_operation(Operation("@", partial(_staged_product, rule is not None), rule), arguments)
+
+    def view(self, array: Any, key: object) -> Any:
+        """``array[key]``: integers, slices, ``None``, ``...``, static indices, and integer tensors, which gather."""
+        entries = key if isinstance(key, tuple) else (key,)
+        if any(
+            isinstance(bound, GraphTensor) for each in entries if isinstance(each, slice) for bound in _bounds(each)
+        ):
+            raise _fault(
+                "a tensor as a bound of a slice, whose length would not be known",
+                "select positions with an integer tensor: `t[start + np.arange(length)]`",
+            )
+        indices = [as_operand(entry) for entry in entries if isinstance(entry, GraphTensor | np.ndarray)]
+        places = [_OPERAND if isinstance(entry, GraphTensor | np.ndarray) else entry for entry in entries]
+        return apply_operation(
+            Operation("view", partial(_staged_view, places)), [array, *indices], (*array.labels, "view")
+        )
+
+    def store(self, array: Any, key: object, value: object) -> None:
+        """Nodes of a graph are values."""
+        raise _fault("a tensor is not stored into outside of decorated functions", "write a @cd function")
+
+    def transposed(self, array: Any) -> Any:
+        """``array.T``: input and output axes swapped; without batch and input axes NumPy's transpose."""
+        rule = _rule("T", [array.rows])
+        operation = Operation("T", partial(_staged_transpose, rule is not None), rule)
+        return apply_operation(operation, [array], (*array.labels, "T"))
+
+    def cast(self, operand: Any, dtype: str) -> Any:
+        """``float32(x)``."""
+        return apply_operation(Operation(dtype, partial(_staged_cast, dtype), _pointwise), [as_operand(operand)])
+
+    def reduced(self, accumulate: str, array: Any, axis: Any, keepdims: bool) -> Any:
+        """``x.sum(axis=0)``: axes count in the order batch, output, input."""
+        name = _REDUCTIONS.get(accumulate, accumulate)
+        return apply_operation(Operation(name, partial(_staged_reduction, accumulate, axis, keepdims)), [array])
+
+    def regrouped(self, array: Any, batch: int, input: int) -> Any:  # the row's name
+        """The same cells, with other axes as batch and input axes."""
+        return apply_operation(Operation("tensor", partial(_staged_rows, batch, input)), [array], array.labels)
+
+    def stacked(self, parts: Sequence[Any], row: str) -> Any:
+        """The parts along a new axis that leads the axes of ``row``."""
+        return apply_operation(Operation("stack", partial(_staged_stack, row)), list(parts))
+
+    def einsum(self, spec: str, operands: Sequence[Any], accumulate: str, primitive: str) -> Any:
+        """``einsum(spec, a, b)``."""
+        record = partial(_staged_einsum, spec, accumulate, primitive)
+        if spec == "@" and len(operands) == 2 and _recorded_in_session(operands) is None:
+            operands = [as_operand(each) for each in operands]
+            if _rule("@", list(map(_shape, operands))) is not None:
+                record = partial(_staged_composition, accumulate, primitive)
+        return self.logical("einsum", spec, operands, record)
+
+    def logical(self, name: str, logic: str, operands: Sequence[Any], record: Callable[..., Any]) -> Any:
+        """What ``record`` makes of operands whose axes meet as ``logic`` says."""
+        recorded = _recorded_in_session(operands)
+        if recorded is not None:
+            return recorded.logical(name, logic, operands, record)
+        arguments = [as_operand(each) for each in operands]
+        rule = _rule(logic, [_shape(argument) for argument in arguments])
+        operation = Operation(name, record, rule)
+        made = apply_operation(operation, arguments)
+        if result_may_grow(logic):
+            made.operation = replace(operation, stage_sized=record)
+        return made
+
+    def ufunc(self, ufunc: Any, method: str, inputs: Sequence[object], keywords: Mapping[str, object]) -> Any:
+        """``np.exp(t)``."""
+        if ufunc is np.matmul and method == "__call__" and not keywords:
+            return self.matrix_product(*inputs)
+        primitive = recognize(ufunc)
+        if method != "__call__" or primitive is None or keywords:
+            raise _fault(
+                f"np.{ufunc.__name__} is not a primitive of tcdsl", "use the primitives of the language reference"
+            )
+        return self.combine(primitive, *inputs)
+
+    def function(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """``np.where(c, a, b)`` and ``np.sum(t)`` make nodes; others are computed from the values."""
+        made = graph_function(self, function, arguments, keywords)
+        if made is not NotImplemented:
+            return made
+        return function(*map(_computed, arguments), **{name: _computed(each) for name, each in keywords.items()})
+
+    def literal(self, value: Any) -> Any:
+        """A literal of numbers as a leaf; one of tensors as a node that stacks them."""
+        return tensor(value)
+
+    def recorded(self, array: Any, label: str) -> Any:
+        """Nodes are what they are."""
+        return array
+
+    def truth(self, value: Any) -> bool:
+        """``bool(t)`` of a tensor of one cell."""
+        return bool(value.item())
+
+    def integer(self, value: Any) -> int:
+        """``int(t)`` of a tensor of one cell."""
+        return int(value.item())
+
+    def number(self, value: Any) -> float:
+        """``float(t)`` of a tensor of one cell."""
+        return float(value.item())
+
+    def length(self, value: Any) -> int:
+        """The first size."""
+        if not value.sizes:
+            raise TypeError("a tensor without axes has no length")
+        return int(value.sizes[0])
+
+    def array(self, value: Any) -> Any:
+        """The value."""
+        return np.asarray(value.value)
+
+    def iterate(self, value: Any) -> Iterator[Any]:
+        """Its parts along the first axis."""
+        return (self.view(value, k) for k in range(self.length(value)))
+
+
+def _bounds(entry: slice) -> tuple[object, object, object]:
+    return entry.start, entry.stop, entry.step
+
+
+class GraphOwner:
+    """The owner of all nodes, for `ArithmeticOperators`."""
+
+    algebra = GraphAlgebra()
+
+    def knows(self, name: str) -> bool:
+        """Nodes have no names in a program of their own."""
+        return False
+
+
+GRAPH = GraphOwner()
+
+
+def _recorded_in_session(operands: Sequence[object]) -> Any:
+    # Beside what a decorated function has staged, a tensor is part of that program.
+    leaves = (leaf for each in operands for leaf in leaves_of(each))
+    return next((each.builder.algebra for each in leaves if isinstance(each, _SYMBOLIC)), None)
+
+
+def _fault(fact: str, hint: str) -> TcdslError:
+    return Diagnostic(DslSyntaxError, fact, user_location(), hint=hint).error()

@@ -9,22 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tcdsl.ir.expressions import Apply, Expr, IndexValue, Local, Read, children, rebuild, substitute, walk
+from tcdsl.ir.expressions import Apply, Expr, Local, children, reads, rebuild, substitute
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.primitives import LAZY, PRIMITIVES
-from tcdsl.lowering.loopir.loops import (
-    Accumulate,
-    Branch,
-    Call,
-    Check,
-    Define,
-    LocalBuffer,
-    Loop,
-    Node,
-    Store,
-    Update,
-)
-from tcdsl.lowering.loopir.traversal import buffers_written, walk_nodes
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Call, Check, Define, LocalBuffer, Loop, Node, Store, Update
+from tcdsl.lowering.loopir.traversal import changed_names, rewritten, scalars_of, with_expressions
 
 __all__ = ["with_calls_shared"]
 
@@ -49,12 +38,8 @@ class _Known:
 
     def add(self, call: Expr, local: Local) -> None:
         self.calls[call] = local
-        for node in walk(call):
-            match node:
-                case Local(name=name) | IndexValue(name=name) | Read(tensor=name):
-                    self.users.setdefault(name, set()).add(call)
-                case _:
-                    pass
+        for name in scalars_of(call).union(read.tensor for read in reads(call)):
+            self.users.setdefault(name, set()).add(call)
 
     def forget(self, changed: set[str]) -> None:
         for name in changed:
@@ -81,7 +66,7 @@ class _Calls:
     def sequence(self, nodes: Sequence[Node], known: _Known) -> list[Node]:
         out: list[Node] = []
         for node in nodes:
-            changed = _changed(node)
+            changed = changed_names((node,))
             match node:
                 case Loop(body=body):
                     # The bounds of loops hold no calls.
@@ -121,37 +106,14 @@ class _Calls:
         return local
 
 
-def _changed(node: Node) -> set[str]:
-    changed: set[str] = set()
-    for each in walk_nodes((node,)):
-        match each:
-            case Store() | Update() | Call():
-                changed.update(buffers_written((each,)))
-            case Define(name=name) | Accumulate(name=name) | LocalBuffer(name=name):
-                changed.add(name)
-            case Loop(variable=name):
-                changed.add(name)
-            case _:
-                pass
-    return changed
-
-
 def _restored(nodes: Sequence[Node], once: dict[Expr, Expr]) -> tuple[Node, ...]:
     """``nodes`` with calls that are used once where they are used."""
-    out: list[Node] = []
-    for node in nodes:
-        match node:
-            case Define(name=name, value=value) if Local(name, value.dtype) in once:
-                # The value may hold calls itself.
-                once[Local(name, value.dtype)] = substitute(value, once)
-                continue
-            case Loop(body=body):
-                out.append(replace(node, body=_restored(body, once)))
-            case Branch(condition=condition, body=body, otherwise=otherwise):
-                condition = substitute(condition, once)
-                out.append(Branch(condition, _restored(body, once), _restored(otherwise, once)))
-            case Define(value=value) | Accumulate(value=value) | Store(value=value) | Update(value=value):
-                out.append(replace(node, value=substitute(value, once)))
-            case Check() | LocalBuffer() | Call():
-                out.append(node)
-    return tuple(out)
+
+    def rule(node: Node) -> tuple[Node, ...]:
+        if isinstance(node, Define) and (local := Local(node.name, node.value.dtype)) in once:
+            # The value may hold calls itself.
+            once[local] = substitute(node.value, once)
+            return ()
+        return (with_expressions(node, lambda expr: substitute(expr, once)),)
+
+    return rewritten(nodes, rule)

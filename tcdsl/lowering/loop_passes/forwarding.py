@@ -7,23 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, SizeValue, index_variables, transform, walk
+from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, SizeValue, reads, transform
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.loopir.loops import (
-    Accumulate,
-    Branch,
-    Buffer,
-    Call,
-    Define,
-    LocalBuffer,
-    Loop,
-    Nest,
-    Node,
-    Store,
-    Update,
+from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, LocalBuffer, Loop, Nest, Node, Store, Update
+from tcdsl.lowering.loopir.traversal import (
+    buffers_read,
+    changed_names,
+    expressions,
+    rewritten,
+    scalars_of,
+    with_bodies,
+    with_expressions,
 )
-from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written, expressions, map_expressions, walk_nodes
 
 __all__ = ["forwarded", "without_unread"]
 
@@ -34,40 +31,25 @@ _Known = dict[_Cell, tuple[Expr, frozenset[str]]]
 
 def forwarded(nodes: Sequence[Node], types: Mapping[str, str], names: FreshNames) -> tuple[Node, ...]:
     """``nodes`` with reads of cells that the same iteration has stored replaced; ``types`` gives stored types."""
-    return tuple(_sequence(nodes, {}, types, names))
+    return _sequence(nodes, {}, types, names)
 
 
-def _sequence(nodes: Sequence[Node], known: _Known, types: Mapping[str, str], names: FreshNames) -> list[Node]:
+def _sequence(nodes: Sequence[Node], known: _Known, types: Mapping[str, str], names: FreshNames) -> tuple[Node, ...]:
     known = dict(known)
     last_read = _last_reads(nodes)
     out: list[Node] = []
     for position, original in enumerate(nodes):
-        node = original
+        node, changed = _read_from(original, known), changed_names((original,))
+        left = _without(known, changed)
+        # What a loop changes is unknown inside of it already.
+        inside = left if isinstance(node, Loop) else known
+        node = with_bodies(node, partial(_sequence, known=inside, types=types, names=names))
+        known = left
         match node:
-            case Loop(variable=variable, body=body):
-                inside = _without(known, _changed(body) | {variable})
-                node = replace(
-                    node,
-                    start=_with(node.start, known),
-                    stop=_with(node.stop, known),
-                    body=tuple(_sequence(body, inside, types, names)),
-                )
-                known = inside
-            case Branch(body=body, otherwise=otherwise):
-                node = replace(
-                    node,
-                    condition=_with(node.condition, known),
-                    body=tuple(_sequence(body, known, types, names)),
-                    otherwise=tuple(_sequence(otherwise, known, types, names)),
-                )
-                known = _without(known, _changed((*body, *otherwise)))
             case LocalBuffer(name=name, dtype=dtype):
                 types = {**types, name: dtype}
-                node, known = _read_from(node, known), _without(known, {name})
             case Store(buffer=buffer):
-                node = _read_from(node, known)
-                known = _without(known, {buffer})
-                if isinstance(node, Store) and types.get(buffer) != "float16":
+                if types.get(buffer) != "float16":
                     key = (buffer, node.indices)
                     if last_read.get(key, -1) > position and not _self_referring(node):
                         value = node.value
@@ -78,20 +60,18 @@ def _sequence(nodes: Sequence[Node], known: _Known, types: Mapping[str, str], na
                             node = replace(node, value=value)
                         known[key] = (value, _names(key, value))
             case _:
-                node = _read_from(node, known)
-                known = _without(known, _changed((node,)))
+                pass
         out.append(node)
-    return out
+    return tuple(out)
 
 
 def _read_from(node: Node, known: _Known) -> Node:
-    (found,) = map_expressions((node,), lambda expr: _with(expr, known))
-    return found
+    return with_expressions(node, lambda expr: _with(expr, known))
 
 
 def _self_referring(node: Store) -> bool:
     # An index that reads memory could change with the store.
-    return any(isinstance(part, Read) for axis in node.indices for part in walk(axis))
+    return any(True for axis in node.indices for _ in reads(axis))
 
 
 def _with(expr: Expr, known: _Known) -> Expr:
@@ -105,45 +85,22 @@ def _with(expr: Expr, known: _Known) -> Expr:
     return transform(expr, rule)
 
 
-def _changed(nodes: Iterable[Node]) -> set[str]:
-    # Memory that is written, scalars and loop variables that are set.
-    changed: set[str] = set()
-    for node in walk_nodes(nodes):
-        match node:
-            case Store() | Update() | Call():
-                changed.update(buffers_written((node,)))
-            case LocalBuffer(name=name):
-                changed.add(name)
-            case Define(name=name) | Accumulate(name=name):
-                changed.add(name)
-            case Loop(variable=variable):
-                changed.add(variable)
-            case _:
-                pass
-    return changed
-
-
 def _without(known: _Known, changed: set[str]) -> _Known:
     return {key: held for key, held in known.items() if held[1].isdisjoint(changed)}
 
 
 def _names(key: _Cell, value: Expr) -> frozenset[str]:
     buffer, indices = key
-    found = {buffer}
-    for expr in (*indices, value):
-        found |= index_variables(expr)
-        found |= {node.name for node in walk(expr) if isinstance(node, Local)}
-    return frozenset(found)
+    return frozenset((buffer,)).union(*map(scalars_of, (*indices, value)))
 
 
 def _last_reads(nodes: Sequence[Node]) -> dict[_Cell, int]:
     # For every cell that is read, the last of the nodes that reads it.
     return {
-        (part.tensor, part.indices): position
+        (read.tensor, read.indices): position
         for position, node in enumerate(nodes)
         for expr in expressions((node,))
-        for part in walk(expr)
-        if isinstance(part, Read)
+        for read in reads(expr)
     }
 
 
@@ -156,24 +113,18 @@ def without_unread(
         dead = {buffer.name for buffer in buffers if buffer.kind == "temporary" and buffer.name not in {*read, *needed}}
         if not dead:
             return tuple(nests), tuple(buffers)
-        nests = [replace(nest, body=body) for nest in nests if (body := tuple(_pruned(nest.body, dead)))]
+        nests = [replace(nest, body=body) for nest in nests if (body := _pruned(nest.body, dead))]
         buffers = [buffer for buffer in buffers if buffer.name not in dead]
 
 
-def _pruned(nodes: Sequence[Node], dead: set[str]) -> list[Node]:
-    out: list[Node] = []
-    for node in nodes:
+def _pruned(nodes: Sequence[Node], dead: set[str]) -> tuple[Node, ...]:
+    def rule(node: Node) -> tuple[Node, ...]:
         match node:
             case Store(buffer=buffer) | Update(buffer=buffer) if buffer in dead:
-                continue
-            case Loop(body=body):
-                inner = tuple(_pruned(body, dead))
-                if inner:
-                    out.append(replace(node, body=inner))
-            case Branch(body=body, otherwise=otherwise):
-                yes, no = tuple(_pruned(body, dead)), tuple(_pruned(otherwise, dead))
-                if yes or no:
-                    out.append(replace(node, body=yes, otherwise=no))
+                return ()
+            case Loop(body=()) | Branch(body=(), otherwise=()):
+                return ()
             case _:
-                out.append(node)
-    return out
+                return (node,)
+
+    return rewritten(nodes, rule)

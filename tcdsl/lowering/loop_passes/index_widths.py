@@ -13,7 +13,7 @@ NumPy's do. An index that is known to be in range may be computed modulo 2**64 w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tcdsl.errors import Diagnostic, ShapeError
@@ -35,22 +35,8 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import AxisExtent, Program
 from tcdsl.lowering.loopir.intervals import Interval, interval_of, interval_of_dtype
-from tcdsl.lowering.loopir.loops import (
-    Accumulate,
-    Branch,
-    Call,
-    Check,
-    Define,
-    LocalBuffer,
-    Loop,
-    Nest,
-    Node,
-    Procedure,
-    Store,
-    Update,
-    View,
-)
-from tcdsl.lowering.loopir.traversal import sizes_of, walk_nodes
+from tcdsl.lowering.loopir.loops import Accumulate, Check, Define, Loop, Nest, Node, Procedure
+from tcdsl.lowering.loopir.traversal import rewritten, sizes_of, walk_nodes, with_expressions
 
 __all__ = ["LARGEST_SIZE", "procedure_with_index_widths", "with_index_widths"]
 
@@ -110,15 +96,12 @@ class _Widths:
             self.sizes[size.name] = Interval(low, self.largest)
 
     def nests(self, nests: Sequence[Nest]) -> list[Nest]:
-        return [self.nest(nest) for nest in nests]
-
-    def nest(self, nest: Nest) -> Nest:
-        return replace(nest, body=self.body(nest.body))
+        return [replace(nest, body=self.body(nest.body)) for nest in nests]
 
     def body(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         self.variables.clear()
         self._find_locals(nodes)
-        return self.block(nodes)
+        return rewritten(nodes, lambda node: (self.node(node),))
 
     # What scalars and loop variables can be.
 
@@ -170,47 +153,26 @@ class _Widths:
             case Cast(operand=operand, dtype=dtype) if is_integer(operand.dtype):
                 found = self.interval(operand)
             case Apply(primitive=primitive, arguments=arguments) if _is_index_arithmetic(expr):
-                operands = arguments[1:] if primitive == "where" else arguments
-                parts = [self.interval(part) for part in operands]
-                found = parts[0].union(parts[1]) if primitive == "where" else interval_of(primitive, parts)
+                found = interval_of(primitive, list(map(self.interval, arguments)))
             case _:
                 return Interval(0, 1) if expr.dtype == "bool" else interval_of_dtype(expr.dtype)
         every = interval_of_dtype(expr.dtype)
         return found if found.within(every) == found else every
 
-    # Nodes.
-
-    def block(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
-        return tuple(self.node(node) for node in nodes)
-
     def node(self, node: Node) -> Node:
         match node:
-            case Loop(start=start, stop=stop, body=body):
-                return replace(node, start=self.bound(start), stop=self.bound(stop), body=self.block(body))
-            case Branch():
-                return Branch(self.value(node.condition), self.block(node.body), self.block(node.otherwise))
             case Define(name=name, value=value) if value.dtype == INTEGER:
                 return Define(name, self.typed(value, self.width(self.locals[name].bits)))
             case Define() if node.index:
                 return replace(node, value=self.bound(node.value))
-            case Define() | Accumulate():
-                return replace(node, value=self.value(node.value))
-            case Store() | Update():
-                return replace(node, indices=tuple(map(self.cell, node.indices)), value=self.value(node.value))
             case Check():
                 found = self.typed(node.value) if node.value.dtype == INTEGER else self.value(node.value)
                 if found.dtype.startswith("int") and int(found.dtype.removeprefix("int")) > _WIDEST:
                     fact = f"the index of axis {node.axis} of `{node.tensor}` may have more than {_WIDEST} bits"
                     raise Diagnostic(ShapeError, fact, node.span, hint="multiply fewer numbers").error()
                 return replace(node, condition=self.value(node.condition), value=found, extent=self.value(node.extent))
-            case LocalBuffer(shape=shape):
-                return replace(node, shape=tuple(map(self.bound, shape)))
-            case Call(reads=reads, writes=writes):
-                return replace(node, reads=tuple(map(self.view, reads)), writes=tuple(map(self.view, writes)))
-
-    def view(self, view: View) -> View:
-        extents = tuple(None if extent is None else self.bound(extent) for extent in view.extents)
-        return View(view.buffer, tuple(map(self.cell, view.starts)), extents)
+            case _:
+                return with_expressions(node, self.value, self.cell, self.bound)
 
     def bound(self, expr: Expr) -> Expr:
         """A bound of loops. One that int64 cannot hold is that of a loop that does not run, or does not end."""
@@ -269,24 +231,19 @@ class _Widths:
 
     def needed(self, expr: Expr) -> int:
         """The bits that the parts of an exact expression need, a multiple of 64."""
-        bits = max(self._bits(expr), 1)
-        width = 64 * -(-bits // 64)
+        width = 64 * -(-self._measured(expr)[1] // 64)
         self.chosen.append(width)
         return width
 
-    def _bits(self, expr: Expr) -> int:
-        # Of the result, without wrapping around, and of all parts.
-        return self._measured(expr)[1]
-
     def _measured(self, expr: Expr) -> tuple[Interval, int]:
+        # What it can be without wrapping around, and the bits of it and of all parts.
         match expr:
             case Cast(operand=operand, dtype=dtype) if dtype == INTEGER:
                 return self._measured(operand) if self._is_index(operand) else _own(self.interval(operand))
             case Apply(primitive=primitive, arguments=arguments) if _is_index_arithmetic(expr):
-                measured = [self._measured(part) for part in (arguments[1:] if primitive == "where" else arguments)]
-                parts = [interval for interval, _ in measured]
-                found = parts[0].union(parts[1]) if primitive == "where" else interval_of(primitive, parts)
-                return found, max(found.bits, *(bits for _, bits in measured))
+                parts, bits = zip(*map(self._measured, arguments), strict=True)
+                found = interval_of(primitive, parts)
+                return found, max(found.bits, *bits)
             case Constant(value=value):
                 return _own(Interval(int(value), int(value)))
             case _:

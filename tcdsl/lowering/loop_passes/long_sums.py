@@ -21,11 +21,11 @@ from math import prod
 
 from tcdsl.ir.build import apply, constant
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Expr, Local, walk
+from tcdsl.ir.expressions import Expr, Local
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Loop, Node
 from tcdsl.lowering.loopir.tiles import IN_VECTORS, Tiles, most_steps, nest_of
-from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
+from tcdsl.lowering.loopir.traversal import expressions, rewritten, scalars_of, walk_nodes, with_bodies
 from tcdsl.lowering.program_passes.effort import weight
 
 __all__ = ["in_blocks"]
@@ -48,16 +48,12 @@ class _Blocks:
         known = dict(types)
         out: list[Node] = []
         for node in nodes:
-            match node:
-                case Define(name=name, value=value):
-                    known[name] = value.dtype
-                    out.append(node)
-                case Loop():
-                    out.extend(self.loop(node, known))
-                case Branch(body=body, otherwise=otherwise):
-                    out.append(replace(node, body=self.of(body, known), otherwise=self.of(otherwise, known)))
-                case _:
-                    out.append(node)
+            if isinstance(node, Define):
+                known[node.name] = node.value.dtype
+            if isinstance(node, Loop):
+                out.extend(self.loop(node, known))
+            else:
+                out.append(with_bodies(node, lambda body: self.of(body, known)))
         return tuple(out)
 
     def loop(self, loop: Loop, types: Mapping[str, str]) -> tuple[Node, ...]:
@@ -68,7 +64,8 @@ class _Blocks:
             for node in walk_nodes(loop.body)
             if isinstance(node, Accumulate) and node.name not in own and is_floating(types.get(node.name, "bool"))
         }
-        summed = set(sums.values()) <= {"add", "subtract"} and not _reads_any(loop, sums)
+        read = frozenset[str]().union(*map(scalars_of, expressions((loop,))))
+        summed = set(sums.values()) <= {"add", "subtract"} and read.isdisjoint(sums)
         nest = nest_of(loop)
         longest = IN_VECTORS if _in_vectors(nest[-1]) else _LENGTH
         if not sums or not summed or _is_short(nest, longest):
@@ -104,21 +101,8 @@ def _in_vectors(loop: Loop) -> bool:
     return plain and weight(node.value for node in loop.body if isinstance(node, Accumulate)) == 1
 
 
-def _reads_any(loop: Loop, names: Mapping[str, str]) -> bool:
-    found: Iterable[Expr] = (part for expr in expressions((loop,)) for part in walk(expr))
-    return any(isinstance(part, Local) and part.name in names for part in found)
-
-
 def _renamed(nodes: Iterable[Node], parts: Mapping[str, str]) -> tuple[Node, ...]:
-    out: list[Node] = []
-    for node in nodes:
-        match node:
-            case Accumulate(name=name):
-                out.append(replace(node, name=parts.get(name, name)))
-            case Loop(body=body):
-                out.append(replace(node, body=_renamed(body, parts)))
-            case Branch(body=body, otherwise=otherwise):
-                out.append(replace(node, body=_renamed(body, parts), otherwise=_renamed(otherwise, parts)))
-            case _:
-                out.append(node)
-    return tuple(out)
+    def rule(node: Node) -> tuple[Node, ...]:
+        return (replace(node, name=parts.get(node.name, node.name)) if isinstance(node, Accumulate) else node,)
+
+    return rewritten(nodes, rule)

@@ -16,8 +16,8 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Constant, Expr
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Program, Statement
-from tcdsl.lowering.loopir.loops import Branch, Loop, Node
-from tcdsl.lowering.loopir.traversal import renamed
+from tcdsl.lowering.loopir.loops import Loop, Node
+from tcdsl.lowering.loopir.traversal import renamed, rewritten
 
 __all__ = ["plain_unit_axes", "without_single_steps"]
 
@@ -48,16 +48,12 @@ def plain_unit_axes(program: Program, names: FreshNames) -> Program:
 
 def without_single_steps(nodes: Iterable[Node]) -> tuple[Node, ...]:
     """``nodes`` without loops of one step, so that their cells are recognized in what comes next."""
-    out: list[Node] = []
-    for node in nodes:
+
+    def rule(node: Node) -> tuple[Node, ...]:
         match node:
             case Loop(start=Constant() as start, stop=Constant() as stop) if start.value + 1 == stop.value:
-                out.extend(renamed(without_single_steps(node.body), {index(node.variable): start}))
-            case Loop():
-                out.append(replace(node, body=without_single_steps(node.body)))
-            case Branch(body=body, otherwise=otherwise):
-                body, otherwise = without_single_steps(body), without_single_steps(otherwise)
-                out.append(replace(node, body=body, otherwise=otherwise))
+                return renamed(node.body, {index(node.variable): start})
             case _:
-                out.append(node)
-    return tuple(out)
+                return (node,)
+
+    return rewritten(nodes, rule)

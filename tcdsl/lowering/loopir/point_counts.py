@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, SizeValue, substitute, walk
+from tcdsl.ir.expressions import Expr, Local, SizeValue, reads, substitute
 from tcdsl.ir.interpreter.many_points import Array, PointValues
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
@@ -28,7 +28,7 @@ from tcdsl.lowering.loopir.loops import (
     Store,
     Update,
 )
-from tcdsl.lowering.loopir.traversal import map_expressions, sizes_of
+from tcdsl.lowering.loopir.traversal import map_expressions, scalars_of, size_extents, sizes_of
 
 __all__ = ["executed_points"]
 
@@ -105,12 +105,9 @@ class _Counter:
     def _called(self, call: Call, positions: _Positions) -> int:
         # A procedure knows the extents of its views, and nothing of the loops around the call.
         procedure, body = self._procedures[call.procedure]
-        sizes: dict[str, Array | None] = {}
-        for parameter, view in zip(procedure.parameters, call.views, strict=True):
-            extents = (extent for extent in view.extents if extent is not None)
-            for size, extent in zip(parameter.shape, extents, strict=True):
-                if isinstance(size, SizeValue):
-                    sizes[_scalar(size.name)] = self._value(extent, positions)
+        sizes: dict[str, Array | None] = {
+            _scalar(size): self._value(extent, positions) for size, extent in size_extents(procedure, call).items()
+        }
         return self.executed(body, _Positions(sizes, positions.times))
 
     def _iterations(self, loop: Loop, positions: _Positions) -> Iterator[_Positions]:
@@ -151,7 +148,7 @@ class _Counter:
         return self._steering[id(nodes)]
 
     def _value(self, expr: Expr, positions: _Positions) -> Array:
-        for name in _names(expr):
+        for name in scalars_of(expr):
             if positions.scalars.get(name) is None:
                 raise _OnData
         known = {name: value for name, value in positions.scalars.items() if value is not None}
@@ -174,10 +171,4 @@ def _unread(tensor: str) -> Array:
 
 
 def _scalars(expr: Expr) -> frozenset[str]:
-    if any(isinstance(node, Read) for node in walk(expr)):
-        return frozenset()
-    return _names(expr)
-
-
-def _names(expr: Expr) -> frozenset[str]:
-    return frozenset(node.name for node in walk(expr) if isinstance(node, IndexValue | Local))
+    return frozenset() if any(True for _ in reads(expr)) else scalars_of(expr)

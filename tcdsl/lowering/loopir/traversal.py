@@ -1,11 +1,16 @@
-"""Nodes, rewritten: substituting expressions and renaming loop variables."""
+"""Nodes, visited and rewritten: every pass over loops goes through a nest with these.
+
+A rule for nodes sees what stands inside of a node rewritten already, and may give none or several in its place::
+
+    rewritten(nodes, lambda node: () if isinstance(node, Check) else (node,))      # without checks
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from tcdsl.ir.expressions import Expr, IndexValue, Read, SizeValue, substitute, walk
+from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, SizeValue, substitute, walk
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
@@ -25,90 +30,75 @@ from tcdsl.polyhedra.linear import normalized
 __all__ = [
     "buffers_read",
     "buffers_written",
+    "changed_names",
     "expressions",
     "map_expressions",
+    "own_expressions",
     "renamed",
+    "rewritten",
+    "scalars_of",
     "serial",
+    "size_extents",
     "sizes_of",
     "walk_nodes",
+    "with_bodies",
+    "with_expressions",
 ]
+
+
+def rewritten(nodes: Iterable[Node], rule: Callable[[Node], Iterable[Node]]) -> tuple[Node, ...]:
+    """``nodes`` with what ``rule`` makes of each of them, innermost first."""
+    return tuple(made for node in nodes for made in rule(with_bodies(node, lambda body: rewritten(body, rule))))
+
+
+def with_bodies(node: Node, rule: Callable[[tuple[Node, ...]], tuple[Node, ...]]) -> Node:
+    """``node`` with ``rule`` applied to the nodes directly inside of it: a loop's body, or both of a branch."""
+    match node:
+        case Loop(body=body):
+            return replace(node, body=rule(body))
+        case Branch(body=body, otherwise=otherwise):
+            return replace(node, body=rule(body), otherwise=rule(otherwise))
+        case _:
+            return node
+
+
+def with_expressions(
+    node: Node,
+    value: Callable[[Expr], Expr],
+    cell: Callable[[Expr], Expr] | None = None,
+    bound: Callable[[Expr], Expr] | None = None,
+) -> Node:
+    """``node`` with ``value`` applied to its own expressions, those of nodes inside of it left as they are.
+
+    ``cell`` is applied to indices instead, ``bound`` to bounds of loops and to extents.
+    """
+    cell, bound = cell or value, bound or value
+    match node:
+        case Loop():
+            return replace(node, start=bound(node.start), stop=bound(node.stop))
+        case Branch():
+            return replace(node, condition=value(node.condition))
+        case Define() | Accumulate():
+            return replace(node, value=value(node.value))
+        case Store() | Update():
+            return replace(node, indices=tuple(map(cell, node.indices)), value=value(node.value))
+        case Check():
+            return replace(node, condition=value(node.condition), value=value(node.value), extent=value(node.extent))
+        case LocalBuffer():
+            return replace(node, shape=tuple(map(bound, node.shape)))
+        case Call():
+            reads, writes = (tuple(_view(view, cell, bound) for view in part) for part in (node.reads, node.writes))
+            return replace(node, reads=reads, writes=writes)
+
+
+def _view(view: View, cell: Callable[[Expr], Expr], bound: Callable[[Expr], Expr]) -> View:
+    extents = tuple(None if extent is None else bound(extent) for extent in view.extents)
+    return View(view.buffer, tuple(map(cell, view.starts)), extents)
 
 
 def map_expressions(nodes: Iterable[Node], rule: Callable[[Expr], Expr]) -> tuple[Node, ...]:
     """``nodes`` with ``rule`` applied to every expression in them, those of nested nodes included."""
-    return tuple(_mapped(node, rule) for node in nodes)
-
-
-def _mapped(node: Node, rule: Callable[[Expr], Expr]) -> Node:
-    match node:
-        case Loop():
-            return replace(node, start=rule(node.start), stop=rule(node.stop), body=map_expressions(node.body, rule))
-        case Branch():
-            return Branch(rule(node.condition), map_expressions(node.body, rule), map_expressions(node.otherwise, rule))
-        case Define() | Accumulate():
-            return replace(node, value=rule(node.value))
-        case Store() | Update():
-            return replace(node, indices=tuple(rule(part) for part in node.indices), value=rule(node.value))
-        case Check():
-            return replace(node, condition=rule(node.condition), value=rule(node.value), extent=rule(node.extent))
-        case LocalBuffer():
-            return replace(node, shape=tuple(map(rule, node.shape)))
-        case Call():
-            reads, writes = (tuple(_mapped_view(view, rule) for view in part) for part in (node.reads, node.writes))
-            return replace(node, reads=reads, writes=writes)
-
-
-def _mapped_view(view: View, rule: Callable[[Expr], Expr]) -> View:
-    extents = tuple(None if extent is None else rule(extent) for extent in view.extents)
-    return View(view.buffer, tuple(map(rule, view.starts)), extents)
-
-
-def expressions(nodes: Iterable[Node]) -> Iterator[Expr]:
-    """Every expression in ``nodes``."""
-    for node in walk_nodes(nodes):
-        match node:
-            case Loop(start=start, stop=stop):
-                yield from (start, stop)
-            case Branch(condition=condition):
-                yield condition
-            case Define(value=value) | Accumulate(value=value):
-                yield value
-            case Store(indices=indices, value=value) | Update(indices=indices, value=value):
-                yield from (*indices, value)
-            case Check(condition=condition, value=value, extent=extent):
-                yield from (condition, value, extent)
-            case LocalBuffer(shape=shape):
-                yield from shape
-            case Call():
-                for view in node.views:
-                    yield from (*view.starts, *(extent for extent in view.extents if extent is not None))
-
-
-def buffers_read(nodes: Iterable[Node]) -> Iterator[str]:
-    """The buffers whose cells ``nodes`` read; what a call is given to write counts, because it may read it too."""
-    for node in walk_nodes(nodes):
-        if isinstance(node, Call):
-            yield from (view.buffer for view in node.views)
-    for expr in expressions(nodes):
-        yield from (part.tensor for part in walk(expr) if isinstance(part, Read))
-
-
-def sizes_of(procedure: Procedure) -> tuple[str, ...]:
-    """The sizes that views give to ``procedure``: its parameters' extents that are bare sizes, in order."""
-    extents = (extent for parameter in procedure.parameters for extent in parameter.shape)
-    return tuple(dict.fromkeys(extent.name for extent in extents if isinstance(extent, SizeValue)))
-
-
-def buffers_written(nodes: Iterable[Node]) -> Iterator[str]:
-    """The buffers of which ``nodes`` write cells."""
-    for node in walk_nodes(nodes):
-        match node:
-            case Store(buffer=buffer) | Update(buffer=buffer):
-                yield buffer
-            case Call(writes=writes):
-                yield from (view.buffer for view in writes)
-            case _:
-                pass
+    return rewritten(nodes, lambda node: (with_expressions(node, rule),))
 
 
 def walk_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -125,16 +115,93 @@ def walk_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
                 pass
 
 
+def own_expressions(node: Node) -> Iterator[Expr]:
+    """The expressions of ``node``, without those of nodes inside of it."""
+    match node:
+        case Loop(start=start, stop=stop):
+            yield from (start, stop)
+        case Branch(condition=condition):
+            yield condition
+        case Define(value=value) | Accumulate(value=value):
+            yield value
+        case Store(indices=indices, value=value) | Update(indices=indices, value=value):
+            yield from (*indices, value)
+        case Check(condition=condition, value=value, extent=extent):
+            yield from (condition, value, extent)
+        case LocalBuffer(shape=shape):
+            yield from shape
+        case Call():
+            for view in node.views:
+                yield from (*view.starts, *(extent for extent in view.extents if extent is not None))
+
+
+def expressions(nodes: Iterable[Node]) -> Iterator[Expr]:
+    """Every expression in ``nodes``."""
+    for node in walk_nodes(nodes):
+        yield from own_expressions(node)
+
+
+def scalars_of(expr: Expr) -> frozenset[str]:
+    """The names of the loop variables and the scalar locals in ``expr``."""
+    return frozenset(node.name for node in walk(expr) if isinstance(node, IndexValue | Local))
+
+
+def buffers_read(nodes: Iterable[Node]) -> Iterator[str]:
+    """The buffers whose cells ``nodes`` read; what a call is given to write counts, because it may read it too."""
+    for node in walk_nodes(nodes):
+        if isinstance(node, Call):
+            yield from (view.buffer for view in node.views)
+        for expr in own_expressions(node):
+            yield from (part.tensor for part in walk(expr) if isinstance(part, Read))
+
+
+def buffers_written(nodes: Iterable[Node]) -> Iterator[str]:
+    """The buffers of which ``nodes`` write cells."""
+    for node in walk_nodes(nodes):
+        match node:
+            case Store(buffer=buffer) | Update(buffer=buffer):
+                yield buffer
+            case Call(writes=writes):
+                yield from (view.buffer for view in writes)
+            case _:
+                pass
+
+
+def changed_names(nodes: tuple[Node, ...]) -> set[str]:
+    """What ``nodes`` change: buffers they write, scalars and loop variables they set, arrays they make."""
+    changed = set(buffers_written(nodes))
+    for node in walk_nodes(nodes):
+        if isinstance(node, Define | Accumulate | LocalBuffer):
+            changed.add(node.name)
+        elif isinstance(node, Loop):
+            changed.add(node.variable)
+    return changed
+
+
+def sizes_of(procedure: Procedure) -> tuple[str, ...]:
+    """The sizes that views give to ``procedure``: its parameters' extents that are bare sizes, in order."""
+    extents = (extent for parameter in procedure.parameters for extent in parameter.shape)
+    return tuple(dict.fromkeys(extent.name for extent in extents if isinstance(extent, SizeValue)))
+
+
+def size_extents(procedure: Procedure, call: Call) -> dict[str, Expr]:
+    """What `sizes_of` the procedure are in a call of it: extents of the views."""
+    found: dict[str, Expr] = {}
+    for parameter, view in zip(procedure.parameters, call.views, strict=True):
+        extents = (extent for extent in view.extents if extent is not None)
+        for size, extent in zip(parameter.shape, extents, strict=True):
+            if isinstance(size, SizeValue):
+                found.setdefault(size.name, extent)
+    return found
+
+
 def serial(nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """``nodes`` without parallel loops; those are outermost, or behind a condition."""
-    return tuple(
-        replace(node, kind="serial")
-        if isinstance(node, Loop) and node.kind == "parallel"
-        else replace(node, body=serial(node.body), otherwise=serial(node.otherwise))
-        if isinstance(node, Branch)
-        else node
-        for node in nodes
-    )
+    """``nodes`` without parallel loops."""
+
+    def rule(node: Node) -> tuple[Node, ...]:
+        return (replace(node, kind="serial") if isinstance(node, Loop) and node.kind == "parallel" else node,)
+
+    return rewritten(nodes, rule)
 
 
 def renamed(nodes: Iterable[Node], values: Mapping[Expr, Expr]) -> tuple[Node, ...]:
@@ -148,22 +215,10 @@ def renamed(nodes: Iterable[Node], values: Mapping[Expr, Expr]) -> tuple[Node, .
         if isinstance(key, IndexValue) and isinstance(value, IndexValue)
     }
 
-    def rule(expr: Expr) -> Expr:
-        return normalized(substitute(expr, replacements))
+    def rule(node: Node) -> tuple[Node, ...]:
+        node = with_expressions(node, lambda expr: normalized(substitute(expr, replacements)))
+        if isinstance(node, Loop):
+            node = replace(node, variable=plain.get(node.variable, node.variable))
+        return (node,)
 
-    return tuple(_with_variables(node, plain) for node in map_expressions(nodes, rule))
-
-
-def _with_variables(node: Node, names: Mapping[str, str]) -> Node:
-    match node:
-        case Loop(variable=variable, body=body):
-            body = tuple(_with_variables(inner, names) for inner in body)
-            return replace(node, variable=names.get(variable, variable), body=body)
-        case Branch(body=body, otherwise=otherwise):
-            return replace(
-                node,
-                body=tuple(_with_variables(inner, names) for inner in body),
-                otherwise=tuple(_with_variables(inner, names) for inner in otherwise),
-            )
-        case _:
-            return node
+    return rewritten(nodes, rule)

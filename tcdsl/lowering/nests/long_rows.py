@@ -29,7 +29,7 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, Local, Read, reads
 from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Store, Update
 from tcdsl.lowering.loopir.tiles import Tiles, length_of_loop, nest_of
-from tcdsl.lowering.loopir.traversal import walk_nodes
+from tcdsl.lowering.loopir.traversal import walk_nodes, with_bodies
 from tcdsl.lowering.nests.bodies import Body
 from tcdsl.lowering.program_passes.effort import length_of
 from tcdsl.polyhedra.linear import normalized
@@ -123,18 +123,12 @@ class _Blocks:
     def cut(self, nodes: Iterable[Node], count: Local, moved: Local, most: Local) -> tuple[Node, ...]:
         out: list[Node] = []
         for node in nodes:
-            match node:
-                case Loop(body=body):
-                    nest = [loop for loop in nest_of(node) if loop.variable in self.summed]
-                    if nest and not self._sums_inside(nest[-1].body):
-                        out.extend(self.block(nest, count, moved, most))
-                    else:
-                        out.append(replace(node, body=self.cut(body, count, moved, most)))
-                case Branch(body=body, otherwise=otherwise):
-                    then = self.cut(body, count, moved, most)
-                    out.append(replace(node, body=then, otherwise=self.cut(otherwise, count, moved, most)))
-                case _:
-                    out.append(node)
+            nest = nest_of(node) if isinstance(node, Loop) else []
+            nest = [loop for loop in nest if loop.variable in self.summed]
+            if nest and not self._sums_inside(nest[-1].body):
+                out.extend(self.block(nest, count, moved, most))
+            else:
+                out.append(with_bodies(node, lambda body: self.cut(body, count, moved, most)))
         return tuple(out)
 
     def _sums_inside(self, nodes: Sequence[Node]) -> bool:

@@ -16,6 +16,7 @@ from tcdsl.ir.expressions import Boundary, Expr, Local, Read, is_affine_index
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Tensor
 from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Store, Update
+from tcdsl.lowering.loopir.traversal import rewritten
 from tcdsl.lowering.nests.blocks import Block
 from tcdsl.lowering.program_passes.effort import length_of
 from tcdsl.lowering.program_passes.schedule import LoopOrder
@@ -99,15 +100,7 @@ def _length(plan: LoopOrder, variable: str, tensors: dict[str, Tensor], block: B
 
 
 def _into(nodes: Sequence[Node], target: str, sums: str) -> tuple[Node, ...]:
-    out: list[Node] = []
-    for node in nodes:
-        match node:
-            case Update(buffer=buffer) if buffer == target:
-                out.append(replace(node, buffer=sums))
-            case Loop(body=body):
-                out.append(replace(node, body=_into(body, target, sums)))
-            case Branch(body=body, otherwise=otherwise):
-                out.append(replace(node, body=_into(body, target, sums), otherwise=_into(otherwise, target, sums)))
-            case _:
-                out.append(node)
-    return tuple(out)
+    def rule(node: Node) -> tuple[Node, ...]:
+        return (replace(node, buffer=sums) if isinstance(node, Update) and node.buffer == target else node,)
+
+    return rewritten(nodes, rule)

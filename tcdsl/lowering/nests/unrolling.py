@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from tcdsl.ir.build import index, integer
 from tcdsl.ir.expressions import Constant, walk
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Loop, Node
-from tcdsl.lowering.loopir.traversal import renamed, walk_nodes
+from tcdsl.lowering.loopir.loops import Accumulate, Loop, Node
+from tcdsl.lowering.loopir.traversal import renamed, rewritten, walk_nodes
 
 __all__ = ["unrolled"]
 
@@ -20,16 +19,7 @@ _STEPS, _PARTS = 10, 160
 
 def unrolled(nodes: Iterable[Node]) -> tuple[Node, ...]:
     """``nodes`` without serial loops whose ends are constants, innermost first, as long as that stays short."""
-    out: list[Node] = []
-    for node in nodes:
-        match node:
-            case Loop():
-                out.extend(_loop(replace(node, body=unrolled(node.body))))
-            case Branch():
-                out.append(replace(node, body=unrolled(node.body), otherwise=unrolled(node.otherwise)))
-            case _:
-                out.append(node)
-    return tuple(out)
+    return rewritten(nodes, lambda node: _loop(node) if isinstance(node, Loop) else (node,))
 
 
 def _loop(loop: Loop) -> tuple[Node, ...]:

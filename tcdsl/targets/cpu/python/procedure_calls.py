@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from tcdsl.ir.expressions import SizeValue
 from tcdsl.lowering.loopir.loops import Call, Procedure, View
+from tcdsl.lowering.loopir.traversal import size_extents
 from tcdsl.targets.cpu.python.expression_printing import ExpressionWriter, call, name
 
 __all__ = ["ProcedureCalls"]
@@ -24,14 +24,9 @@ class ProcedureCalls:
         """The statement that calls."""
         procedure = self._procedures[node.procedure]
         views = [_view(view, values) for view in node.views]
-        sizes: dict[str, ast.expr] = {}
-        for parameter, view in zip(procedure.parameters, node.views, strict=True):
-            extents = (extent for extent in view.extents if extent is not None)
-            for size, extent in zip(parameter.shape, extents, strict=True):
-                if isinstance(size, SizeValue) and size.name not in sizes:
-                    sizes[size.name] = values.expression(extent)
+        sizes = map(values.expression, size_extents(procedure, node).values())
         frame = [name("frame")] if self._debug else []
-        return ast.Expr(call(self._identifiers[node.procedure], *frame, *views, *sizes.values()))
+        return ast.Expr(call(self._identifiers[node.procedure], *frame, *views, *sizes))
 
 
 def _view(view: View, values: ExpressionWriter) -> ast.expr:

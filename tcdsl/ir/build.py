@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial, reduce
 
 from tcdsl.ir.accumulators import neutral_element
+from tcdsl.ir.constant_folding import fold
 from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_boolean, is_floating, is_integer
 from tcdsl.ir.exact import EXACT
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, children
@@ -68,13 +69,8 @@ def cast(operand: Expr, dtype: str, span: Span | None = None) -> Expr:
     """``operand`` as ``dtype``; nothing if it has that type, folded if it is a constant and the value survives."""
     if operand.dtype == dtype:
         return operand
-    if isinstance(operand, Constant):
-        if is_floating(dtype) and not is_floating(operand.dtype):
-            return constant(operand.value, dtype, operand.span)
-        if is_floating(dtype) and is_floating(operand.dtype):
-            return constant(operand.value, dtype, operand.span)
-        if is_integer(dtype) and not is_floating(operand.dtype):
-            return constant(operand.value, dtype, operand.span)
+    if isinstance(operand, Constant) and (is_floating(dtype) or (is_integer(dtype) and not is_floating(operand.dtype))):
+        return constant(operand.value, dtype, operand.span)
     return Cast(operand, dtype, span)
 
 
@@ -186,12 +182,11 @@ def _simplified(primitive: str, arguments: tuple[Expr, ...]) -> Expr | None:
 def apply(primitive: str, *arguments: Expr, span: Span | None = None) -> Expr:
     """``apply("mul", a, b)``: the primitive on arguments of fitting types, simplified where that is free."""
     dtype = result_dtype(primitive, (argument.dtype for argument in arguments))
-    if all(isinstance(a, Constant) and a.dtype in ("int64", INTEGER) for a in arguments) and primitive in EXACT:
-        values = [a.value for a in arguments if isinstance(a, Constant)]
-        if not (primitive in ("floor_div", "mod") and values[1] == 0):
-            folded = EXACT[primitive](*values)
-            if dtype in ("bool", INTEGER) or -(2**63) <= folded < 2**63:
-                return constant(folded, dtype, span)
+    if primitive in EXACT:
+        exact = (a.value if isinstance(a, Constant) and a.dtype in ("int64", INTEGER) else None for a in arguments)
+        folded = fold(primitive, tuple(exact))
+        if folded is not None and (dtype in ("bool", INTEGER) or -(2**63) <= folded < 2**63):
+            return constant(folded, dtype, span)
     simplified = _simplified(primitive, arguments)
     return Apply(primitive, arguments, dtype, span) if simplified is None else simplified
 

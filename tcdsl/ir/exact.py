@@ -4,32 +4,23 @@ it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 __all__ = ["EXACT", "INDEX_ARITHMETIC"]
 
+_OPERATORS = ("neg", "abs", "not_", "add", "sub", "mul", "mod", "lt", "le", "gt", "ge", "eq", "ne")
+
 EXACT: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
+        **{name: getattr(operator, name) for name in _OPERATORS},
         "id": lambda a: a,
-        "neg": lambda a: -a,
-        "abs": abs,
         "square": lambda a: a * a,
-        "not_": lambda a: not a,
-        "add": lambda a, b: a + b,
-        "sub": lambda a, b: a - b,
-        "mul": lambda a, b: a * b,
-        "floor_div": lambda a, b: a // b,
-        "mod": lambda a, b: a % b,
+        "floor_div": operator.floordiv,
         "max": max,
         "min": min,
-        "lt": lambda a, b: a < b,
-        "le": lambda a, b: a <= b,
-        "gt": lambda a, b: a > b,
-        "ge": lambda a, b: a >= b,
-        "eq": lambda a, b: a == b,
-        "ne": lambda a, b: a != b,
     }
 )
 
@@ -38,9 +29,9 @@ INDEX_ARITHMETIC: Mapping[str, Callable[..., Any]] = MappingProxyType(
         **EXACT,
         "floor_div": lambda a, b: a // b if b else 0,
         "mod": lambda a, b: a % b if b else 0,
-        "bit_and": lambda a, b: a & b,
-        "bit_or": lambda a, b: a | b,
-        "bit_xor": lambda a, b: a ^ b,
+        "bit_and": operator.and_,
+        "bit_or": operator.or_,
+        "bit_xor": operator.xor,
         "shift_left": lambda a, b: a << b if b >= 0 else 0,
         "shift_right": lambda a, b: a >> b if b >= 0 else -int(a < 0),
     }

@@ -62,10 +62,6 @@ class Primitive:
     interval: tuple[float, float] = (-2.0, 2.0)
 
 
-def _python_mod(a: Any, b: Any) -> Any:
-    return np.remainder(a, b)
-
-
 def _power(a: Any, b: Any) -> Any:
     # NumPy refuses integers to negative integer powers; generated code must agree, and gives 0 (1 or -1 for units).
     if np.issubdtype(np.asarray(a).dtype, np.integer) and b < 0:
@@ -79,24 +75,8 @@ def _sigmoid(a: Any) -> Any:
     return 1 / (1 + np.exp(-a))
 
 
-def _softplus(a: Any) -> Any:
-    return np.logaddexp(a, 0)
-
-
-def _erf(a: Any) -> Any:
-    return np.float64(math.erf(a))
-
-
 def _gelu(a: Any) -> Any:
     return 0.5 * a * (1 + math.erf(a / math.sqrt(2)))
-
-
-def _sat01(a: Any) -> Any:
-    return np.minimum(np.maximum(a, 0), 1)
-
-
-def _floor_div(a: Any, b: Any) -> Any:
-    return np.floor_divide(a, b)
 
 
 _ROWS = (
@@ -107,7 +87,7 @@ _ROWS = (
     Primitive("abs", 1, "number", np.abs, "absolute({0})", ("g * sign(a)",)),
     Primitive("square", 1, "number", np.square, "square({0})", ("2 * g * a",)),
     Primitive("relu", 1, "number", lambda a: np.maximum(a, 0), "relu({0})", ("relu_gate(a, g)",)),
-    Primitive("sat01", 1, "number", _sat01, "sat01({0})", ("sat01_gate(a, g)",)),
+    Primitive("sat01", 1, "number", lambda a: np.minimum(np.maximum(a, 0), 1), "sat01({0})", ("sat01_gate(a, g)",)),
     Primitive("sign", 1, "number", np.sign, "sign({0})", ("0",)),
     # unary, real
     Primitive("floor", 1, "real", np.floor, "floor({0})", ("0",)),
@@ -137,8 +117,8 @@ _ROWS = (
         "recip_sqrt", 1, "real", lambda a: 1 / np.sqrt(a), "recip_sqrt({0})", ("g * y / (-2 * a)",), interval=(0.2, 2.0)
     ),
     Primitive("sigmoid", 1, "real", _sigmoid, "sigmoid({0})", ("g * y * (1 - y)",)),
-    Primitive("softplus", 1, "real", _softplus, "softplus({0})", ("g * sigmoid(a)",)),
-    Primitive("erf", 1, "real", _erf, "erf({0})", ("g * exp(-(a * a)) * (2 / sqrt(pi))",)),
+    Primitive("softplus", 1, "real", lambda a: np.logaddexp(a, 0), "softplus({0})", ("g * sigmoid(a)",)),
+    Primitive("erf", 1, "real", lambda a: np.float64(math.erf(a)), "erf({0})", ("g * exp(-(a * a)) * (2 / sqrt(pi))",)),
     Primitive(
         "gelu",
         1,
@@ -167,8 +147,10 @@ _ROWS = (
     Primitive("sub", 2, "number", np.subtract, "{0} - {1}", ("g", "-g"), operator="-", index=True),
     Primitive("mul", 2, "number", np.multiply, "{0} * {1}", ("g * b", "g * a"), operator="*", index=True),
     Primitive("div", 2, "real", np.divide, "{0} / {1}", ("g / b", "-(g / b * y)"), operator="/", interval=(0.2, 2.0)),
-    Primitive("floor_div", 2, "number", _floor_div, "floor_div({0}, {1})", ("0", "0"), operator="//", index=True),
-    Primitive("mod", 2, "number", _python_mod, "mod({0}, {1})", ("g", "-(g * floor(a / b))"), operator="%", index=True),
+    Primitive("floor_div", 2, "number", np.floor_divide, "floor_div({0}, {1})", ("0", "0"), operator="//", index=True),
+    Primitive(
+        "mod", 2, "number", np.remainder, "mod({0}, {1})", ("g", "-(g * floor(a / b))"), operator="%", index=True
+    ),
     Primitive(
         "pow",
         2,

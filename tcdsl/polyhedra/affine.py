@@ -7,13 +7,14 @@ gives them names (`tcdsl.ir.Size`). Products of an index variable and a size are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 import islpy as isl
 
 from tcdsl.ir.build import apply, index, integer, size, truth
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, size_names
+from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.polyhedra.disjunctions import convex_pieces, within
 from tcdsl.polyhedra.limits import new_question
 from tcdsl.polyhedra.spaces import dimension_names
@@ -100,21 +101,14 @@ def _function(expr: Expr, space: isl.LocalSpace) -> isl.PwAff:
             raise NotAffine(expr)
 
 
-_PIECEWISE: Mapping[str, Callable[[isl.PwAff, isl.PwAff], isl.PwAff]] = {
-    "add": isl.PwAff.add,
-    "sub": isl.PwAff.sub,
-    "max": isl.PwAff.max,
-    "min": isl.PwAff.min,
-}
-
-
 def _applied(expr: Expr, primitive: str, arguments: tuple[Expr, ...], space: isl.LocalSpace) -> isl.PwAff:
     match primitive:
         case "neg":
             return _function(arguments[0], space).neg()
         case "add" | "sub" | "max" | "min":
             left, right = (_function(argument, space) for argument in arguments)
-            return _PIECEWISE[primitive](left, right)
+            combined: isl.PwAff = getattr(left, primitive)(right)
+            return combined
         case "mul":
             for scale, other in (arguments, arguments[::-1]):
                 if isinstance(scale, Constant):
@@ -131,16 +125,6 @@ def _applied(expr: Expr, primitive: str, arguments: tuple[Expr, ...], space: isl
             left, right = (_function(argument, space) for argument in arguments[1:])
             return left.intersect_domain(chosen).union_add(right.intersect_domain(chosen.complement()))
     raise NotAffine(expr)
-
-
-_COMPARISONS: Mapping[str, Callable[[isl.PwAff, isl.PwAff], isl.Set]] = {
-    "lt": isl.PwAff.lt_set,
-    "le": isl.PwAff.le_set,
-    "gt": isl.PwAff.gt_set,
-    "ge": isl.PwAff.ge_set,
-    "eq": isl.PwAff.eq_set,
-    "ne": isl.PwAff.ne_set,
-}
 
 
 def knowing(known: isl.Set, fact: Expr) -> isl.Set:
@@ -199,13 +183,12 @@ def _condition(expr: Expr, space: isl.LocalSpace) -> isl.Set:
         case Constant(value=value):
             every = isl.Set.universe(space.get_space())
             return every if value else every.complement()
-        case Apply(primitive=primitive, arguments=arguments) if primitive in _COMPARISONS:
-            if any(argument.dtype.startswith("float") for argument in arguments):
-                raise NotAffine(expr)
-            if any(argument.dtype == "bool" for argument in arguments):
+        case Apply(primitive=primitive, arguments=arguments) if PRIMITIVES[primitive].kind == "compare":
+            if any(argument.dtype.startswith(("float", "bool")) for argument in arguments):
                 raise NotAffine(expr)
             left, right = (_function(argument, space) for argument in arguments)
-            return _COMPARISONS[primitive](left, right)
+            holding: isl.Set = getattr(left, f"{primitive}_set")(right)
+            return holding
         case Apply(primitive="and_", arguments=(left, right)):
             return _condition(left, space).intersect(_condition(right, space))
         case Apply(primitive="or_", arguments=(left, right)):
@@ -237,7 +220,7 @@ def expression_of(function: isl.PwAff, context: isl.Set | None = None) -> Expr:
     if not function.get_space().is_params():
         function = function.project_domain_on_params()
     build = isl.AstBuild.from_context(isl.Set.universe(function.get_domain_space()).params())
-    return _from_ast(build.expr_from_pw_aff(function), frozenset(names))
+    return expression_of_ast(build.expr_from_pw_aff(function), frozenset(names))
 
 
 def expression_of_condition(points: isl.Set) -> Expr:
@@ -251,39 +234,20 @@ def expression_of_condition(points: isl.Set) -> Expr:
             points = points.set_dim_id(isl.dim_type.param, params + k, isl.Id(name))
     points = points.params()
     build = isl.AstBuild.from_context(isl.Set.universe(points.get_space()))
-    return _as_condition(_from_ast(build.expr_from_set(points), frozenset(names)))
+    return _as_condition(expression_of_ast(build.expr_from_set(points), frozenset(names)))
+
+
+# By isl's names of its operations; the others have the names of primitives.
+_AST_BINARY = {
+    **dict.fromkeys(("div", "fdiv_q", "pdiv_q"), "floor_div"),
+    **dict.fromkeys(("pdiv_r", "zdiv_r"), "mod"),
+    "and_then": "and_",
+    "or_else": "or_",
+}
 
 
 def expression_of_ast(node: isl.AstExpr, variables: frozenset[str]) -> Expr:
     """The expression that isl's tree ``node`` writes; its identifiers are ``variables`` or else sizes."""
-    return _from_ast(node, variables)
-
-
-# By isl's names of its operations.
-_AST_BINARY = {
-    "add": "add",
-    "sub": "sub",
-    "mul": "mul",
-    "div": "floor_div",
-    "fdiv_q": "floor_div",
-    "pdiv_q": "floor_div",
-    "pdiv_r": "mod",
-    "zdiv_r": "mod",
-    "max": "max",
-    "min": "min",
-    "and_": "and_",
-    "and_then": "and_",
-    "or_": "or_",
-    "or_else": "or_",
-    "eq": "eq",
-    "le": "le",
-    "lt": "lt",
-    "ge": "ge",
-    "gt": "gt",
-}
-
-
-def _from_ast(node: isl.AstExpr, variables: frozenset[str]) -> Expr:
     kind = isl.ast_expr_type(node.get_type()).name
     if kind == "int":
         return integer(node.get_val().to_python())
@@ -291,12 +255,12 @@ def _from_ast(node: isl.AstExpr, variables: frozenset[str]) -> Expr:
         name = node.get_id().get_name()
         return index(name) if name in variables else size(name)
     operation = isl.ast_expr_op_type(node.get_op_type()).name
-    operands = [_from_ast(node.get_op_arg(k), variables) for k in range(node.get_op_n_arg())]
+    operands = [expression_of_ast(node.get_op_arg(k), variables) for k in range(node.get_op_n_arg())]
     if operation == "minus":
         return apply("neg", operands[0])
     if operation in ("cond", "select"):
         return apply("where", _as_condition(operands[0]), *operands[1:])
-    primitive = _AST_BINARY[operation]
+    primitive = _AST_BINARY.get(operation, operation)
     if primitive in ("and_", "or_"):
         operands = [_as_condition(operand) for operand in operands]
     return reduce(lambda left, right: apply(primitive, left, right), operands)

@@ -10,6 +10,7 @@ import pytest
 from tcdsl.errors import DataIndexError, DtypeError, ShapeError
 from tcdsl.ir import PRIMITIVES, format_program, interpret, parse_program, verify
 from tcdsl.ir.build import result_dtype
+from tcdsl.ir.interpreter import expression_evaluation as evaluation
 from tcdsl.ir.interpreter.expression_evaluation import InternalRangeError
 from tcdsl.ir.interpreter.interpreter import Interpretation
 

@@ -18,7 +18,6 @@ from functools import reduce
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError
-from tcdsl.frontend.symbols.number_folding import fold
 from tcdsl.frontend.symbols.values import (
     Conversion,
     Product,
@@ -31,6 +30,7 @@ from tcdsl.frontend.symbols.values import (
     value_fault,
 )
 from tcdsl.ir.build import cast, constant
+from tcdsl.ir.constant_folding import fold
 from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_boolean, is_floating, is_integer
 from tcdsl.ir.expressions import Constant, Expr, Let, Local, walk
 from tcdsl.ir.fresh_names import FreshNames

@@ -23,25 +23,6 @@ from tcdsl.ir.primitives import LAZY, PRIMITIVES
 
 __all__ = ["SizeCode"]
 
-# The exact operations (`tcdsl.ir.exact`) that Python has a sign for.
-_TEXTS: Mapping[str, str] = MappingProxyType(
-    {
-        "id": "{0}",
-        "neg": "-{0}",
-        "not_": "not {0}",
-        "add": "{0} + {1}",
-        "sub": "{0} - {1}",
-        "mul": "{0} * {1}",
-        "floor_div": "{0} // {1}",
-        "mod": "{0} % {1}",
-        "lt": "{0} < {1}",
-        "le": "{0} <= {1}",
-        "gt": "{0} > {1}",
-        "ge": "{0} >= {1}",
-        "eq": "{0} == {1}",
-        "ne": "{0} != {1}",
-    }
-)
 _CHOICES: Mapping[str, str] = MappingProxyType(
     {"max": "{0} if {0} >= {1} else {1}", "min": "{0} if {0} <= {1} else {1}"}
 )
@@ -122,8 +103,9 @@ class SizeCode:
             return f"bool({first} {'and' if primitive == 'and_' else 'or'} {rest[0]})"
         parts = [self._value(argument, lazy) for argument in arguments]
         if primitive in EXACT and not any(is_floating(argument.dtype) for argument in arguments):
-            if primitive in _TEXTS:
-                return _TEXTS[primitive].format(*parts)
+            sign = PRIMITIVES[primitive].operator
+            if sign:
+                return f" {sign} ".join(parts) if len(parts) == 2 else f"{sign} {parts[0]}"
             if primitive in _CHOICES and not lazy:
                 # Without a call; where parts are names, they may stand twice.
                 return _CHOICES[primitive].format(*parts)

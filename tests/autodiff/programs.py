@@ -14,10 +14,10 @@ from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
-from tcdsl.ir.verifier.verifier import verify
 from tcdsl.simplification import simplify
 from tests.autodiff.cost.measuring import Derivatives
 from tests.autodiff.tangent_checks import check_program_tangent
+from tests.range_checks import verify_deeply
 
 __all__ = ["check", "floating_inputs", "program", "pulled_back", "text_of_adjoint", "values"]
 
@@ -41,9 +41,9 @@ def check(made: Program, *inputs: object, wrt: Sequence[str] | None = None, orde
     arrays = [np.asarray(array) for array in inputs]
     names = floating_inputs(made) if wrt is None else list(wrt)
     derivatives = Derivatives(made, names)
-    verify(made, deep=True)
+    verify_deeply(made)
     for result in (derivatives.adjoint, derivatives.tangent):
-        verify(result, deep=True)
+        verify_deeply(result)
         assert parse_program(format_program(result)) == result
         assert simplify(result) == result
     for factor in (1, 2, 3):

@@ -15,7 +15,6 @@ from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
-from tcdsl.ir.verifier.verifier import verify
 from tests.autodiff.hard_cases.cases import HardCase
 from tests.autodiff.hard_cases.compositions import program_of
 from tests.autodiff.hard_cases.rows import ROWS
@@ -23,6 +22,7 @@ from tests.autodiff.programs import program, values
 from tests.autodiff.random_programs import random_case
 from tests.golden_texts import Golden
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
+from tests.range_checks import verify_deeply
 
 RNG = np.random.default_rng(11)
 MODES = ("forward", "reverse")
@@ -135,7 +135,7 @@ def test_a_block_has_the_type_of_its_output() -> None:
     for mode in MODES:
         result = jacobian(made, ["x", "w"], mode=mode, keep_outputs=False)
         assert [result.tensor(name).dtype for name in result.outputs] == ["float32", "float32"]
-        verify(result, deep=True)
+        verify_deeply(result)
 
 
 # -- every program -------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def check_jacobian(made: Program, arrays: list[np.ndarray]) -> None:
     forward, reverse = (jacobian(made, wrt, mode=mode, keep_outputs=False) for mode in MODES)
     for result in (forward, reverse):
         assert parse_program(format_program(result)) == result
-        verify(result, deep=True)
+        verify_deeply(result)
     blocks = zip(interpret(forward, arrays).outputs, interpret(reverse, arrays).outputs, strict=True)
     for output, value in outputs.items():
         for name in wrt:

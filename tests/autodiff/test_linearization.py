@@ -15,13 +15,13 @@ from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import AxisExtent, Program, Size, tensors_read
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 from tcdsl.ir.text.printer import format_program
-from tcdsl.ir.verifier.verifier import verify
 from tests.autodiff.hard_cases.cases import HardCase
 from tests.autodiff.hard_cases.compositions import program_of
 from tests.autodiff.hard_cases.rows import ROWS
 from tests.autodiff.programs import floating_inputs, program
 from tests.golden_texts import Golden
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
+from tests.range_checks import verify_deeply
 
 RNG = np.random.default_rng(12)
 
@@ -47,7 +47,7 @@ def check_parts(made: Program, arrays: list[np.ndarray]) -> None:
         for one, other in zip([*(held[name] for name in made.outputs), *results], wanted, strict=True):
             np.testing.assert_array_equal(one, other)
         for part in (first, linear):
-            verify(part, deep=True)
+            verify_deeply(part)
         moving = dependents(linear, list(seeds))
         for statement in linear.statements:
             constant = statement.target.tensor in linear.outputs or not tensors_read(statement)
@@ -99,7 +99,7 @@ def test_extents_that_nothing_else_has_come_from_the_argument() -> None:
 
 def test_a_batch_is_one_more_index() -> None:
     made = batched(tangent(layer(), ["x"], keep_outputs=False), ["t_x"], [size("K")], ["t_y"], trailing=True)
-    verify(made, deep=True)
+    verify_deeply(made)
     assert "t_y[i, b] += t_h[j, b] * W[i, j]" in format_program(made)
     W, x, directions = RNG.random((2, 3)), RNG.random(3), RNG.random((3, 3))
     [together] = interpret(made, [W, x, directions]).outputs
@@ -113,7 +113,7 @@ def test_batches_keep_starts_that_have_no_batch() -> None:
     body = "y[i] = w[i] * w[i] for [i]: 0 <= i < N\ny_2[i] += x[i] from y for [i]: 0 <= i < N"
     made = program("x: float64[N]; w: float64[N]", "y: float64[N]; y_2: float64[N]", body, "y_2, y")
     together = batched(made, ["x"], [size("N")], ["y_2", "y"], trailing=False)
-    verify(together, deep=True)
+    verify_deeply(together)
     x, w = RNG.random((3, 3)), RNG.random(3)
     summed, kept = interpret(together, [x, w]).outputs
     np.testing.assert_allclose(summed, x + w * w)

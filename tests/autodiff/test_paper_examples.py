@@ -13,12 +13,12 @@ from tcdsl.autodiff.checks import check_program_gradient
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
-from tcdsl.ir.verifier.verifier import verify
 from tcdsl.simplification import simplify
 from tests.autodiff.paper_examples import EXAMPLES, LINEAR
 from tests.autodiff.programs import values
 from tests.autodiff.tangent_checks import check_program_tangent
 from tests.golden_texts import Golden
+from tests.range_checks import verify_deeply
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -37,7 +37,7 @@ def staged(function: Any, shapes: Shapes) -> tuple[Program, list[np.ndarray]]:
 
 
 def checked(program: Program) -> str:
-    verify(program, deep=True)
+    verify_deeply(program)
     assert simplify(program) == program
     assert parse_program(format_program(program)) == program
     return format_program(program)

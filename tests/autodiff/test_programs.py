@@ -10,9 +10,9 @@ from tcdsl.autodiff.checks import DerivativeMismatchError, check_adjoint, check_
 from tcdsl.errors import DifferentiationError, ShapeError
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.printer import format_program
-from tcdsl.ir.verifier.verifier import verify
 from tcdsl.simplification import simplify
 from tests.autodiff.programs import check, program, pulled_back, values
+from tests.range_checks import verify_deeply
 
 MATMUL = program(
     "A: float64[N, K]; B: float64[K, M]",
@@ -74,7 +74,7 @@ def test_results_are_tensors_of_their_own() -> None:
     made = program("a: float64[N]; b: float64[N]", "y: float64[N]", "y[i] = a[i] + b[i] for [i]: 0 <= i < N")
     derived = adjoint(made, ["a", "b", "a"])
     assert len(set(derived.outputs)) == 4
-    verify(derived, deep=True)
+    verify_deeply(derived)
     assert "d_y" not in derived.outputs
 
 

@@ -10,8 +10,8 @@ from tcdsl.errors import DifferentiationError
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
-from tcdsl.ir.verifier.verifier import verify
 from tcdsl.simplification import simplify
+from tests.range_checks import verify_deeply
 
 X = np.array([0.5, -1.0, 2.0])
 SEED = np.array([1.0, 10.0, 100.0])
@@ -65,7 +65,7 @@ pushforward y by x
 
 
 def outputs(program, *arrays):
-    verify(program, deep=True)
+    verify_deeply(program)
     assert parse_program(format_program(program)) == program
     return interpret(program, arrays).outputs
 
@@ -73,7 +73,7 @@ def outputs(program, *arrays):
 def test_text_parses_back():
     for text in (PULLBACK, PUSHFORWARD):
         program = parse_program(text)
-        verify(program, deep=True)
+        verify_deeply(program)
         assert format_program(program).split() == text.split()
 
 

@@ -28,6 +28,7 @@ from tcdsl.ir import (
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, constant, index, integer, size, truth
 from tcdsl.ir.expressions import Boundary
+from tests.range_checks import verify_deeply
 
 # Texts that are printed exactly as they stand here.
 MATMUL = """\
@@ -129,7 +130,7 @@ def test_a_program_by_hand_is_the_one_that_is_read() -> None:
         ("C",),
         assertions=(Assertion(apply("eq", size("K"), size("B_0")), "A has {K} columns, B has {B_0} rows"),),
     )
-    verify(program, deep=True)
+    verify_deeply(program)
     assert parse_program(MATMUL) == program
     assert hash(parse_program(MATMUL)) == hash(program)
 

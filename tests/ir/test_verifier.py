@@ -33,6 +33,7 @@ from tcdsl.ir import (
 )
 from tcdsl.ir.build import apply, constant, index, integer, size
 from tcdsl.ir.text.domain_text import RESERVED_NAMES
+from tests.range_checks import verify_deeply
 
 VALID = parse_program("""
 program valid
@@ -67,7 +68,7 @@ def with_value(value: Expr) -> Program:
 
 def test_a_valid_program() -> None:
     verify(VALID)
-    verify(VALID, deep=True)
+    verify_deeply(VALID)
 
 
 INT = constant(1, "int64")
@@ -248,7 +249,7 @@ def deep(statement: str, *lines: str) -> None:
     header = ["program deep", "input x: float32[N]", "input w: float32[M]", "input flags: bool[N_2]", *lines]
     program = parse_program("\n".join([*header, "tensor y: float32[N]", statement]))
     verify(program)
-    verify(program, deep=True)
+    verify_deeply(program)
 
 
 FINE = [
@@ -333,10 +334,10 @@ def test_domains_that_isl_does_not_read() -> None:
     program = Program("p", (), (), (Tensor("y", "float32", (integer(3),)),), (statement,), ())
     verify(program)
     with pytest.raises(VerificationError, match="isl does not read the domain"):
-        verify(program, deep=True)
+        verify_deeply(program)
     wrong = replace(program, statements=(replace(statement, domain=Domain(("i",), "{ [i, j] : 0 <= i < j < 3 }")),))
     with pytest.raises(VerificationError, match="another number of dimensions"):
-        verify(wrong, deep=True)
+        verify_deeply(wrong)
 
 
 @pytest.mark.parametrize("name", sorted(RESERVED_NAMES))
@@ -372,8 +373,8 @@ y[i] = let(t0 := x[{}], {}t99 + t98)  for [i]: 0 <= i < N
 
 return y
 """
-    verify(parse_program(text.format("i", chain)), deep=True)
+    verify_deeply(parse_program(text.format("i", chain)))
     with pytest.raises(VerificationError, match="x may be accessed out of range"):
-        verify(parse_program(text.format("i + 1", chain)), deep=True)
+        verify_deeply(parse_program(text.format("i + 1", chain)))
     # What nothing needs is not evaluated.
-    verify(parse_program(text.format("i + 1", chain).replace("t99 + t98", "1.0")), deep=True)
+    verify_deeply(parse_program(text.format("i + 1", chain).replace("t99 + t98", "1.0")))

@@ -11,19 +11,19 @@ import pytest
 
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.parser import parse_program
-from tcdsl.ir.verifier.verifier import verify
 from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.lower import lower
 from tests.lowering.cases import CASES
+from tests.range_checks import verify_deeply
 
 
 @functools.cache
 def kernel(name: str, optimize: bool) -> Kernel:
     program = parse_program(CASES[name].text)
-    verify(program, deep=True)
+    verify_deeply(program)
     made = lower(program, optimize=optimize)
-    verify(made.program, deep=True)
+    verify_deeply(made.program)
     return made
 
 

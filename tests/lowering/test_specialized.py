@@ -12,7 +12,6 @@ from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
-from tcdsl.ir.verifier.verifier import verify
 from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.loops import Accumulate, Kernel, Loop
@@ -22,6 +21,7 @@ from tcdsl.simplification import specialized
 from tests.golden_texts import Golden
 from tests.lowering.cases import CASES, real, whole
 from tests.lowering.test_lowering import agree
+from tests.range_checks import verify_deeply
 
 PRODUCT = """program p
 input h: float32[N, K]
@@ -91,15 +91,15 @@ return t, g
 
 def special(text: str, *arrays: np.ndarray) -> Program:
     program = parse_program(text)
-    verify(program, deep=True)
+    verify_deeply(program)
     made = specialized(program, bind_sizes(program, [array.shape for array in arrays]))
-    verify(made, deep=True)
+    verify_deeply(made)
     return made
 
 
 def check(text: str, *arrays: np.ndarray) -> Kernel:
     made = lower(special(text, *arrays))
-    verify(made.program, deep=True)
+    verify_deeply(made.program)
     found, expected = execute(made, arrays), interpret(parse_program(text), arrays)
     for mine, its in zip(found.outputs, expected.outputs, strict=True):
         agree(mine, its)

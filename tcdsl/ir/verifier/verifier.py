@@ -3,9 +3,9 @@
 ::
 
     verify(program)                # names, ranks, types, order
-    verify(program, deep=True)     # and, with isl: accesses in range, plain stores one-to-one
 
-It runs between passes when ``TCDSL_CHECK=ir`` and in tests. What it finds is a fault of tcdsl, not of the user.
+It runs before programs are compiled when ``TCDSL_CHECK=ir``, and in tests, which ask isl for more
+(`tests/range_checks.py`). What it finds is a fault of tcdsl, not of the user.
 """
 
 from __future__ import annotations
@@ -52,19 +52,11 @@ class VerificationError(TcdslError):
     """A program breaks a rule of the intermediate representation."""
 
 
-def verify(program: Program, *, deep: bool = False) -> None:
-    """Raise `VerificationError`, with all faults, unless ``program`` keeps the rules of the representation.
-
-    ``deep`` also asks isl whether accesses that are always evaluated are in range at every point of their domain, and
-    whether plain stores write each cell at most once, given that all sizes are non-negative and the assertions hold.
-    """
+def verify(program: Program) -> None:
+    """Raise `VerificationError`, with all faults, unless ``program`` keeps the rules of the representation."""
     checks = _Checks(program)
     checks.program_rules()
     raise_diagnostics(checks.faults)
-    if deep:
-        from tcdsl.ir.verifier.range_checks import range_faults
-
-        raise_diagnostics([Diagnostic(VerificationError, *fault) for fault in range_faults(program)])
 
 
 def _about(what: str, expr: Expr) -> str:

@@ -10,9 +10,9 @@ import pytest
 from tcdsl import op
 from tcdsl.autodiff import adjoint, tangent
 from tcdsl.ir.program import Program
-from tcdsl.ir.verifier.verifier import verify
 from tcdsl.runtime.calling.execution import Executable
 from tests.autodiff.hard_cases.compositions import interpreted
+from tests.range_checks import verify_deeply
 
 
 def compiled(program: Program, arrays: Any) -> Any:
@@ -39,7 +39,7 @@ def test_sums_in_half_precision(run: Any) -> None:
     forward = tangent(program, ["x"], keep_outputs=False)
     np.testing.assert_array_equal(run(forward, (x, np.ones((2, 2))))[0], [60, -2.5])
     curved = tangent(reverse, ["x"], keep_outputs=False)
-    verify(curved, deep=True)
+    verify_deeply(curved)
     # h^2 by h = x . x: 4 h v + 8 x (x . v)
     np.testing.assert_array_equal(run(curved, (x, np.ones(2), np.ones((2, 2))))[0], [[44, 68], [3, 9]])
 
@@ -80,7 +80,7 @@ def test_arguments_in_half_precision(run: Any, other: str) -> None:
     np.testing.assert_array_equal(dx, [12 + 4.5, 6])
     np.testing.assert_array_equal(dw, [8, 18])
     curved = tangent(reverse, ["x", "w"], keep_outputs=False)
-    verify(curved, deep=True)
+    verify_deeply(curved)
     ddx, ddw = run(curved, (x, w, np.ones(2, dtype), np.array([1, 0], np.float16), np.array([0, 1], other)))
     np.testing.assert_array_equal(ddx, [6 * 2 * 1 + 9, 3 + 6 * 2])
     np.testing.assert_array_equal(ddw, [12, 9])

@@ -1,4 +1,7 @@
-"""What the verifier asks isl: are accesses in range, and do plain stores write each cell at most once?"""
+"""What isl says of whole programs: accesses are in range, and plain stores write each cell at most once.
+
+It shares nothing with the package's own translation of expressions to sets (`tcdsl.polyhedra.affine`), which it checks.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import islpy as isl
 
+from tcdsl.errors import Diagnostic, raise_diagnostics
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
@@ -22,14 +26,22 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.program import Program, Statement
 from tcdsl.ir.text.printer import format_expr, format_statement
+from tcdsl.ir.verifier.verifier import VerificationError, verify
 from tcdsl.span import Span
-
-__all__ = ["range_faults"]
 
 Fault = tuple[str, Span | None, tuple[str, ...]]
 
 
-def range_faults(program: Program) -> Iterator[Fault]:
+def verify_deeply(program: Program) -> None:
+    """`verify`, and that accesses which are always evaluated are in range, and plain stores one-to-one.
+
+    All sizes count as non-negative, and the assertions hold.
+    """
+    verify(program)
+    raise_diagnostics([Diagnostic(VerificationError, *fault) for fault in _range_faults(program)])
+
+
+def _range_faults(program: Program) -> Iterator[Fault]:
     """(fact, span, notes) for every access out of range and every cell that a plain store may write twice."""
     context = _context(program)
     for statement in program.statements:

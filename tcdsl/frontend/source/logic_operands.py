@@ -12,39 +12,16 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from tcdsl.frontend.symbols.operators import ArithmeticOperators
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.python_operators import PYTHON_OPERATORS
 
 __all__ = ["Applied", "Term", "term_thunk"]
-
-_BINARY: Mapping[type[ast.operator], str] = MappingProxyType(
-    {
-        ast.Add: "add",
-        ast.Sub: "sub",
-        ast.Mult: "mul",
-        ast.Div: "div",
-        ast.FloorDiv: "floor_div",
-        ast.Mod: "mod",
-        ast.Pow: "pow",
-        ast.BitAnd: "bit_and",
-        ast.BitOr: "bit_or",
-        ast.BitXor: "bit_xor",
-        ast.LShift: "shift_left",
-        ast.RShift: "shift_right",
-    }
-)
-_UNARY: Mapping[type[ast.unaryop], str] = MappingProxyType(
-    {ast.USub: "neg", ast.Not: "not_", ast.Invert: "bit_not", ast.UAdd: "id"}
-)
-_COMPARISONS: Mapping[type[ast.cmpop], str] = MappingProxyType(
-    {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
-)
 
 Thunk = Callable[[], Any]
 
@@ -138,12 +115,12 @@ def _term(value: ast.expr, visit: Callable[[ast.expr], ast.expr]) -> ast.Tuple:
 def _taken_apart(value: ast.expr) -> tuple[str, list[ast.expr], list[ast.expr]]:
     """The kind of a term, its operands, and those of them that may be taken apart further."""
     match value:
-        case ast.BinOp(left=left, op=kind, right=right) if type(kind) in _BINARY:
-            return _BINARY[type(kind)], [left, right], []
+        case ast.BinOp(left=left, op=kind, right=right) if type(kind) in PYTHON_OPERATORS:
+            return PYTHON_OPERATORS[type(kind)], [left, right], []
         case ast.UnaryOp(op=sign, operand=operand):
-            return _UNARY[type(sign)], [operand], []
-        case ast.Compare(left=left, ops=[comparison], comparators=[right]) if type(comparison) in _COMPARISONS:
-            return _COMPARISONS[type(comparison)], [left, right], []
+            return PYTHON_OPERATORS.get(type(sign), "id"), [operand], []
+        case ast.Compare(left=left, ops=[comparison], comparators=[right]) if type(comparison) in PYTHON_OPERATORS:
+            return PYTHON_OPERATORS[type(comparison)], [left, right], []
         case ast.BoolOp(op=kind, values=[*first, last]):
             left = first[0] if len(first) == 1 else ast.copy_location(ast.BoolOp(kind, first), value)
             return ("and_" if isinstance(kind, ast.And) else "or_"), [left, last], []

@@ -11,8 +11,9 @@ asks for, else int64 or float64. ``float32(2.0)`` is a constant of that type, ``
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
 
 import numpy as np
 
@@ -31,40 +32,32 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Tensor
+from tcdsl.ir.python_operators import PYTHON_OPERATORS
 from tcdsl.ir.text.expression_scope import NUMBER_NAMES, ExpressionScope, syntax_fault
 
-__all__ = ["BINARY_OPERATORS", "BOUNDARY_NAMES", "ExpressionParser", "index_list", "parse_expr"]
+__all__ = ["ExpressionParser", "Part", "Untyped", "parse_expr"]
 
-BOUNDARY_NAMES: Mapping[str, Boundary] = {boundary.value: boundary for boundary in Boundary}
+_BOUNDARY_NAMES: Mapping[str, Boundary] = {boundary.value: boundary for boundary in Boundary}
 
-BINARY_OPERATORS: Mapping[type[ast.operator], str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "div",
-    ast.FloorDiv: "floor_div",
-    ast.Mod: "mod",
-    ast.Pow: "pow",
-    ast.BitAnd: "bit_and",
-    ast.BitOr: "bit_or",
-    ast.BitXor: "bit_xor",
-    ast.LShift: "shift_left",
-    ast.RShift: "shift_right",
-}
-_COMPARE: Mapping[type[ast.cmpop], str] = {
-    ast.Lt: "lt",
-    ast.LtE: "le",
-    ast.Gt: "gt",
-    ast.GtE: "ge",
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-}
+
+@dataclass(frozen=True, slots=True)
+class Untyped:
+    """An expression made of numbers alone: ``typed("int8")`` is what it is in a place of that type.
+
+    A ``real`` one is float64 where nothing gives it a type: it has a number with a point, or what takes none but those.
+    """
+
+    real: bool
+    typed: Callable[[str], Expr]
+
+
+Part = Expr | Untyped
 
 
 class ExpressionParser(ExpressionScope):
-    """Turns Python's syntax tree into typed expressions, node by node, exactly as written: nothing is simplified.
+    """Turns Python's syntax tree into expressions, node by node, exactly as written: nothing is simplified.
 
-    `parse` takes a piece of the text.
+    `parse` takes a piece of the text. Numbers wait for a type, which what stands beside them or their place gives.
     """
 
     def parse(self, piece: str, dtype: str | None = None, line: int = 1, column: int = 0) -> Expr:
@@ -85,8 +78,7 @@ class ExpressionParser(ExpressionScope):
             ) from None
         if not piece.strip():
             raise syntax_fault("an expression is missing", self.text, line, column)
-        self._natural.clear()
-        return self._expr(tree, dtype)
+        return self._typed(self._expr(tree), dtype)
 
     def make(self, node: ast.expr, primitive: str, arguments: Sequence[Expr]) -> Expr:
         """The node for a primitive on arguments."""
@@ -99,29 +91,52 @@ class ExpressionParser(ExpressionScope):
 
     # Expressions.
 
-    def _expr(self, node: ast.expr, dtype: str | None) -> Expr:
+    @staticmethod
+    def _typed(part: Part, dtype: str | None = None) -> Expr:
+        if isinstance(part, Untyped):
+            return part.typed(dtype or ("float64" if part.real else "int64"))
+        return part
+
+    def _applied(self, node: ast.expr, primitive: str, parts: Sequence[Part]) -> Part:
+        """A primitive on operands of one type: what one of them has, all numbers take."""
+        kind = PRIMITIVES[primitive].kind
+        operands = parts[1:] if kind == "select" else parts
+        conditions = [self._typed(part, "bool") for part in parts[: len(parts) - len(operands)]]
+        real = kind == "real" or any(isinstance(part, Untyped) and part.real for part in operands)
+        shared = next((part.dtype for part in operands if not isinstance(part, Untyped)), None)
+        if shared is None and kind in ("compare", "logical"):
+            shared = "bool" if kind == "logical" else "float64" if real else "int64"
+
+        def typed(dtype: str) -> Expr:
+            return self.make(node, primitive, [*conditions, *(self._typed(part, dtype) for part in operands)])
+
+        return Untyped(real, typed) if shared is None else typed(shared)
+
+    def _expr(self, node: ast.expr) -> Part:
         number = _number(node)
         if number is not None:
-            return self._constant(node, number, dtype or self.default(node))
+            return Untyped(isinstance(number, float), partial(self._constant, node, number))
         match node:
             case ast.Constant(value=bool(value)):
                 return build.truth(value)
             case ast.Name(id=name):
                 return self._name(node, name)
+            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                return self._expr(operand)
             case ast.UnaryOp(op=op, operand=operand):
-                return self._unary(node, op, operand, dtype)
+                return self._applied(node, PYTHON_OPERATORS[type(op)], [self._expr(operand)])
             case ast.BinOp():
-                return self._chain(node, dtype)
+                return self._chain(node)
             case ast.BoolOp(op=op, values=values):
-                return self._fold(node, "and_" if isinstance(op, ast.And) else "or_", values)
+                return self._joined(node, PYTHON_OPERATORS[type(op)], [self._expr(value) for value in values])
             case ast.Compare(left=left, ops=ops, comparators=comparators):
                 return self._comparison(node, left, ops, comparators)
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                return self.make(node, "where", (self._expr(test, "bool"), *self._group(node, (body, orelse), dtype)))
+                return self._applied(node, "where", [self._expr(part) for part in (test, body, orelse)])
             case ast.Subscript():
                 return self._read(node, None)
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
-                return self._call(node, name, arguments, dtype)
+                return self._call(node, name, arguments)
         raise self.fault(node, "this notation is not part of the language")
 
     def _constant(self, node: ast.expr, value: int | float, dtype: str) -> Constant:
@@ -135,7 +150,7 @@ class ExpressionParser(ExpressionScope):
             pass
         raise self.fault(node, f"{ast.unparse(node)} is not a number of type {dtype}")
 
-    def _name(self, node: ast.expr, name: str) -> Expr:
+    def _name(self, node: ast.expr, name: str) -> Part:
         bound = self.lookup(name)
         if bound is not None:
             return bound
@@ -144,54 +159,36 @@ class ExpressionParser(ExpressionScope):
             raise self.fault(node, f"{name} has {rank} axes and no index", f"write {name}[{', '.join(['...'] * rank)}]")
         raise self.fault(node, f"the name {name} is not defined")
 
-    def _unary(self, node: ast.expr, op: ast.unaryop, operand: ast.expr, dtype: str | None) -> Expr:
-        if isinstance(op, ast.UAdd):
-            return self._expr(operand, dtype)
-        if isinstance(op, ast.Not):
-            return self.make(node, "not_", (self._expr(operand, "bool"),))
-        primitive = "neg" if isinstance(op, ast.USub) else "bit_not"
-        return self.make(node, primitive, (self._expr(operand, dtype),))
-
-    def _chain(self, node: ast.BinOp, dtype: str | None) -> Expr:
-        # Down along the left operands to the first that is no operator or only numbers, and up again.
-        spine: list[tuple[ast.BinOp, str]] = []
+    def _chain(self, node: ast.BinOp) -> Part:
+        # Down along the left operands and up again, because sums of hundreds of terms are deep trees.
+        spine: list[ast.BinOp] = []
         left: ast.expr = node
-        while isinstance(left, ast.BinOp) and (not spine or self.natural(left) is not None):
-            if type(left.op) not in BINARY_OPERATORS:
+        while isinstance(left, ast.BinOp):
+            if type(left.op) not in PYTHON_OPERATORS:
                 raise self.fault(left, "this notation is not part of the language")
-            dtype = self.natural(left) or dtype or self.default(left)
-            spine.append((left, dtype))
+            spine.append(left)
             left = left.left
-        result = self._expr(left, dtype)
-        for step, shared in reversed(spine):
-            result = self.make(step, BINARY_OPERATORS[type(step.op)], (result, self._expr(step.right, shared)))
+        result = self._expr(left)
+        for step in reversed(spine):
+            result = self._applied(step, PYTHON_OPERATORS[type(step.op)], (result, self._expr(step.right)))
         return result
 
-    def _group(self, node: ast.expr, operands: Sequence[ast.expr], dtype: str | None) -> list[Expr]:
-        # Operands of one type: what one of them knows, all of them take. Else numbers take what `node` is to be.
-        shared = self._first_natural(operands) or dtype or self.default(node)
-        return [self._expr(operand, shared) for operand in operands]
+    def _joined(self, node: ast.expr, primitive: str, parts: Sequence[Part]) -> Part:
+        return reduce(lambda before, part: self._applied(node, primitive, (before, part)), parts)
 
-    def _fold(self, node: ast.expr, primitive: str, values: Sequence[ast.expr]) -> Expr:
-        parts = [self._expr(value, "bool") for value in values]
-        return reduce(lambda before, part: self.make(node, primitive, (before, part)), parts)
-
-    def _comparison(self, node: ast.expr, left: ast.expr, ops: list[ast.cmpop], right: list[ast.expr]) -> Expr:
+    def _comparison(self, node: ast.expr, left: ast.expr, ops: list[ast.cmpop], right: list[ast.expr]) -> Part:
         # A chain, 0 <= i < n, is the conjunction of its links.
-        links: list[Expr] = []
-        for first, op, second in zip([left, *right[:-1]], ops, right, strict=True):
-            if type(op) not in _COMPARE:
-                raise self.fault(node, "this comparison is not part of the language")
-            shared = self._first_natural((first, second))
-            if shared is None:
-                real = self._has_real_number(first) or self._has_real_number(second)
-                shared = "float64" if real else "int64"
-            links.append(self.make(node, _COMPARE[type(op)], [self._expr(part, shared) for part in (first, second)]))
-        return reduce(lambda before, link: self.make(node, "and_", (before, link)), links)
+        if any(type(op) not in PYTHON_OPERATORS for op in ops):
+            raise self.fault(node, "this comparison is not part of the language")
+        operands = [self._expr(part) for part in (left, *right)]
+        links = zip(ops, operands, operands[1:], strict=False)
+        return self._joined(
+            node, "and_", [self._applied(node, PYTHON_OPERATORS[type(op)], each) for op, *each in links]
+        )
 
-    def _call(self, node: ast.expr, name: str, arguments: list[ast.expr], dtype: str | None) -> Expr:
+    def _call(self, node: ast.expr, name: str, arguments: list[ast.expr]) -> Part:
         if name == "let":
-            return self._let(node, arguments, dtype)
+            return self._let(node, arguments)
         if name == "get":
             if len(arguments) != 2 or not isinstance(arguments[0], ast.Subscript):
                 raise self.fault(node, "get takes a read and a value, as in get(x[i - 1], 0.0)")
@@ -202,37 +199,41 @@ class ExpressionParser(ExpressionScope):
             number = _number(arguments[0])
             if number is not None:
                 return self._constant(arguments[0], number, name)
-            return Cast(self._expr(arguments[0], None), name)
+            return Cast(self._typed(self._expr(arguments[0])), name)
         if name not in PRIMITIVES:
             raise self.fault(node, f"{name} is not a primitive")
-        row = PRIMITIVES[name]
-        if len(arguments) != row.arity:
-            raise self.fault(node, f"{name} takes {row.arity} arguments, not {len(arguments)}")
-        if row.kind == "select":
-            return self.make(node, name, (self._expr(arguments[0], "bool"), *self._group(node, arguments[1:], dtype)))
-        wanted = None if row.kind == "compare" else "bool" if row.kind == "logical" else dtype
-        return self.make(node, name, self._group(node, arguments, wanted))
+        if len(arguments) != PRIMITIVES[name].arity:
+            raise self.fault(node, f"{name} takes {PRIMITIVES[name].arity} arguments, not {len(arguments)}")
+        return self._applied(node, name, [self._expr(argument) for argument in arguments])
 
-    def _let(self, node: ast.expr, arguments: list[ast.expr], dtype: str | None) -> Expr:
+    def _let(self, node: ast.expr, arguments: list[ast.expr]) -> Part:
         if len(arguments) < 2:
             raise self.fault(node, "let takes definitions and a value, as in let(z := x[i] * x[i], z + z)")
-        definition = arguments[0]
-        with self._locals(()):
+        around, definitions = dict(self.names), list[tuple[str, Expr]]()
+        for definition in arguments[:-1]:
             if not isinstance(definition, ast.NamedExpr):
                 raise self.fault(definition, "a definition in let(...) is written name := value")
-            value = self._expr(definition.value, None)
-            self.names[definition.target.id] = Local(definition.target.id, value.dtype)
-            body = self._expr(arguments[1], dtype) if len(arguments) == 2 else self._let(node, arguments[1:], dtype)
-            return Let(definition.target.id, value, body)
+            name, value = definition.target.id, self._typed(self._expr(definition.value))
+            definitions.append((name, value))
+            self.names[name] = Local(name, value.dtype)
+        body = self._expr(arguments[-1])
+        self.names = around
 
-    def _read(self, node: ast.Subscript, fill: ast.expr | None) -> Read:
+        def enclosed(inner: Expr) -> Expr:
+            return reduce(lambda value, each: Let(each[0], each[1], value), reversed(definitions), inner)
+
+        if isinstance(body, Untyped):
+            return Untyped(body.real, lambda dtype: enclosed(body.typed(dtype)))
+        return enclosed(body)
+
+    def _read(self, node: ast.Subscript, fill: ast.expr | None) -> Expr:
         if not isinstance(node.value, ast.Name):
             raise self.fault(node, "only tensors, by name, can be indexed")
         name = node.value.id
         if name not in self.tensors:
             raise self.fault(node.value, f"there is no tensor named {name}")
         tensor = self.tensors[name]
-        items = index_list(node)
+        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if len(items) != len(tensor.shape):
             raise self.fault(node, f"{name} has {len(tensor.shape)} axes, not {len(items)}")
         dtype = compute_dtype(tensor.dtype)
@@ -242,28 +243,23 @@ class ExpressionParser(ExpressionScope):
             tuple(index for index, _ in axes),
             tuple(boundary for _, boundary in axes),
             dtype,
-            None if fill is None else self._expr(fill, dtype),
+            None if fill is None else self._typed(self._expr(fill), dtype),
         )
 
     def _axis(self, node: ast.expr, filled: bool) -> tuple[Expr, Boundary]:
         match node:
-            case ast.Call(func=ast.Name(id=name), args=[inner]) if name in BOUNDARY_NAMES:
-                return self._index(inner), BOUNDARY_NAMES[name]
+            case ast.Call(func=ast.Name(id=name), args=[inner]) if name in _BOUNDARY_NAMES:
+                return self._index(inner), _BOUNDARY_NAMES[name]
         index = self._index(node)
         if filled:
             return index, Boundary.FILL
         return index, Boundary.SKIP if is_affine_index(index) else Boundary.CHECK
 
     def _index(self, node: ast.expr) -> Expr:
-        index = self._expr(node, "int64")
+        index = self._typed(self._expr(node), "int64")
         if index.dtype not in ("int64", INTEGER):
             raise self.fault(node, f"an index is an int64, not a {index.dtype}", "write a cast, as in int64(e)")
         return index
-
-
-def index_list(node: ast.Subscript) -> list[ast.expr]:
-    """The index expressions of a subscript, one per axis: none for ``t[()]``."""
-    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
 def _number(node: ast.expr) -> int | float | None:

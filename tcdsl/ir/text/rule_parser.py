@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-import numpy as np
-
+from tcdsl.errors import TcdslError
 from tcdsl.ir import build
-from tcdsl.ir.expressions import Expr
-from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.text.expression_parser import BINARY_OPERATORS, ExpressionParser
-from tcdsl.ir.text.expression_scope import NUMBER_NAMES
+from tcdsl.ir.constant_folding import fold
+from tcdsl.ir.expressions import Constant, Expr
+from tcdsl.ir.text.expression_parser import ExpressionParser, Part, Untyped
 
 __all__ = ["parse_rule"]
 
@@ -30,28 +29,28 @@ class _RuleParser(ExpressionParser):
         except TypeError as error:
             raise self.fault(node, str(error)) from None
 
-    def _expr(self, node: ast.expr, dtype: str | None) -> Expr:
-        if self.natural(node) is None:
-            return build.constant(self._value(node), dtype or self.default(node))
-        return super()._expr(node, dtype)
+    def _name(self, node: ast.expr, name: str) -> Part:
+        found = Untyped(True, partial(build.constant, math.pi)) if name == "pi" else self.lookup(name)
+        if found is None:
+            raise self._no_value(node)
+        return found
 
-    def _value(self, node: ast.expr) -> float:
+    def _read(self, node: ast.Subscript, fill: ast.expr | None) -> Expr:
+        raise self._no_value(node)
+
+    def _applied(self, node: ast.expr, primitive: str, parts: Sequence[Part]) -> Part:
+        found = super()._applied(node, primitive, parts)
+        if not isinstance(found, Untyped):
+            return found
         # A number as Python computes it: 2 / sqrt(pi).
-        match node:
-            case ast.Constant(value=(int() | float()) as value):
-                return value
-            case ast.Name(id="pi"):
-                return math.pi
-            case ast.Name(id=name) if name in NUMBER_NAMES:
-                return NUMBER_NAMES[name]
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return -self._value(operand)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY_OPERATORS:
-                row = PRIMITIVES[BINARY_OPERATORS[type(op)]]
-                return float(row.evaluate(np.float64(self._value(left)), np.float64(self._value(right))))
-            case ast.Call(func=ast.Name(id=name), args=arguments) if name in PRIMITIVES:
-                return float(PRIMITIVES[name].evaluate(*(np.float64(self._value(part)) for part in arguments)))
-        raise self.fault(node, f"{ast.unparse(node)} is neither a name of the rule nor a number")
+        constants = (part.typed("float64") for part in parts if isinstance(part, Untyped))
+        number = fold(primitive, [each.value for each in constants if isinstance(each, Constant)])
+        if number is None:
+            raise self._no_value(node)
+        return Untyped(found.real, partial(build.constant, number))
+
+    def _no_value(self, node: ast.expr) -> TcdslError:
+        return self.fault(node, f"{ast.unparse(node)} is neither a name of the rule nor a number")
 
 
 def parse_rule(text: str, bindings: Mapping[str, Expr]) -> Expr:

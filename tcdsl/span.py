@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from dataclasses import dataclass
 
 __all__ = ["Span"]
@@ -19,3 +20,10 @@ class Span:
     column: int
     end_line: int
     end_column: int
+
+    @property
+    def text(self) -> str:
+        """What stands there, if that is one line of a file that can be read; else nothing."""
+        if self.line != self.end_line:
+            return ""
+        return linecache.getline(self.filename, self.line)[self.column : self.end_column]

@@ -22,6 +22,7 @@ from tcdsl.polyhedra.spaces import dimension_names
 __all__ = [
     "NotAffine",
     "condition_set",
+    "equated",
     "expression_of",
     "expression_of_ast",
     "expression_of_condition",
@@ -30,6 +31,7 @@ __all__ = [
     "isl_value",
     "knowing",
     "knowing_all",
+    "sizes_condition",
     "universe",
 ]
 
@@ -170,6 +172,11 @@ def condition_set(expr: Expr, points: isl.Set) -> isl.Set:
     return _condition(expr, _space_with_sizes(expr, points))
 
 
+def equated(points: isl.Set, left: Expr, right: Expr) -> isl.Set:
+    """Those of ``points`` at which two integers are equal. `NotAffine`."""
+    return points.intersect(function_of(left, points).eq_set(function_of(right, points)))
+
+
 def holds(condition: Expr, points: isl.Set) -> bool:
     """Whether a condition holds at all of ``points``, as far as isl can say."""
     try:
@@ -244,6 +251,17 @@ _AST_BINARY = {
     "and_then": "and_",
     "or_else": "or_",
 }
+
+
+def sizes_condition(sizes: isl.Set, context: isl.Set) -> Expr | None:
+    """What tells ``sizes`` from the others of ``context``; None where none is left, or isl cannot say it."""
+    if sizes.is_empty():
+        return None
+    try:
+        condition = expression_of_condition(sizes.coalesce().gist(context))
+    except NotAffine:
+        return None
+    return None if isinstance(condition, Constant) else condition
 
 
 def expression_of_ast(node: isl.AstExpr, variables: frozenset[str]) -> Expr:

@@ -25,7 +25,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Expr, index_variables, is_affine_index, size_names, substitute
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Statement
-from tcdsl.polyhedra.affine import NotAffine, expression_of, function_of
+from tcdsl.polyhedra.affine import NotAffine, equated, expression_of, function_of
 from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
 from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, twice
 
@@ -170,14 +170,14 @@ class _Equation:
         renamed: dict[Expr, Expr] = {index(name): index(other) for name, other in zip(own, others, strict=True)}
         try:
             for axis in axes:
-                pairs = _equal(pairs, axis, substitute(axis, renamed))
+                pairs = equated(pairs, axis, substitute(axis, renamed))
         except NotAffine:
             return False
         for name in self.fixed:
-            pairs = _equal(pairs, index(name), renamed[index(name)])
+            pairs = equated(pairs, index(name), renamed[index(name)])
         same = pairs
         for name in names:
-            same = _equal(same, index(name), renamed[index(name)])
+            same = equated(same, index(name), renamed[index(name)])
         return bool(pairs.is_subset(same))
 
     def replace_one(self, names_taken: frozenset[str]) -> bool:
@@ -195,7 +195,7 @@ class _Equation:
     def _replace(self, axis: Expr, fresh: str) -> None:
         count = self.points.dim(isl.dim_type.set)
         points = self.points.insert_dims(isl.dim_type.set, count, 1).set_dim_name(isl.dim_type.set, count, fresh)
-        points = _equal(points, index(fresh), axis)
+        points = equated(points, index(fresh), axis)
         pivot = self._pivot(axis)
         self.indices = [index(fresh) if other == axis else other for other in self.indices]
         if pivot is not None:
@@ -257,10 +257,6 @@ def _rewritten(expr: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
 def _linear_in(name: str, terms: Mapping[Expr, int]) -> bool:
     # Whether the variable has a coefficient and stands in no other term.
     return index(name) in terms and all(atom == index(name) or name not in index_variables(atom) for atom in terms)
-
-
-def _equal(points: isl.Set, left: Expr, right: Expr) -> isl.Set:
-    return points.intersect(function_of(left, points).eq_set(function_of(right, points)))
 
 
 def _sizes(statement: Statement) -> frozenset[str]:

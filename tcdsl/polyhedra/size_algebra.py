@@ -311,6 +311,10 @@ class SizeAlgebra:
             expr = apply("max" if largest else "min", expr, self.expr(form - shift))
         return Polynomial.of(expr) + shift
 
+    def at_least_zero(self, form: Polynomial) -> Polynomial:
+        """The form, or 0 where it is negative: the number of values of a range."""
+        return form if self.nonnegative(form) else self.extreme([form, Polynomial.number(0)], largest=True)
+
     def _dominates(self, form: Polynomial, other: Polynomial, largest: bool) -> bool:
         difference = form - other if largest else other - form
         return self.nonnegative(difference)

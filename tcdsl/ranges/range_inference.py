@@ -131,8 +131,7 @@ def _checked_unique(inference: Inference, region: Region, accesses: list[AxisAcc
     if not inference.sketch.unique:
         is_injective(inference, region, accesses, ranges.solved)
         return False
-    trial = Inference(inference.sketch, inference.scope)
-    trial.algebra.know_like(inference.algebra)
+    trial = inference.trial()
     return not is_injective(trial, region, accesses, ranges.solved) or bool(trial.assertions)
 
 

@@ -9,7 +9,6 @@ sizes and index variables hold. What depends on data takes no part in that, sinc
 from __future__ import annotations
 
 import ast
-import linecache
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -24,7 +23,6 @@ from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Level, levels_of
 from tcdsl.ranges.solving.constraints import form_in_range, named_sizes
 from tcdsl.ranges.solving.regions import Ranges, affine_guard, region_of
-from tcdsl.span import Span
 
 __all__ = ["check_fixed_indices"]
 
@@ -54,19 +52,16 @@ def _is_fixed(access: AxisAccess) -> bool:
 
 def _was_made_too_small(inference: Inference, access: AxisAccess) -> bool:
     # A tensor that an earlier statement has made, not the user: `tcdsl.ranges.checks.writable` says what to write.
-    assert access.form is not None
-    assert access.extent is not None
+    form, extent = access.bounds
     if not access.written or inference.scope.writer(inference.sketch.previous) is None:
         return False
-    return inference.algebra.negative(access.extent - access.form - 1)
+    return inference.algebra.negative(extent - form - 1)
 
 
 def _required(inference: Inference, access: AxisAccess) -> Iterator[Expr]:
     # What has to hold of the sizes, and is not known.
-    assert access.form is not None
-    assert access.extent is not None
-    algebra = inference.algebra
-    for form in (access.form, access.extent - access.form - 1):
+    algebra, (position, extent) = inference.algebra, access.bounds
+    for form in (position, extent - position - 1):
         if not algebra.nonnegative(form):
             yield apply("ge", algebra.expr(form), integer(0))
 
@@ -89,9 +84,7 @@ def _points(inference: Inference, level: Level, ranges: Ranges, known: dict[int,
         accesses=[access for access in level.accesses if not _is_fixed(access)],
     )
     # Without what is left out a variable may be unbounded, which is no fault here.
-    trial = Inference(inference.sketch, inference.scope)
-    trial.algebra.know_like(inference.algebra)
-    return region_of(trial, free, level.scope_variables, base, ranges).points
+    return region_of(inference.trial(), free, level.scope_variables, base, ranges).points
 
 
 def _reached(inference: Inference, guard: tuple[Expr, ...], points: isl.Set) -> isl.Set:
@@ -108,10 +101,8 @@ def _of_sizes(inference: Inference, conditions: tuple[Expr, ...]) -> tuple[Expr,
 
 
 def _require_where_reached(inference: Inference, access: AxisAccess, points: isl.Set) -> None:
-    assert access.form is not None
-    assert access.extent is not None
     algebra = inference.algebra
-    fits = form_in_range(algebra, access.form, access.extent)
+    fits = form_in_range(algebra, *access.bounds)
     reached = _reached(inference, access.guard, points).params()
     try:
         context = algebra.context_of(reached)
@@ -125,14 +116,13 @@ def _require_where_reached(inference: Inference, access: AxisAccess, points: isl
 
 
 def _message(inference: Inference, access: AxisAccess) -> str:
-    assert access.form is not None
-    assert access.extent is not None
+    form, size = access.bounds
     label = inference.label(access.tensor)
     extent = f"{label}.shape[{access.axis}]"
     index = _written_index(access)
-    algebra, behind = inference.algebra, access.form - access.extent
-    from_end = algebra.nonnegative(-behind) and not algebra.nonnegative(access.form)
-    shown, condition = access.form, f"{inference.text(access.form)} < {extent}"
+    algebra, behind = inference.algebra, form - size
+    from_end = algebra.nonnegative(-behind) and not algebra.nonnegative(form)
+    shown, condition = form, f"{inference.text(form)} < {extent}"
     if isinstance(index, ast.Constant | ast.Name | ast.UnaryOp):
         shown = behind if from_end else shown
         condition = f"-{extent} <= {ast.unparse(index)}" if from_end else f"{ast.unparse(index)} < {extent}"
@@ -141,12 +131,12 @@ def _message(inference: Inference, access: AxisAccess) -> str:
         condition = f"0 <= {ast.unparse(index)} < {extent}"
     fact = (
         f"the index {_number(inference, shown)} is out of range of axis {access.axis} of {label}, "
-        f"which has the extent {inference.number(access.extent)}"
+        f"which has the extent {inference.number(size)}"
     )
     leave = f"a condition that leaves the statement out, `{condition}`"
     if access.written:
         return f"{fact}\nan index without variables skips nothing: write {leave}, or make {label} larger"
-    read = _source(access.whole) or f"{label}[...]"
+    read = (access.whole and access.whole.text) or f"{label}[...]"
     return f"{fact}\nan index without variables skips nothing: write `get({read}, 0.0)` to read 0 there, or {leave}"
 
 
@@ -163,16 +153,10 @@ def _number(inference: Inference, form: Polynomial) -> str:
 def _written_index(access: AxisAccess) -> ast.expr | None:
     # As the user has written it; None where that cannot be told.
     try:
-        found = ast.parse(_source(access.whole), mode="eval").body
+        found = ast.parse("" if access.whole is None else access.whole.text, mode="eval").body
     except SyntaxError:
         return None
     if not isinstance(found, ast.Subscript):
         return None
     axes = found.slice.elts if isinstance(found.slice, ast.Tuple) else [found.slice]
     return axes[access.axis] if access.axis < len(axes) else None
-
-
-def _source(span: Span | None) -> str:
-    if span is None or span.line != span.end_line:
-        return ""
-    return linecache.getline(span.filename, span.line)[span.column : span.end_column]

@@ -14,7 +14,7 @@ import islpy as isl
 from tcdsl.errors import DslSyntaxError
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Expr, IndexValue, substitute
-from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of
+from tcdsl.polyhedra.affine import equated, function_of, sizes_condition
 from tcdsl.polyhedra.mixed_radix import digits
 from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
@@ -164,9 +164,9 @@ def _injective_map(inference: Inference, region: Region, known: isl.Set, outputs
     for form in outputs:
         left = algebra.expr(form)
         right = substitute(left, replacements)
-        pairs = pairs.intersect(_equal(left, right, pairs))
+        pairs = equated(pairs, left, right)
     for variable in region.variables:
-        same = same.intersect(_equal(index(variable), replacements[IndexValue(variable)], same))
+        same = equated(same, index(variable), replacements[IndexValue(variable)])
     wrong = pairs.subtract(same).params()
     if wrong.is_empty():
         return True
@@ -181,10 +181,8 @@ def _injective_map(inference: Inference, region: Region, known: isl.Set, outputs
     if _several_values(region, known).is_subset(wrong):
         inference.fault(fact, span, hint=hint)
         return False
-    right_sizes = algebra.context.subtract(wrong).coalesce().gist(algebra.context)
-    try:
-        condition = expression_of_condition(right_sizes)
-    except NotAffine:
+    condition = sizes_condition(algebra.context.subtract(wrong), algebra.context)
+    if condition is None:
         inference.fault(fact, span, hint=hint)
         return False
     values = inference.values(*outputs)
@@ -192,10 +190,6 @@ def _injective_map(inference: Inference, region: Region, known: isl.Set, outputs
         condition, f"{fact}, unless {inference.text(condition)}{': ' if values else ''}{values}\n{hint}", span
     )
     return True
-
-
-def _equal(left: Expr, right: Expr, points: isl.Set) -> isl.Set:
-    return function_of(left, points).eq_set(function_of(right, points))
 
 
 def _several_values(region: Region, known: isl.Set) -> isl.Set:

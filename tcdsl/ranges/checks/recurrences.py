@@ -15,7 +15,7 @@ from itertools import product
 
 import islpy as isl
 
-from tcdsl.ir.build import conjuncts, index, integer, truth
+from tcdsl.ir.build import conjuncts, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import (
     Apply,
@@ -29,7 +29,7 @@ from tcdsl.ir.expressions import (
     walk,
 )
 from tcdsl.ir.program import Assertion, Keep, Statement, Tensor
-from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of
+from tcdsl.polyhedra.affine import NotAffine, equated, sizes_condition
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.read_pieces import places
@@ -216,7 +216,7 @@ class _Pairs:
         pairs = arranged(reading, dimensions).intersect(arranged(writing, dimensions))
         same = pairs
         for one, other in zip(self.own, self.other, strict=True):
-            same = same.intersect(_equal(pairs, index(one), index(other)))
+            same = equated(same, index(one), index(other))
         return pairs.subtract(same)
 
     def _unwritten(self, pairs: isl.Set) -> isl.Set:
@@ -255,17 +255,13 @@ def _accessed(points: isl.Set, indices: Sequence[Expr], cell: Sequence[str]) -> 
     """``points`` with further dimensions for the cell that each of them accesses."""
     found = arranged(points, (*dimension_names(points), *cell))
     for name, axis in zip(cell, indices, strict=True):
-        found = found.intersect(_equal(found, index(name), axis))
+        found = equated(found, index(name), axis)
     return found
-
-
-def _equal(points: isl.Set, left: Expr, right: Expr) -> isl.Set:
-    return function_of(left, points).eq_set(function_of(right, points))
 
 
 def _at(points: isl.Set, sample: Mapping[Expr, Expr]) -> isl.Set:
     for variable, value in sample.items():
-        points = points.intersect(_equal(points, variable, value))
+        points = equated(points, variable, value)
     return points
 
 
@@ -297,11 +293,8 @@ def _report(inference: Inference, pairs: _Pairs, read: OwnRead, found: isl.Set) 
         hint = loop_hint(inference, pairs.points, found, pairs.own, pairs.other)
     context = pairs.context(found)
     allowed = context.subtract(found.params()).coalesce()
-    try:
-        condition = truth(False) if allowed.is_empty() else expression_of_condition(allowed.gist(context))
-    except NotAffine:
-        condition = truth(False)
-    if isinstance(condition, Constant):
+    condition = sizes_condition(allowed, context)
+    if condition is None:
         inference.fault(fact, read.span, hint=hint)
         return
     if not _degenerate(pairs.points.intersect_params(context), allowed):

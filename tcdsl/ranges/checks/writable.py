@@ -14,16 +14,14 @@ target itself are no reason to want more cells.
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.ir.build import truth
-from tcdsl.ir.expressions import Constant, Expr, is_affine_index
-from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of
+from tcdsl.ir.expressions import Expr, is_affine_index
+from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of, sizes_condition
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.checks.loop_hints import spoken
 from tcdsl.ranges.sketches.inference_state import Inference
@@ -99,13 +97,11 @@ def _in_cells(
 
 
 def _extent(inference: Inference, access: AxisAccess) -> Expr:
-    assert access.extent is not None
-    return inference.algebra.expr(inference.algebra.spoken(access.extent))
+    return inference.algebra.expr(inference.algebra.spoken(access.bounds[1]))
 
 
 def _beyond(inference: Inference, points: isl.Set, access: AxisAccess) -> isl.Set:
-    assert access.form is not None
-    place = function_of(inference.algebra.expr(access.form), points)
+    place = function_of(inference.algebra.expr(access.bounds[0]), points)
     beyond = points.intersect(place.ge_set(function_of(_extent(inference, access), points)))
     return beyond.intersect_params(inference.algebra.context)
 
@@ -117,22 +113,16 @@ def _report_lost(
     allowed = context.subtract(lost[id(first)].params())
     for points in lost.values():
         allowed = allowed.subtract(points.params())
-    try:
-        condition = expression_of_condition(allowed.coalesce().gist(context))
-    except NotAffine:
-        condition = truth(False)
-    if allowed.is_empty():
-        condition = truth(False)
-    assert first.extent is not None
+    condition = sizes_condition(allowed, context)
     largest = _largest(inference, meant, first)
-    known = not isinstance(condition, Constant)
-    reached = "" if largest is None else f" {inference.number(largest) if known else inference.text(largest)}"
-    extent = inference.number(first.extent) if known else inference.text(first.extent)
+    known = condition is not None
+    reached = "" if largest is None else f" {(inference.number if known else inference.text)(largest)}"
+    extent = (inference.number if known else inference.text)(first.bounds[1])
     fact = (
         f"{first.place(inference)} reaches position{reached}, but its first statement{_source(inference)} has given "
         f"{inference.label(first.tensor)} the extent {extent} there"
     )
-    if known:
+    if condition is not None:
         inference.require(condition, f"{fact}\n{hint}", first.span, assumed=False)
     else:
         inference.fault(fact, first.span, hint=hint)
@@ -140,14 +130,12 @@ def _report_lost(
 
 def _source(inference: Inference) -> str:
     span = inference.sketch.sized
-    text = "" if span is None or span.line != span.end_line else linecache.getline(span.filename, span.line)
-    return f", `{text[span.column : span.end_column]}`," if text and span is not None else ""
+    return f", `{span.text}`," if span is not None and span.text else ""
 
 
 def _largest(inference: Inference, points: isl.Set, access: AxisAccess) -> Polynomial | None:
-    assert access.form is not None
     known = points.intersect_params(inference.algebra.context)
-    place = isl.Map.from_pw_aff(function_of(inference.algebra.expr(access.form), known))
+    place = isl.Map.from_pw_aff(function_of(inference.algebra.expr(access.bounds[0]), known))
     ends = ends_of(inference, place.intersect_domain(known).range(), 0)
     return None if ends is None else ends[1]
 

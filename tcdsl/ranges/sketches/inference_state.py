@@ -28,6 +28,12 @@ class Inference:
         self.assertions: list[Assertion] = []
         self._faults: list[Diagnostic] = []
 
+    def trial(self) -> Inference:
+        """The same knowledge, for what may turn out wrong: its faults and assertions are its own."""
+        made = Inference(self.sketch, self.scope)
+        made.algebra.know_like(self.algebra)
+        return made
+
     def label(self, tensor: str) -> str:
         """What the user calls a tensor."""
         if tensor == self.sketch.target.tensor:

@@ -9,7 +9,7 @@ reached.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tcdsl.ir.build import all_of, apply, conjuncts, in_range
 from tcdsl.ir.expressions import (
@@ -57,6 +57,13 @@ class AxisAccess:
     span: Span | None = None
     settled: bool = False
     whole: Span | None = None
+
+    @property
+    def bounds(self) -> tuple[Polynomial, Polynomial]:
+        """The form and the extent, of an access that has both."""
+        if self.form is None or self.extent is None:
+            raise ValueError("the access is data, or its extent is open")
+        return self.form, self.extent
 
     def place(self, inference: Inference) -> str:
         """Where this is, in the user's words."""
@@ -234,7 +241,7 @@ class _Collector:
         reduction = self.distinct.get(written)
         if reduction is None:
             reduction = self.distinct[written] = renamed(written, self.other_names(written.variables))
-        closed = self.wrapped(reduction)
+        closed = reduction.with_parts(tuple(map(self.closed, children(reduction))))
         # What does not depend on the variables of the reduction around it is computed outside, once.
         while level.parent is not None and not free_variables(closed) & set(level.variables):
             # Not if that could fail: it might not be evaluated at all where it stands.
@@ -260,14 +267,6 @@ class _Collector:
         )
         level.reductions[written] = inner
         self.level(inner)
-
-    def wrapped(self, reduction: Reduction) -> Reduction:
-        return replace(
-            reduction,
-            conditions=tuple(map(self.closed, reduction.conditions)),
-            filters=tuple(map(self.closed, reduction.filters)),
-            value=self.closed(reduction.value),
-        )
 
     def other_names(self, variables: Sequence[str]) -> dict[str, str]:
         """What to call those of ``variables`` whose names are taken, or nothing that a domain can hold."""

@@ -12,8 +12,9 @@ from typing import Literal
 import islpy as isl
 
 from tcdsl.ir.build import apply, in_range, integer
-from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, SizeValue, index_variables
+from tcdsl.ir.expressions import Apply, Expr, IndexValue, SizeValue, index_variables
 from tcdsl.polyhedra.affine import NotAffine, condition_set, isl_value, universe
+from tcdsl.polyhedra.linear import linear_form
 from tcdsl.polyhedra.size_algebra import SizeAlgebra
 from tcdsl.polyhedra.size_polynomials import Polynomial
 
@@ -87,9 +88,10 @@ class Constraints:
         if not form.quasi_affine:
             raise NotAffine(self.algebra.expr(form))
         expr = self.algebra.expr(form)
-        row: Row = {}
-        if _linear(expr, 1, row):
-            self._rows.append((equation, row))
+        terms, constant = linear_form(expr)
+        row: Row = {atom.name: scale for atom, scale in terms.items() if isinstance(atom, SizeValue | IndexValue)}
+        if len(row) == len(terms):
+            self._rows.append((equation, {**row, 1: constant}))
         else:
             self._others.append(apply("eq" if equation else "ge", expr, integer(0)))
 
@@ -109,26 +111,6 @@ class Constraints:
         for other in self._sets:
             points = points.intersect(other)
         return points
-
-
-def _linear(expr: Expr, scale: int, row: Row) -> bool:
-    # Whether expr is linear in names; row collects scale times its coefficients.
-    match expr:
-        case Constant(value=value):
-            row[1] = row.get(1, 0) + scale * int(value)
-            return True
-        case SizeValue(name=name) | IndexValue(name=name):
-            row[name] = row.get(name, 0) + scale
-            return True
-        case Apply(primitive="add", arguments=(left, right)):
-            return _linear(left, scale, row) and _linear(right, scale, row)
-        case Apply(primitive="sub", arguments=(left, right)):
-            return _linear(left, scale, row) and _linear(right, -scale, row)
-        case Apply(primitive="neg", arguments=(operand,)):
-            return _linear(operand, -scale, row)
-        case Apply(primitive="mul", arguments=(Constant(value=value), other)):
-            return _linear(other, scale * int(value), row)
-    return False
 
 
 def named_sizes(expr: Expr, algebra: SizeAlgebra) -> Expr:

@@ -50,10 +50,9 @@ def _shifted(form: Polynomial) -> frozenset[str]:
 
 
 def _require_equal(inference: Inference, name: str, left: AxisAccess, right: AxisAccess, skippable: bool) -> None:
-    assert left.extent is not None
-    assert right.extent is not None
     algebra = inference.algebra
-    difference = left.extent - right.extent
+    extents = left.bounds[1], right.bounds[1]
+    difference = extents[0] - extents[1]
     if algebra.zero(difference):
         return
     places = [f"axis {access.axis} of {inference.label(access.tensor)}" for access in (left, right)]
@@ -70,10 +69,10 @@ def _require_equal(inference: Inference, name: str, left: AxisAccess, right: Axi
             f"`{label} = output()` before the statement in an @op function"
         )
     if algebra.nonzero(difference):
-        texts = inference.text(left.extent), inference.text(right.extent)
+        texts = [inference.text(extent) for extent in extents]
         inference.fault(fact.format(name, places[0], texts[0], places[1], texts[1]), span, hint=hint)
         return
-    numbers = inference.number(left.extent), inference.number(right.extent)
+    numbers = [inference.number(extent) for extent in extents]
     message = fact.format(name, places[0], numbers[0], places[1], numbers[1])
-    condition = apply("eq", algebra.expr(left.extent), algebra.expr(right.extent))
+    condition = apply("eq", *map(algebra.expr, extents))
     inference.require(condition, f"{message}\n{hint}", span)

@@ -23,7 +23,7 @@ from tcdsl.ranges.sketches.nesting import free_variables
 from tcdsl.ranges.sketches.sketch_accesses import AxisAccess
 from tcdsl.ranges.solving.constraints import Constraints, form_in_range, named_sizes
 
-__all__ = ["for_all_ends", "needed_variables", "range_constraints", "relevant_guard"]
+__all__ = ["for_all_ends", "interval_box", "needed_variables", "range_constraints", "relevant_guard"]
 
 
 def relevant_guard(
@@ -50,6 +50,15 @@ def range_constraints(constraints: Constraints, intervals: Mapping[str, SizeInte
         constraints.at_most(name, intervals[name].high)
 
 
+def interval_box(
+    algebra: SizeAlgebra, intervals: Mapping[str, SizeInterval], names: Sequence[str], variables: Sequence[str] = ()
+) -> isl.Set:
+    """The points over ``names``, or over ``variables``, where each of ``names`` lies in its interval. `NotAffine`."""
+    constraints = Constraints(algebra)
+    range_constraints(constraints, intervals, names)
+    return constraints.set(variables or names)
+
+
 def needed_variables(names: frozenset[str], intervals: Mapping[str, SizeInterval]) -> list[str]:
     """``names`` and the variables that their ranges depend on, in the order of ``intervals``."""
     needed = set(names)
@@ -69,12 +78,8 @@ def for_all_ends(
         *(free_variables(guard) for conditions in guards.values() for guard in conditions),
     )
     others = needed_variables(used - {name}, solved)
-    variables = [*others, name]
-    ranges = Constraints(algebra)
     try:
-        range_constraints(ranges, solved, others)
-        box = ranges.set(variables)
-        kept = box
+        kept = box = interval_box(algebra, solved, others, [*others, name])
         for access in accesses:
             kept = kept.intersect(_allowed(algebra, access, guards[access], box))
     except NotAffine:
@@ -88,11 +93,10 @@ def for_all_ends(
 
 
 def _allowed(algebra: SizeAlgebra, access: AxisAccess, guard: Sequence[Expr], box: isl.Set) -> isl.Set:
-    assert access.form is not None
-    assert access.extent is not None
-    if not access.form.quasi_affine:
+    form, extent = access.bounds
+    if not form.quasi_affine:
         raise NotAffine(access.index)
-    allowed = condition_set(form_in_range(algebra, access.form, access.extent), box)
+    allowed = condition_set(form_in_range(algebra, form, extent), box)
     for condition in guard:
         allowed = allowed.union(condition_set(condition, box).complement())
     return allowed

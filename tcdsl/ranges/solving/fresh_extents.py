@@ -18,8 +18,7 @@ from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import has_end
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.sketch_accesses import AxisAccess
-from tcdsl.ranges.solving.constraints import Constraints
-from tcdsl.ranges.solving.for_all import needed_variables, range_constraints
+from tcdsl.ranges.solving.for_all import interval_box, needed_variables
 
 __all__ = ["inferred_extent"]
 
@@ -58,10 +57,8 @@ def _extreme(
     if found is not None or not form.quasi_affine:
         return found
     names = needed_variables(form.variables, intervals)
-    box = Constraints(algebra)
     try:
-        range_constraints(box, intervals, names)
-        points = box.set(names)
+        points = interval_box(algebra, intervals, names)
         values = isl.Map.from_pw_aff(function_of(algebra.expr(form), points)).intersect_domain(points).range()
     except NotAffine:
         return None
@@ -105,7 +102,7 @@ def _not_below_zero(inference: Inference, extent: Polynomial, lengths: list[Poly
     if all(form is not None and algebra.nonnegative(-form) for form in remaining) or all(
         _vanishes(inference, extent, length) for length in doubtful
     ):
-        return extent if algebra.nonnegative(extent) else algebra.extreme([extent, Polynomial.number(0)], largest=True)
+        return algebra.at_least_zero(extent)
     positive: Expr = truth(True)
     for length in doubtful:
         positive = apply("and_", positive, apply("ge", algebra.expr(length), integer(1)))

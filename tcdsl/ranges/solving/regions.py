@@ -19,7 +19,6 @@ from tcdsl.polyhedra.disjunctions import convex_pieces, narrowed, within
 from tcdsl.polyhedra.mixed_radix import in_range_by_digits
 from tcdsl.polyhedra.read_pieces import is_affine_condition
 from tcdsl.polyhedra.size_algebra import SizeInterval
-from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end
 from tcdsl.ranges.sketches.explicit_ranges import Ends
 from tcdsl.ranges.sketches.inference_state import Inference
@@ -217,7 +216,7 @@ def _report_unbounded(inference: Inference, level: Level, name: str, sides: str)
     )
 
 
-def ends_of(inference: Inference, points: isl.Set, k: int) -> tuple[Polynomial, Polynomial] | None:
+def ends_of(inference: Inference, points: isl.Set, k: int) -> SizeInterval | None:
     """The smallest and the largest value of a dimension, as forms of sizes; None if there are no points at all.
 
     Also None if there are no ends, which is a fault that has been noted.
@@ -225,4 +224,4 @@ def ends_of(inference: Inference, points: isl.Set, k: int) -> tuple[Polynomial, 
     algebra = inference.algebra
     if points.is_empty() or not (has_end(points, k, largest=False) and has_end(points, k, largest=True)):
         return None
-    return algebra.form_of_function(points.dim_min(k)), algebra.form_of_function(points.dim_max(k))
+    return SizeInterval(algebra.form_of_function(points.dim_min(k)), algebra.form_of_function(points.dim_max(k)))

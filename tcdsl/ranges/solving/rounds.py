@@ -124,18 +124,17 @@ class RoundSolver:
     def _direct(self, name: str, access: AxisAccess, ends: Ends) -> bool:
         """Add the ends that an access linear in ``name`` gives; False if it needs isl."""
         algebra = self.inference.algebra
-        assert access.form is not None
-        assert access.extent is not None
-        if not access.form.linear_in(name):
+        form, extent = access.bounds
+        if not form.linear_in(name):
             return False
-        factor = access.form.coefficient(name)
+        factor = form.coefficient(name)
         sign = algebra.sign(factor)
-        rest = access.form.without(name)
+        rest = form.without(name)
         least, most = (algebra.bound(rest, self.solved, largest) for largest in (False, True))
         if sign is None or least is None or most is None:
             return False
         # 0 <= factor * name + rest < extent
-        below, above = least, access.extent - 1 - most
+        below, above = least, extent - 1 - most
         if sign < 0:
             factor, below, above = -factor, above, below
         try:

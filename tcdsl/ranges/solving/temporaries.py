@@ -17,13 +17,13 @@ from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_boolean, is_floating
 from tcdsl.ir.expressions import Boundary, Expr, Read, Reduction, children, rebuild
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.polyhedra.affine import expression_of_condition
+from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.nesting import free_variables
 from tcdsl.ranges.sketches.sketch_accesses import Level
-from tcdsl.ranges.solving.constraints import Constraints
-from tcdsl.ranges.solving.for_all import range_constraints
+from tcdsl.ranges.solving.for_all import interval_box
 from tcdsl.ranges.solving.regions import Ranges, Region, affine_guard, conjunction, ends_of, region_of
 
 __all__ = ["NestedReductions"]
@@ -103,9 +103,7 @@ class _Temporary:
         solved = self.family.ranges.solved
         if any(name not in solved for name in self.outer):
             return self.places
-        constraints = Constraints(self.inference.algebra)
-        range_constraints(constraints, solved, self.outer)
-        return constraints.set(self.outer)
+        return interval_box(self.inference.algebra, solved, self.outer)
 
     def _shape(self) -> tuple[list[Polynomial], list[Polynomial]]:
         # Outer variables run from their own smallest value, so cells count from there.
@@ -119,13 +117,11 @@ class _Temporary:
                     algebra.bound(end, self.family.ranges.solved, side)
                     for end, side in zip(interval, (False, True), strict=True)
                 )
-                ends = None if low is None or high is None else (low, high)
-            ends = ends or ends_of(self.inference, self.places, k) or (Polynomial.number(0), Polynomial.number(-1))
-            length = ends[1] - ends[0] + 1
-            origins.append(ends[0])
-            extents.append(
-                length if algebra.nonnegative(length) else algebra.extreme([length, Polynomial.number(0)], True)
-            )
+                ends = None if low is None or high is None else SizeInterval(low, high)
+            ends = ends or ends_of(self.inference, self.places, k)
+            ends = ends or SizeInterval(Polynomial.number(0), Polynomial.number(-1))
+            origins.append(ends.low)
+            extents.append(algebra.at_least_zero(ends.length))
         return origins, extents
 
     def result(self) -> Expr:
@@ -189,20 +185,16 @@ class _Temporary:
         algebra = self.inference.algebra
         points = self.region.points.intersect_params(algebra.context)
         fibers = arranged(points, self.level.variables)
-        box = Constraints(algebra)
+        box: dict[str, SizeInterval] = {}
         count = Polynomial.number(1)
         for k, name in enumerate(self.level.variables):
             ends = ends_of(self.inference, fibers, k)
             if ends is None:
                 return integer(0)
-            box.at_least(name, ends[0])
-            box.at_most(name, ends[1])
-            length = ends[1] - ends[0] + 1
-            count = count * (
-                length if algebra.nonnegative(length) else algebra.extreme([length, Polynomial.number(0)], True)
-            )
+            box[name] = ends
+            count = count * algebra.at_least_zero(ends.length)
         whole = arranged(self.needed, self.region.variables).intersect(
-            arranged(box.set(self.level.variables), self.region.variables)
+            arranged(interval_box(algebra, box, self.level.variables), self.region.variables)
         )
         if not whole.intersect_params(algebra.context).is_subset(points):
             return None
@@ -233,25 +225,22 @@ class _Temporary:
             return found
         fibers = arranged(self.region.points, self.level.variables)
         ends = ends_of(self.inference, fibers, 0)
-        return found if ends is None else self._checked(found, *ends, name)
+        return found if ends is None else self._checked(found, ends, name)
 
-    def _checked(self, found: Expr, low: Polynomial, high: Polynomial, name: str) -> Expr:
+    def _checked(self, found: Expr, ends: SizeInterval, name: str) -> Expr:
         # A tensor of all positions, read at the one that was found: without a point, that is out of range.
         algebra = self.inference.algebra
         tensor = self._fresh_name(f"{self.inference.sketch.target.tensor}_positions")
         variable = self.level.variables[0]
         span = self.reduction.span
-        length = algebra.extreme([high - low + 1, Polynomial.number(0)], True)
+        length = algebra.at_least_zero(ends.length)
         self.family.tensors.append(Tensor(tensor, "int64", (algebra.expr(length),), f"{name}()", span))
-        place = algebra.expr(Polynomial.of(index(variable)) - low)
-        box = Constraints(algebra)
-        box.at_least(variable, low)
-        box.at_most(variable, high)
-        domain = Domain.from_set(box.set((variable,)))
+        place = algebra.expr(Polynomial.of(index(variable)) - ends.low)
+        domain = Domain.from_set(interval_box(algebra, {variable: ends}, (variable,)))
         write = Statement(Access(tensor, (place,), span), "assign", Neutral(), index(variable), domain, span=span)
         self.family.statements.append(write)
-        first = algebra.expr(low)
-        wanted = found if low.value == 0 else apply("sub", cast(found, INTEGER), cast(first, INTEGER))
+        first = cast(algebra.expr(ends.low), INTEGER)
+        wanted = found if ends.low.value == 0 else apply("sub", cast(found, INTEGER), first)
         return Read(tensor, (wanted,), (Boundary.CHECK,), "int64", span=span)
 
 

@@ -110,7 +110,7 @@ def test_every_optional_pass_changes_some_program() -> None:
 
 def test_the_log_says_what_each_pass_does(golden: Golden) -> None:
     program = parse_program(CASES["softmax"].text)
-    golden("lowering/loop_passes", explain_passes(program))
+    golden("lowering/passes", explain_passes(program))
     without = explain_passes(program, "-merging -forwarding")
     assert "merging            statements share outer loops: left out" in without
     assert "forwarding         what was just stored is used from a scalar: left out" in without

@@ -131,70 +131,51 @@ class PassWatch(Protocol):
 
 # -- statements
 
+_Run = Callable[[Work], None]
 
-def _distinct_names(work: Work) -> None:
+
+def _alone(rewrite: Callable[[Program], Program]) -> _Run:
+    def run(work: Work) -> None:
+        work.program = rewrite(work.program)
+
+    return run
+
+
+def _named(rewrite: Callable[[Program, FreshNames], Program]) -> _Run:
+    def run(work: Work) -> None:
+        work.program = rewrite(work.program, work.names)
+
+    return run
+
+
+def _informed(rewrite: Callable[[Program, isl.Set, FreshNames], Program]) -> _Run:
+    def run(work: Work) -> None:
+        work.program = rewrite(work.program, work.context, work.names)
+
+    return run
+
+
+def _distinct_names(program: Program, names: FreshNames) -> Program:
     # In loops index variables, sizes and tensors share one name space.
-    taken = _declared(work.program)
+    taken = {tensor.name for tensor in (*program.inputs, *program.tensors)} | {size.name for size in program.sizes}
 
     def distinct(statement: Statement) -> Statement:
-        names = statement.domain.variables
-        return renamed(statement, [work.names.fresh(f"{name}_") if name in taken else name for name in names])
+        variables = statement.domain.variables
+        return renamed(statement, [names.fresh(f"{name}_") if name in taken else name for name in variables])
 
-    work.program = replace(work.program, statements=tuple(map(distinct, work.program.statements)))
-
-
-def _equal_sizes(work: Work) -> None:
-    work.program = with_equal_sizes(work.program)
+    return replace(program, statements=tuple(map(distinct, program.statements)))
 
 
-def _own_outputs(work: Work) -> None:
-    work.program = own_outputs(work.program, work.names)
+def _constants(program: Program) -> Program:
+    return replace(program, statements=tuple(map_statement(each, folded) for each in program.statements))
 
 
-def _sparse_tensors(work: Work) -> None:
-    work.program = without_sparse_tensors(work.program)
+def _copies(program: Program) -> Program:
+    return without_dead_statements(without_copies(program))
 
 
-def _unit_axes(work: Work) -> None:
-    work.program = plain_unit_axes(work.program, work.names)
-
-
-def _constants(work: Work) -> None:
-    statements = tuple(map_statement(each, folded) for each in work.program.statements)
-    work.program = replace(work.program, statements=statements)
-
-
-def _dead_statements(work: Work) -> None:
-    work.program = without_dead_statements(work.program)
-
-
-def _copies(work: Work) -> None:
-    work.program = without_dead_statements(without_copies(work.program))
-
-
-def _summing(work: Work) -> None:
-    work.program = summed(work.program, work.context, work.names)
-
-
-def _fusion(work: Work) -> None:
-    work.program = fuse(work.program, work.context, work.names)
-
-
-def _gathers(work: Work) -> None:
-    work.program = solved(work.program, work.names)
-
-
-def _wide_cells(work: Work) -> None:
-    work.program = widened(work.program, work.names)
-
-
-def _plain_cells(work: Work) -> None:
-    statements = tuple(over_cells(each, work.names) for each in work.program.statements)
-    work.program = replace(work.program, statements=statements)
-
-
-def _transposing(work: Work) -> None:
-    work.program = transposed(work.program, work.names)
+def _plain_cells(program: Program, names: FreshNames) -> Program:
+    return replace(program, statements=tuple(over_cells(each, names) for each in program.statements))
 
 
 # -- loop orders and memory
@@ -272,20 +253,24 @@ def _index_widths(work: Work) -> None:
 
 
 PASSES: tuple[Pass, ...] = (
-    Pass("distinct_names", "index variables get names that no tensor and no size has", _distinct_names),
-    Pass("sparse_tensors", "tensors that are mostly zeros are read where they were written", _sparse_tensors),
-    Pass("equal_sizes", "sizes that must be equal get one name", _equal_sizes),
-    Pass("own_outputs", "every output becomes a tensor of its own", _own_outputs),
-    Pass("unit_axes", "axes of one cell are written at 0", _unit_axes),
-    Pass("constants", "parts of values that are constant are computed", _constants),
-    Pass("dead_statements", "statements that nothing needs go", _dead_statements),
-    Pass("copies", "tensors that hold the same as others go", _copies),
-    Pass("summing", "statements that add to the same cells become one that stores their sum", _summing),
-    Pass("fusion", "values that are read once, or are little work, are computed where they are read", _fusion),
-    Pass("gathers", "scatters with affine targets are solved for their cells", _gathers),
-    Pass("wide_cells", "sums in half precision are kept in single precision", _wide_cells),
-    Pass("plain_cells", "targets that single variables determine are written cell by cell", _plain_cells),
-    Pass("transposing", "small factors are copied so that their rows lie along the target's", _transposing),
+    Pass("distinct_names", "index variables get names that no tensor and no size has", _named(_distinct_names)),
+    Pass(
+        "sparse_tensors",
+        "tensors that are mostly zeros are read where they were written",
+        _alone(without_sparse_tensors),
+    ),
+    Pass("equal_sizes", "sizes that must be equal get one name", _alone(with_equal_sizes)),
+    Pass("own_outputs", "every output becomes a tensor of its own", _named(own_outputs)),
+    Pass("unit_axes", "axes of one cell are written at 0", _named(plain_unit_axes)),
+    Pass("constants", "parts of values that are constant are computed", _alone(_constants)),
+    Pass("dead_statements", "statements that nothing needs go", _alone(without_dead_statements)),
+    Pass("copies", "tensors that hold the same as others go", _alone(_copies)),
+    Pass("summing", "statements that add to the same cells become one that stores their sum", _informed(summed)),
+    Pass("fusion", "values that are read once, or are little work, are computed where they are read", _informed(fuse)),
+    Pass("gathers", "scatters with affine targets are solved for their cells", _named(solved)),
+    Pass("wide_cells", "sums in half precision are kept in single precision", _named(widened)),
+    Pass("plain_cells", "targets that single variables determine are written cell by cell", _named(_plain_cells)),
+    Pass("transposing", "small factors are copied so that their rows lie along the target's", _named(transposed)),
     Pass("loop_orders", "each statement gets the order of its loops", _loop_orders),
     Pass("phase_rows", "rows whose cells go in steps become the innermost loop", _phase_rows),
     Pass("memory", "tensors get memory, versions share it where nothing can tell", _memory),
@@ -338,11 +323,6 @@ NEST_PASSES: tuple[NestPass, ...] = (
 
 QUICK: Enabled = OPTIONAL & {each.name for each in NEST_PASSES} | {"constants", "dead_statements"}
 """The passes that ask isl nothing, for programs of which it would know too much."""
-
-
-def _declared(program: Program) -> set[str]:
-    tensors = {tensor.name for tensor in (*program.inputs, *program.tensors)}
-    return tensors | {size.name for size in program.sizes}
 
 
 def _names(program: Program) -> FreshNames:

@@ -14,7 +14,7 @@ from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.constant_folding import fold
 from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_boolean, is_floating, is_integer
 from tcdsl.ir.exact import EXACT
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, children
+from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, Read, SizeValue, children
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.span import Span
 
@@ -28,6 +28,7 @@ __all__ = [
     "index",
     "integer",
     "neutral_constant",
+    "plain_read",
     "range_tests",
     "result_dtype",
     "size",
@@ -63,6 +64,12 @@ def index(name: str) -> IndexValue:
 def size(name: str) -> SizeValue:
     """The size ``name``."""
     return SizeValue(name)
+
+
+def plain_read(tensor: str, indices: Iterable[Expr], dtype: str, span: Span | None = None) -> Read:
+    """``tensor[indices]``, which are in range."""
+    cell = tuple(indices)
+    return Read(tensor, cell, (Boundary.SKIP,) * len(cell), dtype, span=span)
 
 
 def cast(operand: Expr, dtype: str, span: Span | None = None) -> Expr:

@@ -27,7 +27,7 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Statement
 from tcdsl.polyhedra.affine import NotAffine, equated, expression_of, function_of
 from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
-from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, twice
+from tcdsl.polyhedra.spaces import arranged, constant_range, dimension_names, twice
 
 __all__ = ["solve", "target_variables"]
 
@@ -217,7 +217,9 @@ class _Equation:
         # variables come first in a domain and reductions last.
         terms, _ = linear_form(axis)
         names = [name for name in self.loose(axis) if abs(terms.get(index(name), 0)) == 1 and _linear_in(name, terms)]
-        return min(names, key=lambda name: (_constant_extent(self.points, name), names.index(name)), default=None)
+        return min(
+            names, key=lambda name: (constant_range(self.points, name) is not None, names.index(name)), default=None
+        )
 
 
 def _solved(statement: Statement) -> Statement:
@@ -264,10 +266,3 @@ def _sizes(statement: Statement) -> frozenset[str]:
     if statement.condition is not None:
         expressions.append(statement.condition)
     return frozenset(statement.domain.parameters).union(*(size_names(expr) for expr in expressions))
-
-
-def _constant_extent(points: isl.Set, name: str) -> bool:
-    # Whether the variable's range is bounded by constants, whatever the sizes.
-    line = arranged(points, (name,))
-    line = line.project_out(isl.dim_type.param, 0, line.dim(isl.dim_type.param))
-    return has_end(line, 0, largest=False) and has_end(line, 0, largest=True)

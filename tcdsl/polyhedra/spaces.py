@@ -8,7 +8,7 @@ import islpy as isl
 
 from tcdsl.polyhedra.limits import new_question
 
-__all__ = ["arranged", "dimension_names", "has_end", "parameter_names", "twice"]
+__all__ = ["arranged", "constant_range", "dimension_names", "has_end", "parameter_names", "twice"]
 
 
 def dimension_names(points: isl.Set) -> tuple[str, ...]:
@@ -27,6 +27,17 @@ def has_end(points: isl.Set, position: int, largest: bool) -> bool:
     plain = points.remove_divs()
     side = isl.Set.dim_has_upper_bound if largest else isl.Set.dim_has_lower_bound
     return bool(side(plain, isl.dim_type.set, position))
+
+
+def constant_range(points: isl.Set, name: str) -> range | None:
+    """From the smallest to the largest value of a dimension, if constants bound it, whatever the sizes."""
+    line = arranged(points, (name,))
+    line = line.project_out(isl.dim_type.param, 0, line.dim(isl.dim_type.param))
+    if line.is_empty():
+        return range(0)
+    if not (has_end(line, 0, largest=False) and has_end(line, 0, largest=True)):
+        return None
+    return range(line.dim_min_val(0).to_python(), line.dim_max_val(0).to_python() + 1)
 
 
 def arranged(points: isl.Set, variables: Sequence[str], given: Iterable[str] = ()) -> isl.Set:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, in_range
-from tcdsl.ir.expressions import Boundary, Expr, IndexValue, Read, is_affine_index
+from tcdsl.ir.build import apply, in_range, index, plain_read
+from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index
 from tcdsl.ir.program import Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, function_of
 from tcdsl.polyhedra.scatter_to_gather import target_variables
@@ -103,4 +103,4 @@ def places_values(statement: Statement) -> bool:
 
 def read_cell(tensor: Tensor, variables: Sequence[str], dtype: str) -> Read:
     """``tensor[z0, z1, ...]``."""
-    return Read(tensor.name, tuple(IndexValue(name) for name in variables), (Boundary.SKIP,) * len(variables), dtype)
+    return plain_read(tensor.name, map(index, variables), dtype)

@@ -7,6 +7,7 @@ that `Define` made, and a `Read` names a *buffer*, is in range, and has only ``S
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -31,6 +32,7 @@ __all__ = [
     "Store",
     "Update",
     "View",
+    "loops_over",
 ]
 
 
@@ -223,3 +225,10 @@ class Kernel:
     updates: tuple[tuple[str, str], ...]
     limit: int
     procedures: tuple[Procedure, ...] = ()
+
+
+def loops_over(cells: Iterable[tuple[str, Expr, Expr]], body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """``body`` inside of a serial loop for each variable, with its start and its stop, the first one outermost."""
+    for variable, start, stop in reversed(tuple(cells)):
+        body = (Loop(variable, start, stop, 1, body),)
+    return body

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.boundaries import moved_index
-from tcdsl.ir.build import apply, cast, in_range, integer, neutral_constant, truth
+from tcdsl.ir.build import apply, cast, in_range, integer, neutral_constant, plain_read, truth
 from tcdsl.ir.dtypes import INTEGER, compute_dtype
-from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index
+from tcdsl.ir.expressions import Boundary, Expr, is_affine_index
 from tcdsl.ir.program import Fill, Keep, Neutral, Statement, Tensor
 from tcdsl.lowering.loopir.loops import Accumulate, Check, Define, Node, Store, Update
 from tcdsl.lowering.loopir.scalars import Scalars
@@ -49,8 +49,7 @@ def start_value(
     """What ``cell`` holds before the first point, in the compute type."""
     match statement.start:
         case Keep(tensor=earlier):
-            boundaries = (Boundary.SKIP,) * len(cell)
-            return Read(scalars.buffers[earlier], cell, boundaries, compute_dtype(place.tensor.dtype))
+            return plain_read(scalars.buffers[earlier], cell, compute_dtype(place.tensor.dtype))
         case Fill(value=value):
             return scalars.value(value, out)
         case Neutral():
@@ -134,8 +133,7 @@ def _write(statement: Statement, place: TargetCell, scalars: Scalars, act: Actio
         cell.append(position)
 
     def finish(inner: Scalars, nodes: list[Node]) -> None:
-        if place.marks is not None:
-            _mark(statement, place, cell, nodes)
+        _mark(statement, place, cell, nodes)
         act(inner, tuple(cell), inner.value(statement.value, nodes), nodes)
 
     if wanted == truth(True):
@@ -166,9 +164,8 @@ def _data_position(
 def _mark(statement: Statement, place: TargetCell, cell: Sequence[Expr], out: list[Node]) -> None:
     if place.marks is None:
         return
-    indices = tuple(cell)
-    mark = Read(place.marks, indices, (Boundary.SKIP,) * len(indices), "bool")
-    tensor = place.tensor
+    tensor, indices = place.tensor, tuple(cell)
+    mark = plain_read(place.marks, indices, "bool")
     value = indices[-1] if indices else integer(0)
     extent = tensor.shape[-1] if tensor.shape else integer(1)
     span = statement.target.span or statement.span

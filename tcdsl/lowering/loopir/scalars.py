@@ -13,7 +13,7 @@ from itertools import islice
 import islpy as isl
 
 from tcdsl.ir.boundaries import moved_index
-from tcdsl.ir.build import apply, cast, constant, in_range, integer
+from tcdsl.ir.build import apply, cast, constant, in_range, integer, plain_read
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import (
     Apply,
@@ -195,7 +195,8 @@ class Scalars:
         # Axis by axis, as in the interpreter: the first one that is out of range and fills or fails decides. Conditions
         # for a fill collect in questions until something has to be computed behind them.
         if axis == len(read.indices):
-            return self._filled(read, questions, lambda _scalars, _inner: self._cell(read, done), out)
+            cell = plain_read(self.buffers[read.tensor], done, read.dtype, read.span)
+            return self._filled(read, questions, lambda _scalars, _inner: cell, out)
         boundary = read.boundaries[axis]
         if questions and not (boundary is Boundary.FILL or self._simple(read, axis)):
             rest = lambda scalars, inner: scalars._axes(read, axis, done, (), inner)  # noqa: E731
@@ -224,9 +225,6 @@ class Scalars:
         if not is_affine_index(read.indices[axis]) or read.boundaries[axis] is Boundary.CHECK:
             return False
         return read.boundaries[axis] is Boundary.SKIP or self._positive(self.tensors[read.tensor].shape[axis])
-
-    def _cell(self, read: Read, indices: tuple[Expr, ...]) -> Read:
-        return Read(self.buffers[read.tensor], indices, (Boundary.SKIP,) * len(indices), read.dtype, None, read.span)
 
     def _filled(
         self,

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, index, size
+from tcdsl.ir.build import apply, index, integer, size
 from tcdsl.ir.expressions import Expr, Local, substitute
-from tcdsl.lowering.loopir.loops import Node
+from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.lowering.loopir.loops import Define, Node
 from tcdsl.lowering.loopir.traversal import map_expressions
 from tcdsl.polyhedra.affine import NotAffine, condition_set
-from tcdsl.polyhedra.linear import has_cases
+from tcdsl.polyhedra.linear import has_cases, normalized
 
-__all__ = ["Block", "block_context", "in_block", "inside_block", "with_locals", "with_parameters"]
+__all__ = ["Block", "block_context", "in_block", "inside_block", "quotient_up", "with_locals", "with_parameters"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,26 @@ class Block:
     variable: str
     low: str
     high: str
+
+    @staticmethod
+    def of(variable: str, names: FreshNames) -> Block:
+        """A block with new names for its ends."""
+        return Block(variable, names.fresh("low"), names.fresh("high"))
+
+    @property
+    def ends(self) -> tuple[Local, Local]:
+        """The scalars that hold them."""
+        return Local(self.low, "int64"), Local(self.high, "int64")
+
+    def defined(self, low: Expr, length: Expr, stop: Expr) -> tuple[Node, ...]:
+        """Nodes that begin the block at ``low`` and end it after ``length`` steps, or at ``stop``."""
+        high = apply("min", stop, apply("add", self.ends[0], length))
+        return Define(self.low, low, index=True), Define(self.high, high, index=True)
+
+
+def quotient_up(steps: Expr, length: Expr) -> Expr:
+    """How many blocks of a length so many steps take."""
+    return apply("floor_div", normalized(apply("add", steps, apply("sub", length, integer(1)))), length)
 
 
 def with_parameters(context: isl.Set, names: Sequence[str]) -> isl.Set:
@@ -67,5 +88,5 @@ def with_locals(nodes: Sequence[Node], block: Block | None) -> tuple[Node, ...]:
     """``nodes`` with scalars for the ends of the block, which isl knows by name only."""
     if block is None:
         return tuple(nodes)
-    ends: dict[Expr, Expr] = {index(name): Local(name, "int64") for name in (block.low, block.high)}
+    ends: dict[Expr, Expr] = {index(end.name): end for end in block.ends}
     return map_expressions(nodes, lambda expr: substitute(expr, ends))

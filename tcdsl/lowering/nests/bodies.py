@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import index, integer, truth
+from tcdsl.ir.build import index, integer, plain_read, truth
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Expr, Local, Read
+from tcdsl.ir.expressions import Expr, Local
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Statement, Tensor
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior, specialized
-from tcdsl.lowering.loopir.loops import Buffer, Define, Loop, Node, Store
+from tcdsl.lowering.loopir.loops import Buffer, Define, Loop, Node, Store, loops_over
 from tcdsl.lowering.loopir.point_code import Action, TargetCell, first, point, start_value, sum_up, update
 from tcdsl.lowering.loopir.scalars import Scalars
 from tcdsl.lowering.loopir.traversal import renamed
@@ -27,6 +27,7 @@ from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_loc
 from tcdsl.lowering.nests.polyhedron_scanning import scan
 from tcdsl.lowering.nests.scattered_sums import in_scattered_blocks
 from tcdsl.lowering.program_passes.schedule import FixedOrder, LoopOrder
+from tcdsl.lowering.program_passes.touched_tensors import evaluated
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import has_cases
@@ -107,12 +108,18 @@ class Body:
         if self.started:
             return ()
 
-        def write(cell: tuple[Expr, ...]) -> list[Node]:
-            out: list[Node] = []
-            value = start_value(self.plan.statement, self.place, cell, self.scalars(self.points), out)
-            return [*out, Store(self.place.buffer, cell, value)]
+        return every_cell(self.plan.tensor, self.setting.names, self.start_of)
 
-        return every_cell(self.plan.tensor, self.setting.names, write)
+    def start_of(self, cell: tuple[Expr, ...] | None = None, values: Mapping[Expr, Expr] | None = None) -> list[Node]:
+        """Nodes that write the start value of a cell, or of the one that a point writes.
+
+        ``values`` are those of variables without loops.
+        """
+        statement, out, scalars = self.plan.statement, list[Node](), self.scalars(self.points, values)
+        if cell is None:
+            cell = tuple(scalars.position(axis, out) for axis in statement.target.indices)
+        value = start_value(statement, self.place, cell, scalars, out)
+        return [*out, Store(self.place.buffer, cell, value)]
 
     def clear_marks(self) -> tuple[Node, ...]:
         """A nest that clears the marks of a unique target; empty for others."""
@@ -142,7 +149,7 @@ class Body:
             cell = tuple(scalars.position(axis, out) for axis in statement.target.indices)
             dtype = compute_dtype(plan.tensor.dtype)
             name = self.setting.names.fresh("acc")
-            out.append(Define(name, Read(self.place.buffer, cell, (Boundary.SKIP,) * len(cell), dtype)))
+            out.append(Define(name, plain_read(self.place.buffer, cell, dtype)))
             inner = with_parameters(self.setting.context, plan.outer)
             inner = inner.intersect(arranged(self.points, (), plan.outer).params())
             out.extend(self.visits(self.points, plan.inner, sum_up(statement, name), inner, plan.outer))
@@ -216,7 +223,7 @@ class Body:
                 return (points,)
             # The points of one cell may come in any order.
             cells = statement.domain.variables
-        return interior(questions_of(statement), points, cells, self.setting.tensors, window) or (points,)
+        return interior(evaluated(statement), points, cells, self.setting.tensors, window) or (points,)
 
     def _specialized(self, points: isl.Set) -> Statement:
         statement, tensors = self.plan.statement, self.setting.tensors
@@ -244,15 +251,9 @@ class Body:
             return context
 
 
-def questions_of(statement: Statement) -> tuple[Expr, ...]:
-    """The expressions whose boundaries and branches may be decided for whole parts of the domain."""
-    return (statement.value,) if statement.condition is None else (statement.condition, statement.value)
-
-
 def every_cell(tensor: Tensor, names: FreshNames, write: Callable[[tuple[Expr, ...]], list[Node]]) -> tuple[Node, ...]:
     """Loops over all cells of ``tensor``, the outermost one parallel."""
-    variables = tuple(names.fresh(f"c{axis}") for axis in range(len(tensor.shape)))
-    nodes: tuple[Node, ...] = tuple(write(tuple(index(name) for name in variables)))
-    for axis in reversed(range(len(variables))):
-        nodes = (Loop(variables[axis], integer(0), tensor.shape[axis], 1, nodes, "serial" if axis else "parallel"),)
-    return nodes
+    variables = [names.fresh(f"c{axis}") for axis in range(len(tensor.shape))]
+    cells = zip(variables, [integer(0)] * len(variables), tensor.shape, strict=True)
+    nodes = loops_over(cells, tuple(write(tuple(map(index, variables)))))
+    return tuple(replace(node, kind="parallel") if isinstance(node, Loop) else node for node in nodes)

@@ -11,21 +11,22 @@ the order that they had.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.build import apply, index, integer, plain_read
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Expr, Local, Read
-from tcdsl.lowering.loopir.loops import Define, Loop, Node, Store
-from tcdsl.lowering.loopir.point_code import point, start_value, sum_up
+from tcdsl.ir.expressions import Expr, Local
+from tcdsl.lowering.loopir.loops import Define, Loop, Node, Store, loops_over
+from tcdsl.lowering.loopir.point_code import point, sum_up
 from tcdsl.lowering.nests.bodies import Body
-from tcdsl.lowering.nests.long_rows import in_row_blocks
+from tcdsl.lowering.nests.long_rows import Cells, in_row_blocks
 from tcdsl.lowering.nests.unrolling import unrolled
+from tcdsl.lowering.program_passes.schedule import constant_count
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
 from tcdsl.polyhedra.boxes import box
-from tcdsl.polyhedra.spaces import arranged
+from tcdsl.polyhedra.spaces import constant_range
 
 __all__ = ["in_chunks"]
 
@@ -42,32 +43,22 @@ def in_chunks(body: Body, depth: int) -> tuple[Node, ...]:
         return ()
     plan = body.plan
     *around, summed = plan.inner[:-1]
-    cells = [(name, extents[name]) for name in (*plan.outer[depth:], plan.inner[-1])]
+    cells = _whole((*plan.outer[depth:], plan.inner[-1]), extents)
     count = extents[summed]
     terms = _terms(count)
     whole = count - count % terms
     nodes: tuple[Node, ...] = ()
     if whole:
-        chunk = _over(cells, _terms_from(body, summed, index(summed), terms))
+        chunk = loops_over(cells, _terms_from(body, summed, index(summed), terms))
         nodes = (Loop(summed, integer(0), integer(whole), terms, chunk),)
     if whole < count:
-        nodes = (*nodes, *_over(cells, _terms_from(body, summed, integer(whole), count - whole)))
-    nodes = _over([(name, extents[name]) for name in around], nodes)
-    nodes = in_row_blocks(nodes, body, [(name, integer(0), integer(extent)) for name, extent in cells])
-    return nodes if body.started else (*_over(cells, _start(body)), *nodes)
+        nodes = (*nodes, *loops_over(cells, _terms_from(body, summed, integer(whole), count - whole)))
+    nodes = in_row_blocks(loops_over(_whole(around, extents), nodes), body, cells)
+    return nodes if body.started else (*loops_over(cells, tuple(body.start_of())), *nodes)
 
 
-def _over(extents: Sequence[tuple[str, int]], nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    for name, extent in reversed(extents):
-        nodes = (Loop(name, integer(0), integer(extent), 1, nodes),)
-    return nodes
-
-
-def _start(body: Body) -> tuple[Node, ...]:
-    statement, out = body.plan.statement, list[Node]()
-    cell = statement.target.indices
-    value = start_value(statement, body.place, cell, body.scalars(body.points), out)
-    return (*out, Store(body.place.buffer, cell, value))
+def _whole(names: Sequence[str], extents: Mapping[str, int]) -> Cells:
+    return [(name, integer(0), integer(extents[name])) for name in names]
 
 
 def _terms_from(body: Body, summed: str, first: Expr, count: int) -> tuple[Node, ...]:
@@ -75,7 +66,7 @@ def _terms_from(body: Body, summed: str, first: Expr, count: int) -> tuple[Node,
     statement, dtype = body.plan.statement, compute_dtype(body.plan.tensor.dtype)
     cell = statement.target.indices
     name = body.setting.names.fresh("acc")
-    nodes: list[Node] = [Define(name, Read(body.place.buffer, cell, (Boundary.SKIP,) * len(cell), dtype))]
+    nodes: list[Node] = [Define(name, plain_read(body.place.buffer, cell, dtype))]
     term = body.setting.names.fresh(summed)
     values: dict[Expr, Expr] = {index(summed): apply("add", first, index(term))}
     terms = point(statement, body.place, body.scalars(body.points, values), sum_up(statement, name))
@@ -92,17 +83,15 @@ def _extents(body: Body) -> dict[str, int] | None:
         return None
     if plan.tensor.dtype == "float16" or body.points.is_empty() or body.points.dim(isl.dim_type.param):
         return None
-    cells = 1
-    for extent in plan.tensor.shape:
-        if not isinstance(extent, Constant):
-            return None
-        cells *= int(extent.value)
+    cells = constant_count(plan.tensor.shape)
+    if cells is None:
+        return None
     extents: dict[str, int] = {}
     for name in statement.domain.variables:
-        line = arranged(body.points, (name,))
-        if not (line.dim_has_upper_bound(isl.dim_type.set, 0) and line.dim_has_lower_bound(isl.dim_type.set, 0)):
+        values = constant_range(body.points, name)
+        if values is None:
             return None
-        extents[name] = int(line.dim_max_val(0).to_python()) + 1
+        extents[name] = values.stop
     everything = box(tuple(extents), tuple(map(integer, extents.values())), body.points)
     whole = [integer(extents[name]) for name in plan.cells] == [plan.extent(name) for name in plan.cells]
     suitable = whole and cells <= _CELLS and extents[plan.inner[-2]] >= _FEWEST

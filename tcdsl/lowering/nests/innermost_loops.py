@@ -13,17 +13,19 @@ Everything else accumulates along the row in memory, after a loop that stores th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, index, integer
-from tcdsl.ir.expressions import Expr, Local, substitute
-from tcdsl.lowering.loopir.loops import Branch, Check, Define, Loop, Node, Store
-from tcdsl.lowering.loopir.point_code import first, start_value, update
-from tcdsl.lowering.loopir.traversal import map_expressions, renamed, walk_nodes
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Expr, Local
+from tcdsl.lowering.loopir.loops import Branch, Check, Define, Loop, Node, loops_over
+from tcdsl.lowering.loopir.point_code import first, update
+from tcdsl.lowering.loopir.traversal import renamed, walk_nodes
 from tcdsl.lowering.nests.blocks import Block, block_context, in_block, inside_block, with_locals, with_parameters
 from tcdsl.lowering.nests.bodies import Body
 from tcdsl.lowering.nests.chunks import in_chunks
+from tcdsl.lowering.nests.interleaving import skipping
 from tcdsl.lowering.nests.long_rows import in_row_blocks
 from tcdsl.lowering.nests.polyhedron_scanning import scan
 from tcdsl.lowering.nests.unrolling import unrolled
@@ -49,9 +51,7 @@ def cell_loops(body: Body, depth: int = 0, block: Block | None = None) -> tuple[
         nodes = body.cell(body.points, plan.inner, body.inside_cells(plan.outer), plan.outer)
     else:
         nodes = row_loops(body, block)
-    for variable in reversed(plan.outer[depth:]):
-        nodes = (Loop(variable, integer(0), plan.extent(variable), 1, nodes),)
-    return nodes
+    return loops_over(plan.spans(plan.outer[depth:]), nodes)
 
 
 def row_loops(body: Body, block: Block | None) -> tuple[Node, ...]:
@@ -116,7 +116,7 @@ class _Row:
             self.given = (*self.given, block.low, block.high)
             self.context = block_context(self.context, block, integer(0), self.high)
             self.points = in_block(self.points, block)
-            self.low, self.high = Local(block.low, "int64"), Local(block.high, "int64")
+            self.low, self.high = block.ends
 
     def loops(self) -> list[Node]:
         if not (self.plan.single or self.plan.window):
@@ -182,13 +182,8 @@ class _Row:
             # Errors show the positions of loops.
             return [Loop(variable, self.low, start, 1, cell), Loop(variable, stop, self.high, 1, cell)]
         # One loop over both ends: code for borders is long, and takes long to compile.
-        names = self.body.setting.names
-        step, position = names.fresh("end"), Local(names.fresh(variable), "int64")
-        skipped = apply("sub", stop, start)
-        jump = apply("where", apply("lt", index(step), start), integer(0), skipped)
-        cell = map_expressions(cell, lambda expr: substitute(expr, {index(variable): position}))
-        body = (Define(position.name, apply("add", index(step), jump), index=True), *cell)
-        return [Loop(step, self.low, apply("sub", self.high, skipped), 1, body)]
+        whole = Loop(variable, self.low, self.high, 1, cell)
+        return [skipping(whole, start, apply("sub", stop, start), "end", self.body.setting.names)]
 
     def starts(self, written: isl.Set | None) -> list[Node]:
         """Start values along the row, except of the cells of the points ``written`` and where memory holds them."""
@@ -202,20 +197,12 @@ class _Row:
             variables = (*plan.outer, variable)
             rest = box(variables, tuple(map(plan.extent, variables)), self.body.points)
         except NotAffine:
-            return [Loop(variable, self.low, self.high, 1, tuple(self.fill({})))]
+            return [Loop(variable, self.low, self.high, 1, tuple(self.body.start_of()))]
         rest = arranged(rest if self.block is None else in_block(rest, self.block), (variable,), plan.outer)
         rest = rest.subtract(arranged(written, (variable,), plan.outer)).coalesce()
         if rest.n_basic_set() > _MOST_PIECES:
-            return [Loop(variable, self.low, self.high, 1, tuple(self.fill({})))]
-        return list(scan(rest, (variable,), self.fill, context=self.context, given=self.given))
-
-    def fill(self, values: Mapping[Expr, Expr]) -> list[Node]:
-        statement, place = self.plan.statement, self.body.place
-        out: list[Node] = []
-        scalars = self.body.scalars(self.body.points, values)
-        cell = tuple(scalars.position(axis, out) for axis in statement.target.indices)
-        out.append(Store(place.buffer, cell, start_value(statement, place, cell, scalars, out)))
-        return out
+            return [Loop(variable, self.low, self.high, 1, tuple(self.body.start_of()))]
+        return list(scan(rest, (variable,), partial(self.body.start_of, None), context=self.context, given=self.given))
 
 
 def _convex(points: isl.Set) -> bool:

@@ -17,7 +17,7 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Node
 from tcdsl.lowering.loopir.traversal import map_expressions, walk_nodes
 
-__all__ = ["interleaved"]
+__all__ = ["interleaved", "skipping"]
 
 # Nodes of the bodies that are put into one loop.
 _LARGEST = 96
@@ -81,11 +81,16 @@ def _left_over(
     start, stop = own
     first = _named(apply("min", common[0], stop), "cut", out, names)
     skipped = _named(apply("sub", apply("max", apply("min", common[1], stop), first), first), "skipped", out, names)
-    step, position = names.fresh("rest"), Local(names.fresh(loop.variable), "int64")
+    out.append(skipping(replace(loop, start=start, stop=stop), first, skipped, "rest", names))
+
+
+def skipping(loop: Loop, first: Expr, skipped: Expr, hint: str, names: FreshNames) -> Loop:
+    """``loop``, which counts by one, without ``skipped`` positions from ``first`` on: one loop over both ends."""
+    step, position = names.fresh(hint), Local(names.fresh(loop.variable), "int64")
     jump = apply("where", apply("lt", index(step), first), integer(0), skipped)
     body = map_expressions(loop.body, lambda expr: substitute(expr, {index(loop.variable): position}))
     define = Define(position.name, apply("add", index(step), jump), index=True)
-    out.append(Loop(step, start, apply("sub", stop, skipped), 1, (define, *body)))
+    return Loop(step, loop.start, apply("sub", loop.stop, skipped), 1, (define, *body))
 
 
 def _count(loop: Loop) -> int:

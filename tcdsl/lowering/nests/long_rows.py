@@ -24,14 +24,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tcdsl.ir.build import apply, constant, index, integer
+from tcdsl.ir.build import apply, constant, index, integer, plain_read
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Expr, Local, Read, reads
-from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Store, Update
+from tcdsl.ir.expressions import Constant, Expr, Local, Read, reads
+from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Store, Update, loops_over
 from tcdsl.lowering.loopir.tiles import Tiles, length_of_loop, nest_of
 from tcdsl.lowering.loopir.traversal import walk_nodes, with_bodies
 from tcdsl.lowering.nests.bodies import Body
 from tcdsl.lowering.program_passes.effort import length_of
+from tcdsl.lowering.program_passes.touched_tensors import evaluated
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["Cells", "in_row_blocks"]
@@ -77,8 +78,8 @@ def _is_sum(body: Body) -> bool:
     if statement.accumulate not in ("add", "subtract") or plan.tensor.dtype != "float32":
         return False
     # What is read must not be set to zero in between.
-    questions = [statement.value] if statement.condition is None else [statement.value, statement.condition]
-    return all(body.setting.buffers[read.tensor] != body.place.buffer for expr in questions for read in reads(expr))
+    read = (read.tensor for expr in evaluated(statement) for read in reads(expr))
+    return all(body.setting.buffers[tensor] != body.place.buffer for tensor in read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ class _Blocks:
         """Add the cell to its sum, if it has been moved before, and start it from zero."""
         zero = constant(0, self.sums.dtype)
         before = apply("where", again, self.sum, zero)
-        own = Read(self.body.place.buffer, cell, (Boundary.SKIP,) * len(cell), self.sums.dtype)
+        own = plain_read(self.body.place.buffer, cell, self.sums.dtype)
         return (
             Store(self.sums.name, self.place, apply("add", before, own)),
             Store(self.body.place.buffer, cell, zero),
@@ -173,10 +174,7 @@ class _Blocks:
 
     @property
     def sum(self) -> Read:
-        return Read(self.sums.name, self.place, (Boundary.SKIP,) * len(self.place), self.sums.dtype)
+        return plain_read(self.sums.name, self.place, self.sums.dtype)
 
     def over_cells(self, act: Callable[[tuple[Expr, ...]], tuple[Node, ...]]) -> tuple[Node, ...]:
-        nodes = act(self.body.plan.statement.target.indices)
-        for name, low, high in reversed(self.cells):
-            nodes = (Loop(name, low, high, 1, nodes),)
-        return nodes
+        return loops_over(self.cells, act(self.body.plan.statement.target.indices))

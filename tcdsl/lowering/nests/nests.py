@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tcdsl.ir.build import apply, index, integer
-from tcdsl.ir.expressions import Expr, IndexValue, Local
+from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.ir.program import Program, Statement
 from tcdsl.ir.text.printer import format_statement
-from tcdsl.lowering.loopir.loops import Branch, Define, Loop, LoopKind, Nest, Node
+from tcdsl.lowering.loopir.loops import Branch, Loop, LoopKind, Nest, Node, loops_over
 from tcdsl.lowering.loopir.traversal import serial, walk_nodes
-from tcdsl.lowering.nests.blocks import Block
+from tcdsl.lowering.nests.blocks import Block, quotient_up
 from tcdsl.lowering.nests.bodies import Body, NestContext
 from tcdsl.lowering.nests.innermost_loops import cell_loops, rows_of_phases
 from tcdsl.lowering.nests.interleaving import interleaved
@@ -19,7 +19,6 @@ from tcdsl.lowering.nests.parallel_reductions import in_parts, partial_results
 from tcdsl.lowering.program_passes.effort import is_small, points_of
 from tcdsl.lowering.program_passes.merging import Group
 from tcdsl.lowering.program_passes.schedule import LoopOrder
-from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["Draft", "drafts_of", "finished", "joined"]
 
@@ -151,9 +150,7 @@ def _rows(run: Sequence[LoopOrder], depth: int, setting: NestContext) -> tuple[N
         nodes = interleaved(rows, first.innermost, setting.names)
     else:
         nodes = tuple(together)
-    for variable in reversed(first.around[depth:]):
-        nodes = (Loop(variable, integer(0), first.extent(variable), 1, nodes),)
-    return nodes
+    return loops_over(first.spans(first.around[depth:]), nodes)
 
 
 def _scattered(body: Body, setting: NestContext) -> tuple[Node, ...]:
@@ -181,7 +178,7 @@ def _blocks(plan: LoopOrder, setting: NestContext) -> tuple[Node, ...]:
 
 
 def _reduced_block(extent: Expr) -> Expr:
-    share = apply("floor_div", normalized(apply("add", extent, integer(_REDUCED_BLOCKS - 1))), integer(_REDUCED_BLOCKS))
+    share = quotient_up(extent, integer(_REDUCED_BLOCKS))
     return apply("min", apply("max", share, integer(_SHORTEST)), integer(_LONGEST))
 
 
@@ -190,15 +187,12 @@ def _in_blocks(
 ) -> tuple[Node, ...]:
     names = setting.names
     number = names.fresh("block")
-    block = Block(row, names.fresh("low"), names.fresh("high"))
+    block = Block.of(row, names)
     nodes = make(block)
     if not nodes:
         return ()
-    low = apply("mul", index(number), length)
-    high = apply("min", extent, apply("add", Local(block.low, "int64"), length))
-    ends = (Define(block.low, low, index=True), Define(block.high, high, index=True))
-    count = apply("floor_div", normalized(apply("add", extent, apply("sub", length, integer(1)))), length)
-    return (Loop(number, integer(0), count, 1, (*ends, *nodes), "parallel"),)
+    ends = block.defined(apply("mul", index(number), length), length, extent)
+    return (Loop(number, integer(0), quotient_up(extent, length), 1, (*ends, *nodes), "parallel"),)
 
 
 def _outermost(nodes: Sequence[Node]) -> tuple[Node, ...]:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import reduce
 
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import apply, index, integer, neutral_constant
+from tcdsl.ir.build import apply, index, integer, neutral_constant, plain_read
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Expr, Local, Read
+from tcdsl.ir.expressions import Constant, Expr, Local, Read
 from tcdsl.ir.program import Statement
 from tcdsl.lowering.loopir.loops import Accumulate, Buffer, Define, Loop, Node, Store, Update
 from tcdsl.lowering.loopir.point_code import Action, start_value, sum_up
 from tcdsl.lowering.loopir.scalars import Scalars
-from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_locals
+from tcdsl.lowering.nests.blocks import Block, block_context, in_block, quotient_up, with_locals
 from tcdsl.lowering.nests.bodies import Body, NestContext
 from tcdsl.lowering.program_passes.effort import length_of
 from tcdsl.lowering.program_passes.schedule import LoopOrder, is_short
@@ -88,8 +88,7 @@ class _Span:
     def of(body: Body, variable: str) -> _Span:
         line = arranged(body.points, (variable,))
         first, last = expression_of(line.dim_min(0)), expression_of(line.dim_max(0))
-        names = body.setting.names
-        block = Block(variable, names.fresh("low"), names.fresh("high"))
+        block = Block.of(variable, body.setting.names)
         return _Span(block, first, normalized(apply("add", last, integer(1))))
 
     @property
@@ -98,10 +97,8 @@ class _Span:
 
     def ends(self, number: Expr, count: Expr) -> tuple[Node, ...]:
         """The scalars for the ends of block ``number`` of ``count``."""
-        length = apply("floor_div", normalized(apply("add", self.steps, apply("sub", count, integer(1)))), count)
-        low = apply("add", self.first, apply("mul", number, length))
-        high = apply("min", self.stop, apply("add", Local(self.block.low, "int64"), length))
-        return Define(self.block.low, low, index=True), Define(self.block.high, high, index=True)
+        length = quotient_up(self.steps, count)
+        return self.block.defined(apply("add", self.first, apply("mul", number, length)), length, self.stop)
 
 
 @dataclass(slots=True)
@@ -172,8 +169,7 @@ class _Parts:
         return _JOINED.get(own, own)
 
     def part(self, parts: Buffer, number: str, *cell: Expr) -> Read:
-        indices = (index(number), *cell)
-        return Read(parts.name, indices, (Boundary.SKIP,) * len(indices), self.dtype)
+        return plain_read(parts.name, (index(number), *cell), self.dtype)
 
     def of_row(self) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
         """Blocks of the reduction times blocks of the row."""
@@ -183,21 +179,20 @@ class _Parts:
         extent, columns = plan.extent(column), integer(_COLUMNS)
         counts = self.counts()
         rows = reduce(lambda one, other: apply("mul", one, other), counts)
-        across = apply("floor_div", normalized(apply("add", extent, integer(_COLUMNS - 1))), columns)
+        across = quotient_up(extent, columns)
         parts = self.buffer(rows, extent)
         number, row = names.fresh("block"), Local(names.fresh("part"), "int64")
-        block = Block(column, names.fresh("low"), names.fresh("high"))
+        block = Block.of(column, names)
 
         def act(_scalars: Scalars, cell: tuple[Expr, ...], value: Expr, out: list[Node]) -> None:
             out.append(Update(parts.name, (row, *cell), plan.statement.accumulate, value))
 
-        ends = (Local(block.low, "int64"), Local(block.high, "int64"))
         clear = Store(parts.name, (row, index(column)), self.neutral())
         inner = (
             Define(row.name, apply("floor_div", index(number), across), index=True),
-            *_column_ends(block, apply("mod", index(number), across), extent),
+            *block.defined(apply("mul", apply("mod", index(number), across), columns), columns, extent),
             *self.ends(row, counts),
-            Loop(column, *ends, 1, (clear,)),
+            Loop(column, *block.ends, 1, (clear,)),
             *self.visits(act, block),
         )
         first = Loop(number, integer(0), apply("mul", rows, across), 1, inner, "parallel")
@@ -231,15 +226,12 @@ class _Parts:
         body, names = self.body, self.body.setting.names
         plan = body.plan
         column = plan.inner[-1]
-        block = Block(column, names.fresh("low"), names.fresh("high"))
+        block, columns = Block.of(column, names), integer(_COLUMNS)
         number, row = names.fresh("block"), names.fresh("part")
-        ends = (Local(block.low, "int64"), Local(block.high, "int64"))
-        cell = (index(column),)
-        nodes: list[Node] = [*_column_ends(block, index(number), plan.extent(column))]
+        ends, cell = block.ends, (index(column),)
+        nodes = [*block.defined(apply("mul", index(number), columns), columns, plan.extent(column))]
         if not body.started:
-            out: list[Node] = []
-            start = start_value(plan.statement, body.place, cell, body.scalars(body.points), out)
-            nodes.append(Loop(column, *ends, 1, (*out, Store(body.place.buffer, cell, start))))
+            nodes.append(Loop(column, *ends, 1, tuple(body.start_of(cell))))
         first = names.fresh("first")
         others = Update(parts.name, (index(first), *cell), self.accumulate, self.part(parts, row, *cell))
         more = Update(body.place.buffer, cell, self.accumulate, self.part(parts, first, *cell))
@@ -248,9 +240,3 @@ class _Parts:
         together = Loop(row, second, stop, 1, (Loop(column, *ends, 1, (others,)),))
         nodes.append(Loop(first, integer(0), rows, _TOGETHER, (together, Loop(column, *ends, 1, (more,)))))
         return (Loop(number, integer(0), across, 1, tuple(nodes), "parallel"),)
-
-
-def _column_ends(block: Block, number: Expr, extent: Expr) -> tuple[Node, ...]:
-    low = apply("mul", number, integer(_COLUMNS))
-    high = apply("min", extent, apply("add", Local(block.low, "int64"), integer(_COLUMNS)))
-    return Define(block.low, low, index=True), Define(block.high, high, index=True)

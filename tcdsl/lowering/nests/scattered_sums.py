@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tcdsl.ir.build import apply, constant, index, integer
+from tcdsl.ir.build import apply, constant, index, integer, plain_read
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Expr, Local, Read, is_affine_index
+from tcdsl.ir.expressions import Expr, Local, is_affine_index
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Tensor
-from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Store, Update
+from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Store, Update, loops_over
 from tcdsl.lowering.loopir.traversal import rewritten
-from tcdsl.lowering.nests.blocks import Block
+from tcdsl.lowering.nests.blocks import Block, quotient_up
 from tcdsl.lowering.program_passes.effort import length_of
 from tcdsl.lowering.program_passes.schedule import LoopOrder
 from tcdsl.polyhedra.linear import normalized
@@ -58,17 +58,11 @@ def in_scattered_blocks(
 
     def over_cells(act: Callable[[tuple[Expr, ...]], Node]) -> tuple[Node, ...]:
         variables = [names.fresh("c") for _ in tensor.shape]
-        made: tuple[Node, ...] = (act(tuple(map(index, variables))),)
-        for name, extent, axis in zip(variables[::-1], tensor.shape[::-1], statement.target.indices[::-1], strict=True):
-            low: Expr = integer(0)
-            high = extent
-            if block is not None and axis == index(block.variable):
-                low, high = Local(block.low, "int64"), Local(block.high, "int64")
-            made = (Loop(name, low, high, 1, made),)
-        return made
-
-    def whole(cell: tuple[Expr, ...]) -> Read:
-        return Read(sums.name, cell, (Boundary.SKIP,) * len(cell), dtype)
+        cells: list[tuple[str, Expr, Expr]] = []
+        for name, extent, axis in zip(variables, tensor.shape, statement.target.indices, strict=True):
+            inside = block is not None and axis == index(block.variable)
+            cells.append((name, *(block.ends if block is not None and inside else (integer(0), extent))))
+        return loops_over(cells, (act(tuple(map(index, variables))),))
 
     number, first = names.fresh("block"), names.fresh("first")
     low = apply("add", loop.start, apply("mul", index(number), length))
@@ -78,10 +72,9 @@ def in_scattered_blocks(
         Define(first, low),
         *over_cells(lambda cell: Store(sums.name, cell, constant(0, dtype))),
         replace(loop, start=start, stop=stop, body=_into(loop.body, target, sums.name)),
-        *over_cells(lambda cell: Update(target, cell, "add", whole(cell))),
+        *over_cells(lambda cell: Update(target, cell, "add", plain_read(sums.name, cell, dtype))),
     )
-    count = apply("floor_div", normalized(apply("add", steps, apply("sub", length, integer(1)))), length)
-    blocks = Loop(number, integer(0), count, 1, inner)
+    blocks = Loop(number, integer(0), quotient_up(steps, length), 1, inner)
     return ((blocks,) if always else (Branch(many, (blocks,), (loop,)),)), (sums,)
 
 

@@ -50,6 +50,7 @@ from tcdsl.ir.program import Fill, Keep, Program, Statement, statement_reads, te
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.program_passes.expansion import outgrows, read_where_written
 from tcdsl.lowering.program_passes.schedule import covers
+from tcdsl.lowering.program_passes.touched_tensors import evaluated
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["fresh_locals", "fuse"]
@@ -136,7 +137,7 @@ def _moves(producer: _Producer, readers: list[int], program: Program, tensors: D
         reader = program.statements[position]
         if not _readable(reader, name) or _overwritten(producer, position, program):
             return False
-        if size + sum(_size(expr) for expr in _values(reader)) > _LARGEST:
+        if size + sum(_size(expr) for expr in evaluated(reader)) > _LARGEST:
             return False
     found = [program.statements[position] for position in readers]
     if outgrows(producer.statement, program, tensors) and read_where_written(producer.statement, found):
@@ -148,10 +149,6 @@ def _moves(producer: _Producer, readers: list[int], program: Program, tensors: D
     if len(readers) > _FEW:
         return False
     return all(_worth_repeating(producer, program.statements[position], tensors) for position in readers)
-
-
-def _values(statement: Statement) -> tuple[Expr, ...]:
-    return (statement.value,) if statement.condition is None else (statement.condition, statement.value)
 
 
 def _readable(reader: Statement, name: str) -> bool:
@@ -180,7 +177,7 @@ def _overwritten(producer: _Producer, reader: int, program: Program) -> bool:
 
 def _once(reader: Statement, name: str) -> bool:
     """Whether the reader evaluates each cell of the tensor at most once."""
-    found = [{read.indices for read in reads(expr) if read.tensor == name} for expr in _values(reader)]
+    found = [{read.indices for read in reads(expr) if read.tensor == name} for expr in evaluated(reader)]
     if sum(map(len, found)) != 1:
         return False
     (indices,) = set().union(*found)

@@ -31,7 +31,7 @@ from tcdsl.lowering.program_passes.schedule import LoopOrder, plan
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
 from tcdsl.polyhedra.affine import function_of
 from tcdsl.polyhedra.linear import linear_form, normalized
-from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end
+from tcdsl.polyhedra.spaces import constant_range, dimension_names
 
 __all__ = ["Stride", "in_phases", "row_of_phases", "strides_of"]
 
@@ -101,9 +101,7 @@ def _plain(constraint: isl.Constraint) -> bool:
 def _bounded(points: isl.Set, cell: str, other: str, step: int) -> bool:
     # Whether cell - step * other lies between constants.
     distance = _with_equation(points, "distance", apply("sub", index(cell), apply("mul", integer(step), index(other))))
-    line = arranged(distance, ("distance",))
-    line = line.project_out(isl.dim_type.param, 0, line.dim(isl.dim_type.param))
-    return not line.is_empty() and has_end(line, 0, largest=False) and has_end(line, 0, largest=True)
+    return bool(constant_range(distance, "distance"))
 
 
 def _with_equation(points: isl.Set, name: str, value: Expr) -> isl.Set:
@@ -121,17 +119,9 @@ def _stepping(statement: Statement, number: int, axis: Expr) -> Stride | None:
     others = [atom.name for atom in terms if isinstance(atom, IndexValue) and atom.name != cell]
     if not 2 <= step <= _LARGEST_STEP or any(terms[index(other)] != 1 for other in others):
         return None
-    if others and len(_values(statement, others[0]) or range(step + 1)) > step:
+    if others and len(constant_range(statement.domain.set, others[0]) or range(step + 1)) > step:
         return None
     return Stride(number, step, cell, others[0] if others else None, False, offset)
-
-
-def _values(statement: Statement, name: str) -> range | None:
-    line = arranged(statement.domain.set, (name,))
-    line = line.project_out(isl.dim_type.param, 0, line.dim(isl.dim_type.param))
-    if line.is_empty() or not (has_end(line, 0, largest=False) and has_end(line, 0, largest=True)):
-        return None
-    return range(line.dim_min_val(0).to_python(), line.dim_max_val(0).to_python() + 1)
 
 
 def row_of_phases(made: LoopOrder, tensors: Declarations, context: isl.Set, names: FreshNames) -> LoopOrder:
@@ -272,7 +262,7 @@ def _in_phase(statement: Statement, stride: Stride, phase: int, q: str, window: 
         values = {index(stride.cell): cell, index(stride.other): apply("sub", index(q), index(window))}
         fresh = {stride.cell: q, stride.other: window}
     else:
-        low = _values(statement, stride.other) if stride.other is not None else range(1)
+        low = constant_range(points, stride.other) if stride.other is not None else range(1)
         at = next((k for k in low or () if (phase - stride.offset - k) % stride.step == 0), None)
         fresh = {stride.cell: q}
         if at is None:

@@ -12,23 +12,24 @@ outermost and parallel. Ordered accumulators keep the others in row-major order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import index
-from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index, reads
+from tcdsl.ir.build import index, integer
+from tcdsl.ir.expressions import Constant, Expr, IndexValue, index_variables, is_affine_index, reads
 from tcdsl.ir.program import Access, Statement, Tensor
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import linear_form
 from tcdsl.polyhedra.scatter_to_gather import target_variables
-from tcdsl.polyhedra.spaces import arranged, has_end
+from tcdsl.polyhedra.spaces import constant_range
 
-__all__ = ["FixedOrder", "LoopOrder", "constant_length", "covers", "is_short", "plan"]
+__all__ = ["FixedOrder", "LoopOrder", "constant_count", "constant_length", "covers", "is_short", "plan"]
 
 # Loops shorter than this are not worth to be innermost; nor shorter than a vector, where all are short.
 _SHORT, _VECTOR = 16, 8
@@ -99,6 +100,10 @@ class LoopOrder:
         if variable in self.extents:
             return self.extents[variable]
         return self.tensor.shape[self.statement.target.indices.index(IndexValue(variable))]
+
+    def spans(self, variables: Iterable[str]) -> list[tuple[str, Expr, Expr]]:
+        """The variables, each with the ends of a loop over all cells along it."""
+        return [(name, integer(0), self.extent(name)) for name in variables]
 
 
 def plan(
@@ -235,11 +240,11 @@ def is_short(statement: Statement, name: str, least: int = _SHORT) -> bool:
 
 def constant_length(statement: Statement, name: str) -> int | None:
     """The distance between the smallest and the largest value of a variable, and 1; None if it depends on sizes."""
-    line = arranged(statement.domain.set, (name,))
-    line = line.project_out(isl.dim_type.param, 0, line.dim(isl.dim_type.param))
-    if line.is_empty():
-        return 0
-    if not (has_end(line, 0, largest=False) and has_end(line, 0, largest=True)):
-        return None
-    low, high = line.dim_min_val(0), line.dim_max_val(0)
-    return int(high.to_python() - low.to_python() + 1)
+    values = constant_range(statement.domain.set, name)
+    return None if values is None else len(values)
+
+
+def constant_count(shape: Iterable[Expr]) -> int | None:
+    """The number of cells of a tensor; None if it depends on sizes."""
+    extents = [extent.value if isinstance(extent, Constant) else None for extent in shape]
+    return None if None in extents else prod(int(extent) for extent in extents if extent is not None)

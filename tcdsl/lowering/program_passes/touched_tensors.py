@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from tcdsl.ir.build import index
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Read, is_affine_index
+from tcdsl.ir.expressions import Boundary, Constant, Expr, is_affine_index
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Keep, Statement, Tensor, statement_reads
 from tcdsl.polyhedra.boxes import over_box
+from tcdsl.polyhedra.writes import read_cell
 
-__all__ = ["can_fail", "copy_statement"]
+__all__ = ["can_fail", "copy_statement", "evaluated"]
+
+
+def evaluated(statement: Statement) -> tuple[Expr, ...]:
+    """What is evaluated at every point: the condition, if there is one, and the value."""
+    return (statement.value,) if statement.condition is None else (statement.condition, statement.value)
 
 
 def can_fail(statement: Statement, tensors: Mapping[str, Tensor] = MappingProxyType({})) -> bool:
@@ -47,6 +52,5 @@ def can_fail(statement: Statement, tensors: Mapping[str, Tensor] = MappingProxyT
 def copy_statement(tensor: Tensor, name: str, names: FreshNames) -> Statement:
     """``name[c] = tensor[c]`` for all cells."""
     variables = tuple(names.fresh("c") for _ in tensor.shape)
-    cell = tuple(index(variable) for variable in variables)
-    value = Read(tensor.name, cell, (Boundary.SKIP,) * len(cell), compute_dtype(tensor.dtype))
+    value = read_cell(tensor, variables, compute_dtype(tensor.dtype))
     return replace(over_box(name, variables, tensor.shape, value), span=tensor.span)

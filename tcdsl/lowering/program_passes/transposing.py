@@ -15,17 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 
-from tcdsl.ir.build import index
-from tcdsl.ir.domain import Domain
+from tcdsl.ir.build import index, plain_read
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, index_variables, reads, transform
+from tcdsl.ir.expressions import Boundary, Expr, IndexValue, Read, index_variables, reads, transform
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
 from tcdsl.lowering.loopir.boundary_reads import Declarations
-from tcdsl.lowering.program_passes.schedule import constant_length
+from tcdsl.lowering.program_passes.schedule import constant_count, constant_length
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
-from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.boxes import over_box
 
 __all__ = ["transposed"]
 
@@ -77,10 +77,8 @@ def _copy(target: Access, source: Access, tensors: Declarations, names: FreshNam
     own = {axis: index(names.fresh("c")) for axis in target.indices}
     variables = tuple(axis.name for axis in own.values())
     tensor = tensors[target.tensor]
-    boundaries = (Boundary.SKIP,) * len(variables)
-    value = Read(source.tensor, tuple(own[axis] for axis in source.indices), boundaries, compute_dtype(tensor.dtype))
-    cell = replace(target, indices=tuple(own.values()))
-    return Statement(cell, "assign", Neutral(), value, Domain.from_set(box(variables, tensor.shape)), span=target.span)
+    value = plain_read(source.tensor, (own[axis] for axis in source.indices), compute_dtype(tensor.dtype))
+    return replace(over_box(target.tensor, variables, tensor.shape, value), span=target.span)
 
 
 def _long_row(statement: Statement, tensors: Declarations) -> Expr | None:
@@ -119,19 +117,14 @@ def _lengths(statement: Statement, copy: Tensor, tensors: Declarations) -> _Leng
     target, simple = statement.target, statement.accumulate != "assign" and statement.condition is None
     if not simple or can_fail(statement) or not _plain(target.indices) or tensors[target.tensor].dtype == "float16":
         return None
-    cells = points = 1
-    for extent in copy.shape:
-        if not isinstance(extent, Constant):
-            return None
-        cells *= int(extent.value)
+    cells = constant_count(copy.shape)
     lengths: dict[Expr, int] = {}
     for name in statement.domain.variables:
         length = constant_length(statement, name)
-        if length is None:
+        if length is None or cells is None:
             return None
         lengths[index(name)] = length
-        points *= length
-    return lengths if cells <= _CELLS and points >= _POINTS * cells else None
+    return lengths if cells is not None and cells <= min(_CELLS, prod(lengths.values()) // _POINTS) else None
 
 
 def _plain(indices: tuple[Expr, ...]) -> bool:

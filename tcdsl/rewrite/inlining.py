@@ -45,10 +45,13 @@ class Host(Protocol):
         """Add the derivative rule of tensors that are there."""
 
 
-def append_program(host: Host, program: Program, inputs: Sequence[Tensor]) -> list[Tensor]:
+def append_program(
+    host: Host, program: Program, inputs: Sequence[Tensor], labels: Mapping[str, str] | None = None
+) -> list[Tensor]:
     """Append ``program`` with ``inputs``, tensors of ``host``, as its inputs; the tensors that are its outputs.
 
     Sizes of ``program`` become expressions of the host's sizes; its assertions and derivative rules become the host's.
+    Tensors in ``labels`` are named anew, after what users call them.
     """
     given = dict(zip((tensor.name for tensor in program.inputs), inputs, strict=True))
     names = {name: tensor.name for name, tensor in given.items()}
@@ -66,10 +69,12 @@ def append_program(host: Host, program: Program, inputs: Sequence[Tensor]) -> li
     made: dict[str, Tensor] = {}
     for statement in program.statements:
         tensor = program.tensor(statement.target.tensor)
-        name = host.fresh_name(tensor.name)
+        label = None if labels is None else labels.get(tensor.name)
+        name = host.fresh_name(tensor.name if label is None else label)
         names[tensor.name] = name
         shape = tuple(substitute(extent, sizes) for extent in tensor.shape)
-        made[tensor.name] = Tensor(name, tensor.dtype, shape, tensor.label, tensor.span)
+        label = tensor.label if label is None else label if label != name else ""
+        made[tensor.name] = Tensor(name, tensor.dtype, shape, label, tensor.span)
         host.add_statement(_moved(statement, names, sizes, host), made[tensor.name])
     for rule in program.rules:
         host.add_rule(rule.with_tensors(names))

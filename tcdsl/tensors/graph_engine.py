@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tcdsl.rows.inference import Shape
     from tcdsl.span import Span
-    from tcdsl.tensors.graphs.node_operations import Operation
+    from tcdsl.tensors.graphs.node_operations import Operation, Recorded
 
 __all__ = ["GraphEngine"]
 
@@ -30,11 +30,17 @@ class GraphEngine:
 
         evaluate(tensors)
 
-    def staged_shape(self, operation: Operation, arguments: Sequence[Any], location: Span | None) -> tuple[Shape, str]:
-        """`tcdsl.tensors.staging.staging`."""
-        from tcdsl.tensors.staging.staging import shape_by_staging
+    def staged(self, operation: Operation, arguments: Sequence[Any], location: Span | None) -> tuple[Shape, Recorded]:
+        """`tcdsl.tensors.staging.fragments`."""
+        from tcdsl.tensors.staging.fragments import staged
 
-        return shape_by_staging(operation, arguments, location)
+        return staged(operation, arguments, location)
+
+    def settled(self, tensor: Any) -> Recorded:
+        """`tcdsl.tensors.staging.fragments`."""
+        from tcdsl.tensors.staging.fragments import settled
+
+        return settled(tensor)
 
     def reduced(self, tensor: Any) -> tuple[Any, ...]:
         """`tcdsl.tensors.tensor_pickling`."""

@@ -13,6 +13,7 @@ from typing import Any
 from weakref import ref
 
 from tcdsl.rows.inference import Shape
+from tcdsl.tensors.graphs.node_operations import Recorded
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory, tick
 from tcdsl.tensors.staging.staging import ancestors
@@ -107,7 +108,10 @@ class Graph:
         for node in self.nodes:
             node.sizes  # noqa: B018  # closes the shape
             arguments = [self._argument(argument) for argument in node.arguments]
-            described.append((_description(node), node.operation, arguments, node.labelled, node.location))
+            # What staging an operation has recorded is recorded anew; the rest was recorded by a call.
+            is_staged = node.operation is not None and node.operation.stage is not None
+            kept = None if is_staged or node.recorded is None else (node.recorded.program, node.recorded.output)
+            described.append((_description(node), node.operation, kept, arguments, node.labelled, node.location))
         return _rebuilt, (described,)
 
     def _argument(self, argument: Any) -> Any:
@@ -125,10 +129,14 @@ def _rebuilt(described: Sequence[Any]) -> Sequence[Tensor]:
             return argument
         return made[argument.place] if argument.kind is None else made[argument.place].buffer(argument.kind)
 
-    for (labels, rows, element_type, differentiable), operation, arguments, labelled, location in described:
+    for (labels, rows, element_type, differentiable), operation, kept, arguments, labelled, location in described:
         operands = [operand(argument) for argument in arguments]
         node = Tensor(labels, rows, element_type, operation, operands, differentiable=differentiable, location=location)
         node.labelled = labelled
+        if kept is not None:
+            program, output = kept
+            inputs = tuple(each.buffer("value") if isinstance(each, Tensor) else each for each in operands)
+            node.recorded = Recorded(program, inputs, output)
         made.append(node)
     return made
 

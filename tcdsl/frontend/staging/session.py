@@ -126,8 +126,6 @@ class Session:
         self.context = StagingContext()
         #: The lists that Python has joined or repeated, by id.
         self.python_lists: dict[int, Any] = {}
-        #: What was recorded once and is used again, by the object that stands for it.
-        self.recorded: dict[object, Any] = {}
 
     @contextmanager
     def active(self) -> Iterator[Session]:

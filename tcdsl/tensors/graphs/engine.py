@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from tcdsl.rows.inference import Shape
     from tcdsl.span import Span
-    from tcdsl.tensors.graphs.node_operations import Operation
+    from tcdsl.tensors.graphs.node_operations import Operation, Recorded
 
 __all__ = ["Engine", "engine", "use_engine"]
 
@@ -26,8 +26,11 @@ class Engine(Protocol):
     def evaluate(self, tensors: Sequence[Any]) -> None:
         """Bring the values of ``tensors`` up to date."""
 
-    def staged_shape(self, operation: Operation, arguments: Sequence[Any], location: Span | None) -> tuple[Shape, str]:
-        """The shape and type of an operation's result, found by staging it."""
+    def staged(self, operation: Operation, arguments: Sequence[Any], location: Span | None) -> tuple[Shape, Recorded]:
+        """The shape of an operation's result, and what computes it."""
+
+    def settled(self, tensor: Any) -> Recorded:
+        """What was recorded when the operation of ``tensor`` was staged."""
 
     def reduced(self, tensor: Any) -> tuple[Any, ...]:
         """What ``tensor.__reduce__()`` gives."""

@@ -7,7 +7,6 @@ ops mean the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -79,10 +78,11 @@ def _shape(operand: Any) -> Shape:
 def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequence[str] = ()) -> Tensor:
     """A new node: ``operation`` on ``arguments``, tensors and numbers. Raises where shapes contradict each other."""
     operands = [argument for argument in arguments if isinstance(argument, Tensor)]
-    element_type: str | None = None
+    element_type, recorded = None, None
     location = user_location()
     if operation.constrain is None:
-        rows, element_type = engine().staged_shape(operation, arguments, None)
+        rows, recorded = engine().staged(operation, arguments, location)
+        element_type = recorded.element_type
     else:
         names = tuple(each.label if isinstance(each, Tensor) else str(each) for each in arguments)
         rows = operation.constrain([_shape(each) for each in arguments], Origin(location, operands=names))
@@ -95,6 +95,7 @@ def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequ
         differentiable=is_differentiable(element_type, operands),
         floating=FloatingType.meeting([each.floating for each in operands]),
         location=location,
+        recorded=recorded,
     )
 
 
@@ -271,11 +272,7 @@ class GraphAlgebra:
             return recorded.logical(name, logic, operands, record)
         arguments = [as_operand(each) for each in operands]
         rule = _rule(logic, [_shape(argument) for argument in arguments])
-        operation = Operation(name, record, rule)
-        made = apply_operation(operation, arguments)
-        if result_may_grow(logic):
-            made.operation = replace(operation, stage_sized=record)
-        return made
+        return apply_operation(Operation(name, record, rule, record if result_may_grow(logic) else None), arguments)
 
     def ufunc(self, ufunc: Any, method: str, inputs: Sequence[object], keywords: Mapping[str, object]) -> Any:
         """``np.exp(t)``."""

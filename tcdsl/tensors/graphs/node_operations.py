@@ -1,4 +1,4 @@
-"""What computes a node of a graph: how it is staged, and what it says about shapes."""
+"""What computes a node of a graph: how it is staged, what it says about shapes, and what staging it has recorded."""
 
 from __future__ import annotations
 
@@ -7,9 +7,33 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcdsl.frontend.staging.session import Session
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.program import Program
 from tcdsl.rows.inference import Origin, Shape
 
-__all__ = ["Operation"]
+__all__ = ["Operation", "Recorded"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recorded:
+    """What staging has recorded for a node: a program of which it is the ``output``, with the memory of its inputs.
+
+    Nodes that statements of one op compute share the program, which is put once where they are needed. ``takes_name``
+    says that the output is called as the node is called by then. ``brackets`` are those of the product that the node
+    is, in terms of the inputs. ``is_provisional`` says that it is right in type alone: the result may turn out larger.
+    """
+
+    program: Program
+    inputs: tuple[Any, ...]
+    output: str
+    takes_name: bool = False
+    brackets: tuple[Expr, ...] = ()
+    is_provisional: bool = False
+
+    @property
+    def element_type(self) -> str:
+        """The element type of the output."""
+        return self.program.tensor(self.output).dtype
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,11 +41,12 @@ class Operation:
     """``stage`` records the operation in a session, on staged operands and numbers, and gives the staged result.
 
     ``constrain`` relates the shapes of the operands to that of the result, which it returns. An operation without it
-    needs operands of known shape; its result's shape is found by staging it.
+    needs operands of known shape; its result's shape is found by staging it. What an op's statements compute is
+    recorded already, and has no ``stage``.
     """
 
     name: str
-    stage: Callable[[Session, Sequence[Any]], Any]
+    stage: Callable[[Session, Sequence[Any]], Any] | None
     constrain: Callable[[Sequence[Shape], Origin], Shape] | None = None
     #: As ``stage``, for a result of these sizes: where the operands do not say how large it is, inference does.
     stage_sized: Callable[[Session, Sequence[Any], Sequence[int]], Any] | None = None

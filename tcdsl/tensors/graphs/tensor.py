@@ -32,7 +32,7 @@ from tcdsl.targets.protocol.memory_spaces import HOST
 from tcdsl.tensors.graphs.element_types import FloatingType, type_name
 from tcdsl.tensors.graphs.engine import engine
 from tcdsl.tensors.graphs.location import user_location
-from tcdsl.tensors.graphs.node_operations import Operation
+from tcdsl.tensors.graphs.node_operations import Operation, Recorded
 from tcdsl.tensors.graphs.tensor_memory import NodeArray, TensorMemory
 from tcdsl.tracebacks import user_facing
 
@@ -64,6 +64,7 @@ class Tensor(GraphTensor):
         "location",
         "operation",
         "parameter",
+        "recorded",
         "rows",
         "sources",
         "states",
@@ -82,6 +83,7 @@ class Tensor(GraphTensor):
         initial: InitialValue | None = None,
         floating: FloatingType | None = None,
         location: Span | None = None,
+        recorded: Recorded | None = None,
     ) -> None:
         self.labels = tuple(labels)
         #: Whether an op has given it its label.
@@ -95,6 +97,8 @@ class Tensor(GraphTensor):
         self.arguments = tuple(arguments)
         #: Where the user made it, for faults of its operation that show when it is staged.
         self.location = location
+        #: What staging has recorded for it, once it has been staged.
+        self.recorded = recorded
         self.differentiable = differentiable
         self.parameter = parameter
         self.initial = initial
@@ -167,26 +171,13 @@ class Tensor(GraphTensor):
     @property
     def element_type(self) -> str:
         """The element type by name; parameters without one take that of the data that they meet."""
-        # Operands first, by a list of what is to do: graphs are deeper than Python's stack.
-        pending = [self]
-        while self._element_type is None:
-            tensor = pending[-1]
-            unknown = [each for each in tensor.operands if each._element_type is None]
-            pending.extend(unknown)
-            if not unknown:
-                tensor._settle()
-                pending.pop()
+        if self._element_type is None:
+            if self.operation is None:
+                assert self._floating is not None
+                self._element_type = self._floating.settled()
+            else:
+                self._element_type = engine().settled(self).element_type
         return self._element_type
-
-    def _settle(self) -> None:
-        # The element type, where those of the operands are known.
-        if self._element_type is not None:
-            return
-        if self.operation is None:
-            assert self._floating is not None
-            self._element_type = self._floating.settled()
-        else:
-            _, self._element_type = engine().staged_shape(self.operation, self.arguments, self.location)
 
     @property
     def floating(self) -> FloatingType | None:

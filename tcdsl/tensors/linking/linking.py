@@ -9,28 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tcdsl.errors import Diagnostic, DifferentiationError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbolic_operators import WholeArrays
-from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import constant, integer
-from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Program
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.runtime.rules.subprograms import symbolic
-from tcdsl.tensors.graphs.location import located
+from tcdsl.tensors.graphs.node_operations import Recorded
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory
 from tcdsl.tensors.linking.kept_gradients import gradient_of
 from tcdsl.tensors.linking.static_indices import StaticIndex
 from tcdsl.tensors.linking.static_positions import without_checks
-from tcdsl.tensors.staging.fragments import without_unread_inputs
-from tcdsl.tensors.staging.staging import InputRecording, ancestors, staged_result
+from tcdsl.tensors.staging.fragments import recorded, without_unread_inputs
+from tcdsl.tensors.staging.staging import ancestors
 
 __all__ = ["LinkedProgram", "Linker", "forward_program", "linking"]
 
@@ -45,40 +42,35 @@ class LinkedProgram:
     written: tuple[TensorMemory, ...]
 
 
-class Linker(InputRecording):
+class Linker:
     """Records graphs and code in one session.
 
     ``shifted`` are tensors to whose value a tensor of zeros is added, so that one can differentiate by it.
     """
 
     def __init__(self, session: Session, shifted: Sequence[Tensor] = ()) -> None:
-        super().__init__(session)
+        self.session = session
         self._current: dict[TensorMemory, str] = {}
         self._inputs: dict[TensorMemory | Setting, str] = {}
         self._written: dict[TensorMemory, None] = {}
         self._shifted = {id(tensor): tensor for tensor in shifted}
-        self._brackets: dict[str, tuple[Expr, ...]] = {}
+        #: Where the programs of nodes have been put: the tensors that are their inputs and outputs.
+        self._put: dict[tuple[int, tuple[TensorMemory, ...]], dict[str, str]] = {}
         self.shifts: dict[int, str] = {}
 
     # -- reading ---------------------------------------------------------------------------------------------
 
-    def lift_buffer(self, buffer: TensorMemory) -> SymbolicTensor:  # type: ignore[override]
-        """What the memory holds at this point of the program."""
+    def held(self, buffer: TensorMemory) -> str:
+        """The tensor of the program that the memory holds at this point."""
         if buffer not in self._current:
             self._bring(buffer)
-        tensor = self.session.builder.tensor(self._current[buffer])
-        lifted = symbolic(self.session.builder, [tensor])[0]
-        # What code has written in the place of the first value has the rows of the memory.
-        lifted.rows = buffer.owner.row_ranks
-        lifted.brackets = self._brackets.get(lifted.name, ())
-        return lifted
+        return self._current[buffer]
 
-    def setting(self, setting: Setting) -> SymbolicTensor:
+    def setting(self, setting: Setting) -> str:
         """The input for a number that is given at each run."""
         if setting not in self._inputs:
-            made = self.session.builder.fixed_input(setting.name, setting.dtype, ())
-            self._inputs[setting] = made.name
-        return symbolic(self.session.builder, [self.session.builder.tensor(self._inputs[setting])])[0]
+            self._inputs[setting] = self.session.builder.fixed_input(setting.name, setting.dtype, ()).name
+        return self._inputs[setting]
 
     def _bring(self, buffer: TensorMemory) -> None:
         owner = buffer.owner
@@ -112,27 +104,54 @@ class Linker(InputRecording):
         return found
 
     def _computed(self, tensor: Tensor) -> str:
-        staged: list[Any] = []
-        for argument in tensor.arguments:
-            if isinstance(argument, Tensor):
-                staged.append(self.lift_buffer(argument.buffer("value")))
-            else:
-                staged.append(self.lift_buffer(argument) if isinstance(argument, TensorMemory) else argument)
-        with located(tensor.location):
-            made = staged_result(self.session, tensor, staged)
-        self._brackets[made.name] = made.brackets
-        if id(tensor) in self._shifted:
-            zeros = self.session.builder.fixed_input(f"{tensor.name}_shift", str(made.dtype), tensor.sizes)
-            self.shifts[id(tensor)] = zeros.name
-            shift = symbolic(self.session.builder, [zeros])[0]
-            shift.rows = made.rows
-            made = (made + shift).materialize(tensor.name)
-        return made.name
+        node = recorded(tensor)
+        builder = self.session.builder
+        name = self._put_in(tensor, node)[node.output]
+        if id(tensor) not in self._shifted:
+            return name
+        zeros = builder.fixed_input(f"{tensor.name}_shift", node.element_type, tensor.sizes)
+        self.shifts[id(tensor)] = zeros.name
+        value, shift = symbolic(builder, [builder.tensor(name), zeros])
+        shifted: str = (value + shift).materialize(tensor.name).name
+        return shifted
+
+    def _put_in(self, tensor: Tensor, node: Recorded) -> dict[str, str]:
+        # Once, however many of its outputs are used.
+        program, key = node.program, (id(node.program), node.inputs)
+        if key not in self._put:
+            labels: dict[str, str] = {}
+            if tensor.operation is not None and tensor.operation.stage is not None:
+                # What an operation makes has the names that staging it here would give.
+                labels = {each.name: each.label or each.name for each in program.tensors}
+                if node.takes_name:
+                    labels[node.output] = tensor.name
+            names = {
+                each.name: self._operand(tensor, buffer)
+                for each, buffer in zip(program.inputs, node.inputs, strict=True)
+            }
+            given = [self.session.builder.tensor(name) for name in names.values()]
+            made = append_program(self.session.builder, program, given, labels)
+            names.update(zip(program.outputs, (each.name for each in made), strict=True))
+            self._put[key] = names
+        return self._put[key]
+
+    def _operand(self, tensor: Tensor, buffer: TensorMemory) -> str:
+        if any(each is buffer or (each is buffer.owner and buffer.kind == "value") for each in tensor.arguments):
+            return self.held(buffer)
+        # The bracket of an operand that is a product: as it was when the product was computed.
+        for operand in tensor.operands:
+            node = operand.recorded
+            if node is None or not node.brackets or buffer not in node.inputs:
+                continue
+            names = self._put.get((id(node.program), node.inputs), {})
+            if names.get(node.output) == self._current[operand.buffer("value")]:
+                return names[node.program.inputs[node.inputs.index(buffer)].name]
+        # The product has got its value in another way, and guards nothing.
+        return self._filled(True, buffer.owner)
 
     def _read_memory(self, buffer: TensorMemory) -> None:
         owner = buffer.owner
         made = self.session.builder.fixed_input(buffer.label, owner.element_type, owner.sizes)
-        symbolic(self.session.builder, [made])[0].rows = owner.row_ranks
         self._inputs[buffer] = self._current[buffer] = made.name
 
     # -- writing ---------------------------------------------------------------------------------------------
@@ -144,20 +163,21 @@ class Linker(InputRecording):
 
     def want(self, buffer: TensorMemory) -> None:
         """The value that the memory has at this point of the program is stored there."""
-        self.lift_buffer(buffer)
+        self.held(buffer)
         self._written.setdefault(buffer)
 
     def append(
-        self, program: Program, inputs: Sequence[TensorMemory | Setting], outputs: Sequence[TensorMemory | None]
-    ) -> list[SymbolicTensor]:
+        self, program: Program, inputs: Sequence[TensorMemory | Setting], outputs: Sequence[TensorMemory]
+    ) -> None:
         """Append a program that reads ``inputs`` and whose outputs are written to ``outputs``."""
+        given = [self.setting(each) if isinstance(each, Setting) else self.held(each) for each in inputs]
+        self._append(program, given, outputs)
+
+    def _append(self, program: Program, given: Sequence[str], outputs: Sequence[TensorMemory]) -> None:
         builder = self.session.builder
-        given = [self.setting(each) if isinstance(each, Setting) else self.lift_buffer(each) for each in inputs]
-        made = append_program(builder, program, [builder.tensor(each.name) for each in given])
+        made = append_program(builder, program, list(map(builder.tensor, given)))
         for buffer, tensor in zip(outputs, made, strict=True):
-            if buffer is not None:
-                self.write(buffer, tensor.name)
-        return symbolic(builder, made)
+            self.write(buffer, tensor.name)
 
     def append_gradient(self, loss: Tensor, wrt: Sequence[Tensor]) -> None:
         """Compute ``loss`` and its gradients by ``wrt``, and write all of them to their memory."""
@@ -173,17 +193,14 @@ class Linker(InputRecording):
         names = {id(buffer.owner): tensor.name for buffer, tensor in zip(buffers, program.inputs, strict=False)}
         by = [names[id(tensor)] if tensor.is_leaf else shifts[id(tensor)] for tensor in wrt]
         derived = gradient_of(program, by)
-        zeros = [self._zeros(tensor) for tensor in inner]
-        builder = self.session.builder
-        given = [builder.tensor(self.lift_buffer(buffer).name) for buffer in buffers]
-        made = append_program(builder, derived, [*given, *(builder.tensor(each.name) for each in zeros)])
-        self.write(loss.buffer("value"), made[0].name)
-        for tensor, adjoint in zip(wrt, made[1:], strict=True):
-            self.write(tensor.buffer("grad"), adjoint.name)
+        zeros = [self._filled(0.0, tensor) for tensor in inner]
+        given = [*map(self.held, buffers), *zeros]
+        self._append(derived, given, [loss.buffer("value"), *(tensor.buffer("grad") for tensor in wrt)])
 
-    def _zeros(self, tensor: Tensor) -> SymbolicTensor:
-        value = Value(constant(0.0, tensor.element_type), None, tensor.element_type)
-        return record_elementwise(self.session.builder, value, tuple(map(integer, tensor.sizes)), "zeros")
+    def _filled(self, number: float, like: Tensor) -> str:
+        dtype, extents = like.element_type, tuple(map(integer, like.sizes))
+        value = Value(constant(number, dtype), None, dtype)
+        return record_elementwise(self.session.builder, value, extents, "zeros" if not number else "ones").name
 
     # -- the whole -------------------------------------------------------------------------------------------
 
@@ -223,19 +240,18 @@ class Linker(InputRecording):
 def linking(name: str, shifted: Sequence[Tensor] = ()) -> Iterator[Linker]:
     """A session in which graphs and code are linked into one program."""
     session = Session(name, WholeArrays())
-    linker = Linker(session, shifted)
-    with session.active(), session.within(graph=linker):
-        yield linker
+    with session.active():
+        yield Linker(session, shifted)
 
 
 def forward_program(loss: Tensor, shifted: Sequence[Tensor]) -> tuple[Program, list[TensorMemory], dict[int, str]]:
     """The program that computes ``loss`` from memory, the memory of its first inputs, and the inputs that shift."""
     with linking(loss.name, shifted) as linker:
-        result = linker.lift_buffer(loss.buffer("value"))
+        result, builder = linker.held(loss.buffer("value")), linker.session.builder
         if loss.is_leaf:
-            result = (result + 0).materialize(loss.name)
+            result = (symbolic(builder, [builder.tensor(result)])[0] + 0).materialize(loss.name).name
         shifts = dict(linker.shifts)
-        program = linker.session.builder.program((result.name,))
+        program = builder.program((result,))
     shift_names = list(shifts.values())
     memory = {name: buffer for buffer, name in linker._inputs.items()}
     first = [tensor for tensor in program.inputs if tensor.name not in shift_names]

@@ -1,77 +1,130 @@
-"""Statements as nodes: what an op records in index notation, as a program that computes tensors of a graph."""
+"""What nodes of graphs compute, recorded once: programs that linking puts where the nodes are needed.
+
+An operation is staged when the shape or the type of its result is asked, or else when it is linked; what that has
+recorded is kept by the node. Statements of an op in index notation are recorded by its call.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
-from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
+from tcdsl.ir.expressions import reads
 from tcdsl.ir.program import Program, tensors_read
-from tcdsl.rewrite.inlining import append_program
-from tcdsl.rows.ranks import RowRanks
-from tcdsl.runtime.rules.subprograms import symbolic
+from tcdsl.rewrite.renaming import expression_with_tensors_renamed
+from tcdsl.rows.inference import Origin, Shape, close
 from tcdsl.simplification.simplify import without_dead_statements
-from tcdsl.tensors.graphs.node_operations import Operation
+from tcdsl.span import Span
+from tcdsl.tensors.graphs.location import located, user_location
+from tcdsl.tensors.graphs.node_operations import Operation, Recorded
 from tcdsl.tensors.graphs.tensor import Tensor, is_differentiable
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory
-from tcdsl.tensors.staging.staging import InputRecording, known_shape
+from tcdsl.tensors.staging.staging import InputRecording, known_shape, recording_session
 
-__all__ = ["Fragment", "exported", "without_unread_inputs"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fragment:
-    """A program whose outputs are tensors of a graph, with the rows of these."""
-
-    program: Program
-    rows: tuple[RowRanks, ...]
-
-    def record(self, session: Session, operands: Sequence[SymbolicTensor]) -> list[SymbolicTensor]:
-        """The outputs in ``session``; recorded once, however many of them are used."""
-        key = self
-        if key not in session.recorded:
-            builder = session.builder
-            made = append_program(builder, self.program, [builder.tensor(each.name) for each in operands])
-            results = symbolic(builder, made)
-            for result, rows in zip(results, self.rows, strict=True):
-                result.rows = rows
-            session.recorded[key] = results
-        found: list[SymbolicTensor] = session.recorded[key]
-        return found
-
-    def output(self, position: int, name: str) -> Operation:
-        """The operation that gives one of the outputs."""
-        return Operation(name, partial(_output, self, position))
+__all__ = ["exported", "recorded", "settled", "staged", "without_unread_inputs"]
 
 
-def _output(fragment: Fragment, position: int, session: Session, operands: Sequence[SymbolicTensor]) -> SymbolicTensor:
-    return fragment.record(session, operands)[position]
+def recorded(tensor: Tensor) -> Recorded:
+    """What computes ``tensor``, an operation's result. Closes its shape."""
+    sizes, made = tensor.sizes, settled(tensor)
+    if made.is_provisional:
+        assert tensor.operation is not None
+        _, made = staged(tensor.operation, tensor.arguments, tensor.location, sizes)
+        tensor.recorded = made
+    return made
+
+
+def settled(tensor: Tensor) -> Recorded:
+    """What was recorded when ``tensor`` was staged, for its type or to be linked: each operation once.
+
+    But for those whose result inference may still find larger than the operands say: where their type is asked before
+    their size is known, they are staged again when it is.
+    """
+    # Operands first, by a list of what is to do: graphs are deeper than Python's stack.
+    pending = [tensor]
+    while tensor.recorded is None:
+        node = pending[-1]
+        missing = [each for each in node.operands if not each.is_leaf and each.recorded is None]
+        pending.extend(missing)
+        if missing:
+            continue
+        if node.recorded is None:
+            assert node.operation is not None
+            sizes = node.sizes if node.rows.is_known else None
+            _, node.recorded = staged(node.operation, node.arguments, node.location, sizes)
+        pending.pop()
+    return tensor.recorded
+
+
+def staged(
+    operation: Operation, arguments: Sequence[Any], location: Span | None, sizes: Sequence[int] | None = None
+) -> tuple[Shape, Recorded]:
+    """``operation`` staged on ``arguments``: the shape of the result, and what computes it.
+
+    ``sizes`` are those of the result, where it may be larger than the operands say. Faults are shown at ``location``.
+    """
+    assert operation.stage is not None
+    operands = [argument for argument in arguments if isinstance(argument, Tensor)]
+    unknown = [each.rows for each in operands if not each.rows.is_known]
+    if unknown:
+        close(unknown, Origin(user_location(), operands=tuple(each.label for each in operands)))
+    with located(location), recording_session(operation.name, location=lambda: None) as (session, recording):
+        given = [_operand(recording, each) if isinstance(each, Tensor) else each for each in arguments]
+        if operation.stage_sized is None or sizes is None:
+            made = operation.stage(session, given)
+        else:
+            made = operation.stage_sized(session, given, sizes)
+        shape = known_shape(made, session)
+        product = made.element.product if isinstance(made, PendingArray) else None
+        named = made.materialize(operation.name) if isinstance(made, PendingArray) else made
+        return shape, Recorded(
+            *_with_inputs(recording, session.builder.program((named.name,))),
+            named.name,
+            takes_name=named is not made,
+            # `(t > 0) * a / t` is one expression, although each of its operations is a node.
+            brackets=() if product is None else product.brackets,
+            is_provisional=operation.stage_sized is not None and sizes is None,
+        )
+
+
+def _operand(recording: InputRecording, tensor: Tensor) -> SymbolicTensor:
+    # The brackets of a product guard what it is divided by in the next node too.
+    made = recording.lift(tensor, tensor.name)
+    kept = tensor.recorded
+    if kept is not None and kept.brackets:
+        behind = dict(zip((each.name for each in kept.program.inputs), kept.inputs, strict=True))
+        read = {node.tensor for bracket in kept.brackets for node in reads(bracket)}
+        names = {name: recording.lift_buffer(behind[name]).name for name in sorted(read)}
+        made.brackets = tuple(expression_with_tensors_renamed(each, names) for each in kept.brackets)
+    return made
+
+
+def _with_inputs(recording: InputRecording, program: Program) -> tuple[Program, tuple[TensorMemory, ...]]:
+    behind = {name: buffer for buffer, name in recording.names.items()}
+    program, inputs = without_unread_inputs(program, [behind[tensor.name] for tensor in program.inputs])
+    return program, tuple(inputs)
 
 
 def without_unread_inputs(program: Program, buffers: Sequence[Any]) -> tuple[Program, list[Any]]:
     """``program`` without the inputs that nothing reads, and the entries of ``buffers`` for those that stay."""
     read = frozenset().union(*map(tensors_read, program.statements)) | {name for name, _ in program.updates}
+    read |= set(program.outputs)
     kept = [k for k, tensor in enumerate(program.inputs) if tensor.name in read]
     return replace(program, inputs=tuple(program.inputs[k] for k in kept)), [buffers[k] for k in kept]
 
 
-def exported(recording: InputRecording, arrays: Sequence[SymbolicArray], labels: Sequence[str] = ()) -> list[Tensor]:
-    """Staged arrays as tensors of the graph: nodes whose operation is what the session has recorded for them."""
+def exported(recording: InputRecording, arrays: Sequence[SymbolicArray]) -> list[Tensor]:
+    """Staged arrays as tensors of the graph: nodes of what the session has recorded for them."""
     session = recording.session
     staged = [each.materialize("t") if isinstance(each, PendingArray) else each for each in arrays]
     inputs = {name: buffer for buffer, name in recording.names.items()}
-    given = {tensor.name for tensor in session.builder.inputs}
-    made = [each for each in staged if isinstance(each, SymbolicTensor) and each.name not in given]
+    made = [each for each in staged if isinstance(each, SymbolicTensor) and each.name not in inputs]
     if made:
         names = tuple(dict.fromkeys(each.name for each in made))
-        program = without_dead_statements(session.builder.program(names))
-        program, buffers = without_unread_inputs(program, [inputs[tensor.name] for tensor in program.inputs])
-        ranks = {each.name: each.rows for each in made}
-        fragment = Fragment(program, tuple(ranks[name] for name in names))
-        arguments = [_argument(buffer) for buffer in buffers]
+        program, memory = _with_inputs(recording, without_dead_statements(session.builder.program(names)))
+        arguments = [each.owner if each.kind == "value" else each for each in memory]
         operands = [argument for argument in arguments if isinstance(argument, Tensor)]
     results = []
     for each in staged:
@@ -82,16 +135,13 @@ def exported(recording: InputRecording, arrays: Sequence[SymbolicArray], labels:
         dtype = str(each.dtype)
         results.append(
             Tensor(
-                (*labels, each.label) if labels else (each.label,),
+                (each.label,),
                 known_shape(each, session),
                 dtype,
-                fragment.output(names.index(each.name), each.label),
+                Operation(each.label, None),
                 arguments,
                 differentiable=is_differentiable(dtype, operands),
+                recorded=Recorded(program, memory, each.name),
             )
         )
     return results
-
-
-def _argument(buffer: TensorMemory) -> Tensor | TensorMemory:
-    return buffer.owner if buffer.kind == "value" else buffer

@@ -16,14 +16,13 @@ from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.frontend.symbols.operators import Algebra
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicTensor
 from tcdsl.ir.expressions import Constant
-from tcdsl.rows.inference import Origin, Shape, close, known
+from tcdsl.rows.inference import Shape, known
 from tcdsl.span import Span
 from tcdsl.tensors.graphs.element_types import FloatingType
 from tcdsl.tensors.graphs.initialization import Given
 from tcdsl.tensors.graphs.location import user_location
-from tcdsl.tensors.graphs.node_operations import Operation
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory
 from tcdsl.tensors.staging.staged_tensor import StagedTensor
@@ -33,8 +32,6 @@ __all__ = [
     "ancestors",
     "known_shape",
     "recording_session",
-    "shape_by_staging",
-    "staged_result",
 ]
 
 
@@ -132,37 +129,3 @@ def known_shape(array: SymbolicArray, session: Session) -> Shape:
     ranks = array.rows
     output, inputs = ranks.batch, ranks.batch + ranks.output
     return known(sizes[output:inputs], sizes[inputs:], sizes[:output])
-
-
-def staged_result(session: Session, tensor: Tensor, arguments: Sequence[Any]) -> SymbolicTensor:
-    """What computes ``tensor``, on staged operands and numbers, as a tensor of the program of that name."""
-    operation, name = tensor.operation, tensor.name
-    assert operation is not None
-    made: SymbolicTensor | PendingArray
-    if operation.stage_sized is None:
-        made = operation.stage(session, arguments)
-    else:
-        made = operation.stage_sized(session, arguments, tensor.sizes)
-    if not isinstance(made, PendingArray):
-        return made
-    product = made.element.product
-    node = made.materialize(name)
-    # `(t > 0) * a / t` is one expression, although each of its operations is a node.
-    node.brackets = () if product is None else product.brackets
-    return node
-
-
-def shape_by_staging(operation: Operation, arguments: Sequence[Any], location: Span | None = None) -> tuple[Shape, str]:
-    """The shape and type of an operation's result, found by staging it once on operands of known shape.
-
-    Faults are shown at ``location``, by default the user's line that is being executed.
-    """
-    operands = [argument for argument in arguments if isinstance(argument, Tensor)]
-    unknown = [each.rows for each in operands if not each.rows.is_known]
-    if unknown:
-        close(unknown, Origin(user_location(), operands=tuple(each.label for each in operands)))
-    where = user_location if location is None else lambda: location
-    with recording_session("shape", location=where) as (session, recording):
-        staged = [recording.lift(each, each.name) if isinstance(each, Tensor) else each for each in arguments]
-        made = operation.stage(session, staged)
-        return known_shape(made, session), str(made.dtype)

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 
 from tcdsl.frontend.names.function_scope import FunctionScope
-from tcdsl.frontend.staging.declarations import DeclaredTarget, declared_dtype, extent_expression
+from tcdsl.frontend.staging.declarations import DeclaredTarget, Dimensions, declared_dtype, extent_expression
 from tcdsl.frontend.staging.environment import UNBOUND
-from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.symbols.symbols import SymbolicSize
 from tcdsl.ir.expressions import Expr
 
 __all__ = ["declared_target"]
 
 
-def declared_target(
-    scope: FunctionScope, node: ast.stmt, kind: str, extents: Sequence[ast.expr], found: dict[str, object]
-) -> DeclaredTarget:
-    """The target that ``node`` declares with elements of ``kind``; sizes that it leaves open are added to ``found``."""
-    span = scope.span(node)
-    dtype = "real" if kind == "real" else declared_dtype(kind, span)
-    builder = session_of("an annotation").builder
-    for extent in extents:
+def declared_target(scope: FunctionScope, target: Dimensions, found: dict[str, object]) -> DeclaredTarget:
+    """The target that an annotation declares; sizes that it leaves open are added to ``found``."""
+    span = scope.span(target.node)
+    dtype = "real" if target.kind == "real" else declared_dtype(target.kind, span)
+    builder = scope.session.builder
+    for extent in target.extents:
         # A name without a value is an extent that the statements leave open; from here on it is that size.
         if isinstance(extent, ast.Name) and extent.id not in found and scope.value_of(extent.id) is UNBOUND:
             found[extent.id] = SymbolicSize(builder, builder.open_size(extent.id))
@@ -31,4 +27,4 @@ def declared_target(
         opened = found.get(extent.id) if isinstance(extent, ast.Name) else None
         return opened.expr if isinstance(opened, SymbolicSize) else extent_expression(scope, extent)
 
-    return DeclaredTarget(tuple(map(extent_of, extents)), dtype, span)
+    return DeclaredTarget(tuple(map(extent_of, target.extents)), dtype, span)

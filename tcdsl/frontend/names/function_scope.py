@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -45,39 +45,32 @@ def _call(function: Any, *arguments: Any, **keywords: Any) -> Any:
 class FunctionScope:
     """The `tcdsl.frontend.staging.environment.Environment` of one statement of a decorated function.
 
-    ``thunks`` read the function's own names as they are now; closures and globals are those of the original function.
-    ``letters`` are index variables outside of subscripts too.
+    ``own`` are the function's own names, and ``held`` has what they hold now; closures and globals are those of the
+    original function. ``letters`` are index variables outside of subscripts too.
     """
 
     def __init__(
-        self,
-        session: Session,
-        function: FunctionType,
-        thunks: Mapping[str, Callable[[], object]],
-        filename: str,
+        self, session: Session, function: FunctionType, own: Collection[str], held: Mapping[str, object], filename: str
     ) -> None:
         self.letters: frozenset[str] = frozenset()
-        self._session = session
+        self.session = session
         self._function = function
-        self._thunks = thunks
+        self._own = own
+        self._held = held
         self._filename = filename
 
     @property
     def oob(self) -> str:
         """What the decorator says about data indices that are out of range."""
-        return self._session.context.oob
+        return self.session.context.oob
 
     def holds(self, name: str) -> object:
         """What the function's own ``name`` holds, as it is; ``UNBOUND`` if nothing."""
-        thunk = self._thunks.get(name)
-        if thunk is None:
-            parameters = current_parameters()
-            declared = None if parameters is None else parameters.find(name)
-            return UNBOUND if declared is None else declared
-        try:
-            return thunk()
-        except NameError:
-            return UNBOUND
+        if name in self._own:
+            return self._held.get(name, UNBOUND)
+        parameters = current_parameters()
+        declared = None if parameters is None else parameters.find(name)
+        return UNBOUND if declared is None else declared
 
     def own(self, name: str) -> object:
         """The value that the function has bound to ``name``; declared and unwritten targets have none."""
@@ -155,13 +148,11 @@ class FunctionScope:
             return value
         if isinstance(value, np.generic) or not hasattr(value, "__array__") or not hasattr(value, "shape"):
             return None
-        return self._session.capture(value, name)
+        return self.session.capture(value, name)
 
-    def within(
-        self, function: FunctionType, thunks: Mapping[str, Callable[[], object]], filename: str
-    ) -> FunctionScope:
-        """What names mean in a function that a statement calls; ``thunks`` read those that it binds."""
-        return FunctionScope(self._session, function, thunks, filename)
+    def within(self, function: FunctionType, held: Mapping[str, object], filename: str) -> FunctionScope:
+        """What names mean in a function that a statement calls; ``held`` has what its own names hold."""
+        return FunctionScope(self.session, function, held, held, filename)
 
     def span(self, node: ast.AST) -> Span | None:
         """The place of a node in the user's file."""

@@ -11,28 +11,14 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Protocol
 
-from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import is_letter
 from tcdsl.frontend.source.statement_targets import is_of_names
 
-__all__ = ["LetterUses", "letters_outside_subscripts", "value_letters"]
+__all__ = ["LetterUses", "letters_outside_subscripts"]
 
 _Position = tuple[int, int]
 _LAST = (sys.maxsize, 0)
-
-
-class BoundNames(Protocol):
-    """What a function binds."""
-
-    @property
-    def own_names(self) -> frozenset[str]:
-        """All of its own names."""
-
-    @property
-    def targets(self) -> frozenset[str]:
-        """Those that nothing else than tensor statements binds."""
 
 
 class LetterUses:
@@ -91,22 +77,6 @@ def letters_outside_subscripts(node: ast.AST) -> Iterator[str]:
         case _:
             for child in ast.iter_child_nodes(node):
                 yield from letters_outside_subscripts(child)
-
-
-def value_letters(
-    node: ast.stmt, bound: BoundNames, uses: Mapping[str, frozenset[str]], scope: FunctionScope
-) -> frozenset[str]:
-    """The letters that are index variables in the value of a local definition.
-
-    They are those that are imported from `tcdsl.indices`, and those that index tensors afterwards, as ``uses`` says.
-    """
-    named = set(letters_outside_subscripts(node.value)) - bound.own_names  # type: ignore[attr-defined]
-    return frozenset(
-        name
-        for name in named
-        if scope.is_index_letter(name)
-        or any(base in bound.targets or scope.may_be_tensor(base) for base in uses.get(name, ()))
-    )
 
 
 def _names(node: ast.AST) -> Iterator[ast.Name]:

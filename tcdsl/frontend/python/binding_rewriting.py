@@ -2,8 +2,8 @@
 
 ::
 
-    z = x[i] * x[i]             z = RECORDER.local(0, {...}, lambda: x[i] * x[i])
-    a, b = x[i], y              a, b = RECORDER.part(1, {...}, lambda: x[i]), y; a = RECORDER.bind("a", ...)
+    z = x[i] * x[i]             z = RECORDER.local(STATEMENT, lambda: x[i] * x[i])
+    a, b = x[i], y              a, b = RECORDER.part(STATEMENT, lambda: x[i]), y; a = RECORDER.bind("a", ...)
 """
 
 from __future__ import annotations
@@ -11,34 +11,15 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tcdsl.frontend.names.index_letters import LetterUses, letters_outside_subscripts
+from tcdsl.frontend.python.recorded_statements import Definition
+from tcdsl.frontend.source.rewritten_functions import thunk
 
-__all__ = ["RECORDER", "BindingRewriter", "Rewritten", "recorder_call"]
+__all__ = ["RECORDER", "BindingRewriter", "FunctionNames", "recorder_call"]
 
 RECORDER = "__tcdsl__"
-
-
-@dataclass(slots=True)
-class Rewritten:
-    """The rewritten definition and the statements that its recorder calls refer to by number.
-
-    ``targets`` are the names that nothing else than tensor statements binds. ``letters`` are, by the number of a local
-    definition, the index letters of what runs after it and what they index.
-    """
-
-    definition: ast.FunctionDef
-    statements: list[ast.stmt] = field(default_factory=list)
-    own_names: frozenset[str] = frozenset()
-    fresh_names: tuple[str, ...] = ()
-    annotations: dict[str, ast.expr] = field(default_factory=dict)
-    declared_names: frozenset[str] = frozenset()
-    targets: frozenset[str] = frozenset()
-    letters: dict[int, Mapping[str, frozenset[str]]] = field(default_factory=dict)
-    projected: bool = False
-    #: What is stored into that is no name: what it is held by, and its text.
-    places: dict[str, str] = field(default_factory=dict)
 
 
 def recorder_call(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
@@ -55,31 +36,36 @@ def recorder_call(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
     return call
 
 
-class BindingRewriter(ast.NodeTransformer):
-    """Rewrites what binds names. ``own`` are the names of the function, ``tensors`` those that may hold tensors."""
+@dataclass(frozen=True, slots=True)
+class FunctionNames:
+    """The names of a function: its own, those that may hold ``tensors``, and ``targets``, which nothing else than
+    tensor statements binds. Strings declare the names in ``declared``; ``projected`` says that it speaks of slots.
+    """
 
-    def __init__(
-        self, own: frozenset[str], tensors: frozenset[str], uses: LetterUses, result: Rewritten, in_place: bool
-    ) -> None:
-        self.own = own
+    own: frozenset[str]
+    tensors: frozenset[str]
+    targets: frozenset[str]
+    declared: frozenset[str]
+    projected: bool
+
+
+class BindingRewriter(ast.NodeTransformer):
+    """Rewrites what binds names in ``definition``."""
+
+    def __init__(self, definition: ast.FunctionDef, names: FunctionNames, in_place: bool) -> None:
+        self.names = names
+        self.own = names.own
         self.in_place = in_place
-        self._uses = uses
+        #: What the recorder is told of the statements, by the closure variables that hold it.
+        self.statements: dict[str, object] = {}
+        self._uses = LetterUses(definition)
         #: Names that may hold local definitions.
         self._locals: set[str] = set()
-        self.tensors = tensors
-        self.result = result
 
-    def _thunks(self, node: ast.AST, extra: tuple[str, ...] = ()) -> ast.Dict:
-        # Own names only: everything else is looked up by the recorder, in the order that the language says.
-        names = names_in(node) | set(extra)
-        keys = sorted(names & self.own)
-        empty = ast.arguments([], [], None, [], [], None, [])
-        values: list[ast.expr] = [ast.Lambda(empty, ast.Name(name, ast.Load())) for name in keys]
-        return ast.Dict([ast.Constant(name) for name in keys], values)
-
-    def _number(self, node: ast.stmt) -> ast.Constant:
-        self.result.statements.append(node)
-        return ast.Constant(len(self.result.statements) - 1)
+    def _statement_name(self, statement: object) -> ast.expr:
+        name = f"{RECORDER}statement_{len(self.statements)}"
+        self.statements[name] = statement
+        return ast.Name(name, ast.Load())
 
     def _store(self, names: tuple[str, ...], value: ast.expr, at: ast.stmt, several: bool = False) -> ast.stmt:
         if not names:
@@ -95,7 +81,7 @@ class BindingRewriter(ast.NodeTransformer):
         defines = self._may_define(node.value)
         places: dict[str, str] = {}
         for inner in (part for target in node.targets for part in ast.walk(target)):
-            if isinstance(inner, ast.Name) and (defines or inner.id in self.tensors):
+            if isinstance(inner, ast.Name) and (defines or inner.id in self.names.tensors):
                 place = f"{RECORDER}{len(places)}"
                 places[place], inner.id = inner.id, place
         if not places:
@@ -104,21 +90,15 @@ class BindingRewriter(ast.NodeTransformer):
         if defines:
             self._locals.update(places.values())
         stores: list[ast.stmt] = [node]
-        stored = {place: name for place, name in places.items() if name in self.tensors}
+        stored = {place: name for place, name in places.items() if name in self.names.tensors}
         if stored:
             values: list[ast.expr] = [ast.Name(place, ast.Load()) for place in stored]
             names: list[ast.expr] = [ast.Constant(name) for name in stored.values()]
-            known = self._thunks(ast.Pass(), tuple(stored.values()))
-            held = recorder_call(
-                "snapshot", ast.Tuple(values, ast.Load()), ast.Tuple(names, ast.Load()), known, at=node
-            )
+            held = recorder_call("snapshot", ast.Tuple(values, ast.Load()), ast.Tuple(names, ast.Load()), at=node)
             stores.append(self._store(tuple(stored), held, node, several=True))
         for place, name in places.items():
-            value = ast.Name(place, ast.Load())
-            if place in stored:
-                call = recorder_call("bind", ast.Constant(name), self._thunks(ast.Pass(), (name,)), value, at=node)
-            else:
-                call = recorder_call("unpacked", ast.Constant(name), value, at=node)
+            method = "bind" if place in stored else "unpacked"
+            call = recorder_call(method, ast.Constant(name), ast.Name(place, ast.Load()), at=node)
             stores.append(self._store((name,), call, node))
         return stores
 
@@ -143,13 +123,13 @@ class BindingRewriter(ast.NodeTransformer):
         return self._local("part", original, made, name, node)
 
     def _local(self, method: str, original: ast.expr, made: ast.expr, name: str, node: ast.stmt) -> ast.expr:
-        letters = {letter: bases for letter, bases in self._uses.after(node).items() if letter not in self.own}
-        known = self._thunks(original, (name, *(base for bases in letters.values() for base in bases)))
-        empty = ast.arguments([], [], None, [], [], None, [])
-        ordinary = ast.copy_location(ast.Lambda(empty, made), original)
-        number = self._number(ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], original), node))
-        self.result.letters[len(self.result.statements) - 1] = letters
-        return recorder_call(method, number, known, ordinary, at=node)
+        named = set(letters_outside_subscripts(original)) - self.own
+        uses = self._uses.after(node)
+        letters = frozenset(letter for letter in named if not self.names.targets.isdisjoint(uses.get(letter, ())))
+        bases = {letter: uses.get(letter, frozenset()) for letter in named - letters}
+        plain = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], original), node)
+        statement = self._statement_name(Definition(plain, name, letters, bases))
+        return recorder_call(method, statement, ast.copy_location(thunk(made), original), at=node)
 
     def _binding(self, node: ast.Assign, name: str) -> ast.stmt:
         original = copy.deepcopy(node.value)
@@ -158,7 +138,7 @@ class BindingRewriter(ast.NodeTransformer):
             self._locals.add(name)
             call = self._local("local", original, value, name, node)
         else:
-            call = recorder_call("bind", ast.Constant(name), self._thunks(ast.Pass(), (name,)), value, at=node)
+            call = recorder_call("bind", ast.Constant(name), value, at=node)
         return self._store((name,), call, node)
 
     def _named(self, value: ast.expr, unpacked: bool = False) -> ast.expr:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, MutableSet
+import sys
+from collections.abc import Callable, Iterable, MutableMapping, MutableSequence, MutableSet
 from functools import partial
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -18,17 +19,21 @@ from tcdsl.frontend.arrays.view_statements import record_in_view
 from tcdsl.frontend.names.annotated_targets import declared_target
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.function_scope import FunctionScope
-from tcdsl.frontend.names.index_letters import value_letters
 from tcdsl.frontend.points.bare_reductions import BareReduction
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.python.list_operands import augmented_operand, binary, unary
-from tcdsl.frontend.python.rewriting import Rewritten
-from tcdsl.frontend.source.annotations import annotation_names, parsed_annotation
+from tcdsl.frontend.python.recorded_statements import (
+    Augmentation,
+    Definition,
+    Entry,
+    Rewritten,
+    TensorStatement,
+)
 from tcdsl.frontend.source.logic_operands import Term
 from tcdsl.frontend.source.python_stores import augmented, store_item
 from tcdsl.frontend.source.spacing import refused, signed
-from tcdsl.frontend.source.statement_targets import target_name, target_of
-from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten, bind_dimensions
+from tcdsl.frontend.source.statement_targets import target_of
+from tcdsl.frontend.staging.declarations import DeclaredTarget, Dimensions, Unwritten, bind_dimensions
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
 from tcdsl.frontend.staging.environment import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.staging.held_memory import held, is_tensor_memory, of_its_own
@@ -46,55 +51,53 @@ __all__ = ["Recorder"]
 _CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 _NUMBERS = SymbolicNumber | int | float
 
-Thunks = Mapping[str, Callable[[], object]]
-
 
 class Recorder:
     """Records the statements of one decorated function into the current session.
 
-    ``in_place`` is true for `@cd`, where names hold memory. The recorder itself keeps no state between calls.
+    ``in_place`` is true for `@cd`, where names hold memory. The recorder itself keeps no state between calls: what the
+    function's own names hold is read in the frame that calls it.
     """
 
     def __init__(self, function: FunctionType, rewritten: Rewritten, filename: str, in_place: bool) -> None:
         self._function = function
-        self._rewritten = rewritten
+        self._own = rewritten.own_names
+        self._targets = rewritten.targets
+        arguments = rewritten.definition.args
+        self._positional = frozenset(each.arg for each in (*arguments.posonlyargs, *arguments.args))
         self._filename = filename
         self._in_place = in_place
 
-    def _scope(self, session: Session, thunks: Thunks) -> FunctionScope:
-        return FunctionScope(session, self._function, thunks, self._filename)
+    def _scope(self, frame: FrameType | None) -> FunctionScope:
+        assert frame is not None
+        session = session_of("a tensor statement")
+        return FunctionScope(session, self._function, self._own, frame.f_locals, self._filename)
 
     # -- entry -----------------------------------------------------------------------------------------------
 
-    def enter(self, thunks: Thunks) -> Any:
+    def enter(self, entry: Entry) -> Any:
         """What the function's own names hold before its first statement: sizes from annotations, or nothing yet."""
-        session = session_of("a decorated function")
-        scope = self._scope(session, thunks)
+        scope = self._scope(sys._getframe(1))
         found: dict[str, object] = {}
-        arguments = self._rewritten.definition.args
-        parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        annotations = self._rewritten.annotations
-        for parameter in parameters:
-            parsed = parsed_annotation(annotations.get(parameter.arg))
-            value = scope.own(parameter.arg)
-            if parsed is not None and isinstance(value, SymbolicArray):
-                bind = partial(bind_dimensions, scope, value, parameter.arg, parsed[0], parsed[1], found)
-                if isinstance(self._guarded(session, bind), Poison):
+        for parameter in entry.parameters:
+            value = scope.own(parameter.name)
+            if isinstance(value, SymbolicArray):
+                bind = partial(bind_dimensions, scope, value, parameter, found)
+                if isinstance(self._guarded(scope.session, bind), Poison):
                     # What the annotation would have bound is missing because of this fault alone.
-                    names = annotation_names(annotations[parameter.arg])
-                    found.update({name: Poison() for name in names if name not in found})
-        values = [found.get(name, self._before_first_write(scope, name)) for name in self._rewritten.fresh_names]
-        return values[0] if len(values) == 1 else tuple(values)
+                    found.update({name: Poison() for name in parameter.names if name not in found})
+        slots = scope.session.context.slots if entry.projected else {}
+        return _one_or_all(
+            found[name] if name in found else slots[name] if name in slots else self._before_first_write(scope, name)
+            for name in entry.fresh
+        )
 
     def _before_first_write(self, scope: FunctionScope, name: str) -> object:
-        slots = session_of("a decorated function").context.slots
-        if self._rewritten.projected and name in slots:
-            return slots[name]
-        states = session_of("a decorated function").context.states
+        states = scope.session.context.states
         known = None if states is None else states.known(name)
         if known is not None:
             return known
-        if name in self._rewritten.targets:
+        if name in self._targets:
             for outer in (scope.enclosing(name), scope.module(name)):
                 if isinstance(outer, _CONTAINERS):
                     return outer
@@ -114,8 +117,7 @@ class Recorder:
 
     def statement(
         self,
-        number: int,
-        thunks: Thunks,
+        statement: TensorStatement,
         ordinary: Callable[[], tuple[Any, Any, Any]] | None,
         term: Callable[[], tuple[Any, ...]] | None = None,
     ) -> Any:
@@ -123,22 +125,20 @@ class Recorder:
 
         ``term`` gives the parts of the value where the statement may be one in logic notation.
         """
-        session = session_of("a tensor statement")
-        node = self._rewritten.statements[number]
-        name = target_name(node)
-        scope = self._scope(session, thunks)
+        node, name = statement.node, statement.name
+        scope = self._scope(sys._getframe(1))
+        session = scope.session
         current = scope.holds(name)
         if isinstance(current, Poison):
             return current
-        if isinstance(current, _CONTAINERS) and self._shadows(scope, node, name, current):
+        if isinstance(current, _CONTAINERS) and self._shadows(scope, statement, current):
             current = Unwritten(name)
         if ordinary is not None and not isinstance(node, ast.Expr) and self._is_ordinary(current):
             return store_item(node, *ordinary())
         if refused(session, node, scope):
             return Poison()
-        place = self._rewritten.places.get(name)
-        if place is not None and not (isinstance(current, SymbolicTensor | View) and current.memory):
-            fact = f"`{place}` is no memory that code can store into"
+        if statement.memory and not (isinstance(current, SymbolicTensor | View) and current.memory):
+            fact = f"`{statement.memory}` is no memory that code can store into"
             hint = "bind it to a name and store into that; an array is changed if it is a parameter of a @cd function"
             session.faults.append(Diagnostic(DslSyntaxError, fact, scope.span(target_of(node)), hint=hint))
             return Poison()
@@ -146,7 +146,7 @@ class Recorder:
         def action() -> SymbolicTensor | View:
             form = None if term is None else logic_form(node, scope)
             if form is None or term is None:
-                return self._tensor_statement(session, scope, node, name, current, ordinary)
+                return self._tensor_statement(scope, statement, current, ordinary)
             value = Term(term())
             if self._in_place and isinstance(current, Unwritten) and not (form.plain or form.reset):
                 # What it accumulates onto is read before anything is written: state, as after `t += p`.
@@ -155,13 +155,12 @@ class Recorder:
 
         return self._guarded(session, action, current)
 
-    def _shadows(self, scope: FunctionScope, node: ast.stmt, name: str, current: object) -> bool:
+    def _shadows(self, scope: FunctionScope, statement: TensorStatement, current: object) -> bool:
         # A container around the function is stored into only where the subscript cannot be that of a tensor.
-        if name not in self._rewritten.targets or (
-            current is not scope.enclosing(name) and current is not scope.module(name)
-        ):
+        name = statement.name
+        if name not in self._targets or (current is not scope.enclosing(name) and current is not scope.module(name)):
             return False
-        target = target_of(node)
+        target = target_of(statement.node)
         return not isinstance(target, ast.Subscript) or indexes_tensors(target, scope)
 
     def _is_ordinary(self, current: object) -> bool:
@@ -170,13 +169,12 @@ class Recorder:
 
     def _tensor_statement(
         self,
-        session: Session,
         scope: FunctionScope,
-        node: ast.stmt,
-        name: str,
+        statement: TensorStatement,
         current: object,
         ordinary: Callable[[], tuple[Any, Any, Any]] | None,
     ) -> SymbolicTensor | View:
+        session, node, name = scope.session, statement.node, statement.name
         current = self._held(session, name, current)
         if ordinary is not None and is_part(node, extents_of(current), scope):
             version = record_part(node, name, current, ordinary, scope)
@@ -248,18 +246,23 @@ class Recorder:
         session = session_of("a tensor statement")
         return self._guarded(session, lambda: signed(session, sign, value))
 
-    def local(self, number: int, thunks: Thunks, ordinary: Callable[[], object]) -> object:
+    def local(self, definition: Definition, ordinary: Callable[[], object]) -> object:
         """``z = x[i] * x[i]``: a scalar at each point if it has free index variables, else ordinary Python."""
-        name = self._rewritten.statements[number].targets[0].id  # type: ignore[attr-defined]
-        return self.bind(name, {name: thunks[name]}, self.part(number, thunks, ordinary))
+        scope = self._scope(sys._getframe(1))
+        return self._bound(definition.name, self._defined(scope, definition, ordinary), scope.holds)
 
-    def part(self, number: int, thunks: Thunks, ordinary: Callable[[], object]) -> object:
-        """The value of a local definition, or one of those that are unpacked: scalars at a point, or Python's."""
-        session = session_of("a tensor statement")
-        node = self._rewritten.statements[number]
-        scope = self._scope(session, thunks)
-        scope.letters = value_letters(node, self._rewritten, self._rewritten.letters[number], scope)
-        if not (isinstance(node, ast.Assign) and is_local_definition(node, scope)):
+    def part(self, definition: Definition, ordinary: Callable[[], object]) -> object:
+        """One of the values that are unpacked: scalars at a point, or Python's."""
+        return self._defined(self._scope(sys._getframe(1)), definition, ordinary)
+
+    def _defined(self, scope: FunctionScope, definition: Definition, ordinary: Callable[[], object]) -> object:
+        scope.letters = definition.letters | {
+            letter
+            for letter, bases in definition.bases.items()
+            if scope.is_index_letter(letter) or any(map(scope.may_be_tensor, bases))
+        }
+        node, session = definition.node, scope.session
+        if not is_local_definition(node, scope):
             return ordinary()
         if refused(session, node, scope):
             return Poison()
@@ -267,15 +270,18 @@ class Recorder:
 
     # -- names and whole arrays
 
-    def bind(self, name: str, thunks: Thunks, value: Any) -> Any:
+    def bind(self, name: str, value: Any) -> Any:
         """``name = value``: in `@op` a new value, in `@cd` a store if the name holds memory."""
+        frame = sys._getframe(1)
+        return self._bound(name, value, lambda name: self._scope(frame).holds(name))
+
+    def _bound(self, name: str, value: Any, holds: Callable[[str], object]) -> Any:
+        # ``holds`` says what the name held before.
         if isinstance(value, PointValue):
             return value.named(name)
-        if isinstance(value, BareReduction):
-            # In code a name that holds memory is stored into.
-            stored = self._scope(session_of("a definition"), thunks).holds(name) if self._in_place else None
-            if not isinstance(stored, View | SymbolicTensor):
-                return value
+        # In code a name that holds memory is stored into.
+        if isinstance(value, BareReduction) and not (self._in_place and isinstance(holds(name), View | SymbolicTensor)):
+            return value
         if isinstance(value, GraphTensor):
             if not self._in_place:
                 value.bound(name)
@@ -289,7 +295,7 @@ class Recorder:
             known = session.context.states.known(name)
             return Unwritten(name) if known is None else known
         if self._in_place:
-            current = self._scope(session, thunks).holds(name)
+            current = holds(name)
             if isinstance(value, View) and value.memory and not is_tensor_memory(current):
                 return value
             if isinstance(current, View) or is_tensor_memory(current):
@@ -310,12 +316,12 @@ class Recorder:
         """The value of ``w = v`` for a name ``v``: of a view, the cells that it holds now."""
         return value.held() if isinstance(value, View) and value.memory else value
 
-    def snapshot(self, values: tuple[Any, ...], names: tuple[str, ...], thunks: Thunks) -> Any:
+    def snapshot(self, values: tuple[Any, ...], names: tuple[str, ...]) -> Any:
         """The right side of ``a, b = b, a``: what memory holds before the first of several stores.
 
         A name that will be bound to a view gets the view.
         """
-        scope = self._scope(session_of("a tensor statement"), thunks)
+        scope = self._scope(sys._getframe(1))
         return tuple(
             value if isinstance(value, View) and not is_tensor_memory(scope.holds(name)) else held(value)
             for name, value in zip(names, values, strict=True)
@@ -325,31 +331,24 @@ class Recorder:
         """``p, q = e`` for a name that nothing else binds: a definition is named, all else is Python's object."""
         return value.named(name) if isinstance(value, PointValue) else value
 
-    def augment(self, number: int, name: str, current: Any, value: Any) -> Any:
+    def augment(self, statement: Augmentation, current: Any, value: Any) -> Any:
         """``name op= value`` on a bare name: on an array a statement over all its cells, else ordinary Python."""
-        node = self._rewritten.statements[number]
-        kind = type(node.op)  # type: ignore[attr-defined]
+        name, kind = statement.name, statement.operator
         if isinstance(current, Poison) or isinstance(value, Poison):
             return Poison()
-        current = self._target(of_its_own(current, name), name)
-        if is_literal(current) or isinstance(current, np.ndarray):
-            made = augmented_operand(session_of("arithmetic"), kind, current, value)
-            return self.bind(name, {name: lambda: current}, made)
-        if (
-            isinstance(current, Unwritten)
-            and self._in_place
-            and session_of("a tensor statement").context.states is not None
-        ):
-            return self._first_augmented(name, current, value)
-        if not isinstance(current, SymbolicTensor | View) or kind not in AUGMENTED:
-            return self.bind(name, {name: lambda: current}, augmented(kind, current, value))
-        return self._guarded(session_of("a store"), lambda: self._store(current, AUGMENTED[kind], value), current)
-
-    def _first_augmented(self, name: str, current: Unwritten, value: Any) -> Any:
-        # `m += g` on a name that nothing has written: state, of the shape of what is added.
         session = session_of("a tensor statement")
-        element_of(current, session)
-        return self.bind(name, {name: lambda: current}, combine("id", value))
+        current = self._target(of_its_own(current, name), name)
+        if isinstance(current, SymbolicTensor | View) and kind in AUGMENTED:
+            return self._guarded(session, lambda: self._store(current, AUGMENTED[kind], value), current)
+        if is_literal(current) or isinstance(current, np.ndarray):
+            made = augmented_operand(session, kind, current, value)
+        elif isinstance(current, Unwritten) and self._in_place and session.context.states is not None:
+            # `m += g` on a name that nothing has written: state, of the shape of what is added.
+            element_of(current, session)
+            made = combine("id", value)
+        else:
+            made = augmented(kind, current, value)
+        return self._bound(name, made, lambda _: current)
 
     def declaration(self, text: str, extents: Any) -> InlineDeclaration:
         """``"b"[hid]``: a parameter where it meets a tensor."""
@@ -378,51 +377,39 @@ class Recorder:
 
     def _require_memory(self, session: Session, name: str, current: object, value: object) -> None:
         # Storing an array into a parameter that was given as a number would change nothing that the caller has.
-        arguments = self._rewritten.definition.args
-        parameter = any(name == each.arg for each in (*arguments.posonlyargs, *arguments.args))
         number = isinstance(current, SymbolicNumber | bool | int | float)
-        if parameter and number and isinstance(value, SymbolicArray):
+        if name in self._positional and number and isinstance(value, SymbolicArray):
             raise session.fault(
                 DtypeError,
                 f"`{name}` is a number, but an array is stored into it",
                 f"pass an array for `{name}`, or give what is computed here a name of its own",
             )
 
-    def annotate(self, number: int, thunks: Thunks) -> Any:
+    def annotate(self, target: Dimensions) -> Any:
         """``O: real[N, X]``: declares a target, or binds the extents of a tensor that exists."""
-        session = session_of("an annotation")
-        node = self._rewritten.statements[number]
-        scope = self._scope(session, thunks)
-        target = node.target.id  # type: ignore[attr-defined]
-        kind, extents = parsed_annotation(node.annotation) or ("real", [])  # type: ignore[attr-defined]
-        names = tuple(dict.fromkeys((target, *annotation_names(node.annotation))))  # type: ignore[attr-defined]
-        current = self._target(scope.holds(target), target)
-        found: dict[str, object] = {target: current}
+        scope = self._scope(sys._getframe(1))
+        current = self._target(scope.holds(target.name), target.name)
+        found: dict[str, object] = {target.name: current}
         if isinstance(current, SymbolicArray):
-            self._guarded(session, lambda: bind_dimensions(scope, current, target, kind, extents, found))
+            self._guarded(scope.session, lambda: bind_dimensions(scope, current, target, found))
         else:
-            found[target] = self._guarded(session, lambda: declared_target(scope, node, kind, extents, found))
-        values = [found[name] if name in found else scope.holds(name) for name in names]
-        return values[0] if len(values) == 1 else tuple(values)
+            found[target.name] = self._guarded(scope.session, lambda: declared_target(scope, target, found))
+        names = dict.fromkeys((target.name, *target.names))
+        return _one_or_all(found[name] if name in found else scope.holds(name) for name in names)
 
-    def bind_dims(self, number: int, thunks: Thunks) -> Any:
+    def bind_dims(self, call: Dimensions) -> Any:
         """``A.bind_dims(N, K)``: names the extents of a tensor; names bound before must agree."""
-        session = session_of("bind_dims")
-        call = self._rewritten.statements[number].value  # type: ignore[attr-defined]
-        scope = self._scope(session, thunks)
-        array = scope.python_value(call.func.value)
-        names = tuple(dict.fromkeys(arg.id for arg in call.args if isinstance(arg, ast.Name)))
+        scope = self._scope(sys._getframe(1))
+        array = scope.python_value(call.node.func.value)  # type: ignore[attr-defined]
         found: dict[str, object] = {}
         if isinstance(array, SymbolicArray):
-            label = ast.unparse(call.func.value)
-            self._guarded(session, lambda: bind_dimensions(scope, array, label, "any", call.args, found))
+            self._guarded(scope.session, lambda: bind_dimensions(scope, array, call, found))
         elif not isinstance(array, Poison):
             fact = f"bind_dims of a {type(array).__name__}"
-            session.faults.append(
-                Diagnostic(DtypeError, fact, scope.span(call), hint="call it on a tensor: `A.bind_dims(N, K)`")
+            scope.session.faults.append(
+                Diagnostic(DtypeError, fact, scope.span(call.node), hint="call it on a tensor: `A.bind_dims(N, K)`")
             )
-        values = [found[name] if name in found else scope.holds(name) for name in names]
-        return values[0] if len(values) == 1 else tuple(values)
+        return _one_or_all(found[name] if name in found else scope.holds(name) for name in call.names)
 
     # -- expressions
 
@@ -432,8 +419,13 @@ class Recorder:
 
     def name(self, name: str) -> object:
         """A name of the language that the function does not bind: closures, globals and builtins come first."""
-        session = session_of("a decorated function")
-        return self._scope(session, {}).language(name)
+        return self._scope(sys._getframe(1)).language(name)
+
+
+def _one_or_all(values: Iterable[object]) -> object:
+    # What is stored into one name, or into several.
+    found = tuple(values)
+    return found[0] if len(found) == 1 else found
 
 
 def _label(session: Session, name: str) -> str:

@@ -5,27 +5,31 @@ arithmetic give it their label, and that calls such as ``relu(x)``, ``np.exp(x)`
 when their arguments are symbolic. Every construct calls one method of the recorder (`tcdsl.frontend.python.recorder`),
 which the rewritten function holds as the closure variable `RECORDER`::
 
-    C[i, j] += A[i, k] * B[k, j]      C = RECORDER.statement(0, {"A": lambda: A, ...}, lambda: (C, (i, j), ...))
-    C["@"] += A * B                   C = RECORDER.statement(0, {...}, ..., lambda: ("mul", lambda: A * B, ...))
-    z = x[i] * x[i]                   z = RECORDER.local(1, {...}, lambda: x[i] * x[i])
-    a, b = x[i], y                    a, b = RECORDER.part(1, {...}, lambda: x[i]), y
+    C[i, j] += A[i, k] * B[k, j]      C = RECORDER.statement(STATEMENT, lambda: (C, (i, j), ...))
+    C["@"] += A * B                   C = RECORDER.statement(STATEMENT, ..., lambda: ("mul", lambda: A * B, ...))
+    z = x[i] * x[i]                   z = RECORDER.local(STATEMENT, lambda: x[i] * x[i])
+    a, b = x[i], y                    a, b = RECORDER.part(STATEMENT, lambda: x[i]), y
     [a, b] + x                        RECORDER.operation("Add", [a, b], x, True, False)
-    p -= learning_rate * g            p = RECORDER.augment("p", "-", p, learning_rate * g)
-    h = relu(x)                       h = RECORDER.bind("h", {...}, RECORDER.call(relu, x))
-    A.bind_dims(N, K)                 N, K = RECORDER.bind_dims(2, {...})
-    O: real[N, X]                     O, N, X = RECORDER.annotate(3, {...})
+    p -= learning_rate * g            p = RECORDER.augment(STATEMENT, p, learning_rate * g)
+    h = relu(x)                       h = RECORDER.bind("h", RECORDER.call(relu, x))
+    A.bind_dims(N, K)                 N, K = RECORDER.bind_dims(STATEMENT)
+    O: real[N, X]                     O, N, X = RECORDER.annotate(STATEMENT)
+
+``STATEMENT`` is a closure variable too, one for each statement (`tcdsl.frontend.python.recorded_statements`). What the
+function's own names hold, the recorder reads in the frame that calls it.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
+from collections.abc import Iterator
 
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS
 from tcdsl.frontend.names.functions import is_language_name
-from tcdsl.frontend.names.index_letters import LetterUses
-from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, Rewritten, recorder_call
-from tcdsl.frontend.source.annotations import annotation_names, names_in_extents
+from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, FunctionNames, recorder_call
+from tcdsl.frontend.python.recorded_statements import Augmentation, Entry, Rewritten, TensorStatement
+from tcdsl.frontend.source.annotations import annotation_names, parsed_annotation
 from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.source.logic_operands import term_thunk
@@ -37,10 +41,19 @@ from tcdsl.frontend.source.operand_syntax import (
     is_name_text,
     may_be_lists,
 )
+from tcdsl.frontend.source.rewritten_functions import thunk
 from tcdsl.frontend.source.spacing import SpacedSign
-from tcdsl.frontend.source.statement_targets import is_memory_attribute, is_of_names, may_be_logic, slices_as_calls
+from tcdsl.frontend.source.statement_targets import (
+    is_memory_attribute,
+    is_of_names,
+    may_be_logic,
+    slices_as_calls,
+    target_of,
+    value_of,
+)
+from tcdsl.frontend.staging.declarations import Dimensions
 
-__all__ = ["RECORDER", "Rewritten", "rewrite"]
+__all__ = ["RECORDER", "rewrite"]
 
 # Calls that look at the frame or the class they stand in must not be wrapped.
 _FRAME_CALLS = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
@@ -66,75 +79,63 @@ class _Rewriter(BindingRewriter, ast.NodeTransformer):
             return node
         return self.generic_visit(node)
 
-    def _statement(self, node: ast.Assign | ast.AugAssign | ast.Expr, name: str) -> ast.stmt:
-        number = self._number(copy.deepcopy(node))
+    def _statement(self, node: ast.stmt, name: str, memory: str = "") -> ast.stmt:
+        given = [self._statement_name(TensorStatement(node, name, memory)), self._ordinary(node)]
         term = self._term(node)
-        known = self._thunks(node, (PROJECTIONS,))
-        call = recorder_call(
-            "statement", number, known, self._ordinary(node), *([] if term is None else [term]), at=node
-        )
+        call = recorder_call("statement", *given, *([] if term is None else [term]), at=node)
         return self._store((name,), call, node)
 
-    def _term(self, node: ast.Assign | ast.AugAssign | ast.Expr) -> ast.expr | None:
+    def _term(self, node: ast.stmt) -> ast.expr | None:
         # What a logic connects, if the statement may have one.
-        if isinstance(node, ast.Expr):
-            call = node.value
-            assert isinstance(call, ast.Call)
-            target, value = call.args[0], call.args[2] if len(call.args) > 2 else None
-            named = any(keyword.arg in ("logic", PROJECTIONS) for keyword in call.keywords)
-        else:
-            target, value, named = node.targets[0] if isinstance(node, ast.Assign) else node.target, node.value, False
+        target, value = target_of(node), value_of(node)
+        options = node.value.keywords if isinstance(node, ast.Expr) else []  # type: ignore[attr-defined]
+        named = any(keyword.arg in ("logic", PROJECTIONS) for keyword in options)
         if value is None or not (named or isinstance(target, ast.Name) or may_be_logic(target)):
             return None
         return term_thunk(value, lambda part: self._declaration(self.visit(part)))
 
     def _in_slot(self, target: ast.Name) -> bool:
-        return self.result.projected and target.id in SLOTS
+        return self.names.projected and target.id in SLOTS
 
     def _is_memory(self, base: ast.expr) -> bool:
         # What is stored into by `base[i] = e`: in code parts of memory are memory, `a[0][1:] = e`, `a.T[i, 0] = e`.
         return is_memory_attribute(base) or (self.in_place and isinstance(base, ast.Subscript | ast.Attribute))
 
-    def _memory_statement(self, node: ast.Assign | ast.AugAssign | ast.Expr, target: ast.expr) -> list[ast.stmt]:
+    def _memory_statement(self, node: ast.stmt, target: ast.expr) -> list[ast.stmt]:
         # `p.grad[i] += e`, `assign(p.grad, "=:-", e)`: a statement on a name of its own that holds the memory.
-        place = f"{RECORDER}{len(self.result.statements)}"
+        place = f"{RECORDER}{len(self.statements)}"
         self.own |= {place}
         memory = target.value if isinstance(target, ast.Subscript) else target
-        self.result.places[place] = ast.unparse(memory)
+        text = ast.unparse(memory)
         name = ast.copy_location(ast.Name(place, ast.Load()), memory)
         if isinstance(target, ast.Subscript):
             target.value = name
         else:
-            assert isinstance(node, ast.Expr)
             node.value.args[0] = name  # type: ignore[attr-defined]
-        held = ast.Assign([ast.Name(place, ast.Store())], self.visit(memory))
-        return [ast.fix_missing_locations(ast.copy_location(held, node)), self._statement(node, place)]
+        held = self._store((place,), self.visit(memory), node)
+        return [held, self._statement(node, place, text)]
+
+    def _augmented(self, node: ast.AugAssign, name: str, current: ast.expr, value: ast.expr) -> ast.Call:
+        statement = self._statement_name(Augmentation(name, type(node.op)))
+        return recorder_call("augment", statement, current, value, at=node)
 
     def _augmented_memory(self, node: ast.AugAssign) -> ast.stmt:
         # `p.grad += e`: the memory is what it was, now with other cells, so that Python's own store changes nothing.
-        number = self._number(copy.deepcopy(node))
         current = copy.deepcopy(node.target)
         current.ctx = ast.Load()
-        call = recorder_call(
-            "augment", number, ast.Constant(ast.unparse(node.target)), current, self.visit(node.value), at=node
-        )
+        call = self._augmented(node, ast.unparse(node.target), current, self.visit(node.value))
         return ast.fix_missing_locations(ast.copy_location(ast.Assign([node.target], call), node))
 
-    def _ordinary(self, node: ast.Assign | ast.AugAssign | ast.Expr) -> ast.expr:
+    def _ordinary(self, node: ast.stmt) -> ast.expr:
         # What Python would do, for targets that hold a dict, a list or the like.
-        if isinstance(node, ast.Expr):
-            assert isinstance(node.value, ast.Call)
-            given = node.value.args
-            target, value = given[0], given[2] if len(given) > 2 else ast.Constant(None)
-        else:
-            target, value = node.targets[0] if isinstance(node, ast.Assign) else node.target, node.value
+        target = target_of(node)
         if not isinstance(target, ast.Subscript):
             return ast.Constant(None)
-        key = slices_as_calls(copy.deepcopy(target.slice))
-        parts: list[ast.expr] = [target.value, self.visit(key), self.visit(copy.deepcopy(value))]
-        parts = [ast.Name(part.id, ast.Load()) if isinstance(part, ast.Name) else part for part in parts]
-        empty = ast.arguments([], [], None, [], [], None, [])
-        return ast.Lambda(empty, ast.Tuple(parts, ast.Load()))
+        assert isinstance(target.value, ast.Name)
+        key = self.visit(slices_as_calls(copy.deepcopy(target.slice)))
+        value = self.visit(copy.deepcopy(value_of(node) or ast.Constant(None)))
+        parts = [ast.Name(part.id, ast.Load()) if isinstance(part, ast.Name) else part for part in (key, value)]
+        return thunk(ast.Tuple([ast.Name(target.value.id, ast.Load()), *parts], ast.Load()))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         if isinstance(node.target, ast.Subscript) and isinstance(node.target.value, ast.Name):
@@ -147,22 +148,19 @@ class _Rewriter(BindingRewriter, ast.NodeTransformer):
             return self._statement(node, node.target.id)
         if isinstance(node.target, ast.Name):
             name = node.target.id
-            number = self._number(copy.deepcopy(node))
-            current = ast.Name(name, ast.Load())
             if self._may_define(node.value):
                 self._locals.add(name)
             value = self._part(node.value, name, node)
-            call = recorder_call("augment", number, ast.Constant(name), current, value, at=node)
-            return self._store((name,), call, node)
+            return self._store((name,), self._augmented(node, name, ast.Name(name, ast.Load()), value), node)
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
         # A declaration: `keep_tensor_annotations` has left no others.
         assert isinstance(node.target, ast.Name)
-        names = tuple(dict.fromkeys((node.target.id, *annotation_names(node.annotation))))
-        number = self._number(node)
-        known = self._thunks(node, (*names, *names_in_extents(node.annotation)))
-        declared = self._store(names, recorder_call("annotate", number, known, at=node), node)
+        kind, extents = parsed_annotation(node.annotation) or ("real", [])
+        statement = Dimensions(node, node.target.id, kind, tuple(extents))
+        call = recorder_call("annotate", self._statement_name(statement), at=node)
+        declared = self._store(tuple(dict.fromkeys((statement.name, *statement.names))), call, node)
         if node.value is None:
             return [declared]
         plain = ast.copy_location(ast.Assign([node.target], node.value), node)
@@ -172,10 +170,9 @@ class _Rewriter(BindingRewriter, ast.NodeTransformer):
         call = node.value
         if isinstance(call, ast.Call):
             if isinstance(call.func, ast.Attribute) and call.func.attr == "bind_dims":
-                names = tuple(dict.fromkeys(arg.id for arg in call.args if isinstance(arg, ast.Name)))
-                return self._store(
-                    names, recorder_call("bind_dims", self._number(node), self._thunks(node), at=node), node
-                )
+                statement = Dimensions(call, ast.unparse(call.func.value), "any", tuple(call.args))
+                bound = recorder_call("bind_dims", self._statement_name(statement), at=node)
+                return self._store(statement.names, bound, node)
             if isinstance(call.func, ast.Name) and call.func.id == "assign" and call.args:
                 target = call.args[0]
                 base = target.value if isinstance(target, ast.Subscript) else target
@@ -245,14 +242,13 @@ class _Rewriter(BindingRewriter, ast.NodeTransformer):
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
         name = node.target.id
         value = self.visit(node.value)
-        node.value = recorder_call("bind", ast.Constant(name), self._thunks(ast.Pass(), (name,)), value, at=node)
+        node.value = recorder_call("bind", ast.Constant(name), value, at=node)
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if isinstance(node.ctx, ast.Load) and node.id not in self.own:
-            if node.id in self.result.declared_names:
-                empty = ast.arguments([], [], None, [], [], None, [])
-                return recorder_call("declared", ast.Constant(node.id), ast.Lambda(empty, node), at=node)
+            if node.id in self.names.declared:
+                return recorder_call("declared", ast.Constant(node.id), thunk(node), at=node)
             if is_language_name(node.id):
                 return recorder_call("name", ast.Constant(node.id), at=node)
         return node
@@ -283,31 +279,35 @@ def rewrite(source: FunctionSource, in_place: bool = False) -> Rewritten:
         # Slots are there without being bound.
         used = {part.id for each in definition.body for part in ast.walk(each) if isinstance(part, ast.Name)}
         fresh = (*fresh, *sorted((used & SLOTS.keys()) - set(parameters)))
-    result = Rewritten(definition, own_names=frozenset(bound | set(fresh)), fresh_names=tuple(dict.fromkeys(fresh)))
-    result.targets = frozenset(bindings.targets) - bound - bindings.assigned - bindings.augmented
-    result.projected = projected
-    result.declared_names = frozenset() if in_place else declared_names(definition) - result.own_names
-    result.annotations = {a.arg: a.annotation for a in parameters_of(definition) if a.annotation is not None}
+    own = frozenset((*bound, *fresh))
+    targets = frozenset(bindings.targets) - bound - bindings.assigned - bindings.augmented
     tensors = frozenset((*parameters, *bindings.assigned, *bindings.targets))
-    rewriter = _Rewriter(result.own_names, tensors, LetterUses(definition), result, in_place)
+    declared = frozenset() if in_place else declared_names(definition) - own
+    rewriter = _Rewriter(definition, FunctionNames(own, tensors, targets, declared, projected), in_place)
     body: list[ast.stmt] = []
     for statement in definition.body:
         new = rewriter.visit(statement)
         body.extend(new if isinstance(new, list) else [new])
-    prologue = recorder_call("enter", rewriter._thunks(ast.Pass(), tuple(parameters)), at=definition.body[0])
-    entered = rewriter._store(result.fresh_names, prologue, definition.body[0])
-    arguments = definition.args
-    result.definition = ast.FunctionDef(
+    entry = Entry(tuple(dict.fromkeys(fresh)), tuple(_annotated(definition.args)), projected)
+    prologue = recorder_call("enter", rewriter._statement_name(entry), at=definition.body[0])
+    entered = rewriter._store(entry.fresh, prologue, definition.body[0])
+    made = ast.FunctionDef(
         name=definition.name,
-        args=_without_annotations(arguments),
+        args=_without_annotations(definition.args),
         body=[entered, *body],
         decorator_list=[],
         returns=None,
         type_comment=None,
     )
-    ast.copy_location(result.definition, definition)
-    ast.fix_missing_locations(result.definition)
-    return result
+    ast.fix_missing_locations(ast.copy_location(made, definition))
+    return Rewritten(made, rewriter.statements, rewriter.own, targets)
+
+
+def _annotated(arguments: ast.arguments) -> Iterator[Dimensions]:
+    for parameter in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        parsed = parsed_annotation(parameter.annotation)
+        if parsed is not None:
+            yield Dimensions(parameter, parameter.arg, parsed[0], tuple(parsed[1]))
 
 
 def _without_annotations(arguments: ast.arguments) -> ast.arguments:

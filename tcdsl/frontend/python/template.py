@@ -39,8 +39,9 @@ class Template:
         recorder = Recorder(function, rewritten, source.filename, in_place)
         self.surroundings = Surroundings(function, text, rewritten.own_names)
         self._function = function
-        code = compiled_definition(function, rewritten.definition, RECORDER, source.filename)
-        self._run = with_closure(function, code, RECORDER, recorder)
+        added = {RECORDER: recorder, **rewritten.statements}
+        code = compiled_definition(function, rewritten.definition, added, source.filename)
+        self._run = with_closure(function, code, added)
 
     def run(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the function on symbolic arguments; its statements go to the current session."""

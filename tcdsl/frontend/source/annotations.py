@@ -18,7 +18,7 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, raise_diagnostics
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.ir.dtypes import DTYPES
 
-__all__ = ["annotation_names", "keep_tensor_annotations", "names_in_extents", "parsed_annotation"]
+__all__ = ["annotation_names", "keep_tensor_annotations", "parsed_annotation"]
 
 _KINDS = frozenset(("real", "any", *DTYPES))
 _BEGINS_LIKE_A_TENSOR = re.compile(rf"\s*({'|'.join(sorted(_KINDS))})\s*\[")
@@ -46,13 +46,6 @@ def annotation_names(annotation: ast.expr) -> tuple[str, ...]:
     if parsed is None:
         return ()
     return tuple(extent.id for extent in parsed[1] if isinstance(extent, ast.Name))
-
-
-def names_in_extents(annotation: ast.expr) -> tuple[str, ...]:
-    """All names that the extents mention: ``N`` and ``K`` of ``real[N, K + 1]``."""
-    parsed = parsed_annotation(annotation)
-    extents = parsed[1] if parsed else []
-    return tuple(n.id for extent in extents for n in ast.walk(extent) if isinstance(n, ast.Name))
 
 
 def keep_tensor_annotations(definition: ast.FunctionDef, function: FunctionType, filename: str) -> None:

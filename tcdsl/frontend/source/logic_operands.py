@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tcdsl.frontend.source.rewritten_functions import thunk
 from tcdsl.frontend.symbols.operators import ArithmeticOperators
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.ir.primitives import PRIMITIVES
@@ -84,19 +85,14 @@ class Term:
 
 def term_thunk(value: ast.expr, visit: Callable[[ast.expr], ast.expr]) -> ast.expr:
     """The expression ``lambda: (...)`` whose result `Term` takes; ``visit`` rewrites parts as the function's others."""
-    emitted = _term(value, visit)
-    return ast.fix_missing_locations(ast.copy_location(_lambda(emitted), value))
-
-
-def _lambda(body: ast.expr) -> ast.Lambda:
-    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), body)
+    return ast.fix_missing_locations(ast.copy_location(thunk(_term(value, visit)), value))
 
 
 def _term(value: ast.expr, visit: Callable[[ast.expr], ast.expr]) -> ast.Tuple:
     kind, operands, inner = _taken_apart(value)
 
-    def thunk(node: ast.expr) -> ast.expr:
-        return ast.copy_location(_lambda(visit(copy.deepcopy(node))), node)
+    def part(node: ast.expr) -> ast.expr:
+        return ast.copy_location(thunk(visit(copy.deepcopy(node))), node)
 
     def names(node: ast.expr) -> ast.expr:
         return ast.Constant(" ".join(sorted({name.id for name in ast.walk(node) if isinstance(name, ast.Name)})))
@@ -104,8 +100,8 @@ def _term(value: ast.expr, visit: Callable[[ast.expr], ast.expr]) -> ast.Tuple:
     named = operands[1:] if kind == "call" else operands
     parts: list[ast.expr] = [
         ast.Constant(kind),
-        thunk(value),
-        ast.Tuple([thunk(each) for each in operands], ast.Load()),
+        part(value),
+        ast.Tuple([part(each) for each in operands], ast.Load()),
         ast.Tuple([names(each) for each in named or [value]], ast.Load()),
         ast.Tuple([_term(each, visit) for each in inner], ast.Load()),
     ]

@@ -1,18 +1,26 @@
-"""Rewritten definitions as functions: with the closure, globals and defaults of the original, and one name more."""
+"""Rewritten definitions as functions: with the closure, globals and defaults of the original, and a few names more."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection, Mapping
 from types import CellType, CodeType, FunctionType
 
-__all__ = ["compiled_definition", "with_closure"]
+__all__ = ["compiled_definition", "thunk", "with_closure"]
 
 
-def compiled_definition(function: FunctionType, definition: ast.FunctionDef, added: str, filename: str) -> CodeType:
-    """The code of a rewritten definition of ``function``, in which ``added`` is one more free variable."""
+def thunk(body: ast.expr) -> ast.Lambda:
+    """The expression ``lambda: body``."""
+    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), body)
+
+
+def compiled_definition(
+    function: FunctionType, definition: ast.FunctionDef, added: Collection[str], filename: str
+) -> CodeType:
+    """The code of a rewritten definition of ``function``, in which ``added`` are free variables too."""
     # It is compiled inside a function that has the closure's names as parameters, so that Python makes them free
     # variables; there the definition must not bind the function's own name, which its body may mean.
-    names = (*function.__code__.co_freevars, added)
+    names = (*function.__code__.co_freevars, *added)
     empty = ast.arguments(
         posonlyargs=[],
         args=[ast.arg(name, None, None) for name in names],
@@ -33,10 +41,10 @@ def compiled_definition(function: FunctionType, definition: ast.FunctionDef, add
     return code.replace(co_name=function.__name__, co_qualname=function.__qualname__)
 
 
-def with_closure(function: FunctionType, code: CodeType, added: str, value: object) -> FunctionType:
-    """The function of `compiled_definition`, with ``value`` for the name ``added``."""
+def with_closure(function: FunctionType, code: CodeType, added: Mapping[str, object]) -> FunctionType:
+    """The function of `compiled_definition`, with the values of the names ``added``."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells[added] = CellType(value)
+    cells.update({name: CellType(value) for name, value in added.items()})
     closure = tuple(cells[name] for name in code.co_freevars)
     rewritten = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
     rewritten.__kwdefaults__ = function.__kwdefaults__

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
-__all__ = ["is_memory_attribute", "is_of_names", "may_be_logic", "slices_as_calls", "target_name", "target_of"]
+__all__ = ["is_memory_attribute", "is_of_names", "may_be_logic", "slices_as_calls", "target_of", "value_of"]
 
 
 def target_of(node: ast.stmt) -> ast.expr:
@@ -17,11 +16,12 @@ def target_of(node: ast.stmt) -> ast.expr:
     return found
 
 
-def target_name(node: ast.stmt) -> str:
-    """The name of the tensor that a statement writes."""
-    target = target_of(node)
-    base: Any = target.value if isinstance(target, ast.Subscript) else target
-    return str(base.id)
+def value_of(node: ast.stmt) -> ast.expr | None:
+    """What it writes; ``None`` for a call of ``assign`` that does not say it."""
+    if isinstance(node, ast.Expr):
+        return next(iter(node.value.args[2:]), None)  # type: ignore[attr-defined]
+    found: ast.expr = node.value  # type: ignore[attr-defined]
+    return found
 
 
 _MEMORY = frozenset(("value", "grad", "merge"))

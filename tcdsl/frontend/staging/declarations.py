@@ -19,6 +19,7 @@ from tcdsl.span import Span
 
 __all__ = [
     "DeclaredTarget",
+    "Dimensions",
     "Lookup",
     "Unwritten",
     "bind_dimensions",
@@ -199,19 +200,30 @@ def declared_dtype(kind: str, span: Span | None) -> str | None:
     ).error()
 
 
-def bind_dimensions(
-    scope: Lookup,
-    array: SymbolicArray,
-    label: str,
-    kind: str,
-    extents: list[ast.expr],
-    found: dict[str, object],
-) -> None:
-    """Bind the names among ``extents`` to the extents of ``array``, into ``found``; what has a value must agree.
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    """What names the extents of ``name``, of elements of ``kind``: the annotation of a parameter or a target, or a call
+    of ``bind_dims``.
+    """
 
-    `ShapeError` for a rank other than the number of extents, `DtypeError` for another element type than ``kind``.
+    node: ast.AST
+    name: str
+    kind: str
+    extents: tuple[ast.expr, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The plain names among the extents."""
+        return tuple(dict.fromkeys(extent.id for extent in self.extents if isinstance(extent, ast.Name)))
+
+
+def bind_dimensions(scope: Lookup, array: SymbolicArray, given: Dimensions, found: dict[str, object]) -> None:
+    """Bind the names among the extents ``given`` for ``array``, into ``found``; what has a value must agree.
+
+    `ShapeError` for a rank other than the number of extents, `DtypeError` for another element type.
     """
     session = session_of("sizes")
+    label, kind, extents = given.name, given.kind, given.extents
     span = scope.span(extents[0]) if extents else None
     if len(extents) != array.rank:
         raise Diagnostic(

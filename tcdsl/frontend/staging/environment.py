@@ -7,7 +7,7 @@ functions; tests have small ones.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import FunctionType
@@ -62,8 +62,8 @@ class Environment(Protocol):
     def tensor_of(self, value: object, name: str, span: Span | None) -> SymbolicTensor | None:
         """The tensor that ``value`` is: symbolic ones, and arrays, which become inputs; ``None`` for anything else."""
 
-    def within(self, function: FunctionType, thunks: Mapping[str, Callable[[], object]], filename: str) -> Environment:
-        """What names mean in a function that a statement calls; ``thunks`` read those that it binds."""
+    def within(self, function: FunctionType, held: Mapping[str, object], filename: str) -> Environment:
+        """What names mean in a function that a statement calls; ``held`` has what its own names hold."""
 
     def span(self, node: ast.AST) -> Span | None:
         """The place of ``node`` in the user's source."""

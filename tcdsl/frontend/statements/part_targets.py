@@ -17,7 +17,7 @@ from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.arrays.views import part_of
 from tcdsl.frontend.names.name_resolution import index_meaning, index_names
 from tcdsl.frontend.source.python_stores import augmented
-from tcdsl.frontend.source.statement_targets import target_of
+from tcdsl.frontend.source.statement_targets import target_of, value_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget
 from tcdsl.frontend.staging.environment import Environment
 from tcdsl.frontend.staging.session import session_of
@@ -57,15 +57,10 @@ def is_part(node: ast.stmt, extents: Sequence[Expr] | None, environment: Environ
 
 
 def _takes_parts(node: ast.stmt, environment: Environment) -> bool:
-    value = _value(node)
+    value = value_of(node) or ast.Constant(None)
     subscripts = [each for each in ast.walk(value) if isinstance(each, ast.Subscript)]
     basic = any(_is_basic(axis, environment) for each in subscripts for axis in axis_nodes(each.slice))
     return basic and not index_names((), value, (), environment)
-
-
-def _value(node: ast.stmt) -> ast.expr:
-    found: ast.expr = node.value.args[2] if isinstance(node, ast.Expr) else node.value  # type: ignore[attr-defined]
-    return found
 
 
 def _is_basic(node: ast.expr, environment: Environment) -> bool:
@@ -172,7 +167,7 @@ def _check_letters(node: ast.stmt, name: str, extents: Sequence[Expr] | None, en
     if letters:
         fact = f"slices and the index {_listed(letters)} in one subscript"
         raise Diagnostic(DslSyntaxError, fact, environment.span(target), hint=_hint(name, axes, extents)).error()
-    value = _value(node)
+    value = value_of(node) or ast.Constant(None)
     letters = index_names((), value, (), environment)
     subscripts = [each for each in ast.walk(value) if isinstance(each, ast.Subscript)]
     if letters and any(reads_points(each, environment) for each in subscripts):

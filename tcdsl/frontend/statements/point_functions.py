@@ -23,9 +23,9 @@ from tcdsl.frontend.points.bare_reductions import BareReduction
 from tcdsl.frontend.points.point_scalars import PointValue, as_points
 from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
 from tcdsl.frontend.source.function_source import readable_source
-from tcdsl.frontend.source.rewritten_functions import compiled_definition, with_closure
+from tcdsl.frontend.source.rewritten_functions import compiled_definition, thunk, with_closure
 from tcdsl.frontend.staging.called_functions import is_installed, users_function
-from tcdsl.frontend.staging.environment import Environment
+from tcdsl.frontend.staging.environment import UNBOUND, Environment
 from tcdsl.frontend.staging.faults import Faulty
 from tcdsl.frontend.staging.session import StagingStopped
 from tcdsl.frontend.statements.evaluator import Evaluator
@@ -33,6 +33,8 @@ from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize
 from tcdsl.recent import Recent
 
 __all__ = ["at_points"]
+
+Thunks = Mapping[str, Callable[[], object]]
 
 _POINTS = "__tcdsl_points__"
 _SCALARS = (PointValue, BareReduction)
@@ -66,7 +68,7 @@ def at_points(function: Any, evaluation: Evaluator) -> Any:
         known = _TEXTS[plain.__code__] = _Text.of(plain)
     if known.code is None:
         return function
-    made = with_closure(plain, known.code, _POINTS, _Points(plain, known, evaluation))
+    made = with_closure(plain, known.code, {_POINTS: _Points(plain, known, evaluation)})
     return made if receiver is None else made.__get__(receiver)
 
 
@@ -88,7 +90,7 @@ class _Text:
         rewriter = _Rewriter(own)
         definition.body = [rewriter.visit(statement) for statement in definition.body]
         definition.decorator_list = []
-        code = compiled_definition(function, definition, _POINTS, source.filename) if rewriter.nodes else None
+        code = compiled_definition(function, definition, (_POINTS,), source.filename) if rewriter.nodes else None
         return _Text(code, tuple(rewriter.nodes), source.filename)
 
 
@@ -108,12 +110,11 @@ class _Rewriter(ast.NodeTransformer):
         if not _is_text(node):
             return node
         self.nodes.append(node)
-        empty = ast.arguments([], [], None, [], [], None, [])
         names = sorted({part.id for part in ast.walk(node) if isinstance(part, ast.Name)} & self.own)
-        thunks: list[ast.expr] = [ast.Lambda(empty, ast.Name(name, ast.Load())) for name in names]
+        thunks: list[ast.expr] = [thunk(ast.Name(name, ast.Load())) for name in names]
         known = ast.Dict([ast.Constant(name) for name in names], thunks)
         function = ast.Attribute(ast.Name(_POINTS, ast.Load()), method, ast.Load())
-        call = ast.Call(function, [ast.Constant(len(self.nodes) - 1), known, ast.Lambda(empty, node)], [])
+        call = ast.Call(function, [ast.Constant(len(self.nodes) - 1), known, thunk(node)], [])
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
     def _parts(self, node: ast.expr) -> ast.expr:
@@ -195,9 +196,10 @@ class _Points:
         self._text = text
         self._evaluation = evaluation
 
-    def value(self, number: int, thunks: Mapping[str, Callable[[], object]], ordinary: Callable[[], Any]) -> Any:
+    def value(self, number: int, thunks: Thunks, ordinary: Callable[[], Any]) -> Any:
         """An expression: what its text is at a point where it computes with scalars there, else Python's value."""
-        if not any(_is_any_of(_SYMBOLIC, thunk) for thunk in thunks.values()):
+        held = _held(thunks)
+        if not _is_any_of(_SYMBOLIC, held):
             try:
                 return ordinary()
             except NameError as error:
@@ -205,32 +207,39 @@ class _Points:
                 if not is_language_name(error.name or ""):
                     raise
         node = self._text.nodes[number]
-        evaluation = self._evaluation.within(self._scope(thunks), node)
+        evaluation = self._evaluation.within(self._scope(held), node)
         given = evaluation.evaluate(node)
         evaluation.finish()
         if isinstance(given, Faulty):
             raise StagingStopped
         return as_points(given, evaluation.definitions, evaluation.span(node))
 
-    def _scope(self, thunks: Mapping[str, Callable[[], object]]) -> Environment:
-        return self._evaluation.environment.within(self._function, thunks, self._text.filename)
+    def _scope(self, held: Mapping[str, object]) -> Environment:
+        return self._evaluation.environment.within(self._function, held, self._text.filename)
 
-    def decided(self, number: int, thunks: Mapping[str, Callable[[], object]], ordinary: Callable[[], Any]) -> Any:
+    def decided(self, number: int, thunks: Thunks, ordinary: Callable[[], Any]) -> Any:
         """The test of a branch, which staging must know."""
         # Run-time numbers alone become constants of the program where Python branches.
-        scalars = any(_is_any_of(_SCALARS, thunk) for thunk in thunks.values())
-        given = self.value(number, thunks, ordinary) if scalars else ordinary()
+        held = _held(thunks)
+        given = self.value(number, thunks, ordinary) if _is_any_of(_SCALARS, held) else ordinary()
         if isinstance(given, PointValue):
-            span = self._scope(thunks).span(self._text.nodes[number])
+            span = self._scope(held).span(self._text.nodes[number])
             fact = "Python branches on a value that is different at every point"
             raise Diagnostic(DslSyntaxError, fact, span, hint="write `a if condition else b` for a value").error()
         return given
 
 
-def _is_any_of(kinds: tuple[type, ...], thunk: Callable[[], object]) -> bool:
-    try:
-        given = thunk()
-    except NameError:
-        return False
-    parts = given if isinstance(given, tuple | list) else (given,)
+def _held(thunks: Thunks) -> dict[str, object]:
+    # What the names hold that have been bound; of the others it is said that they are the function's own.
+    held: dict[str, object] = {}
+    for name, thunk_of in thunks.items():
+        try:
+            held[name] = thunk_of()
+        except NameError:
+            held[name] = UNBOUND
+    return held
+
+
+def _is_any_of(kinds: tuple[type, ...], held: Mapping[str, object]) -> bool:
+    parts = (part for given in held.values() for part in (given if isinstance(given, tuple | list) else (given,)))
     return any(isinstance(part, kinds) for part in parts)

@@ -11,7 +11,7 @@ import builtins
 import copy
 import linecache
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
 
@@ -69,11 +69,9 @@ class SmallFunction:
     def letters(self) -> frozenset[str]:
         return frozenset()
 
-    def within(
-        self, function: FunctionType, thunks: Mapping[str, Callable[[], object]], filename: str
-    ) -> SmallFunction:
+    def within(self, function: FunctionType, held: Mapping[str, object], filename: str) -> SmallFunction:
         inner = copy.copy(self)
-        inner.names = {name: thunk() for name, thunk in thunks.items()}
+        inner.names = dict(held)
         inner.globals, inner.outer, inner.filename = function.__globals__, {}, filename
         return inner
 

@@ -102,12 +102,11 @@ class UserPrimitive:
         self, session: Session, tensors: Sequence[SymbolicTensor], sizes: Sequence[int] | None
     ) -> SymbolicTensor:
         builder = session.builder
-        # The shape of the result is that of a product with this logic; the product itself is taken out again.
-        mark = builder.mark()
-        shaped = stage_logic(session, self.logic, PRODUCT, tensors, "add", reset=True, label=self.__name__)
-        rows, dtype = shaped.rows, shaped.element_type
+        # The shape of the result is that of a product with this logic; the product itself is no part of the program.
+        with builder.nested():
+            shaped = stage_logic(session, self.logic, PRODUCT, tensors, "add", reset=True, label=self.__name__)
+            rows, dtype = shaped.rows, shaped.element_type
         extents = shaped.extents if sizes is None else tuple(map(integer, sizes))
-        builder.withdraw(mark, ())
         memory = _zeros(session, extents, dtype, self.__name__)
         memory.rows, memory.memory = rows, True
         slots: dict[str, Any] = dict.fromkeys(_RESULT, memory)

@@ -11,7 +11,7 @@ the statement makes of the copy is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tcdsl.frontend.arrays.array_stores import store_elementwise
@@ -30,17 +30,17 @@ __all__ = ["record_in_view"]
 def record_in_view(view: View, name: str, record: Callable[[Existing], SymbolicTensor]) -> SymbolicTensor:
     """Record a statement on what ``name`` holds, a view: the new version of the tensor behind it."""
     builder = session_of("a tensor statement").builder
-    mark = builder.mark()
-    stand_in = builder.placeholder(name, view.element_type, view.extents)
-    builder.written.stands_for(stand_in.name, view.tensor.name)
-    stand_in.rows = view.rows
-    view.stands_for(stand_in)
-    try:
-        made = record(Existing(stand_in))
-    finally:
-        view.stands_for(None)
-    weak = builder.written.is_weak(made.name)
-    statements, tensors, rules = builder.withdraw(mark, (stand_in.name,))
+    with builder.nested() as recording:
+        stand_in = builder.placeholder(name, view.element_type, view.extents)
+        builder.written.stands_for(stand_in.name, view.tensor.name)
+        stand_in.rows = view.rows
+        view.stands_for(stand_in)
+        try:
+            made = record(Existing(stand_in))
+        finally:
+            view.stands_for(None)
+        weak = builder.written.is_weak(made.name)
+    statements, tensors = recording.statements, recording.tensors
     moved = _moved(statements, view, stand_in.name)
     if moved is None:
         held = view.materialize(name)
@@ -58,7 +58,7 @@ def record_in_view(view: View, name: str, record: Callable[[Existing], SymbolicT
         if weak:
             builder.written.by_numbers(last)
         version.rows = view.tensor.rows
-    for rule in rules:
+    for rule in recording.rules:
         builder.add_rule(rule)
     return version
 
@@ -69,7 +69,7 @@ def _version(view: View) -> SymbolicTensor:
     return SymbolicTensor(tensor.builder, name, tensor.element_type, tensor.extents, tensor.label)
 
 
-def _moved(statements: tuple[Statement, ...], view: View, name: str) -> list[Statement] | None:
+def _moved(statements: Sequence[Statement], view: View, name: str) -> list[Statement] | None:
     # The statements with the cells that the view stands for in the place of those of `name`; None if that cannot be.
     last = statements[-1]
     if last.start != Keep(name) or last.unique or not all(map(is_affine_index, last.target.indices)):

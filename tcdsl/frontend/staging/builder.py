@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 import islpy as isl
 
@@ -36,19 +37,25 @@ from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
 
-__all__ = ["Mark", "ProgramBuilder"]
+__all__ = ["ProgramBuilder", "Recording"]
 
 # The definition of an open size before any statement: no extent is negative.
 _UNDETERMINED = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A place in the program under construction: how much stands before it, and the sizes that are open there."""
+@dataclass(slots=True)
+class Recording:
+    """Statements in the order of execution, the tensors that they make, and the derivative rules of these.
 
-    statements: int
-    rules: int
-    open_sizes: frozenset[str]
+    ``placeholders`` are tensors without cells, which the statements may read. ``open_sizes`` are the sizes that were
+    open before its first statement.
+    """
+
+    open_sizes: frozenset[str] = frozenset()
+    statements: list[Statement] = field(default_factory=list)
+    tensors: list[Tensor] = field(default_factory=list)
+    rules: list[DerivativeRule] = field(default_factory=list)
+    placeholders: list[Tensor] = field(default_factory=list)
 
 
 class ProgramBuilder:
@@ -62,17 +69,16 @@ class ProgramBuilder:
         self.algebra = algebra
         self._inputs: list[Tensor] = []
         self._sizes: dict[str, Size] = {}
-        self._tensors: list[Tensor] = []
-        self._statements: list[Statement] = []
+        #: What is recorded now: the program itself, or a part of it (`nested`).
+        self.recording = Recording()
         self._assertions: dict[Assertion, None] = {}
-        self._rules: list[DerivativeRule] = []
         self._declared: dict[str, Tensor] = {}
         self._context: isl.Set | None = None
         #: What has been required since the context was last asked for.
         self._news: list[Expr] = []
         self._open: set[str] = set()
         self._numbers: dict[str, Expr] = {}
-        self._withdrawn: dict[str, str] = {}
+        self._retired: dict[str, str] = {}
         self._names = self._tensor_names()
         self._rows: dict[str, RowRanks] = {}
         #: Which cells statements have written.
@@ -311,7 +317,7 @@ class ProgramBuilder:
         return self._names.free(hint)
 
     def _tensor_names(self) -> FreshNames:
-        return FreshNames(elsewhere=lambda name: name in self._declared or name in self._withdrawn)
+        return FreshNames(elsewhere=lambda name: name in self._declared or name in self._retired)
 
     def new_version(self, label: str) -> str:
         """The name for the next version of what the user calls ``label``."""
@@ -341,7 +347,7 @@ class ProgramBuilder:
 
     def append(self, statements: Sequence[Statement], tensors: Sequence[Tensor]) -> None:
         """Add statements whose domains are known, with the declarations of what they make."""
-        if self._withdrawn:
+        if self._retired:
             self._check_reads(statements)
         if self._comment and statements:
             statements = [replace(statements[0], label=self._comment), *statements[1:]]
@@ -350,8 +356,8 @@ class ProgramBuilder:
             self._declared[tensor.name] = tensor
         for statement in statements:
             self.written.appended(statement)
-        self._tensors.extend(tensors)
-        self._statements.extend(statements)
+        self.recording.tensors.extend(tensors)
+        self.recording.statements.extend(statements)
 
     def comment(self, text: str) -> None:
         """A comment on the statements that are added next."""
@@ -363,59 +369,51 @@ class ProgramBuilder:
 
     def add_rule(self, rule: DerivativeRule) -> None:
         """Say how tensors that have been made are to be differentiated."""
-        self._rules.append(rule)
-
-    # -- parts that are taken out, transformed and put back (`tcdsl.runtime.rules.subprograms`)
-    # ------------------------------------------------------------------------------
+        self.recording.rules.append(rule)
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
         """What holds at every call."""
         return tuple(self._assertions)
 
-    def mark(self) -> Mark:
-        """The place where the program ends now; `withdraw` takes out what comes after it."""
-        return Mark(len(self._statements), len(self._rules), frozenset(self._open))
+    # -- nested recordings (`tcdsl.runtime.rules.subprograms`)
+    # ------------------------------------------------------------------------------
 
-    def made_since(self, mark: Mark) -> frozenset[str]:
-        """The tensors that statements after ``mark`` make."""
-        return frozenset(statement.target.tensor for statement in self._statements[mark.statements :])
+    @contextmanager
+    def nested(self) -> Iterator[Recording]:
+        """A block whose statements make a recording of their own, which is no part of this program.
 
-    def statements_since(self, mark: Mark) -> tuple[Statement, ...]:
-        """The statements after ``mark``."""
-        return tuple(self._statements[mark.statements :])
+        They may read all tensors that are known here; what they make is known in the block alone. Inputs, sizes and
+        assertions are this program's.
+        """
+        outer = self.recording
+        inner = self.recording = Recording(frozenset(self._open))
+        try:
+            yield inner
+        finally:
+            self.recording = outer
+            for tensor in (*inner.tensors, *inner.placeholders):
+                del self._declared[tensor.name]
+                self.written.forget(tensor.name)
+            self._names = self._tensor_names()
 
     def placeholder(self, label: str, dtype: str, extents: Sequence[Expr]) -> SymbolicTensor:
-        """A tensor without cells, which statements after a mark may read until they are withdrawn."""
+        """A tensor without cells, which the statements of a nested recording may read."""
         tensor = Tensor(self.fresh_name(label), dtype, tuple(extents), label)
         self._declared[tensor.name] = tensor
+        self.recording.placeholders.append(tensor)
         return SymbolicTensor(self, tensor.name, dtype, tensor.shape, label)
-
-    def withdraw(
-        self, mark: Mark, placeholders: Sequence[str]
-    ) -> tuple[tuple[Statement, ...], tuple[Tensor, ...], tuple[DerivativeRule, ...]]:
-        """Take out the statements after ``mark``, the tensors that they make and their rules, and the placeholders."""
-        statements, rules = tuple(self._statements[mark.statements :]), tuple(self._rules[mark.rules :])
-        made = self.made_since(mark)
-        tensors = tuple(tensor for tensor in self._tensors if tensor.name in made)
-        self._tensors = [tensor for tensor in self._tensors if tensor.name not in made]
-        del self._statements[mark.statements :], self._rules[mark.rules :]
-        for name in (*made, *placeholders):
-            del self._declared[name]
-            self.written.forget(name)
-        self._names = self._tensor_names()
-        return statements, tensors, rules
 
     def retire(self, labels: Mapping[str, str]) -> None:
         """Never use these names again, unless they are those of tensors now: something may still hold the old ones."""
-        self._withdrawn.update({name: label for name, label in labels.items() if name not in self._declared})
+        self._retired.update({name: label for name, label in labels.items() if name not in self._declared})
 
     def _check_reads(self, statements: Sequence[Statement]) -> None:
         for statement in statements:
-            for name in tensors_read(statement) & self._withdrawn.keys():
+            for name in tensors_read(statement) & self._retired.keys():
                 raise Diagnostic(
                     DifferentiationError,
-                    f"`{self._withdrawn[name]}` belongs to a function that was differentiated, but is used outside",
+                    f"`{self._retired[name]}` belongs to a function that was differentiated, but is used outside",
                     statement.span,
                     hint="return it from that function, with has_aux=True if it is not to be differentiated",
                 ).error()
@@ -426,11 +424,11 @@ class ProgramBuilder:
             self.name,
             tuple(self._inputs),
             self.sizes(self._sizes),
-            tuple(self._tensors),
-            tuple(self._statements),
+            tuple(self.recording.tensors),
+            tuple(self.recording.statements),
             tuple(outputs),
             tuple(updates),
             tuple(self._assertions),
-            tuple(self._rules),
+            tuple(self.recording.rules),
         )
         return with_equal_sizes(program, inputs=False)

@@ -93,9 +93,9 @@ def record_part(
     _check_letters(node, name, extents_of(current), environment)
     accumulate, reset = _accumulator(node, environment)
     builder = session_of("a tensor statement").builder
-    begin = builder.mark()
+    begin = len(builder.recording.statements)
     _, key, value = ordinary()
-    parts = builder.statements_since(begin)
+    parts = builder.recording.statements[begin:]
     if isinstance(current, DeclaredTarget) and current.extents is not None:
         current = _started(current, current.extents, accumulate or "assign", value, name)
     if not isinstance(current, SymbolicTensor | View):
@@ -149,9 +149,8 @@ def _started(
     elif declared.dtype is not None:
         dtype = declared.dtype
     start = Value(neutral_constant(accumulate, dtype), None, dtype)
-    begin = session.builder.mark()
     made = record_elementwise(session.builder, start, extents, name)
-    statement = session.builder.statements_since(begin)[-1]
+    statement = session.builder.recording.statements[-1]
     session.builder.written.declared(statement)
     if element.weak == "int" and declared.dtype is None and accumulate not in _ENDS:
         session.builder.written.by_numbers(statement)

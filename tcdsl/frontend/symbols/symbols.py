@@ -295,7 +295,7 @@ class PendingArray(SymbolicArray):
 
     def materialize(self, label: str = "t") -> SymbolicTensor:
         """The tensor that holds these cells; the statement that computes it is recorded at the first call."""
-        # What was recorded in a function that is being differentiated may have been taken out with it.
+        # What a function that was differentiated has recorded is known in its own recording alone.
         if self._made is None or not self.builder.knows(self._made.name):
             made: SymbolicTensor = self.builder.algebra.recorded(self, label)
             made.rows = self.rows

@@ -87,6 +87,6 @@ class WrittenCells:
         return self._numbers[name]
 
     def forget(self, name: str) -> None:
-        """Forget a tensor that is taken out of the program."""
+        """Forget a tensor of a nested recording."""
         self._writers.pop(name, None)
         self._numbers.pop(name, None)

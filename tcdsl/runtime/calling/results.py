@@ -9,7 +9,6 @@ import numpy as np
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.points.point_scalars import PointValue
-from tcdsl.frontend.staging.builder import Mark
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
@@ -25,15 +24,15 @@ def staged_leaves(result: Any) -> tuple[list[Any], Structure]:
     return flatten(result, lambda value: isinstance(value, _KINDS))
 
 
-def returned(session: Session, result: Any, name: str, mark: Mark | None = None) -> tuple[list[str], Structure]:
+def returned(session: Session, result: Any, name: str, begin: int = 0) -> tuple[list[str], Structure]:
     """The names of the returned tensors, each one a tensor of its own, and the structure around them.
 
-    With ``mark`` what was made before it counts as given to the function, like its inputs.
+    What the statements before ``begin`` have made counts as given to the function, like its inputs.
     """
     leaves, structure = staged_leaves(result)
     names: list[str] = []
     leaves = [leaf.materialize(name) if isinstance(leaf, PendingArray) else leaf for leaf in leaves]
-    made = session.builder.made_since(mark or Mark(0, 0, frozenset()))
+    made = {statement.target.tensor for statement in session.builder.recording.statements[begin:]}
     for leaf in leaves:
         if isinstance(leaf, PointValue):
             raise Diagnostic(

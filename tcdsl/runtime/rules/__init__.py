@@ -1,1 +1,1 @@
-"""Derivative rules of users' own, and the subprograms that derivatives take out and put back."""
+"""Derivative rules of users' own, and functions recorded as programs of their own, for their derivatives."""

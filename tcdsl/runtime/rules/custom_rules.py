@@ -74,11 +74,11 @@ class RuleRecording:
                 tensor if tensor is not None and isinstance(value, SymbolicTensor) else value
                 for tensor, value in zip(self._arguments, self._values, strict=True)
             ]
-        self._mark = self._builder.mark()
+        self._begin = len(self._builder.recording.statements)
 
     def complete(self, result: Any) -> Any:
         """Record the rules for ``result``, what the function has returned; the same in tensors of its own."""
-        names, structure = returned(self._session, result, self._function.__name__, self._mark)
+        names, structure = returned(self._session, result, self._function.__name__, self._begin)
         made = [self._builder.tensor(name) for name in names]
         outputs = [SymbolicTensor(self._builder, t.name, t.dtype, t.shape, t.label) for t in made]
         surroundings = self._surroundings()
@@ -93,12 +93,13 @@ class RuleRecording:
     def _surroundings(self) -> list[Tensor]:
         """The numbers that the function has read besides its arguments, such as configuration."""
         known = {each.tensor for each in self._session.captured}
-        known.update(self._builder.made_since(self._mark))
+        statements = self._builder.recording.statements[self._begin :]
+        known.update(statement.target.tensor for statement in statements)
         known.update(tensor.name for tensor in self._arguments if tensor is not None)
         # A number is read from where it came from, also where the rule has a tensor for it.
         known.update(name for value in self._values for name in _numbers_read(value))
         found: dict[str, Tensor] = {}
-        for statement in self._builder.statements_since(self._mark):
+        for statement in statements:
             for name in sorted(tensors_read(statement) - known):
                 tensor = self._builder.tensor(name)
                 if tensor.shape:
@@ -117,26 +118,24 @@ class RuleRecording:
     ) -> DerivativeRule:
         rule = self._function.rule(mode)
         part = Part(self._builder)
-        arguments = [None if tensor is None else part.argument(tensor) for tensor in self._arguments]
-        results = [part.argument(output) for output in outputs]
-        seeded, wanted = _floating(self._arguments), _floating(outputs)
-        if mode == PULLBACK:
-            seeded, wanted = wanted, seeded
-        seeds = [None if tensor is None else part.argument(_seed(tensor, mode)) for tensor in seeded]
-        values = [
-            value if tensor is None else _like(tensor, value)
-            for tensor, value in zip(arguments, self._values, strict=True)
-        ]
-        call = RuleCall(self._session, rule, mode, self._function.__name__)
-        traced = self._session.context.tracing_rules
-        with self._session.within(tracing_rules=(*traced, self._function.rules)):
-            found = call(values, results, structure, seeds, self._configuration)
-        names = [
-            call.result(value, tensor, part.mark)
-            for value, tensor in zip(found, wanted, strict=True)
-            if tensor is not None
-        ]
-        program, inner = part.take(rule.__name__, names)
+        with part.recording():
+            arguments = [None if tensor is None else part.argument(tensor) for tensor in self._arguments]
+            results = [part.argument(output) for output in outputs]
+            seeded, wanted = _floating(self._arguments), _floating(outputs)
+            if mode == PULLBACK:
+                seeded, wanted = wanted, seeded
+            seeds = [None if tensor is None else part.argument(_seed(tensor, mode)) for tensor in seeded]
+            values = [
+                value if tensor is None else _like(tensor, value)
+                for tensor, value in zip(arguments, self._values, strict=True)
+            ]
+            call = RuleCall(self._session, rule, mode, self._function.__name__)
+            traced = self._session.context.tracing_rules
+            with self._session.within(tracing_rules=(*traced, self._function.rules)):
+                found = call(values, results, structure, seeds, self._configuration)
+            made = zip(found, wanted, strict=True)
+            names = [call.result(value, tensor) for value, tensor in made if tensor is not None]
+        program, inner = part.program(rule.__name__, names)
         stand_ins = [inner[tensor.name] for tensor in (*arguments, *results, *seeds) if tensor is not None]
         named = [tensor.name for tensor in self._arguments if tensor is not None]
         return _arranged(

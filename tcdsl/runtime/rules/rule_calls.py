@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 from tcdsl.errors import Diagnostic, DifferentiationError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
-from tcdsl.frontend.staging.builder import Mark
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
@@ -90,7 +89,7 @@ class RuleCall:
             )
         return matched
 
-    def result(self, value: Any, tensor: SymbolicTensor, mark: Mark) -> str:
+    def result(self, value: Any, tensor: SymbolicTensor) -> str:
         """The tensor of the derivative by ``tensor`` that the rule has returned as ``value``; ``None`` is zeros."""
         session = self._session
         dtype = compute_dtype(tensor.element_type)
@@ -101,7 +100,7 @@ class RuleCall:
         owner = f"`{tensor.label}`, the {'argument' if self._mode == PULLBACK else 'result'}"
         direction = Direction(_RESULTS[self._mode], f"{owner} of `{self._function}`", dtype)
         made = direction.tensor(session, value, tensor.extents)
-        if made.shape != tensor.extents or made.name not in session.builder.made_since(mark):
+        if made.shape != tensor.extents or made not in session.builder.recording.tensors:
             # Of the very shape of what it belongs to, and a tensor of its own.
             given = SymbolicTensor(session.builder, made.name, made.dtype, tensor.extents, label)
             return record_elementwise(session.builder, element_of(given, session)[0], tensor.extents, label).name

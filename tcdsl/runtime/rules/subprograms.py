@@ -1,15 +1,17 @@
-"""A part of the program under construction: what one function records, taken out, and put back as another program.
+"""A part of the program under construction: what one function records, as a program of its own.
 
 This is how a derivative is taken inside a function that is being staged. The function that is differentiated runs in
-the same session, so it may use whatever its surroundings hold, symbolic arrays and sizes included. What it has recorded
-becomes a program of its own, with everything that it reads as inputs; the derivative of that program takes its place.
+the same session, so it may use whatever its surroundings hold, symbolic arrays and sizes included. Its statements make
+a recording of their own (`tcdsl.frontend.staging.builder.ProgramBuilder.nested`), and all that they read from around it
+is lifted: it becomes inputs of the part's program. The derivative of that program is inlined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from tcdsl.frontend.staging.builder import Mark, ProgramBuilder
+from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.expressions import SizeValue, size_names
 from tcdsl.ir.program import AxisExtent, DerivativeRule, Program, Size, Statement, Tensor, tensors_read
@@ -36,29 +38,31 @@ def symbolic(
 
 
 class Part:
-    """What is recorded after this object is made.
+    """What is recorded in a block.
 
     ::
 
         part = Part(builder)
-        x = part.argument(tensor)           # stands for `tensor`; what does not depend on x is a constant
-        ...                                 # record statements that read x
-        program = part.take(outputs)        # they are taken out again
+        with part.recording():
+            x = part.argument(tensor)       # stands for `tensor`; what does not depend on x is a constant
+            ...                             # record statements that read x
+        program, names = part.program("f", outputs)
         results = part.put(transformed(program))
     """
 
     def __init__(self, builder: ProgramBuilder) -> None:
         self._builder = builder
-        self._mark = builder.mark()
         self._arguments: dict[str, Tensor] = {}
         self.given: dict[str, Tensor] = {}
-        #: The rows of the outputs of the program that was taken out.
+        #: The rows of the outputs of the program.
         self.output_rows: tuple[RowRanks | None, ...] = ()
 
-    @property
-    def mark(self) -> Mark:
-        """Where the part begins."""
-        return self._mark
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """The block whose statements are the part."""
+        with self._builder.nested() as self._recording:
+            yield
+        self._builder.retire(_labels(self._recording.placeholders))
 
     def argument(self, tensor: SymbolicTensor) -> SymbolicTensor:
         """A placeholder for ``tensor``, distinct from it, so that one can differentiate by it."""
@@ -67,20 +71,22 @@ class Part:
         self._arguments[made.name] = self._builder.tensor(tensor.name)
         return made
 
-    def take(self, name: str, outputs: Sequence[str]) -> tuple[Program, dict[str, str]]:
+    def program(self, name: str, outputs: Sequence[str]) -> tuple[Program, dict[str, str]]:
         """What was recorded, as a program of its own, and the names of its inputs for the placeholders.
 
         Its other inputs are what it reads, and what defines its sizes; ``given`` maps all of them to what they stand
         for.
         """
-        placeholders = [self._builder.tensor(each) for each in self._arguments]
         self.output_rows = tuple(map(self._builder.rows, outputs))
-        statements, tensors, rules = self._builder.withdraw(self._mark, list(self._arguments))
-        self._builder.retire({tensor.name: tensor.label or tensor.name for tensor in placeholders})
-        self._labels = {tensor.name: tensor.label or tensor.name for tensor in tensors}
+        recording = self._recording
+        statements, tensors, placeholders = recording.statements, recording.tensors, recording.placeholders
         made = {tensor.name for tensor in tensors}
-        read = [name for name in _names_read(statements, rules) if name not in made and name not in self._arguments]
-        inputs = [self._builder.tensor(name) for name in read]
+        read = [
+            each
+            for each in _names_read(statements, recording.rules)
+            if each not in made and each not in self._arguments
+        ]
+        inputs = [self._builder.tensor(each) for each in read]
         sizes, carriers = self._sizes(statements, [*tensors, *placeholders, *inputs])
         inputs.extend(tensor for tensor in carriers if tensor.name not in read)
         assertions = self._builder.assertions
@@ -88,23 +94,23 @@ class Part:
             name=name,
             inputs=(*inputs, *placeholders),
             sizes=sizes,
-            tensors=tensors,
-            statements=statements,
+            tensors=tuple(tensors),
+            statements=tuple(statements),
             outputs=tuple(outputs),
             assertions=tuple(each for each in assertions if size_names(each.condition) <= {s.name for s in sizes}),
-            rules=rules,
+            rules=tuple(recording.rules),
         )
         self.given = {tensor.name: self._arguments.get(tensor.name, tensor) for tensor in program.inputs}
         return self._with_plain_names(program, {*read, *made})
 
     def put(self, program: Program, more: Mapping[str, Tensor] | None = None) -> list[Tensor]:
-        """Put ``program`` in the place of what was taken out; the tensors of its outputs.
+        """Inline ``program``, made from the part's; the tensors of its outputs.
 
-        Its inputs are among those of the program that was taken out, or in ``more``.
+        Its inputs are among those of the part's program, or in ``more``.
         """
         given = {**self.given, **(more or {})}
         results = append_program(self._builder, program, [given[tensor.name] for tensor in program.inputs])
-        self._builder.retire(self._labels)
+        self._builder.retire(_labels(self._recording.tensors))
         return results
 
     def _with_plain_names(self, program: Program, taken: set[str]) -> tuple[Program, dict[str, str]]:
@@ -137,7 +143,7 @@ class Part:
             pending = {name for names in conditions if names & fresh for name in names}
             for name in fresh:
                 source = builder.size(name).source
-                if name in self._mark.open_sizes:
+                if name in self._recording.open_sizes:
                     continue
                 if not isinstance(source, AxisExtent):
                     pending |= size_names(source)
@@ -146,8 +152,8 @@ class Part:
                     pending |= {e.name for e in inputs[source.tensor].shape if isinstance(e, SizeValue)}
             pending -= found
         sizes: list[Size] = []
-        for size in builder.sizes(found, self._mark.open_sizes):
-            if size.name in self._mark.open_sizes:
+        for size in builder.sizes(found, self._recording.open_sizes):
+            if size.name in self._recording.open_sizes:
                 # It may become larger yet: for the part it is the extent of an array.
                 carrier = Tensor(builder.fresh_name(f"extent_{size.name}"), "bool", (SizeValue(size.name),))
                 carriers[carrier.name] = carrier
@@ -155,6 +161,10 @@ class Part:
             sizes.append(size)
         order = {tensor.name: position for position, tensor in enumerate(builder.inputs)}
         return tuple(sizes), sorted(carriers.values(), key=lambda tensor: order.get(tensor.name, len(order)))
+
+
+def _labels(tensors: Sequence[Tensor]) -> dict[str, str]:
+    return {tensor.name: tensor.label or tensor.name for tensor in tensors}
 
 
 def _names_read(statements: Sequence[Statement], rules: Sequence[DerivativeRule]) -> list[str]:

@@ -1,8 +1,8 @@
 """Derivatives of functions: each is a function, a rule from programs to programs, and the structure of its results.
 
 At the top a derivative is staged like a decorated function (`tcdsl.runtime.calling.staged`). Inside a function that is
-being staged, the function's own statements are taken out of the program under construction, and those of its derivative
-take their place (`tcdsl.runtime.rules.subprograms`).
+being staged, the function is recorded as a program of its own, whose derivative is inlined
+(`tcdsl.runtime.rules.subprograms`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
-from tcdsl.frontend.staging.builder import Mark
 from tcdsl.frontend.staging.called_functions import called_readings, users_function
 from tcdsl.frontend.staging.declared_parameters import DeclarationMet
 from tcdsl.frontend.staging.impure_calls import warning_of_impure_calls
@@ -209,7 +208,7 @@ class DerivativeStaging(StagedFunction):
     ) -> tuple[Part, Traced, list[SymbolicTensor | None]]:
         """Run the function as part of the one that is being staged, and derive from what it has recorded.
 
-        The derivative is to be put in its place (`Part.put`). The arguments that it is by come back as tensors.
+        The derivative is to be inlined (`Part.put`). The arguments that it is by come back as tensors.
         """
         positional, configuration = self.signature.split(arguments, keywords)
         positions = self.derivation.positions(self._name, len(positional))
@@ -220,18 +219,19 @@ class DerivativeStaging(StagedFunction):
         given = [value if k in positions else None for k, value in enumerate(values)]
         part = Part(session.builder)
         stand_ins: dict[int, str] = {}
-        for k in positions:
-            made = part.argument(values[k])
-            stand_ins[k] = made.name
-            values[k] = _like(made, positional[k][1])
-        outputs, structure = self._record(session, values, configuration, part.mark)
-        program, names = part.take(self.title, outputs)
+        with part.recording():
+            for k in positions:
+                made = part.argument(values[k])
+                stand_ins[k] = made.name
+                values[k] = _like(made, positional[k][1])
+            outputs, structure = self._record(session, values, configuration)
+        program, names = part.program(self.title, outputs)
         traced = Traced(program, structure)
         wrt = [names[stand_ins[k]] for k in positions]
         return part, self.derivation.derive(traced, wrt, self._name), given
 
     def _record(
-        self, session: Session, positional: Sequence[Any], configuration: Mapping[str, Any], mark: Mark | None = None
+        self, session: Session, positional: Sequence[Any], configuration: Mapping[str, Any]
     ) -> tuple[list[str], Structure]:
         function = self.function
         if isinstance(function, FunctionType):
@@ -248,7 +248,7 @@ class DerivativeStaging(StagedFunction):
             ).error() from None
         if session.faults:
             raise StagingStopped
-        return returned(session, result, self._name, mark)
+        return returned(session, result, self._name)
 
     def _watch(self, function: Any, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
         plain, receiver = users_function(function)

@@ -91,7 +91,7 @@ class InputRecording:
     def lift_buffer(self, buffer: TensorMemory) -> StagedTensor:
         """The input for a piece of memory."""
         found = self.buffers.get(buffer)
-        # What was recorded in a function that is being differentiated may have been taken out with it.
+        # What a function that was differentiated has recorded is known in its own recording alone.
         if found is None:
             found = self.buffers[buffer] = self._made(buffer)
         return found

@@ -14,6 +14,7 @@ import islpy as isl
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, index_variables
 from tcdsl.ir.program import AxisExtent
+from tcdsl.ir.sizes.size_signs import never_negative
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of, knowing_all, universe
 from tcdsl.polyhedra.linear import linear_expression
 from tcdsl.polyhedra.program_scope import ProgramScope
@@ -215,21 +216,12 @@ class SizeAlgebra:
                 self._signs[expr.name] = True
         return form
 
-    def _natural(self, expr: Expr) -> bool:
-        # Whether an expression of sizes is a sum, product or quotient of extents, so never negative.
-        match expr:
-            case Constant(value=value):
-                return value >= 0
-            case SizeValue(name=name):
-                if name not in self._signs:
-                    source = self.scope.size(name).source
-                    self._signs[name] = isinstance(source, AxisExtent) or self._natural(source)
-                return self._signs[name]
-            case Apply(primitive="add" | "mul" | "floor_div" | "mod" | "min", arguments=arguments):
-                return all(map(self._natural, arguments))
-            case Apply(primitive="max", arguments=arguments):
-                return any(map(self._natural, arguments))
-        return False
+    def _natural(self, name: str) -> bool:
+        # Whether a size is an extent, or a sum, product or quotient of such, so never negative.
+        if name not in self._signs:
+            source = self.scope.size(name).source
+            self._signs[name] = isinstance(source, AxisExtent) or never_negative(source, self._natural)
+        return self._signs[name]
 
     def nonnegative(self, form: Polynomial) -> bool:
         """Whether a form of sizes is known not to be negative."""
@@ -237,7 +229,8 @@ class SizeAlgebra:
             return form.value >= 0
         if form.variables:
             return False
-        if all(scale >= 0 for scale in form.terms.values()) and all(map(self._natural, form.sizes())):
+        signs = (never_negative(factor, self._natural) for factor in form.sizes())
+        if all(scale >= 0 for scale in form.terms.values()) and all(signs):
             return True
         return self._never(form, "lt")
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import islpy as isl
 
 from tcdsl.polyhedra.limits import new_question
 
-__all__ = ["arranged", "constant_range", "dimension_names", "has_end", "parameter_names", "twice"]
+__all__ = [
+    "arranged",
+    "at_sizes",
+    "constant_range",
+    "dimension_names",
+    "has_end",
+    "named",
+    "parameter_names",
+    "twice",
+]
 
 
 def dimension_names(points: isl.Set) -> tuple[str, ...]:
@@ -19,6 +28,21 @@ def dimension_names(points: isl.Set) -> tuple[str, ...]:
 def parameter_names(points: isl.Set) -> tuple[str, ...]:
     """The names of the parameters of ``points``."""
     return tuple(str(points.get_dim_name(isl.dim_type.param, k)) for k in range(points.dim(isl.dim_type.param)))
+
+
+def named(points: isl.Set, variables: Sequence[str]) -> isl.Set:
+    """``points`` with its first dimensions called ``variables``."""
+    for k, name in enumerate(variables):
+        points = points.set_dim_name(isl.dim_type.set, k, name)
+    return points
+
+
+def at_sizes(points: isl.Set, sizes: Mapping[str, int]) -> isl.Set:
+    """``points`` with its parameters replaced by their values."""
+    names = parameter_names(points)
+    for k, name in enumerate(names):
+        points = points.fix_val(isl.dim_type.param, k, isl.Val(sizes[name]))
+    return points.project_out(isl.dim_type.param, 0, len(names))
 
 
 def has_end(points: isl.Set, position: int, largest: bool) -> bool:
@@ -68,9 +92,5 @@ def arranged(points: isl.Set, variables: Sequence[str], given: Iterable[str] = (
 
 def twice(points: isl.Set, mark: str = "'") -> tuple[isl.Set, tuple[str, ...]]:
     """The pairs of points of a set, and the names of the second one's dimensions, each with ``mark`` behind it."""
-    names = dimension_names(points)
-    second = points
-    for k, name in enumerate(names):
-        second = second.set_dim_name(isl.dim_type.set, k, name + mark)
-    pairs = points.reset_tuple_id().flat_product(second.reset_tuple_id())
-    return pairs, tuple(name + mark for name in names)
+    others = tuple(name + mark for name in dimension_names(points))
+    return points.reset_tuple_id().flat_product(named(points, others).reset_tuple_id()), others

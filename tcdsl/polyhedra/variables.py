@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import islpy as isl
-
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, IndexValue, substitute
-from tcdsl.ir.program import Access, Statement, map_statement
-from tcdsl.polyhedra.spaces import arranged
+from tcdsl.ir.program import Statement, map_statement
+from tcdsl.polyhedra.spaces import arranged, named
 
 __all__ = ["positional", "renamed", "targets_first"]
 
@@ -22,10 +20,8 @@ def renamed(statement: Statement, variables: Sequence[str]) -> Statement:
     if own == tuple(variables):
         return statement
     step: dict[Expr, Expr] = {index(old): index(new) for old, new in zip(own, variables, strict=True)}
-    points = statement.domain.set
-    for k, name in enumerate(variables):
-        points = points.set_dim_name(isl.dim_type.set, k, name)
-    return replace(map_statement(statement, lambda expr: substitute(expr, step)), domain=Domain.from_set(points))
+    domain = Domain.from_set(named(statement.domain.set, variables))
+    return replace(map_statement(statement, lambda expr: substitute(expr, step)), domain=domain)
 
 
 def positional(statement: Statement) -> Statement:
@@ -40,8 +36,4 @@ def targets_first(statement: Statement) -> Statement:
     order = tuple(dict.fromkeys([*bare, *own]))
     if order == own:
         return statement
-    return replace(
-        statement,
-        target=Access(statement.target.tensor, statement.target.indices, statement.target.span),
-        domain=Domain.from_set(arranged(statement.domain.set, order)),
-    )
+    return replace(statement, domain=Domain.from_set(arranged(statement.domain.set, order)))

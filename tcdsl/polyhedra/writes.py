@@ -16,7 +16,6 @@ __all__ = [
     "affine_target",
     "both",
     "cell_map",
-    "named",
     "places_values",
     "reached",
     "read_at",
@@ -57,13 +56,6 @@ def cell_map(points: isl.Set, indices: Sequence[Expr]) -> isl.Map:
         column = isl.Map.from_pw_aff(function_of(axis, points)).reset_tuple_id(isl.dim_type.in_)
         cells = cells.flat_range_product(column.intersect_domain(plain))
     return cells
-
-
-def named(points: isl.Set, variables: Sequence[str]) -> isl.Set:
-    """``points`` with its dimensions called ``variables``."""
-    for k, name in enumerate(variables):
-        points = points.set_dim_name(isl.dim_type.set, k, name)
-    return points
 
 
 def both(first: Expr | None, second: Expr | None) -> Expr | None:

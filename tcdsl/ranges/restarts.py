@@ -21,7 +21,8 @@ from tcdsl.ir.expressions import Expr, IndexValue, Read, children, is_affine_ind
 from tcdsl.ir.program import Neutral, Statement
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.program_scope import ProgramScope
-from tcdsl.polyhedra.writes import affine_target, cell_map, named
+from tcdsl.polyhedra.spaces import dimension_names, named
+from tcdsl.polyhedra.writes import affine_target, cell_map
 from tcdsl.ranges.range_inference import resolve
 from tcdsl.ranges.sketches.explicit_ranges import explicit_ranges
 from tcdsl.ranges.sketches.inference_state import Inference
@@ -91,8 +92,7 @@ class Restarts:
 
     def every(self, cells: isl.Set) -> bool:
         """Whether ``cells`` are all of the target's."""
-        names = tuple(str(cells.get_dim_name(isl.dim_type.set, k)) for k in range(cells.dim(isl.dim_type.set)))
-        whole = box(names, self._scope.tensor(self._sketch.previous).shape)
+        whole = box(dimension_names(cells), self._scope.tensor(self._sketch.previous).shape)
         return bool(whole.intersect_params(self._inference.algebra.context).is_subset(cells))
 
 

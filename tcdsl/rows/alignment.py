@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from tcdsl.rows.ranks import RowRanks
+from tcdsl.rows.ranks import RowRanks, counted
 from tcdsl.rows.spec import ROWS, AxisSpec, RowSpec, ShapeSpec, Spec, SpecShapeError
 
 __all__ = ["LETTERS", "Alignment", "AxisIndex", "align"]
@@ -118,7 +118,7 @@ class _Aligner:
             rest = length - len(row.axes)
             if rest < 0:
                 given = "none" if not length else f"only {length}"
-                fact = f"the spec has {_axes(len(row.axes), name)} here, but the operand has {given}"
+                fact = f"the spec has {counted(len(row.axes), f'{name} axis')} here, but the operand has {given}"
                 hint = "" if length or not ranks.plain or name == "output" else _WRAP
                 raise self._fault(fact, row.place, hint)
             if row.variable is not None:
@@ -138,7 +138,8 @@ class _Aligner:
             rest = own if given is None else given - len(row.axes)
             if rest < 0 or (rest > 0 and row.variable is None) or rest < own:
                 least = "at least " if row.variable is not None else ""
-                fact = f"the result has {least}{_axes(len(row.axes) + own, name)} here, but the target has {given}"
+                needed = counted(len(row.axes) + own, f"{name} axis")
+                fact = f"the result has {least}{needed} here, but the target has {given}"
                 raise self._fault(fact, row.place)
             found.append(self._row(row, rest, made=target is None))
         ranks = [len(axes) for axes in found]
@@ -194,7 +195,3 @@ class _Aligner:
 
 
 _WRAP = "a plain array has output axes only; `tensor(x, batch=1, input=1)` says which axes are batch and input axes"
-
-
-def _axes(number: int, row: str) -> str:
-    return f"{number} {row} ax{'i' if number == 1 else 'e'}s"

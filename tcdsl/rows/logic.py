@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tcdsl.rows.alignment import LETTERS, Alignment, AxisIndex, align
-from tcdsl.rows.ranks import RowRanks
+from tcdsl.rows.ranks import RowRanks, counted
 from tcdsl.rows.spec import SpecShapeError, parse_spec
 
 __all__ = ["COMPOSE", "POINTWISE", "TRANSPOSE", "aligned", "result_may_grow"]
@@ -37,7 +37,7 @@ def aligned(logic: str, operands: tuple[RowRanks, ...], target: RowRanks | None 
         spec = parse_spec(logic)
         if len(spec.operands) != len(operands):
             wrong = spec.operands[min(len(operands), len(spec.operands)) - 1]
-            given = f"the spec has {_counted(len(spec.operands), 'operand')}, but {len(operands)} are given"
+            given = f"the spec has {counted(len(spec.operands), 'operand')}, but {len(operands)} are given"
             raise SpecShapeError(
                 given, logic, *wrong.place, "separate the operands by `;`; that of a number is empty, as in `ij;=>i`"
             )
@@ -58,10 +58,6 @@ def result_may_grow(logic: str) -> bool:
         return False
     rows = [row for row in parse_spec(logic).result.rows if row is not None]
     return any(axis.name is None for row in rows for axis in (*row.leading, *row.trailing))
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _fault(fact: str, hint: str = "") -> SpecShapeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["RowRanks"]
+__all__ = ["RowRanks", "counted"]
 
 _STORED = ("batch", "output", "input")
 
@@ -59,5 +59,11 @@ class RowRanks:
     def __str__(self) -> str:
         """``1 batch, 2 input and 1 output axes``, for messages."""
         if self.plain:
-            return f"{self.output} output ax{'i' if self.output == 1 else 'e'}s"
+            return counted(self.output, "output axis")
         return f"{self.batch} batch, {self.input} input and {self.output} output axes"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 axis``, ``2 axes``, ``no operands``."""
+    plural = noun[:-2] + "es" if noun.endswith("is") else noun + "s"
+    return f"{number or 'no'} {noun if number == 1 else plural}"

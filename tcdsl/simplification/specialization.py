@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import islpy as isl
-
 from tcdsl.ir.build import integer, size
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, substitute
 from tcdsl.ir.program import Program, Statement, Tensor, map_statement
 from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.polyhedra.spaces import at_sizes
 
 __all__ = ["specialized"]
 
@@ -37,7 +36,7 @@ def specialized(program: Program, sizes: Mapping[str, int]) -> Program:
 
     def rewritten(statement: Statement) -> Statement:
         made = map_statement(statement, lambda expr: substitute(expr, values))
-        return replace(made, domain=_fixed(statement.domain, sizes))
+        return replace(made, domain=Domain.from_set(at_sizes(statement.domain.set, sizes)))
 
     return replace(
         program,
@@ -47,11 +46,3 @@ def specialized(program: Program, sizes: Mapping[str, int]) -> Program:
         statements=tuple(map(rewritten, program.statements)),
         assertions=(),
     )
-
-
-def _fixed(domain: Domain, sizes: Mapping[str, int]) -> Domain:
-    points = domain.set
-    for k, name in reversed(list(enumerate(domain.parameters))):
-        points = points.fix_val(isl.dim_type.param, k, isl.Val(sizes[name]))
-        points = points.project_out(isl.dim_type.param, k, 1)
-    return Domain.from_set(points)

@@ -7,7 +7,7 @@ variable more for each rounding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 
 import islpy as isl
@@ -15,16 +15,7 @@ import numpy as np
 
 from tcdsl.autodiff.cost.integer_systems import Row, System
 
-__all__ = ["at_sizes", "cardinality", "coordinates"]
-
-
-def at_sizes(points: isl.Set, sizes: Mapping[str, int]) -> isl.Set:
-    """``points`` with its parameters replaced by their values."""
-    count = points.dim(isl.dim_type.param)
-    for k in range(count):
-        value = sizes[str(points.get_dim_name(isl.dim_type.param, k))]
-        points = points.fix_val(isl.dim_type.param, k, isl.Val(value))
-    return points.project_out(isl.dim_type.param, 0, count)
+__all__ = ["cardinality", "coordinates"]
 
 
 def cardinality(points: isl.Set) -> int:

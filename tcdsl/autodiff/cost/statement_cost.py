@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import islpy as isl
 import numpy as np
 
-from tcdsl.autodiff.cost.cardinality import at_sizes
 from tcdsl.autodiff.cost.expression_cost import ExpressionCounter
 from tcdsl.autodiff.cost.first_writes import Cells, WrittenCells, image
 from tcdsl.autodiff.cost.point_sets import AffinePoints, ListedPoints
@@ -18,6 +17,7 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, is_affine_index
 from tcdsl.ir.program import Fill, Keep, Program, Statement
 from tcdsl.polyhedra.affine import NotAffine
+from tcdsl.polyhedra.spaces import at_sizes
 
 __all__ = ["StatementCounter"]
 

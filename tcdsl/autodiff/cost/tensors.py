@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tcdsl.autodiff.cost.cardinality import at_sizes, coordinates
+from tcdsl.autodiff.cost.cardinality import coordinates
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Read, is_affine_index
@@ -15,6 +15,7 @@ from tcdsl.ir.interpreter.many_points import Array, PointValues, elementwise
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Fill, Keep, Program, Statement
 from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.polyhedra.spaces import at_sizes
 
 __all__ = ["TensorValues"]
 

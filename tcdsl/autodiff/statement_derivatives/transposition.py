@@ -14,7 +14,8 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local, Read
 from tcdsl.ir.program import Access, Fill, Keep, Start, Statement, Tensor
 from tcdsl.polyhedra.boxes import box
-from tcdsl.polyhedra.writes import affine_target, cell_map, named, reached, read_at, read_cell
+from tcdsl.polyhedra.spaces import named
+from tcdsl.polyhedra.writes import affine_target, cell_map, reached, read_at, read_cell
 
 __all__ = ["VALUE", "Flow", "StatementTransposition", "Transposition"]
 

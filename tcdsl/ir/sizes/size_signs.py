@@ -20,8 +20,10 @@ def never_negative(expr: Expr, known: Callable[[str], bool]) -> bool:
             return value >= 0
         case SizeValue(name=name):
             return known(name)
-        case Apply(primitive="add" | "mul" | "floor_div" | "mod" | "min" | "max", arguments=arguments):
+        case Apply(primitive="add" | "mul" | "floor_div" | "mod" | "min", arguments=arguments):
             return all(never_negative(argument, known) for argument in arguments)
+        case Apply(primitive="max", arguments=arguments):
+            return any(never_negative(argument, known) for argument in arguments)
         case _:
             return False
 

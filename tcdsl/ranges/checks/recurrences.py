@@ -34,8 +34,7 @@ from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.read_pieces import places
 from tcdsl.polyhedra.size_facts import statement_context
-from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, parameter_names
-from tcdsl.polyhedra.writes import named
+from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, named, parameter_names
 from tcdsl.ranges.checks.loop_hints import loop_hint, part_hint
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.nesting import free_variables
@@ -210,10 +209,8 @@ class _Pairs:
         return found.intersect(arranged(self.points, dimensions))
 
     def _met(self, reading: isl.Set, writing: isl.Set) -> isl.Set:
-        for k, name in enumerate(self.other):
-            writing = writing.set_dim_name(isl.dim_type.set, k, name)
         dimensions = (*self.own, *self.other, *self.cell)
-        pairs = arranged(reading, dimensions).intersect(arranged(writing, dimensions))
+        pairs = arranged(reading, dimensions).intersect(arranged(named(writing, self.other), dimensions))
         same = pairs
         for one, other in zip(self.own, self.other, strict=True):
             same = equated(same, index(one), index(other))

@@ -42,6 +42,9 @@ def close(shapes: Sequence[Shape], origin: Origin) -> None:
         _Closing(transaction, shapes).run()
 
 
+Change = Callable[[], None]
+
+
 class _Closing:
     def __init__(self, transaction: Transaction, shapes: Sequence[Shape]) -> None:
         self._transaction = transaction
@@ -65,61 +68,55 @@ class _Closing:
             scope = OpenVariables(self._shapes)
             if not scope.needed:
                 return
-            if not any(step(scope) for step in steps):
+            # Of a step, all changes; after one that changed something, again from the start.
+            if not any(sum(map(self._try, step(scope))) for step in steps):
                 break
         undetermined = list(self._undetermined(scope))
         if self._refuted is not None and not undetermined:
             raise self._refuted
         raise_diagnostics(undetermined or [self._open_sizes(scope)])
 
-    def _try(self, change: Callable[[], None]) -> bool:
+    def _try(self, change: Change) -> bool:
         """Take a default, unless it is contradictory: then what it decides is left to others."""
         found = self._transaction.attempt(change)
         if found is not None and self._refuted is None:
             self._refuted = found
         return found is None
 
-    def _empty(self, variable: RowVariable) -> bool:
-        return self._try(lambda: bind(self._transaction, variable, EMPTY))
+    def _empty(self, variable: RowVariable) -> Change:
+        return partial(bind, self._transaction, variable, EMPTY)
 
-    def _size(self, axis: Dimension, size: int, reason: Reason) -> bool:
-        return self._try(lambda: set_size(self._transaction, axis, size, reason))
+    def _size(self, axis: Dimension, size: int) -> Change:
+        return partial(set_size, self._transaction, axis, size, _LEAST)
 
     # -- defaults for all that is connected
 
-    def _shortest_results(self, scope: OpenVariables) -> bool:
-        changed = False
+    def _shortest_results(self, scope: OpenVariables) -> Iterator[Change]:
         for variable in scope.rows:
             if variable.binding is None and (variable.least or any(_lower(variable, weak=False))):
-                changed |= self._empty(variable)
-        return changed
+                yield self._empty(variable)
 
-    def _least_axes(self, scope: OpenVariables) -> bool:
-        changed = False
+    def _least_axes(self, scope: OpenVariables) -> Iterator[Change]:
         for axis in scope.axes:
             if axis.root.size is None and axis.root.least is not None:
-                changed |= self._size(axis, max(axis.root.least, axis.root.minimum), _LEAST)
-        return changed
+                yield self._size(axis, max(axis.root.least, axis.root.minimum))
 
-    def _rows_below(self, scope: OpenVariables) -> bool:
-        changed = False
+    def _rows_below(self, scope: OpenVariables) -> Iterator[Change]:
         for variable in reversed(scope.rows):
             lengths = [] if variable.binding is not None else list(_upper(variable))
             if lengths:
-                changed |= self._lengthen(variable, min(lengths))
-        return changed
+                yield partial(self._lengthen, variable, min(lengths))
 
-    def _lengthen(self, variable: RowVariable, count: int) -> bool:
-        made = row_of([Dimension(variable.owners) for _ in range(count)])
-        return self._try(lambda: bind(self._transaction, variable, made))
+    def _lengthen(self, variable: RowVariable, count: int) -> None:
+        bind(self._transaction, variable, row_of([Dimension(variable.owners) for _ in range(count)]))
 
-    def _axes_below(self, scope: OpenVariables) -> bool:
-        changed = False
+    def _axes_below(self, scope: OpenVariables) -> Iterator[Change]:
         for axis in reversed(scope.axes):
             root = axis.root
             if root.size is None and root.cap is not None:
-                changed |= self._try(partial(self._take_cap, root)) or self._size(root, 1, _LEAST)
-        return changed
+                yield partial(self._take_cap, root)
+                if root.size is None:
+                    yield self._size(root, 1)
 
     def _take_cap(self, root: Dimension) -> None:
         cap, label = root.cap, root.cap_label
@@ -128,23 +125,19 @@ class _Closing:
         if cap is not None:
             set_size(self._transaction, root, cap, root.cap_reason)
 
-    def _affine_axes(self, scope: OpenVariables) -> bool:
-        changed = False
+    def _affine_axes(self, scope: OpenVariables) -> Iterator[Change]:
         for constraint in scope.constraints:
             if isinstance(constraint, AffineAxis) and not constraint.done and constraint.choice() is not None:
-                changed |= self._try(partial(constraint.choose, self._transaction))
-        return changed
+                yield partial(constraint.choose, self._transaction)
 
-    def _rows_of_numbers(self, scope: OpenVariables) -> bool:
-        changed = False
+    def _rows_of_numbers(self, scope: OpenVariables) -> Iterator[Change]:
         for variable in scope.rows:
             if variable.binding is not None:
                 continue
             if any(_lower(variable, weak=True)):
-                changed |= self._empty(variable)
+                yield self._empty(variable)
             elif variable.fallback is not None:
-                changed |= self._try(partial(self._take_fallback, variable, variable.fallback))
-        return changed
+                yield partial(self._take_fallback, variable, variable.fallback)
 
     def _take_fallback(self, variable: RowVariable, count: int) -> None:
         made = [Dimension(variable.owners) for _ in range(count)]
@@ -152,40 +145,32 @@ class _Closing:
             set_fallback(self._transaction, axis, 1)
         bind(self._transaction, variable, row_of(made))
 
-    def _axes_of_numbers(self, scope: OpenVariables) -> bool:
-        changed = False
+    def _axes_of_numbers(self, scope: OpenVariables) -> Iterator[Change]:
         for axis in scope.axes:
             if axis.root.size is None and axis.root.fallback is not None:
-                changed |= self._size(axis, axis.root.fallback, _LEAST)
-        return changed
+                yield self._size(axis, axis.root.fallback)
 
     # -- defaults for what is needed
 
-    def _optional_rows(self, scope: OpenVariables) -> bool:
-        changed = False
+    def _optional_rows(self, scope: OpenVariables) -> Iterator[Change]:
         for variable in scope.rows:
             if variable in scope.needed and variable.binding is None and variable in scope.optional:
-                changed |= self._empty(variable)
-        return changed
+                yield self._empty(variable)
 
-    def _remaining_rows(self, scope: OpenVariables) -> bool:
-        changed = False
+    def _remaining_rows(self, scope: OpenVariables) -> Iterator[Change]:
         for variable in scope.rows:
             if variable in scope.needed and variable.binding is None and variable not in scope.owned:
-                changed |= self._empty(variable)
-        return changed
+                yield self._empty(variable)
 
-    def _remaining_axes(self, scope: OpenVariables) -> bool:
-        changed = False
+    def _remaining_axes(self, scope: OpenVariables) -> Iterator[Change]:
         for axis in scope.axes:
             root = axis.root
             if axis not in scope.needed or root.size is not None:
                 continue
             if root.minimum:
-                changed |= self._size(root, root.minimum, _LEAST)
+                yield self._size(root, root.minimum)
             elif root not in scope.owned and not _is_affine(root):
-                changed |= self._size(root, 1, _LEAST)
-        return changed
+                yield self._size(root, 1)
 
     # -- faults
 

@@ -17,8 +17,8 @@ from tcdsl.ir.expressions import Apply, Boundary, Expr, Read, is_affine_index, s
 from tcdsl.ir.program import Statement
 from tcdsl.polyhedra.affine import NotAffine, expression_of
 from tcdsl.polyhedra.linear import normalized
-from tcdsl.polyhedra.spaces import dimension_names
-from tcdsl.polyhedra.writes import affine_target, cell_map, named, writes_each_cell_once
+from tcdsl.polyhedra.spaces import dimension_names, named
+from tcdsl.polyhedra.writes import affine_target, cell_map, writes_each_cell_once
 
 __all__ = ["WrittenPoints", "has_trivial_value", "is_sparse", "source"]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcdsl.errors import Diagnostic, ShapeError
+from tcdsl.rows.ranks import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     # For the annotation alone: tcdsl.ir loads more than this package needs.
     from tcdsl.span import Span
 
-__all__ = ["Contradiction", "Origin", "Reason", "SourcePlace", "axes", "counted"]
+__all__ = ["Contradiction", "Origin", "Reason", "SourcePlace", "axes"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,12 +103,6 @@ class Contradiction(Exception):  # noqa: N818 - not an error of the user yet: th
 def _inside(start: Span, place: SourcePlace) -> Span:
     column = start.column
     return type(start)(start.filename, start.line, column + place.start, start.line, column + place.stop)
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 axis``, ``2 axes``."""
-    plural = noun[:-2] + "es" if noun.endswith("is") else noun + "s"
-    return f"{number or 'no'} {noun if number == 1 else plural}"
 
 
 def axes(number: int, row: str) -> str:

@@ -10,6 +10,7 @@ from tcdsl.rows.inference import (
     Shape,
     close,
     compose,
+    einsum,
     equal,
     known,
     number,

@@ -14,6 +14,7 @@ from tcdsl.rows.inference import (
     Shape,
     close,
     compose,
+    einsum,
     equal,
     keeping,
     known,

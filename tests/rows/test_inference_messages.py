@@ -12,6 +12,7 @@ from tcdsl.rows.inference import (
     Origin,
     close,
     compose,
+    einsum,
     equal,
     known,
     number,

@@ -16,6 +16,7 @@ from tcdsl.rows.inference import (
     Shape,
     close,
     compose,
+    einsum,
     equal,
     known,
     number,

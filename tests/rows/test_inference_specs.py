@@ -9,6 +9,7 @@ from tcdsl.rows.inference import (
     Shape,
     close,
     compose,
+    einsum,
     equal,
     known,
     parameter,

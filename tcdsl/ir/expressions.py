@@ -33,6 +33,7 @@ __all__ = [
     "height",
     "index_variables",
     "is_affine_index",
+    "is_plain_read",
     "locals_read",
     "reads",
     "rebuild",
@@ -344,3 +345,8 @@ def is_affine_index(expr: Expr) -> bool:
         or (isinstance(node, Apply) and PRIMITIVES[node.primitive].index)
         for node in walk(expr)
     )
+
+
+def is_plain_read(read: Read) -> bool:
+    """Whether sets can speak of the cell that ``read`` finds, which is in range: no boundaries and no data indices."""
+    return all(boundary is Boundary.SKIP for boundary in read.boundaries) and all(map(is_affine_index, read.indices))

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Expr, Read, reads
+from tcdsl.ir.expressions import Expr, Read, reads, size_names
 from tcdsl.span import Span
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "map_statement",
     "statement_expressions",
     "statement_reads",
+    "statement_sizes",
     "tensors_read",
 ]
 
@@ -240,6 +241,11 @@ def statement_reads(statement: Statement) -> Iterator[Read]:
     """Every read of ``statement``, except of the version that it starts from."""
     for expr in statement_expressions(statement):
         yield from reads(expr)
+
+
+def statement_sizes(statement: Statement) -> set[str]:
+    """The names of the sizes in the expressions and the domain of ``statement``."""
+    return set(statement.domain.parameters).union(*map(size_names, statement_expressions(statement)))
 
 
 def tensors_read(statement: Statement) -> set[str]:

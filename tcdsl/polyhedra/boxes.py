@@ -8,10 +8,10 @@ import islpy as isl
 
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, IndexValue
-from tcdsl.ir.program import Access, Neutral, Statement
+from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.polyhedra.affine import function_of, universe
 
-__all__ = ["box", "inside_extent", "is_over_box", "over_box"]
+__all__ = ["all_cells", "box", "inside_extent", "is_over_box", "over_box"]
 
 
 def box(variables: Sequence[str], extents: Sequence[Expr], among: isl.Set | None = None) -> isl.Set:
@@ -23,6 +23,12 @@ def box(variables: Sequence[str], extents: Sequence[Expr], among: isl.Set | None
     for name, extent in zip(variables, extents, strict=True):
         points = points.intersect(inside_extent(function_of(IndexValue(name), points), extent, points))
     return points
+
+
+def all_cells(tensor: Tensor, context: isl.Set) -> isl.Set:
+    """Every cell of a tensor, for the sizes of ``context``; the dimensions have no names that mean anything."""
+    names = [f"z{k}" for k in range(len(tensor.shape))]
+    return box(names, tensor.shape).intersect_params(context).reset_tuple_id()
 
 
 def inside_extent(position: isl.PwAff, extent: Expr, points: isl.Set) -> isl.Set:

@@ -22,9 +22,9 @@ import islpy as isl
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Apply, Expr, index_variables, is_affine_index, size_names, substitute
+from tcdsl.ir.expressions import Apply, Expr, index_variables, is_affine_index, substitute
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Access, Keep, Statement
+from tcdsl.ir.program import Access, Keep, Statement, map_statement, statement_sizes
 from tcdsl.polyhedra.affine import NotAffine, equated, expression_of, function_of
 from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
 from tcdsl.polyhedra.spaces import arranged, constant_range, dimension_names, twice
@@ -180,7 +180,7 @@ class _Equation:
             same = equated(same, index(name), renamed[index(name)])
         return bool(pairs.is_subset(same))
 
-    def replace_one(self, names_taken: frozenset[str]) -> bool:
+    def replace_one(self, names_taken: set[str]) -> bool:
         """Give the open axis with the fewest loose variables a variable of its own; False if none is left."""
         candidates = [axis for axis in self.indices if is_affine_index(axis) and self.loose(axis)]
         for axis in sorted(candidates, key=lambda axis: len(self.loose(axis))):
@@ -226,19 +226,17 @@ def _solved(statement: Statement) -> Statement:
     state = _Equation.of(statement)
     state.indices = [normalized(axis) for axis in state.indices]
     state.fix_determined()
-    taken = frozenset(statement.domain.variables) | _sizes(statement)
+    taken = {*statement.domain.variables, *statement_sizes(statement)}
     if not any(is_affine_index(axis) and state.loose(axis) for axis in state.indices):
         return statement
-    while state.replace_one(taken | frozenset(state.fixed)):
+    while state.replace_one({*taken, *state.fixed}):
         state.fix_determined()
     left = [name for name in dimension_names(state.points) if name not in state.fixed]
     order = [name for axis in state.indices for name in sorted(index_variables(axis)) if name in state.fixed]
     variables = tuple(dict.fromkeys([*order, *state.fixed, *left]))
     return replace(
-        statement,
+        map_statement(statement, lambda expr: _rewritten(expr, state.replacements)),
         target=Access(statement.target.tensor, tuple(state.indices), statement.target.span),
-        value=_rewritten(statement.value, state.replacements),
-        condition=None if statement.condition is None else _rewritten(statement.condition, state.replacements),
         domain=Domain.from_set(arranged(state.points, variables)),
     )
 
@@ -259,10 +257,3 @@ def _rewritten(expr: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
 def _linear_in(name: str, terms: Mapping[Expr, int]) -> bool:
     # Whether the variable has a coefficient and stands in no other term.
     return index(name) in terms and all(atom == index(name) or name not in index_variables(atom) for atom in terms)
-
-
-def _sizes(statement: Statement) -> frozenset[str]:
-    expressions = [*statement.target.indices, statement.value]
-    if statement.condition is not None:
-        expressions.append(statement.condition)
-    return frozenset(statement.domain.parameters).union(*(size_names(expr) for expr in expressions))

@@ -16,6 +16,7 @@ __all__ = [
     "affine_target",
     "both",
     "cell_map",
+    "places_terms",
     "places_values",
     "reached",
     "read_at",
@@ -83,14 +84,18 @@ def read_at(statement: Statement, tensor: Tensor, dtype: str) -> Read:
     return Read(tensor.name, statement.target.indices, boundaries, dtype)
 
 
-def places_values(statement: Statement) -> bool:
-    """Whether a statement stores, adds or subtracts one value at each of some cells."""
+def places_terms(statement: Statement) -> bool:
+    """Whether a statement stores, adds or subtracts values, whatever the data are, at cells that isl can speak of."""
     return (
         statement.accumulate in ("assign", "add", "subtract")
         and statement.condition is None
         and affine_target(statement)
-        and writes_each_cell_once(statement)
     )
+
+
+def places_values(statement: Statement) -> bool:
+    """Whether a statement stores, adds or subtracts one value at each of some cells."""
+    return places_terms(statement) and writes_each_cell_once(statement)
 
 
 def read_cell(tensor: Tensor, variables: Sequence[str], dtype: str) -> Read:

@@ -9,7 +9,7 @@ from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import neutral_constant
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, transform
-from tcdsl.ir.program import Fill, Keep, Neutral, Program, Start, Statement, Tensor
+from tcdsl.ir.program import Fill, Keep, Neutral, Program, Statement, Tensor, map_statement
 from tcdsl.polyhedra.boxes import is_over_box
 from tcdsl.simplification.expressions.tape import shared
 
@@ -55,20 +55,14 @@ def _is_zero(value: Constant | None) -> bool:
 
 
 def _substituted(statement: Statement, known: _Constants) -> Statement:
-    start: Start = statement.start
-    if isinstance(start, Keep) and start.tensor in known:
-        value = known[start.tensor]
-        neutral = value.value == neutral_element(statement.accumulate, value.dtype)
-        start = Neutral() if neutral else Fill(value)
-    elif isinstance(start, Fill):
-        start = Fill(_with_constants(start.value, known))
-    condition = statement.condition
-    return replace(
-        statement,
-        start=start,
-        value=_with_constants(statement.value, known),
-        condition=None if condition is None else _with_constants(condition, known),
-    )
+    # The target stays: an index of it that is data is checked, one that is not counts as in range.
+    made = map_statement(statement, lambda expr: _with_constants(expr, known))
+    made = replace(made, target=statement.target)
+    if not isinstance(made.start, Keep) or made.start.tensor not in known:
+        return made
+    value = known[made.start.tensor]
+    neutral = value.value == neutral_element(statement.accumulate, value.dtype)
+    return replace(made, start=Neutral() if neutral else Fill(value))
 
 
 def _with_constants(expr: Expr, known: _Constants) -> Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import islpy as isl
 
@@ -10,7 +11,7 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import index, size
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, index_variables, substitute
-from tcdsl.ir.program import Access, Statement
+from tcdsl.ir.program import Statement, map_statement
 from tcdsl.polyhedra.linear import linear_expression, normalized
 
 __all__ = ["without_determined_variables"]
@@ -26,14 +27,8 @@ def without_determined_variables(statement: Statement) -> Statement:
         points = statement.domain.set
         position = points.find_dim_by_name(isl.dim_type.set, name)
         step: dict[Expr, Expr] = {index(name): value}
-        target = statement.target
         statement = replace(
-            statement,
-            target=Access(
-                target.tensor, tuple(normalized(substitute(axis, step)) for axis in target.indices), target.span
-            ),
-            value=_rewritten(statement.value, step),
-            condition=None if statement.condition is None else _rewritten(statement.condition, step),
+            map_statement(statement, partial(_rewritten, step=step)),
             domain=Domain.from_set(points.project_out(isl.dim_type.set, position, 1)),
         )
     return statement

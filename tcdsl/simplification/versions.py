@@ -11,7 +11,7 @@ from dataclasses import replace
 import islpy as isl
 
 from tcdsl.ir.build import truth
-from tcdsl.ir.expressions import Boundary, Read, is_affine_index, reads
+from tcdsl.ir.expressions import Read, is_plain_read, reads
 from tcdsl.ir.program import Keep, Neutral, Program, Statement, tensors_read
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_facts import size_context
@@ -77,8 +77,7 @@ def _unread(program: Program, statements: list[Statement], position: int, places
 
 def _cells(reader: Statement, read: Read) -> isl.Set | None:
     # What a read finds, if isl can say it.
-    plain = all(boundary is Boundary.SKIP for boundary in read.boundaries) and all(map(is_affine_index, read.indices))
     try:
-        return cell_map(reader.domain.set, read.indices).range() if plain else None
+        return cell_map(reader.domain.set, read.indices).range() if is_plain_read(read) else None
     except NotAffine:
         return None

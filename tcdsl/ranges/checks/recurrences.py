@@ -34,7 +34,7 @@ from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.read_pieces import places
 from tcdsl.polyhedra.size_facts import statement_context
-from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, named, parameter_names
+from tcdsl.polyhedra.spaces import arranged, constant_range, dimension_names, named, parameter_names
 from tcdsl.ranges.checks.loop_hints import loop_hint, part_hint
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.nesting import free_variables
@@ -306,16 +306,7 @@ def _degenerate(points: isl.Set, sizes: isl.Set) -> bool:
         some = points.intersect_params(isl.Set.from_basic_set(part))
         if some.is_empty():
             continue
-        counts = [(_count(some, name), _count(points, name)) for name in names]
-        if not any(few is not None and (many is None or few == 1 < many) for few, many in counts):
+        values = [(constant_range(some, name), constant_range(points, name)) for name in names]
+        if not any(few is not None and (many is None or len(few) == 1 < len(many)) for few, many in values):
             return False
     return True
-
-
-def _count(points: isl.Set, name: str) -> int | None:
-    # How many values a variable takes at most, whatever the sizes; None if there is no limit.
-    line = arranged(points, (name,))
-    line = line.project_out(isl.dim_type.param, 0, line.dim(isl.dim_type.param))
-    if not (has_end(line, 0, largest=False) and has_end(line, 0, largest=True)):
-        return None
-    return int(line.dim_max_val(0).to_python()) - int(line.dim_min_val(0).to_python()) + 1

@@ -14,7 +14,6 @@ from dataclasses import replace
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import (
     Apply,
-    Boundary,
     Cast,
     Constant,
     Expr,
@@ -25,6 +24,7 @@ from tcdsl.ir.expressions import (
     SizeValue,
     children,
     is_affine_index,
+    is_plain_read,
     rebuild,
     walk,
 )
@@ -179,11 +179,7 @@ def _is_plain(step: Expr) -> bool:
     # Reading a cell or converting a size twice costs less than a name for it costs the reader.
     if isinstance(step, Cast):
         return isinstance(step.operand, SizeValue | IndexValue)
-    return (
-        isinstance(step, Read)
-        and all(boundary is Boundary.SKIP for boundary in step.boundaries)
-        and all(is_affine_index(axis) for axis in step.indices)
-    )
+    return isinstance(step, Read) and is_plain_read(step)
 
 
 def shared(expr: Expr) -> Expr:

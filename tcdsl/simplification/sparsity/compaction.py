@@ -13,16 +13,16 @@ from functools import partial
 
 import islpy as isl
 
-from tcdsl.ir.build import index
+from tcdsl.ir.build import index, truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, index_variables, is_affine_index, reads
+from tcdsl.ir.expressions import Constant, Expr, IndexValue, index_variables, is_plain_read, reads
 from tcdsl.ir.fresh_names import names_of
-from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor
-from tcdsl.polyhedra.boxes import box
+from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor, statement_reads
+from tcdsl.polyhedra.boxes import all_cells
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.spaces import arranged
-from tcdsl.polyhedra.writes import affine_target, cell_map, read_cell, writes_each_cell_once
+from tcdsl.polyhedra.writes import affine_target, cell_map, places_terms, read_cell, writes_each_cell_once
 from tcdsl.simplification.sparsity.composition import has_trivial_value
 
 __all__ = ["compacted", "with_sparse_tensors_compacted"]
@@ -74,9 +74,8 @@ def compacted(
     if placement is None:
         return None
     written = cell_map(placement.domain.set, placement.target.indices).range().intersect_params(context)
-    cells = box([f"z{k}" for k in range(len(tensor.shape))], tensor.shape).intersect_params(context)
     extents = _extents(placement, tensor)
-    if extents is None or cells.reset_tuple_id().is_subset(written.reset_tuple_id()):
+    if extents is None or all_cells(tensor, context).is_subset(written.reset_tuple_id()):
         return None
     compact = declare(extents)
     return _values(statement, placement, compact), _placed(placement, compact)
@@ -92,13 +91,7 @@ def _written_everywhere(program: Program, candidates: set[str], context: isl.Set
         if affine_target(statement):
             cells = cell_map(statement.domain.set, statement.target.indices).range().reset_tuple_id()
             written[first] = written[first].union(cells) if first in written else cells
-    found = set()
-    for name in candidates:
-        shape = program.tensor(name).shape
-        every = box([f"z{k}" for k in range(len(shape))], shape).intersect_params(context).reset_tuple_id()
-        if every.is_subset(written[family[name]]):
-            found.add(name)
-    return found
+    return {name for name in candidates if all_cells(program.tensor(name), context).is_subset(written[family[name]])}
 
 
 def _is_thin(statement: Statement, tensor: Tensor) -> bool:
@@ -106,11 +99,9 @@ def _is_thin(statement: Statement, tensor: Tensor) -> bool:
     mentioned: set[str] = set().union(*map(index_variables, statement.target.indices))
     return (
         len(mentioned) < len(tensor.shape)
-        and statement.accumulate in ("assign", "add", "subtract")
-        and statement.condition is None
         and tensor.dtype == compute_dtype(tensor.dtype)
         and not (len(mentioned) == len(statement.domain.variables) and has_trivial_value(statement))
-        and affine_target(statement)
+        and places_terms(statement)
     )
 
 
@@ -150,33 +141,18 @@ def _read_by_position(program: Program) -> set[str]:
     closed = {*program.outputs, *(new for _, new in program.updates)}
     kept: dict[str, list[str]] = {}
     for statement in program.statements:
-        others = [*statement.target.indices]
-        if statement.condition is not None:
-            others.append(statement.condition)
         match statement.start:
             case Fill(value=value):
-                others.append(value)
                 if not isinstance(value, Constant):
                     closed.add(statement.target.tensor)
             case Keep(tensor=tensor):
                 kept.setdefault(statement.target.tensor, []).append(tensor)
-                if not _extends(statement):
+                # Composition looks through such a later version of a sparse tensor.
+                if not places_terms(statement):
                     closed.add(tensor)
-        closed.update(read.tensor for part in others for read in reads(part))
-        for read in reads(statement.value):
-            plain = all(boundary is Boundary.SKIP for boundary in read.boundaries)
-            if not (plain and all(map(is_affine_index, read.indices))):
-                closed.add(read.tensor)
+        closed.update(read.tensor for read in statement_reads(replace(statement, value=truth(True))))
+        closed.update(read.tensor for read in reads(statement.value) if not is_plain_read(read))
     return {statement.target.tensor for statement in program.statements} - _with_earlier_versions(closed, kept)
-
-
-def _extends(statement: Statement) -> bool:
-    # Whether composition can look through a later version of a sparse tensor.
-    return (
-        statement.accumulate in ("assign", "add", "subtract")
-        and statement.condition is None
-        and affine_target(statement)
-    )
 
 
 def _with_earlier_versions(closed: set[str], kept: Mapping[str, list[str]]) -> set[str]:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import islpy as isl
 
 from tcdsl.ir.build import index
-from tcdsl.ir.expressions import Apply, Boundary, Expr, Read, is_affine_index, substitute, walk
+from tcdsl.ir.expressions import Apply, Expr, Read, is_affine_index, is_plain_read, substitute, walk
 from tcdsl.ir.program import Statement
 from tcdsl.polyhedra.affine import NotAffine, expression_of
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.spaces import dimension_names, named
-from tcdsl.polyhedra.writes import affine_target, cell_map, writes_each_cell_once
+from tcdsl.polyhedra.writes import cell_map, places_values
 
 __all__ = ["WrittenPoints", "has_trivial_value", "is_sparse", "source"]
 
@@ -36,14 +36,7 @@ class WrittenPoints:
 
 def is_sparse(statement: Statement, rank: int) -> bool:
     """Whether a statement writes a thin part of its target, of ``rank`` axes, by values that cost next to nothing."""
-    return (
-        len(statement.domain.variables) < rank
-        and statement.accumulate in ("assign", "add", "subtract")
-        and statement.condition is None
-        and has_trivial_value(statement)
-        and affine_target(statement)
-        and writes_each_cell_once(statement)
-    )
+    return len(statement.domain.variables) < rank and has_trivial_value(statement) and places_values(statement)
 
 
 def has_trivial_value(statement: Statement) -> bool:
@@ -57,9 +50,7 @@ def source(writer: Statement, points: isl.Set, read: Read) -> WrittenPoints | No
 
     ``None`` if isl cannot say: an index is not affine, or the read has a boundary.
     """
-    if any(boundary is not Boundary.SKIP for boundary in read.boundaries):
-        return None
-    if not all(is_affine_index(axis) for axis in read.indices):
+    if not is_plain_read(read):
         return None
     try:
         reads = cell_map(points, read.indices)

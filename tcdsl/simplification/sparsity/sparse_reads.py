@@ -14,10 +14,10 @@ import islpy as isl
 
 from tcdsl.ir.build import apply, neutral_constant, truth
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, is_affine_index, reads, transform, walk
-from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor, statement_reads
+from tcdsl.ir.expressions import Apply, Constant, Expr, Read, is_affine_index, is_plain_read, reads, transform, walk
+from tcdsl.ir.program import Fill, Keep, Program, Statement, statement_reads
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition
-from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.boxes import all_cells
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import cell_map, places_values
 from tcdsl.simplification.expressions.tape import shared
@@ -73,12 +73,7 @@ def _pays(program: Program, maker: Statement, cells: isl.Set) -> bool:
         return True
     tensor = program.tensor(maker.target.tensor)
     context = size_context(program)
-    return not _all_cells(tensor, context).is_subset(cells)
-
-
-def _all_cells(tensor: Tensor, context: isl.Set) -> isl.Set:
-    names = [f"z{k}" for k in range(len(tensor.shape))]
-    return box(names, tensor.shape).intersect_params(context).reset_tuple_id()
+    return not all_cells(tensor, context).is_subset(cells)
 
 
 def _read_thinly(program: Program) -> dict[str, isl.Set]:
@@ -92,8 +87,7 @@ def _read_thinly(program: Program) -> dict[str, isl.Set]:
         excluded.update(read.tensor for read in statement_reads(replace(statement, value=truth(True))))
         for read in reads(statement.value):
             found.setdefault(read.tensor, []).append((statement.domain.set, read))
-            plain = all(b is Boundary.SKIP for b in read.boundaries) and all(map(is_affine_index, read.indices))
-            if not plain or len(statement.domain.variables) >= ranks.get(read.tensor, 0):
+            if not is_plain_read(read) or len(statement.domain.variables) >= ranks.get(read.tensor, 0):
                 excluded.add(read.tensor)
     few = {name: places for name, places in found.items() if len(places) <= _MOST_READS and name not in excluded}
     return {name: cells for name, places in few.items() if (cells := _cells(places)) is not None}
@@ -132,7 +126,7 @@ def _chain(
 
 def _covers(program: Program, chain: Sequence[Statement]) -> bool:
     """Whether statements write all cells between them: then storing them costs no more than their values."""
-    left = _all_cells(program.tensor(chain[0].target.tensor), size_context(program))
+    left = all_cells(program.tensor(chain[0].target.tensor), size_context(program))
     for statement in chain:
         left = left.subtract(cell_map(statement.domain.set, statement.target.indices).range().reset_tuple_id())
     return bool(left.is_empty())

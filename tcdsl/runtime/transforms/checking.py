@@ -85,7 +85,7 @@ def _check_pullback(
     from tcdsl.autodiff.checks import check_program_gradient
     from tcdsl.runtime.calling.execution import Executable
 
-    staging = kept_staging(f, Values())
+    staging = kept_staging(f, Values(()))
     entry, inputs = staging.entry(staging.signature.call(arrays, {}))
     primal = entry.executable.program
     program = adjoint(primal, [primal.inputs[k].name for k in wrt], keep_outputs=False)

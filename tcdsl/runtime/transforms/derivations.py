@@ -7,11 +7,12 @@ being staged, the function is recorded as a program of its own, whose derivative
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import FunctionType, MethodType
-from typing import Any, Protocol
+from typing import Any, ClassVar
 from weakref import WeakMethod, ref
 
 import numpy as np
@@ -36,6 +37,7 @@ from tcdsl.runtime.same_code import entries_for, keep_entry
 from tcdsl.runtime.transforms.kept_derivatives import kept
 
 __all__ = [
+    "Argnums",
     "Derivation",
     "DerivativeStaging",
     "Values",
@@ -48,33 +50,34 @@ __all__ = [
     "value_and_aux",
 ]
 
+Argnums = int | tuple[int, ...]
 
-class Derivation(Hashable, Protocol):
-    """What is to be derived from a function."""
 
-    @property
-    def title(self) -> str:
-        """The word for it in the names of programs: ``grad``."""
+@dataclass(frozen=True, slots=True)
+class Derivation(ABC):
+    """What is to be derived from a function, by its arguments ``argnums``.
+
+    ``title`` is the word for it in the names of programs: ``grad``.
+    """
+
+    argnums: Argnums
+
+    title: ClassVar[str]
 
     def positions(self, function: str, count: int) -> tuple[int, ...]:
         """The arguments to differentiate by, of the ``count`` positional ones that ``function`` has."""
+        return chosen_positions(self.argnums, function, count)
 
+    @abstractmethod
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """The derivative of a traced function by the inputs ``wrt`` of its program."""
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class Values(Derivation):
     """The function itself: the derivation that changes nothing."""
 
-    @property
-    def title(self) -> str:
-        """The word for it in the names of programs."""
-        return "values"
-
-    def positions(self, function: str, count: int) -> tuple[int, ...]:
-        """No argument."""
-        return ()
+    title = "values"
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """What was traced."""

@@ -21,8 +21,8 @@ from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.structure import LEAF, Structure
 from tcdsl.runtime.rules.subprograms import symbolic
 from tcdsl.runtime.transforms.derivations import (
+    Argnums,
     Derivation,
-    chosen_positions,
     kept_staging,
     name_of,
     require_values,
@@ -32,7 +32,6 @@ from tcdsl.runtime.transforms.kept_derivatives import kept
 from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
 
 __all__ = [
-    "Argnums",
     "DerivedFunction",
     "Gradient",
     "checked_argnums",
@@ -41,8 +40,6 @@ __all__ = [
     "of_arguments",
     "value_and_grad",
 ]
-
-Argnums = int | tuple[int, ...]
 
 
 class DerivedFunction:
@@ -152,21 +149,12 @@ def of_arguments(argnums: Argnums) -> Structure:
 
 
 @dataclass(frozen=True, slots=True)
-class Gradient:
-    """The gradient of a loss of one element: a `tcdsl.runtime.transforms.derivations.Derivation`."""
+class Gradient(Derivation):
+    """The gradient of a loss of one element."""
 
-    argnums: Argnums
+    title = "grad"
     has_aux: bool
     with_value: bool
-
-    @property
-    def title(self) -> str:
-        """The word for it in the names of programs."""
-        return "grad"
-
-    def positions(self, function: str, count: int) -> tuple[int, ...]:
-        """The arguments to differentiate by."""
-        return chosen_positions(self.argnums, function, count)
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """The program of the gradient, and of the values that are returned with it."""

@@ -10,9 +10,8 @@ from tcdsl.autodiff.jacobians.jacobians import jacobian as jacobian_program
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
 from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.structure import NOTHING, Structure
-from tcdsl.runtime.transforms.derivations import chosen_positions, floating_outputs, value_and_aux
+from tcdsl.runtime.transforms.derivations import Derivation, floating_outputs, value_and_aux
 from tcdsl.runtime.transforms.gradients import (
-    Argnums,
     DerivedFunction,
     Gradient,
     checked_argnums,
@@ -27,21 +26,12 @@ _MODES = (None, "forward", "reverse")
 
 
 @dataclass(frozen=True, slots=True)
-class Jacobian:
-    """The derivatives of all outputs by all arguments: a `tcdsl.runtime.transforms.derivations.Derivation`."""
+class Jacobian(Derivation):
+    """The derivatives of all outputs by all arguments."""
 
-    argnums: Argnums
+    title = "jacobian"
     has_aux: bool
     mode: str | None
-
-    @property
-    def title(self) -> str:
-        """The word for it in the names of programs."""
-        return "jacobian"
-
-    def positions(self, function: str, count: int) -> tuple[int, ...]:
-        """The arguments to differentiate by."""
-        return chosen_positions(self.argnums, function, count)
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """The program of the blocks, and of the auxiliary results."""
@@ -68,20 +58,11 @@ class Jacobian:
 
 
 @dataclass(frozen=True, slots=True)
-class Hessian:
+class Hessian(Derivation):
     """The Jacobian of the gradient, in forward mode over reverse mode."""
 
-    argnums: Argnums
+    title = "hessian"
     has_aux: bool
-
-    @property
-    def title(self) -> str:
-        """The word for it in the names of programs."""
-        return "hessian"
-
-    def positions(self, function: str, count: int) -> tuple[int, ...]:
-        """The arguments to differentiate by, twice."""
-        return chosen_positions(self.argnums, function, count)
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """The program of the blocks, and of the auxiliary results."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from tcdsl.runtime.explanation import Explanation
 from tcdsl.runtime.rules.directions import Direction, matched
 from tcdsl.runtime.rules.subprograms import symbolic
 from tcdsl.runtime.transforms.derivations import (
+    Derivation,
     DerivativeStaging,
     floating_outputs,
     kept_staging,
@@ -40,23 +41,12 @@ __all__ = ["LinearFunction", "Linearization", "Pullback", "TangentMap", "lineari
 
 
 @dataclass(frozen=True, slots=True)
-class Linearization:
-    """Values, and the linear program that pulls back or pushes forward: a
-    `tcdsl.runtime.transforms.derivations.Derivation`.
-    """
+class Linearization(Derivation):
+    """Values, and the linear program that pushes forward."""
 
-    by: tuple[int, ...]
+    title = "linearize"
+    transform: ClassVar[Callable[..., Program]] = staticmethod(tangent)
     has_aux: bool
-    reverse: bool
-
-    @property
-    def title(self) -> str:
-        """The word for it in the names of programs."""
-        return "vjp" if self.reverse else "linearize"
-
-    def positions(self, function: str, count: int) -> tuple[int, ...]:
-        """The arguments to differentiate by."""
-        return self.by
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """The program of values and of what the linear program, which comes with it, needs of them."""
@@ -64,11 +54,18 @@ class Linearization:
         floating = floating_outputs(traced, value)
         program = traced.program
         chosen = [name for name, real in zip(program.outputs, floating, strict=False) if real]
-        transform = adjoint if self.reverse else tangent
-        derivative = transform(program, wrt, outputs=chosen, keep_outputs=True)
+        derivative = self.transform(program, wrt, outputs=chosen, keep_outputs=True)
         seeds = [tensor.name for tensor in derivative.inputs[len(program.inputs) :]]
         first, linear = linearized(derivative, seeds, len(program.outputs))
         return replace(traced, program=first, linear=linear)
+
+
+class ReverseLinearization(Linearization):
+    """Values, and the linear program that pulls back."""
+
+    __slots__ = ()
+    title = "vjp"
+    transform = staticmethod(adjoint)
 
 
 class LinearFunction:
@@ -211,10 +208,10 @@ class _Values:
     argument_rows: Sequence[RowRanks | None] = ()
 
 
-def _values(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, reverse: bool) -> _Values:
+def _values(fun: Callable[..., Any], primals: Sequence[Any], kind: type[Linearization], has_aux: bool) -> _Values:
     dtypes = [argument_dtype(fun, k, primal) for k, primal in enumerate(primals)]
     by = tuple(k for k, dtype in enumerate(dtypes) if is_floating(dtype))
-    staging = kept_staging(fun, Linearization(by, has_aux, reverse))
+    staging = kept_staging(fun, kind(by, has_aux))
     session = current_session()
     return _recorded(session, staging, primals) if session is not None else _computed(staging, primals, by)
 
@@ -283,7 +280,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     keeps the intermediate values that it needs, and copies of the arguments that it reads.
     """
     require_values("vjp", fun)
-    values = _values(fun, primals, has_aux, reverse=True)
+    values = _values(fun, primals, ReverseLinearization, has_aux)
     structure, outputs, aux = _parts(values, has_aux)
     leaves = values.results[: structure.leaves]
     dtypes = [str(leaf.dtype) for leaf in leaves]
@@ -303,7 +300,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     outputs give it. With ``has_aux``, ``fun`` returns ``(outputs, aux)`` and the result is ``outputs, f_jvp, aux``.
     """
     require_values("linearize", fun)
-    values = _values(fun, primals, has_aux, reverse=False)
+    values = _values(fun, primals, Linearization, has_aux)
     structure, outputs, aux = _parts(values, has_aux)
     pushed = structure.with_leaves(
         LEAF if is_floating(str(leaf.dtype)) else NOTHING for leaf in values.results[: structure.leaves]

@@ -34,23 +34,12 @@ __all__ = ["Pushforward", "argument_dtype", "hvp", "jvp"]
 
 
 @dataclass(frozen=True, slots=True)
-class Pushforward:
-    """Outputs and their derivatives along a tangent for each of ``by``: a
-    `tcdsl.runtime.transforms.derivations.Derivation`.
-    """
+class Pushforward(Derivation):
+    """Outputs and their derivatives along a tangent for each of ``argnums``."""
 
-    by: tuple[int, ...]
+    title = "jvp"
     has_aux: bool = False
     with_value: bool = True
-
-    @property
-    def title(self) -> str:
-        """The word for it in the names of programs."""
-        return "jvp"
-
-    def positions(self, function: str, count: int) -> tuple[int, ...]:
-        """The arguments to differentiate by."""
-        return self.by
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """The program of outputs, tangents and auxiliary results; its last inputs are the tangents."""
@@ -70,24 +59,15 @@ class Pushforward:
 
 
 @dataclass(frozen=True, slots=True)
-class HessianProduct:
+class HessianProduct(Derivation):
     """The gradient's derivative along tangents: forward over reverse."""
 
-    by: tuple[int, ...]
-
-    @property
-    def title(self) -> str:
-        """The word for it in the names of programs."""
-        return "hvp"
-
-    def positions(self, function: str, count: int) -> tuple[int, ...]:
-        """The arguments to differentiate by."""
-        return self.by
+    title = "hvp"
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """The program of the products, one for each argument."""
-        slopes = Gradient(self.by, has_aux=False, with_value=False).derive(traced, wrt, function)
-        return Pushforward(self.by, with_value=False).derive(slopes, wrt, function)
+        slopes = Gradient(self.argnums, has_aux=False, with_value=False).derive(traced, wrt, function)
+        return Pushforward(self.argnums, with_value=False).derive(slopes, wrt, function)
 
 
 @user_facing

@@ -69,7 +69,7 @@ def _threads(value: object) -> int:
 
 def _check(value: object) -> frozenset[str]:
     if isinstance(value, str):
-        value = [name.strip() for name in value.split(",") if name.strip()]
+        value = value.replace(",", " ").split()
     if not isinstance(value, Iterable) or isinstance(value, bytes):
         raise ConfigurationError(f"check={value!r} is no list of checks; choose from {', '.join(CHECKS)}")
     names = list(value)

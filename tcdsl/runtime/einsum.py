@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -10,12 +9,9 @@ from typing import Any
 from tcdsl.errors import Diagnostic, TcdslError, raise_diagnostics
 from tcdsl.frontend.logics.einsum_statements import check_spec, checked_accumulator, checked_primitive, record_einsum
 from tcdsl.frontend.logics.einsum_statements import einsum as einsum_of_symbols
-from tcdsl.frontend.staging.session import Session, current_session
+from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.graphs import algebra_of
-from tcdsl.runtime.calling.arguments import Signature
-from tcdsl.runtime.calling.entries import Traced
-from tcdsl.runtime.calling.results import returned
-from tcdsl.runtime.calling.staged import StagedFunction
+from tcdsl.runtime.calling.staged import StagedOperation
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["einsum"]
@@ -59,35 +55,8 @@ def _with_spec(fault: Diagnostic, spec: str) -> Diagnostic:
     return fault if shown else replace(fault, notes=(*fault.notes, f'in einsum("{spec}", ...)'))
 
 
-class EinsumStaging(StagedFunction):
-    """The staged programs of one spec, by the ranks and types of its operands."""
-
-    def __init__(self, spec: str, accumulate: str, primitive: str, count: int) -> None:
-        super().__init__()
-        self._arguments = (spec, accumulate, primitive)
-        self.signature = Signature(_PARAMETERS[count], self.title)
-
-    @property
-    def title(self) -> str:
-        """The name for programs and messages."""
-        return "einsum"
-
-    def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
-        """Record the one statement."""
-        spec, accumulate, primitive = self._arguments
-        result = record_einsum(spec, tuple(positional), accumulate, primitive)
-        outputs, structure = returned(session, result, self.title)
-        return Traced(session.builder.program(outputs), structure)
-
-
-def _one(a: Any, /) -> None: ...
-
-
-def _two(a: Any, b: Any, /) -> None: ...
-
-
-def _three(a: Any, b: Any, c: Any, /) -> None: ...
-
-
-_PARAMETERS: dict[int, Callable[..., None]] = {1: _one, 2: _two, 3: _three}
-_staging = lru_cache(maxsize=_REMEMBERED)(EinsumStaging)
+@lru_cache(maxsize=_REMEMBERED)
+def _staging(spec: str, accumulate: str, primitive: str, count: int) -> StagedOperation:
+    return StagedOperation(
+        "einsum", "abc"[:count], lambda _, operands: record_einsum(spec, tuple(operands), accumulate, primitive)
+    )

@@ -44,7 +44,7 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
     if stage not in STAGES:
         raise ConfigurationError(f"there is no stage {stage!r}; the stages are {', '.join(STAGES)}")
     if stage == "source":
-        return Explanation(function.template.source)
+        return Explanation(function.source_text())
     entry, arrays = staging.entry(call) if call is not None else (_last_entry(function, staging), None)
     program = entry.executable.program
     if stage == "ir":

@@ -16,13 +16,12 @@ from tcdsl.frontend.staging.session import ACTIVE_SESSION, current_session
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.pickling import BoundFunctions, reduced
 from tcdsl.runtime.calling.written_memory import check_written, output_buffers
+from tcdsl.runtime.inspection import Inspected
 from tcdsl.span import Span
 from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
 
 if TYPE_CHECKING:
     from tcdsl.frontend.python.template import Template
-    from tcdsl.runtime.calling.staged import CacheInfo
-    from tcdsl.runtime.cost import Cost
     from tcdsl.runtime.decorated import DecoratedStaging
 
 __all__ = ["DecoratedFunction", "decorated"]
@@ -34,7 +33,7 @@ _RULE_DECORATORS = ("defvjp", "defjvp")
 Function = TypeVar("Function", bound="DecoratedFunction")
 
 
-class DecoratedFunction:
+class DecoratedFunction(Inspected):
     """A decorated function on arrays; see `tcdsl.tensors.functions.decorators.TensorFunction`, which users hold."""
 
     __name__: str
@@ -138,6 +137,10 @@ class DecoratedFunction:
     def scope_of_inner_call(self, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
         """Where the declarations of this function go while it runs as part of another one."""
         return nullcontext()
+
+    def source_text(self) -> str:
+        """The source that staging runs."""
+        return self.template.source
 
     @contextmanager
     def without_parameters(self, use: str) -> Iterator[None]:
@@ -267,69 +270,6 @@ class DecoratedFunction:
         """The line of the definition."""
         definition = self.source.definition
         return Span(self.source.filename, definition.lineno, definition.col_offset, definition.lineno, 10_000)
-
-    # -- looking inside
-    # --------------------------------------------------------------------------------
-
-    @user_facing
-    def program(self, *arguments: Any, **keywords: Any) -> Any:
-        """The `tcdsl.ir.program.Program` that serves these arguments."""
-        function, given = self._with_receiver(arguments)
-        with function.without_parameters("program()"):
-            return function.staging.program_of(function.signature.call(given, keywords))
-
-    @user_facing
-    def interpret(self, /, *arguments: Any, **keywords: Any) -> Any:
-        """Run the reference interpreter, point by point: slow, obvious, in float64. Changes no argument.
-
-        For a `@cd` function the result is the tuple of what its written arguments would become.
-        """
-        from tcdsl.runtime.calling.execution import interpreted
-
-        function, given = self._with_receiver(arguments)
-        with function.without_parameters("interpret()"):
-            entry, arrays = function.staging.entry(function.signature.call(given, keywords))
-        done = interpreted(entry.executable, arrays)
-        if self.in_place:
-            return tuple(done.updates.values())
-        return entry.structure.build([array if array.ndim else array[()] for array in done.outputs])
-
-    @user_facing
-    def explain(self, stage: str = "ir", /, *arguments: Any, **keywords: Any) -> Any:
-        """One stage of the compilation as text: ``source``, ``ir``, ``passes``, ``loops``, ``python``, ``grad``
-        or ``cost`` (which takes arguments).
-
-        With arguments, the program that serves them; without, the one staged last. ``print`` it, or let a notebook show
-        it.
-        """
-        from tcdsl.runtime.explanation import explain
-
-        function, given = self._with_receiver(arguments)
-        call = function.signature.call(given, keywords) if arguments or keywords else None
-        with function.without_parameters("explain()"):
-            return explain(function, function.staging, stage, call)
-
-    @user_facing
-    def cost(self, /, *arguments: Any, **keywords: Any) -> Cost:
-        """What a call costs, and its derivatives: operations, points, bytes, and whether the bounds on them hold.
-
-        ``print(f.cost(A, B))`` shows a table. ``np.broadcast_to(0.0, shape)`` stands for an array of any size where its
-        values do not matter. See `tcdsl.runtime.cost.Cost`.
-        """
-        from tcdsl.runtime.cost import cost_of
-
-        function, given = self._with_receiver(arguments)
-        with function.without_parameters("cost()"):
-            entry, arrays = function.staging.entry(function.signature.call(given, keywords))
-        return cost_of(entry.executable.program, arrays, entry.differentiable)
-
-    def cache_info(self) -> CacheInfo:
-        """How many programs were staged and kernels compiled, and how many calls they served."""
-        return self.staging.cache_info()
-
-    def cache_clear(self) -> None:
-        """Forget all staged programs; compiled modules stay in the cache directory."""
-        self.staging.cache_clear()
 
 
 @user_facing

@@ -19,31 +19,27 @@ their axes meet, and is made from the primitive's logic for the operands of each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
 
-import numpy as np
-
 from tcdsl.errors import Diagnostic, DslSyntaxError
-from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.logics.logic import PRODUCT, projections_of, stage_logic
 from tcdsl.frontend.logics.projections import Projections
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS, run_projected
 from tcdsl.frontend.staging.environment import Existing
 from tcdsl.frontend.staging.session import Session, current_session, session_of
 from tcdsl.frontend.symbols.graphs import algebra_of
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
-from tcdsl.frontend.symbols.values import Value
-from tcdsl.ir.build import constant, integer
+from tcdsl.frontend.symbols.symbols import SymbolicTensor
+from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.rows.logic import aligned
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.runtime.calling.arguments import Signature
-from tcdsl.runtime.calling.entries import Traced
-from tcdsl.runtime.calling.results import returned
-from tcdsl.runtime.calling.staged import StagedFunction
+from tcdsl.runtime.calling.results import as_tensor, filled
+from tcdsl.runtime.calling.staged import StagedOperation
 from tcdsl.runtime.function import DecoratedFunction
+from tcdsl.runtime.inspection import Inspected
 from tcdsl.runtime.rules.custom_rules import RuleRecording
 from tcdsl.runtime.rules.rule_calls import PULLBACK, Rule
 from tcdsl.span import Span
@@ -55,8 +51,10 @@ _LARGEST_ARITY = 3
 _RESULT, _GRADIENT = ("v", "t", "lhs"), ("g",)
 
 
-class UserPrimitive:
+class UserPrimitive(Inspected):
     """A primitive that `primitive` has made: call it with as many operands as its code has slots."""
+
+    staging: StagedOperation
 
     def __init__(self, name: str, forward: DecoratedFunction, gradient: DecoratedFunction | None, logic: str) -> None:
         self.__name__ = name
@@ -67,7 +65,8 @@ class UserPrimitive:
         self.arity = max((SLOTS[each] for each in forward.template.parameters if each in SLOTS), default=0)
         #: The derivative rules by mode, for `tcdsl.runtime.rules.custom_rules`.
         self.rules: dict[str, Any] = {} if gradient is None else {PULLBACK: gradient}
-        self._staging = _PrimitiveStaging(self)
+        self.staging = StagedOperation(name, [f"x{k}" for k in range(1, self.arity + 1)], self.record)
+        self.signature = self.staging.signature
 
     @user_facing
     def __call__(self, *operands: Any) -> Any:
@@ -84,11 +83,11 @@ class UserPrimitive:
         session = current_session()
         if session is not None:
             return self.record(session, operands)
-        return self._staging.run(self._staging.signature, operands, {})
+        return self.staging.run(self.signature, operands, {})
 
     def record(self, session: Session, operands: Sequence[Any], sizes: Sequence[int] | None = None) -> SymbolicTensor:
         """Record the statements of one use, with their derivative rule. ``sizes`` are the result's, if given."""
-        tensors = [_as_tensor(session, each, f"x{k}") for k, each in enumerate(operands, 1)]
+        tensors = [as_tensor(session, each, f"x{k}") for k, each in enumerate(operands, 1)]
         if not self.rules or session.context.traces(self.rules):
             return self._run_forward(session, tensors, sizes)
         use = _Use(self, [tensor.rows for tensor in tensors])
@@ -107,7 +106,7 @@ class UserPrimitive:
             shaped = stage_logic(session, self.logic, PRODUCT, tensors, "add", reset=True, label=self.__name__)
             rows, dtype = shaped.rows, shaped.element_type
         extents = shaped.extents if sizes is None else tuple(map(integer, sizes))
-        memory = _zeros(session, extents, dtype, self.__name__)
+        memory = filled(session, 0, dtype, extents, self.__name__)
         memory.rows, memory.memory = rows, True
         slots: dict[str, Any] = dict.fromkeys(_RESULT, memory)
         for k, tensor in enumerate(tensors, 1):
@@ -135,7 +134,7 @@ class UserPrimitive:
         for k, tensor in enumerate(tensors, 1):
             adjoint = None
             if is_floating(tensor.element_type):
-                adjoint = _zeros(session, tensor.extents, compute_dtype(tensor.element_type), f"g{k}")
+                adjoint = filled(session, 0, compute_dtype(tensor.element_type), tensor.extents, f"g{k}")
                 adjoint.rows, adjoint.memory = tensor.rows, True
             slots.update({f"{name}{k}": tensor for name in ("v", "t", "rhs")})
             slots[f"g{k}"] = adjoint
@@ -145,6 +144,10 @@ class UserPrimitive:
 
     def _projections(self, session: Session, tensors: Sequence[SymbolicTensor], result: SymbolicTensor) -> Projections:
         return projections_of(session, self.logic, tensors, Existing(result))
+
+    def source_text(self) -> str:
+        """The code of what it computes."""
+        return self._forward.source_text()
 
     @property
     def span(self) -> Span:
@@ -185,7 +188,7 @@ class _Use:
         """The adjoints."""
         session = session_of("a derivative rule")
         *operands, result, cotangent = arguments
-        given = self.with_rows([_as_tensor(session, each, f"x{k}") for k, each in enumerate(operands, 1)])
+        given = self.with_rows([as_tensor(session, each, f"x{k}") for k, each in enumerate(operands, 1)])
         result.rows = cotangent.rows = aligned(self._owner.logic, tuple(self._rows)).rows
         return self._owner.run_gradient(session, given, result, cotangent)
 
@@ -193,55 +196,6 @@ class _Use:
     def span(self) -> Span:
         """Where it is defined."""
         return self._owner.span
-
-
-class _PrimitiveStaging(StagedFunction):
-    # The programs of a primitive that is called with arrays.
-
-    def __init__(self, owner: UserPrimitive) -> None:
-        super().__init__()
-        self._owner = owner
-        names = [f"x{k}" for k in range(1, owner.arity + 1)]
-        self.signature = Signature(_positional(names), owner.__name__)
-
-    @property
-    def title(self) -> str:
-        """The name for programs and messages."""
-        return self._owner.__name__
-
-    def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
-        """Record one use."""
-        outputs, structure = returned(session, self._owner.record(session, positional), self.title)
-        return Traced(session.builder.program(outputs), structure)
-
-
-def _positional(names: Sequence[str]) -> Callable[..., None]:
-    def one(x1: Any, /) -> None: ...
-
-    def two(x1: Any, x2: Any, /) -> None: ...
-
-    def three(x1: Any, x2: Any, x3: Any, /) -> None: ...
-
-    return (one, two, three)[len(names) - 1]
-
-
-def _as_tensor(session: Session, value: Any, label: str) -> SymbolicTensor:
-    if isinstance(value, PendingArray):
-        return value.materialize(label)
-    if isinstance(value, SymbolicTensor):
-        return value
-    if isinstance(value, np.ndarray):
-        return session.capture(value, label)
-    element, extents = element_of(value, session)
-    made = record_elementwise(session.builder, element, extents, label)
-    if isinstance(value, SymbolicArray):
-        made.rows = value.rows
-    return made
-
-
-def _zeros(session: Session, extents: Sequence[Any], dtype: str, label: str) -> SymbolicTensor:
-    zero = Value(constant(0, compute_dtype(dtype)), None, dtype)
-    return record_elementwise(session.builder, zero, tuple(extents), label)
 
 
 @user_facing

@@ -49,6 +49,15 @@ def test_pointpow_on_arrays() -> None:
     assert_allclose(tc.grad(lambda x: pointpow(x, 3.0).sum())(x), 3 * x**2)
 
 
+def test_a_primitive_shows_what_it_does_as_ops_do() -> None:
+    x = np.array([1.0, 2.0, 3.0])
+    assert_allclose(pointpow.interpret(x, 2.0), x**2)
+    assert "pointpow" in pointpow.explain("ir", x, 2.0)
+    assert "v1**v2" in pointpow.explain("source")
+    assert pointpow.cost(x, 2.0).outputs == 3
+    assert [each.name for each in pointpow.program(x, 2.0).inputs] == ["x1", "x2"]
+
+
 def test_the_gradient_code_is_used() -> None:
     @cd
     def wrong_gradient(g, g1, *, projections):

@@ -102,6 +102,12 @@ def test_check_nan_searches_results_and_changed_arguments() -> None:
         rooted(np.ones(2))
 
 
+@pytest.mark.parametrize("names", ["bounds nan", "bounds,nan", "nan, bounds", ("bounds", "nan")])
+def test_several_names_stand_with_spaces_or_commas(names: Any) -> None:
+    with tc.config(check=names):
+        assert settings().check == {"bounds", "nan"}
+
+
 def test_cache_dir_holds_inside_its_block_for_compiled_functions_too(tmp_path: Path) -> None:
     shifted(x)
     with tc.config(cache_dir=str(tmp_path)):

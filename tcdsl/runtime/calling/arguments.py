@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,12 +53,13 @@ class Call:
 class Signature:
     """How a decorated function takes its arguments: positional ones are tensors, keyword-only ones configuration."""
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
+    def __init__(self, function: Callable[..., Any] | inspect.Signature, name: str) -> None:
         self.name = name
         try:
-            self._signature: inspect.Signature | None = inspect.signature(function)
+            known = function if isinstance(function, inspect.Signature) else inspect.signature(function)
         except (TypeError, ValueError):
-            self._signature = None
+            known = None
+        self._signature: inspect.Signature | None = known
         kinds = () if self._signature is None else self._signature.parameters.values()
         #: Whether a parameter is called ``out``, which is then no buffer of a call.
         self.declares_out = any(p.name == "out" for p in kinds)
@@ -68,6 +69,12 @@ class Signature:
             p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in kinds
         )
         self._names = tuple(p.name for p in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+
+    @staticmethod
+    def of_operands(operands: Iterable[str], name: str) -> Signature:
+        """That of an operation: ``operands`` by position alone."""
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        return Signature(inspect.Signature([inspect.Parameter(operand, kind) for operand in operands]), name)
 
     @property
     def required_positional(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,13 @@ from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.values import Value
+from tcdsl.ir.build import constant
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Expr
 from tcdsl.runtime.calling.structure import Structure, flatten
 
-__all__ = ["returned", "staged_leaves"]
+__all__ = ["as_tensor", "copied", "filled", "returned", "staged_leaves"]
 
 _KINDS = SymbolicArray | SymbolicNumber | SymbolicSize | np.ndarray | Unwritten | DeclaredTarget | PointValue
 
@@ -22,6 +27,27 @@ _KINDS = SymbolicArray | SymbolicNumber | SymbolicSize | np.ndarray | Unwritten 
 def staged_leaves(result: Any) -> tuple[list[Any], Structure]:
     """The arrays and numbers of the program in nested tuples, lists and dicts, and the structure around them."""
     return flatten(result, lambda value: isinstance(value, _KINDS))
+
+
+def as_tensor(session: Session, value: Any, label: str) -> SymbolicTensor:
+    """An array or a number as a tensor of the program."""
+    if isinstance(value, PendingArray):
+        return value.materialize(label)
+    if isinstance(value, np.ndarray):
+        return session.capture(value, label)
+    return value if isinstance(value, SymbolicTensor) else copied(session, value, label)
+
+
+def copied(session: Session, value: Any, label: str) -> SymbolicTensor:
+    """An array or a number as a tensor of the program that is nothing else."""
+    element, extents = element_of(value, session)
+    return record_elementwise(session.builder, element, extents, label)
+
+
+def filled(session: Session, number: float, dtype: str, extents: Sequence[Expr], label: str) -> SymbolicTensor:
+    """A new tensor of the program with ``number`` in every cell."""
+    value = Value(constant(number, compute_dtype(dtype)), None, dtype)
+    return record_elementwise(session.builder, value, tuple(extents), label)
 
 
 def returned(session: Session, result: Any, name: str, begin: int = 0) -> tuple[list[str], Structure]:
@@ -43,7 +69,6 @@ def returned(session: Session, result: Any, name: str, begin: int = 0) -> tuple[
             ).error()
         if not isinstance(leaf, SymbolicTensor) or leaf.name not in made or leaf.name in names:
             # A returned input, number, or second copy of an output is an array of its own.
-            element, extents = element_of(leaf, session)
-            leaf = record_elementwise(session.builder, element, extents, getattr(leaf, "label", name))
+            leaf = copied(session, leaf, getattr(leaf, "label", name))
         names.append(leaf.name)
     return names, structure

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,8 +28,9 @@ from tcdsl.runtime.calling.entries import Entry, LinearPart, Traced
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.integer_range_checks import narrowed_integers
 from tcdsl.runtime.calling.repeated import RepeatedCall, RepeatedCalls
+from tcdsl.runtime.calling.results import returned
 
-__all__ = ["CacheInfo", "StagedFunction", "symbolic_argument"]
+__all__ = ["CacheInfo", "StagedFunction", "StagedOperation", "symbolic_argument"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,25 @@ class StagedFunction(ABC):
         self._misses = 0
         self.repeated.clear()
         self.latest = None
+
+
+class StagedOperation(StagedFunction):
+    """The staged programs of what ``record(session, operands)`` records, by the types and ranks of the operands."""
+
+    def __init__(self, name: str, operands: Iterable[str], record: Callable[[Session, list[Any]], Any]) -> None:
+        super().__init__()
+        self.signature = Signature.of_operands(operands, name)
+        self._record = record
+
+    @property
+    def title(self) -> str:
+        """The name for programs and messages."""
+        return self.signature.name
+
+    def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
+        """Record one use."""
+        outputs, structure = returned(session, self._record(session, positional), self.title)
+        return Traced(session.builder.program(outputs), structure)
 
 
 def _more_inputs(session: Session) -> list[CapturedArray | CarriedInteger]:

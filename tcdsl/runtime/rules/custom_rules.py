@@ -24,17 +24,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DifferentiationError
-from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import compute_dtype, is_floating
-from tcdsl.ir.expressions import Read, reads
+from tcdsl.ir.expressions import reads
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import DerivativeRule, Program, Tensor, tensors_read
-from tcdsl.runtime.calling.results import returned
+from tcdsl.runtime.calling.results import copied, returned
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.rules.rule_calls import PULLBACK, PUSHFORWARD, Rule, RuleCall
-from tcdsl.runtime.rules.subprograms import Part
+from tcdsl.runtime.rules.subprograms import Part, like
 
 __all__ = ["RuleRecording", "Ruled"]
 
@@ -69,7 +68,7 @@ class RuleRecording:
         self.values = self._values
         if function.function.__closure__:
             # It may read what is around it: its arguments are told from that by being copies.
-            self._arguments = [None if each is None else _copy(session, each) for each in self._arguments]
+            self._arguments = [None if each is None else copied(session, each, each.label) for each in self._arguments]
             self.values = [
                 tensor if tensor is not None and isinstance(value, SymbolicTensor) else value
                 for tensor, value in zip(self._arguments, self._values, strict=True)
@@ -126,7 +125,7 @@ class RuleRecording:
                 seeded, wanted = wanted, seeded
             seeds = [None if tensor is None else part.argument(_seed(tensor, mode)) for tensor in seeded]
             values = [
-                value if tensor is None else _like(tensor, value)
+                value if tensor is None else like(tensor, value)
                 for tensor, value in zip(arguments, self._values, strict=True)
             ]
             call = RuleCall(self._session, rule, mode, self._function.__name__)
@@ -192,17 +191,5 @@ def _as_argument(session: Session, value: Any, label: str) -> SymbolicTensor | N
     if isinstance(value, SymbolicTensor):
         return value
     if isinstance(value, SymbolicNumber | np.generic):
-        return _copy(session, value, label)
+        return copied(session, value, label)
     return None
-
-
-def _copy(session: Session, value: Any, label: str = "") -> SymbolicTensor:
-    element, extents = element_of(value, session)
-    return record_elementwise(session.builder, element, extents, label or value.label)
-
-
-def _like(tensor: SymbolicTensor, given: Any) -> Any:
-    # A number stays a number, which takes the type of what it meets.
-    if not isinstance(given, SymbolicNumber):
-        return tensor
-    return SymbolicNumber(tensor.builder, Read(tensor.name, (), (), tensor.element_type), given.weak_kind, frozenset())

@@ -9,10 +9,9 @@ from tcdsl.errors import Diagnostic, DifferentiationError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
-from tcdsl.frontend.symbols.values import Value
-from tcdsl.ir.build import constant
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.runtime.calling.arguments import Signature
+from tcdsl.runtime.calling.results import filled
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.rules.directions import Direction
 from tcdsl.span import Span
@@ -95,8 +94,7 @@ class RuleCall:
         dtype = compute_dtype(tensor.element_type)
         label = f"{'d' if self._mode == PULLBACK else 't'}_{tensor.label}"
         if value is None:
-            zero = Value(constant(0, dtype), None, dtype)
-            return record_elementwise(session.builder, zero, tensor.extents, label).name
+            return filled(session, 0, dtype, tensor.extents, label).name
         owner = f"`{tensor.label}`, the {'argument' if self._mode == PULLBACK else 'result'}"
         direction = Direction(_RESULTS[self._mode], f"{owner} of `{self._function}`", dtype)
         made = direction.tensor(session, value, tensor.extents)

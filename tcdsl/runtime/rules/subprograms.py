@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
 
 from tcdsl.frontend.staging.builder import ProgramBuilder
-from tcdsl.frontend.symbols.symbols import SymbolicTensor
-from tcdsl.ir.expressions import SizeValue, size_names
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor
+from tcdsl.ir.expressions import Read, SizeValue, size_names
 from tcdsl.ir.program import AxisExtent, DerivativeRule, Program, Size, Statement, Tensor, tensors_read
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.rewrite.renaming import with_tensors_renamed
 from tcdsl.rewrite.used_sizes import sizes_used
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["Part", "symbolic"]
+__all__ = ["Part", "like", "symbolic"]
 
 
 def symbolic(
@@ -35,6 +38,14 @@ def symbolic(
         if known is not None:
             value.rows = known
     return values
+
+
+def like(tensor: SymbolicTensor, given: Any) -> Any:
+    """``tensor``, which stands for ``given``: a number stays a number, which takes the type of what it meets."""
+    if isinstance(given, SymbolicArray | np.ndarray | np.generic):
+        return tensor
+    weak = given.weak_kind if isinstance(given, SymbolicNumber) else type(given).__name__
+    return SymbolicNumber(tensor.builder, Read(tensor.name, (), (), tensor.element_type), weak, frozenset())
 
 
 class Part:

@@ -18,21 +18,20 @@ from weakref import WeakMethod, ref
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
-from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.staging.called_functions import called_readings, users_function
 from tcdsl.frontend.staging.declared_parameters import DeclarationMet
 from tcdsl.frontend.staging.impure_calls import warning_of_impure_calls
 from tcdsl.frontend.staging.session import Session, StagingStopped
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read
 from tcdsl.runtime.calling.arguments import Call, Signature
 from tcdsl.runtime.calling.entries import Entry, Traced
-from tcdsl.runtime.calling.results import returned
+from tcdsl.runtime.calling.results import as_tensor, returned
 from tcdsl.runtime.calling.staged import StagedFunction
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.function import DecoratedFunction
-from tcdsl.runtime.rules.subprograms import Part
+from tcdsl.runtime.rules.subprograms import Part, like
 from tcdsl.runtime.same_code import entries_for, keep_entry
 from tcdsl.runtime.transforms.kept_derivatives import kept
 
@@ -216,8 +215,8 @@ class DerivativeStaging(StagedFunction):
         positional, configuration = self.signature.split(arguments, keywords)
         positions = self.derivation.positions(self._name, len(positional))
         values = [
-            _as_tensor(session, value, label) if k in positions else _as_value(session, value, label)
-            for k, (label, value) in enumerate(positional)
+            as_tensor(session, value, label) if k in positions else value
+            for k, (label, value) in enumerate((label, _as_value(session, value, label)) for label, value in positional)
         ]
         given = [value if k in positions else None for k, value in enumerate(values)]
         part = Part(session.builder)
@@ -226,7 +225,7 @@ class DerivativeStaging(StagedFunction):
             for k in positions:
                 made = part.argument(values[k])
                 stand_ins[k] = made.name
-                values[k] = _like(made, positional[k][1])
+                values[k] = like(made, positional[k][1])
             outputs, structure = self._record(session, values, configuration)
         program, names = part.program(self.title, outputs)
         traced = Traced(program, structure)
@@ -298,24 +297,6 @@ def _reference(function: Callable[..., Any]) -> Callable[[], Any]:
 
 def _as_value(session: Session, value: Any, label: str) -> Any:
     # What the function receives for an argument that it is not differentiated by: memory as what it holds now.
-    if isinstance(value, PendingArray):
-        return value.materialize(label)
-    if isinstance(value, np.ndarray):
-        return session.capture(value, label)
-    return value.held() if isinstance(value, SymbolicTensor) else value
-
-
-def _as_tensor(session: Session, value: Any, label: str) -> SymbolicTensor:
-    value = _as_value(session, value, label)
     if isinstance(value, SymbolicTensor):
-        return value
-    element, extents = element_of(value, session)
-    return record_elementwise(session.builder, element, extents, label)
-
-
-def _like(tensor: SymbolicTensor, given: Any) -> Any:
-    # A number stays a number, which takes the type of what it meets.
-    if isinstance(given, SymbolicArray | np.ndarray | np.generic):
-        return tensor
-    weak = given.weak_kind if isinstance(given, SymbolicNumber) else type(given).__name__
-    return SymbolicNumber(tensor.builder, Read(tensor.name, (), (), tensor.element_type), weak, frozenset())
+        return value.held()
+    return as_tensor(session, value, label) if isinstance(value, PendingArray | np.ndarray) else value

@@ -19,10 +19,12 @@ from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.structure import LEAF, Structure
+from tcdsl.runtime.inspection import Inspected
 from tcdsl.runtime.rules.subprograms import symbolic
 from tcdsl.runtime.transforms.derivations import (
     Argnums,
     Derivation,
+    DerivativeStaging,
     kept_staging,
     name_of,
     require_values,
@@ -42,8 +44,10 @@ __all__ = [
 ]
 
 
-class DerivedFunction:
+class DerivedFunction(Inspected):
     """A derivative that is a function: called like the function itself, on arrays or inside a decorated function."""
+
+    staging: DerivativeStaging
 
     def __init__(self, function: Callable[..., Any], derivation: Derivation, kind: str) -> None:
         functools.update_wrapper(self, function, updated=())
@@ -80,42 +84,11 @@ class DerivedFunction:
             return (*outputs, *found)
         return (*found, *outputs[1:])
 
-    @user_facing
-    def interpret(self, /, *arguments: Any, **keywords: Any) -> Any:
-        """Run the reference interpreter on the derivative's program."""
-        from tcdsl.runtime.calling.execution import interpreted
-
-        entry, arrays = self.staging.entry(self.signature.call(arguments, keywords))
-        results = interpreted(entry.executable, arrays).outputs
-        return entry.structure.build([array if array.ndim else array[()] for array in results])
-
-    @user_facing
-    def explain(self, stage: str = "ir", /, *arguments: Any, **keywords: Any) -> Any:
-        """One stage of the derivative as text; see `DecoratedFunction.explain`. Its source is the function's."""
-        from tcdsl.runtime.explanation import Explanation, explain
-
-        if stage == "source":
-            known = getattr(self.function, "explain", None)
-            return Explanation(inspect.getsource(self.function) if known is None else known(stage))
-        call = self.signature.call(arguments, keywords) if arguments or keywords else None
-        return explain(self, self.staging, stage, call)
-
-    @user_facing
-    def program(self, *arguments: Any, **keywords: Any) -> Any:
-        """The derivative's program for these arguments."""
-        return self.staging.program_of(self.signature.call(arguments, keywords))
-
-    @user_facing
-    def cost(self, /, *arguments: Any, **keywords: Any) -> Any:
-        """What a call costs, and its derivatives; see `DecoratedFunction.cost`."""
-        from tcdsl.runtime.cost import cost_of
-
-        entry, arrays = self.staging.entry(self.signature.call(arguments, keywords))
-        return cost_of(entry.executable.program, arrays, entry.differentiable)
-
-    def cache_info(self) -> Any:
-        """How many programs were staged and kernels compiled, and how many calls they served."""
-        return self.staging.cache_info()
+    def source_text(self) -> str:
+        """The source of the function that is differentiated."""
+        if isinstance(self.function, Inspected):
+            return self.function.source_text()
+        return inspect.getsource(self.function)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return derived, (self.function, self.staging.derivation, self._kind)

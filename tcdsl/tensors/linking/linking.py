@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tcdsl.errors import Diagnostic, DifferentiationError
-from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbolic_operators import WholeArrays
-from tcdsl.frontend.symbols.values import Value
-from tcdsl.ir.build import constant, integer
+from tcdsl.ir.build import integer
 from tcdsl.ir.program import Program
 from tcdsl.rewrite.inlining import append_program
+from tcdsl.runtime.calling.results import copied, filled
 from tcdsl.runtime.rules.subprograms import symbolic
 from tcdsl.tensors.graphs.node_operations import Recorded
 from tcdsl.tensors.graphs.settings import Setting
@@ -198,9 +197,8 @@ class Linker:
         self._append(derived, given, [loss.buffer("value"), *(tensor.buffer("grad") for tensor in wrt)])
 
     def _filled(self, number: float, like: Tensor) -> str:
-        dtype, extents = like.element_type, tuple(map(integer, like.sizes))
-        value = Value(constant(number, dtype), None, dtype)
-        return record_elementwise(self.session.builder, value, extents, "zeros" if not number else "ones").name
+        label = "ones" if number else "zeros"
+        return filled(self.session, number, like.element_type, list(map(integer, like.sizes)), label).name
 
     # -- the whole -------------------------------------------------------------------------------------------
 
@@ -218,8 +216,7 @@ class Linker:
             if name in given or name in used:
                 if self._inputs.get(buffer) == name:
                     continue
-                copied, extents = element_of(symbolic(builder, [builder.tensor(name)])[0], self.session)
-                name = record_elementwise(builder, copied, extents, buffer.label).name
+                name = copied(self.session, symbolic(builder, [builder.tensor(name)])[0], buffer.label).name
             used.add(name)
             if buffer in self._inputs:
                 updates.append((self._inputs[buffer], name))

@@ -1,0 +1,102 @@
+"""What functions that are staged show of themselves: programs, stages of their compilation, costs."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from tcdsl.tracebacks import user_facing
+
+if TYPE_CHECKING:
+    from tcdsl.runtime.calling.arguments import Signature
+    from tcdsl.runtime.calling.staged import CacheInfo, StagedFunction
+    from tcdsl.runtime.cost import Cost
+
+__all__ = ["Inspected"]
+
+
+class Inspected:
+    """A function with staged programs: ``print(f.explain("loops", x))``, ``f.interpret(x)``, ``print(f.cost(x))``."""
+
+    __name__: str
+    #: Whether it changes its arguments and gives nothing else.
+    in_place = False
+
+    signature: Signature
+
+    if TYPE_CHECKING:
+
+        @property
+        def staging(self) -> StagedFunction:
+            """The staged programs."""
+
+    def source_text(self) -> str:
+        """The source that staging runs."""
+        raise NotImplementedError
+
+    def without_parameters(self, use: str) -> AbstractContextManager[None]:
+        """A block that stages a program of arrays alone, for ``use``."""
+        return nullcontext()
+
+    def _with_receiver(self, arguments: tuple[Any, ...]) -> tuple[Inspected, tuple[Any, ...]]:
+        return self, arguments
+
+    @user_facing
+    def program(self, *arguments: Any, **keywords: Any) -> Any:
+        """The `tcdsl.ir.program.Program` that serves these arguments."""
+        function, given = self._with_receiver(arguments)
+        with function.without_parameters("program()"):
+            return function.staging.program_of(function.signature.call(given, keywords))
+
+    @user_facing
+    def interpret(self, /, *arguments: Any, **keywords: Any) -> Any:
+        """Run the reference interpreter, point by point: slow, obvious, in float64. Changes no argument.
+
+        For a `@cd` function the result is the tuple of what its written arguments would become.
+        """
+        from tcdsl.runtime.calling.execution import interpreted
+
+        function, given = self._with_receiver(arguments)
+        with function.without_parameters("interpret()"):
+            entry, arrays = function.staging.entry(function.signature.call(given, keywords))
+        done = interpreted(entry.executable, arrays)
+        if self.in_place:
+            return tuple(done.updates.values())
+        return entry.structure.build([array if array.ndim else array[()] for array in done.outputs])
+
+    @user_facing
+    def explain(self, stage: str = "ir", /, *arguments: Any, **keywords: Any) -> Any:
+        """One stage of the compilation as text: ``source``, ``ir``, ``passes``, ``loops``, ``python``, ``grad``
+        or ``cost`` (which takes arguments).
+
+        With arguments, the program that serves them; without, the one staged last. ``print`` it, or let a notebook show
+        it.
+        """
+        from tcdsl.runtime.explanation import explain
+
+        function, given = self._with_receiver(arguments)
+        call = function.signature.call(given, keywords) if arguments or keywords else None
+        with function.without_parameters("explain()"):
+            return explain(function, function.staging, stage, call)
+
+    @user_facing
+    def cost(self, /, *arguments: Any, **keywords: Any) -> Cost:
+        """What a call costs, and its derivatives: operations, points, bytes, and whether the bounds on them hold.
+
+        ``print(f.cost(A, B))`` shows a table. ``np.broadcast_to(0.0, shape)`` stands for an array of any size where its
+        values do not matter. See `tcdsl.runtime.cost.Cost`.
+        """
+        from tcdsl.runtime.cost import cost_of
+
+        function, given = self._with_receiver(arguments)
+        with function.without_parameters("cost()"):
+            entry, arrays = function.staging.entry(function.signature.call(given, keywords))
+        return cost_of(entry.executable.program, arrays, entry.differentiable)
+
+    def cache_info(self) -> CacheInfo:
+        """How many programs were staged and kernels compiled, and how many calls they served."""
+        return self.staging.cache_info()
+
+    def cache_clear(self) -> None:
+        """Forget all staged programs; compiled modules stay in the cache directory."""
+        self.staging.cache_clear()

@@ -43,7 +43,7 @@ def _call(function: Any, *arguments: Any, **keywords: Any) -> Any:
 
 
 class FunctionScope:
-    """The `tcdsl.frontend.staging.environment.Environment` of one statement of a decorated function.
+    """What names mean where a statement of a decorated function stands.
 
     ``own`` are the function's own names, and ``held`` has what they hold now; closures and globals are those of the
     original function. ``letters`` are index variables outside of subscripts too.

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from enum import Enum
 from numbers import Number
 
+from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.names.indexing_parameters import indexing_arguments, is_users
 from tcdsl.frontend.points.bare_reductions import point_of
-from tcdsl.frontend.staging.environment import UNBOUND, Environment
+from tcdsl.frontend.staging.environment import UNBOUND
 from tcdsl.frontend.symbols.recognition import CONSTANTS, language_name
 from tcdsl.frontend.symbols.symbols import SymbolicArray
 
@@ -82,7 +83,7 @@ def is_letter(name: str) -> bool:
     return len(name) == 1 and name.islower()
 
 
-def index_meaning(name: str, environment: Environment) -> object:
+def index_meaning(name: str, environment: FunctionScope) -> object:
     """What a name in a subscript, a condition or a range is: `IndexName`, `GlobalNumber`, a value, ``UNBOUND``."""
     own = environment.own(name)
     if own is not UNBOUND:
@@ -102,7 +103,7 @@ def index_meaning(name: str, environment: Environment) -> object:
     return IndexName(name)
 
 
-def value_meaning(name: str, environment: Environment) -> object:
+def value_meaning(name: str, environment: FunctionScope) -> object:
     """The meaning of a name in a value, apart from index variables; ``UNBOUND`` if it has none."""
     if environment.is_unwritten(name):
         return UNBOUND
@@ -117,7 +118,7 @@ def value_meaning(name: str, environment: Environment) -> object:
 
 
 def index_names(
-    indices: Sequence[ast.expr], value: ast.expr, conditions: Sequence[ast.expr], environment: Environment
+    indices: Sequence[ast.expr], value: ast.expr, conditions: Sequence[ast.expr], environment: FunctionScope
 ) -> tuple[str, ...]:
     """The index variables of a statement in the order of their first occurrence, without those of generators."""
     found: dict[str, None] = {}
@@ -129,7 +130,7 @@ def index_names(
     return tuple(found)
 
 
-def _names(node: ast.AST, indexing: bool, hidden: frozenset[str], environment: Environment) -> Iterator[str]:
+def _names(node: ast.AST, indexing: bool, hidden: frozenset[str], environment: FunctionScope) -> Iterator[str]:
     # The names below node that are index variables; `hidden` ones belong to a generator or a lambda.
     match node:
         case ast.Name(id=name):
@@ -161,7 +162,7 @@ def _names(node: ast.AST, indexing: bool, hidden: frozenset[str], environment: E
                 yield from _names(child, indexing, hidden, environment)
 
 
-def index_arguments(call: ast.Call, environment: Environment) -> list[ast.expr]:
+def index_arguments(call: ast.Call, environment: FunctionScope) -> list[ast.expr]:
     """The arguments of a call that stand for indices: of functions of the user's that index with them, and letters that
     mean nothing else.
     """
@@ -169,7 +170,7 @@ def index_arguments(call: ast.Call, environment: Environment) -> list[ast.expr]:
     return [*indexing_arguments(function, call), *_free_letters(function, call, environment)]
 
 
-def _called(node: ast.expr, environment: Environment) -> object:
+def _called(node: ast.expr, environment: FunctionScope) -> object:
     # What a call calls, as far as names and attributes say.
     match node:
         case ast.Name(id=name):
@@ -180,7 +181,7 @@ def _called(node: ast.expr, environment: Environment) -> object:
     return UNBOUND
 
 
-def _free_letters(function: object, call: ast.Call, environment: Environment) -> Iterator[ast.expr]:
+def _free_letters(function: object, call: ast.Call, environment: FunctionScope) -> Iterator[ast.expr]:
     if is_users(function):
         for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
             letter = isinstance(argument, ast.Name) and is_letter(argument.id)
@@ -188,7 +189,7 @@ def _free_letters(function: object, call: ast.Call, environment: Environment) ->
                 yield argument
 
 
-def _name(name: str, indexing: bool, environment: Environment) -> Iterator[str]:
+def _name(name: str, indexing: bool, environment: FunctionScope) -> Iterator[str]:
     point = point_of(environment.own(name))
     if point is not None:
         # A local definition: its index variables become those of the statement that uses it.
@@ -199,12 +200,12 @@ def _name(name: str, indexing: bool, environment: Environment) -> Iterator[str]:
         yield name
 
 
-def _base_names(base: ast.expr, indexing: bool, hidden: frozenset[str], environment: Environment) -> Iterator[str]:
+def _base_names(base: ast.expr, indexing: bool, hidden: frozenset[str], environment: FunctionScope) -> Iterator[str]:
     if not isinstance(base, ast.Name):
         yield from _names(base, indexing, hidden, environment)
 
 
-def is_range(node: ast.expr, environment: Environment) -> bool:
+def is_range(node: ast.expr, environment: FunctionScope) -> bool:
     """Whether ``node`` is a call of Python's ``range``."""
     match node:
         case ast.Call(func=ast.Name(id=name)):

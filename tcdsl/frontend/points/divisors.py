@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tcdsl.frontend.staging.environment import Builder
+from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, certain_children
 from tcdsl.ir.sizes.size_signs import never_negative
@@ -17,7 +17,7 @@ from tcdsl.span import Span
 __all__ = ["require_divisors"]
 
 
-def require_divisors(expressions: Sequence[Expr], builder: Builder, span: Span | None) -> None:
+def require_divisors(expressions: Sequence[Expr], builder: ProgramBuilder, span: Span | None) -> None:
     """State that the sizes by which ``expressions`` divide whole numbers at every point are not 0.
 
     A statement at ``span`` holds the expressions.

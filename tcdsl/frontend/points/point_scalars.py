@@ -16,6 +16,7 @@ import numpy as np
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.points.definitions import Definition, bounded, captured, define, index_names
 from tcdsl.frontend.staging.session import current_session, session_of
+from tcdsl.frontend.symbols.operators import PrimitiveOperators
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.scalar_primitives import call_function
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicSize, SymbolicTensor
@@ -57,14 +58,13 @@ def scalar_of(operand: object, span: Span | None = None) -> Value | None:
             return None
 
 
-class PointValue:
+class PointValue(PrimitiveOperators):
     """A scalar at every point of the statement that will use it.
 
     ``definitions`` are the local definitions that ``value`` mentions, by their generated names.
     """
 
     __slots__ = ("_uses", "definitions", "span", "value")
-    __hash__ = object.__hash__
 
     def __init__(self, value: Value, definitions: Mapping[str, Definition], span: Span | None = None) -> None:
         self.value = value
@@ -121,8 +121,9 @@ class PointValue:
     def __getitem__(self, key: object) -> Any:
         raise Diagnostic(ShapeError, "a scalar at a point has no axes to index", self.span).error()
 
-    def __pos__(self) -> PointValue:
-        return self
+    def combined(self, primitive: str, *operands: object) -> Any:
+        """The primitive on operands, one of which this is."""
+        return combine_points(primitive, operands)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: object, **kwargs: object) -> Any:
         name = recognize(ufunc)
@@ -169,44 +170,3 @@ def _refuse_array(operand: object, span: Span | None) -> None:
             span if session is None else session.location() or span,
             hint="write a statement that indexes the array too, as in `y[i] = A[i] * z`",
         ).error()
-
-
-_OPERATORS = {
-    "add": "add",
-    "sub": "sub",
-    "mul": "mul",
-    "truediv": "div",
-    "floordiv": "floor_div",
-    "mod": "mod",
-    "pow": "pow",
-    "and": "bit_and",
-    "or": "bit_or",
-    "xor": "bit_xor",
-    "lshift": "shift_left",
-    "rshift": "shift_right",
-}
-_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-_UNARY = {"neg": "neg", "abs": "abs", "invert": "bit_not"}
-
-
-def _install() -> None:
-    # One method per operator, made from the table: they differ in nothing but the primitive.
-    def unary(primitive: str) -> Any:
-        return lambda self: combine_points(primitive, (self,))
-
-    def binary(primitive: str) -> Any:
-        return lambda self, other: combine_points(primitive, (self, other))
-
-    def reflected(primitive: str) -> Any:
-        return lambda self, other: combine_points(primitive, (other, self))
-
-    for operator, primitive in _OPERATORS.items():
-        setattr(PointValue, f"__{operator}__", binary(primitive))
-        setattr(PointValue, f"__r{operator}__", reflected(primitive))
-    for comparison in _COMPARISONS:
-        setattr(PointValue, f"__{comparison}__", binary(comparison))
-    for operator, primitive in _UNARY.items():
-        setattr(PointValue, f"__{operator}__", unary(primitive))
-
-
-_install()

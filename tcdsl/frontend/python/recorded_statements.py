@@ -17,7 +17,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tcdsl.frontend.staging.declarations import Dimensions
+from tcdsl.frontend.names.annotated_targets import Dimensions
 
 __all__ = ["Augmentation", "Definition", "Entry", "Rewritten", "TensorStatement"]
 

@@ -16,7 +16,7 @@ from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_element
 from tcdsl.frontend.arrays.array_literals import is_literal
 from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.arrays.view_statements import record_in_view
-from tcdsl.frontend.names.annotated_targets import declared_target
+from tcdsl.frontend.names.annotated_targets import Dimensions, bind_dimensions, declared_target
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.points.bare_reductions import BareReduction
@@ -33,7 +33,7 @@ from tcdsl.frontend.source.logic_operands import Term
 from tcdsl.frontend.source.python_stores import augmented, store_item
 from tcdsl.frontend.source.spacing import refused, signed
 from tcdsl.frontend.source.statement_targets import target_of
-from tcdsl.frontend.staging.declarations import DeclaredTarget, Dimensions, Unwritten, bind_dimensions
+from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
 from tcdsl.frontend.staging.environment import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.staging.held_memory import held, is_tensor_memory, of_its_own
@@ -135,7 +135,7 @@ class Recorder:
             current = Unwritten(name)
         if ordinary is not None and not isinstance(node, ast.Expr) and self._is_ordinary(current):
             return store_item(node, *ordinary())
-        if refused(session, node, scope):
+        if refused(session, node, scope.span):
             return Poison()
         if statement.memory and not (isinstance(current, SymbolicTensor | View) and current.memory):
             fact = f"`{statement.memory}` is no memory that code can store into"
@@ -264,7 +264,7 @@ class Recorder:
         node, session = definition.node, scope.session
         if not is_local_definition(node, scope):
             return ordinary()
-        if refused(session, node, scope):
+        if refused(session, node, scope.span):
             return Poison()
         return self._guarded(session, lambda: evaluate_local(node, scope, session.builder))
 

@@ -26,6 +26,7 @@ import copy
 from collections.abc import Iterator
 
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS
+from tcdsl.frontend.names.annotated_targets import Dimensions
 from tcdsl.frontend.names.functions import is_language_name
 from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, FunctionNames, recorder_call
 from tcdsl.frontend.python.recorded_statements import Augmentation, Entry, Rewritten, TensorStatement
@@ -51,7 +52,6 @@ from tcdsl.frontend.source.statement_targets import (
     target_of,
     value_of,
 )
-from tcdsl.frontend.staging.declarations import Dimensions
 
 __all__ = ["RECORDER", "rewrite"]
 

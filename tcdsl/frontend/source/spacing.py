@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
-from tcdsl.frontend.staging.environment import Environment
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
@@ -47,14 +46,14 @@ def mark_spacing(definition: ast.FunctionDef, rows: Sequence[str], first: int) -
             node.value = spaced
 
 
-def refused(session: Session, node: ast.stmt, environment: Environment) -> bool:
+def refused(session: Session, node: ast.stmt, span: Callable[[ast.AST], Span | None]) -> bool:
     """Whether a tensor statement is spaced like this; then the session has its fault."""
     value = node.value if isinstance(node, ast.Assign) else None
     if isinstance(value, ast.Tuple) and value.elts:
         value = value.elts[0]
     if not isinstance(value, SpacedSign):
         return False
-    session.faults.append(_fault(_SIGNS[type(value.op)], environment.span(value)))
+    session.faults.append(_fault(_SIGNS[type(value.op)], span(value)))
     return True
 
 

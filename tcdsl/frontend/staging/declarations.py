@@ -2,47 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError
-from tcdsl.frontend.staging.environment import UNBOUND, Declared, Fresh
+from tcdsl.frontend.staging.environment import Declared, Fresh
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.symbols.int64_numbers import int64_constant
-from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
-from tcdsl.ir.dtypes import DTYPES
+from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize
 from tcdsl.ir.expressions import Expr
 from tcdsl.span import Span
 
 __all__ = [
     "DeclaredTarget",
-    "Dimensions",
-    "Lookup",
     "Unwritten",
-    "bind_dimensions",
-    "declared_dtype",
-    "extent_expression",
+    "given_extent",
     "output",
 ]
-
-
-class Lookup(Protocol):
-    """What names and expressions mean in the decorated function; `tcdsl.frontend.names.function_scope` knows it."""
-
-    def own(self, name: str) -> object:
-        """The value that the function has bound to ``name``."""
-
-    def value_of(self, name: str) -> object:
-        """The value of ``name`` by Python's scoping."""
-
-    def python_value(self, node: ast.expr) -> Any:
-        """The value of an ordinary Python expression."""
-
-    def span(self, node: ast.AST) -> Span | None:
-        """The place of ``node`` in the user's source."""
 
 
 class _NotWritten:
@@ -147,10 +125,13 @@ def output(*extents: Any, dtype: str | None = None) -> Any:
         return DeclaredTarget(None, dtype, session.location())
     if len(extents) == 1 and isinstance(extents[0], tuple | list):
         extents = tuple(extents[0])
-    return DeclaredTarget(tuple(_extent(value, session.location()) for value in extents), dtype, session.location())
+    return DeclaredTarget(
+        tuple(given_extent(value, session.location()) for value in extents), dtype, session.location()
+    )
 
 
-def _extent(value: object, span: Span | None) -> Expr:
+def given_extent(value: object, span: Span | None) -> Expr:
+    """What a user gives as an extent, a size or an integer, as an expression."""
     match value:
         case SymbolicSize():
             return value.expr
@@ -174,86 +155,3 @@ def _extent(value: object, span: Span | None) -> Expr:
         span,
         hint="use integers and sizes such as `A.shape[0]`",
     ).error()
-
-
-def extent_expression(scope: Lookup, node: ast.expr) -> Expr:
-    """The extent that an annotation's ``N`` or ``N + 1`` stands for; every name in it must be bound."""
-    for name in (n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
-        if scope.value_of(name) is UNBOUND:
-            raise Diagnostic(
-                DslSyntaxError,
-                f"the size `{name}` has no value here",
-                scope.span(node),
-                hint=f"bind it first (`{name} = A.shape[0]`), or leave the extents to be inferred: `O = output()`",
-            ).error()
-    return _extent(scope.python_value(node), scope.span(node))
-
-
-def declared_dtype(kind: str, span: Span | None) -> str | None:
-    """The type that an annotation names; ``None`` for ``real`` (the floating type written) and ``any``."""
-    if kind in ("real", "any"):
-        return None
-    if kind in DTYPES:
-        return kind
-    raise Diagnostic(
-        DtypeError, f"`{kind}` is not an element type", span, hint=f"write real, or one of {', '.join(DTYPES)}"
-    ).error()
-
-
-@dataclass(frozen=True, slots=True)
-class Dimensions:
-    """What names the extents of ``name``, of elements of ``kind``: the annotation of a parameter or a target, or a call
-    of ``bind_dims``.
-    """
-
-    node: ast.AST
-    name: str
-    kind: str
-    extents: tuple[ast.expr, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The plain names among the extents."""
-        return tuple(dict.fromkeys(extent.id for extent in self.extents if isinstance(extent, ast.Name)))
-
-
-def bind_dimensions(scope: Lookup, array: SymbolicArray, given: Dimensions, found: dict[str, object]) -> None:
-    """Bind the names among the extents ``given`` for ``array``, into ``found``; what has a value must agree.
-
-    `ShapeError` for a rank other than the number of extents, `DtypeError` for another element type.
-    """
-    session = session_of("sizes")
-    label, kind, extents = given.name, given.kind, given.extents
-    span = scope.span(extents[0]) if extents else None
-    if len(extents) != array.rank:
-        raise Diagnostic(
-            ShapeError,
-            f"`{label}` has rank {array.rank}, but {len(extents)} sizes are given for it",
-            span,
-            hint="give one size per axis",
-        ).error()
-    dtype = declared_dtype(kind, span)
-    if dtype is not None and dtype != array.dtype:
-        raise Diagnostic(
-            DtypeError, f"`{label}` is {array.dtype}, not {dtype}", span, hint=f"pass an array of {dtype}"
-        ).error()
-    if kind == "real" and not array.dtype.startswith("float"):
-        raise Diagnostic(
-            DtypeError, f"`{label}` is {array.dtype}, not a floating type", span, hint="pass a floating array"
-        ).error()
-    for axis, (node, extent) in enumerate(zip(extents, array.extents, strict=True)):
-        known: object = UNBOUND
-        if isinstance(node, ast.Name):
-            known = found.get(node.id, UNBOUND)
-            known = scope.own(node.id) if known is UNBOUND else known
-            if known is UNBOUND:
-                found[node.id] = SymbolicSize(session.builder, extent)
-                continue
-        expected = extent_expression(scope, node) if known is UNBOUND else _extent(known, scope.span(node))
-        written = ast.unparse(node)
-        session.builder.require_equal(
-            expected,
-            extent,
-            f"axis {axis} of `{label}` does not have the extent `{written}` that is bound already",
-            scope.span(node),
-        )

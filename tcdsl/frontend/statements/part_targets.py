@@ -15,11 +15,11 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.arrays.views import part_of
+from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_meaning, index_names
 from tcdsl.frontend.source.python_stores import augmented
 from tcdsl.frontend.source.statement_targets import target_of, value_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget
-from tcdsl.frontend.staging.environment import Environment
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.statements.accesses import axis_nodes
 from tcdsl.frontend.statements.statement_syntax import AUGMENTED, assign_operator
@@ -42,7 +42,7 @@ def extents_of(current: object) -> tuple[Expr, ...] | None:
     return current.extents if isinstance(current, SymbolicArray | DeclaredTarget) else None
 
 
-def is_part(node: ast.stmt, extents: Sequence[Expr] | None, environment: Environment) -> bool:
+def is_part(node: ast.stmt, extents: Sequence[Expr] | None, environment: FunctionScope) -> bool:
     """Whether the target of a statement is a part of a tensor, which has these extents if that is known."""
     target = target_of(node)
     if not isinstance(target, ast.Subscript):
@@ -56,14 +56,14 @@ def is_part(node: ast.stmt, extents: Sequence[Expr] | None, environment: Environ
     return len(axes) < len(extents) or _takes_parts(node, environment)
 
 
-def _takes_parts(node: ast.stmt, environment: Environment) -> bool:
+def _takes_parts(node: ast.stmt, environment: FunctionScope) -> bool:
     value = value_of(node) or ast.Constant(None)
     subscripts = [each for each in ast.walk(value) if isinstance(each, ast.Subscript)]
     basic = any(_is_basic(axis, environment) for each in subscripts for axis in axis_nodes(each.slice))
     return basic and not index_names((), value, (), environment)
 
 
-def _is_basic(node: ast.expr, environment: Environment) -> bool:
+def _is_basic(node: ast.expr, environment: FunctionScope) -> bool:
     # A slice, None or `...`, or a name that holds one.
     match node:
         case ast.Slice():
@@ -83,7 +83,7 @@ def record_part(
     name: str,
     current: object,
     ordinary: Callable[[], tuple[Any, Any, Any]],
-    environment: Environment,
+    environment: FunctionScope,
 ) -> SymbolicTensor:
     """Record a statement on a part of what ``name`` holds: the new version of the tensor.
 
@@ -117,7 +117,7 @@ def record_part(
     return store_elementwise(part, accumulate, value, parts)
 
 
-def _accumulator(node: ast.stmt, environment: Environment) -> tuple[str | None, bool]:
+def _accumulator(node: ast.stmt, environment: FunctionScope) -> tuple[str | None, bool]:
     # `None` for an operator of Python that is no accumulator: `a[1:] //= 2`. And whether the cells start anew.
     match node:
         case ast.AugAssign(op=kind):
@@ -157,7 +157,7 @@ def _started(
     return made
 
 
-def _check_letters(node: ast.stmt, name: str, extents: Sequence[Expr] | None, environment: Environment) -> None:
+def _check_letters(node: ast.stmt, name: str, extents: Sequence[Expr] | None, environment: FunctionScope) -> None:
     """Raise the fault of a part that is mixed with index variables, in its subscript or in the value."""
     target = target_of(node)
     assert isinstance(target, ast.Subscript)
@@ -178,7 +178,7 @@ def _listed(letters: tuple[str, ...]) -> str:
     return ", ".join(f"`{letter}`" for letter in letters)
 
 
-def _check_arrays(node: ast.stmt, name: str, key: object, extents: Sequence[Expr], environment: Environment) -> None:
+def _check_arrays(node: ast.stmt, name: str, key: object, extents: Sequence[Expr], environment: FunctionScope) -> None:
     """Raise the fault of an array among the indices of a part: cells that data choose are written in index form."""
     target = target_of(node)
     assert isinstance(target, ast.Subscript)

@@ -18,6 +18,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.functions import is_language_name
 from tcdsl.frontend.points.bare_reductions import BareReduction
 from tcdsl.frontend.points.point_scalars import PointValue, as_points
@@ -25,7 +26,7 @@ from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
 from tcdsl.frontend.source.function_source import readable_source
 from tcdsl.frontend.source.rewritten_functions import compiled_definition, thunk, with_closure
 from tcdsl.frontend.staging.called_functions import is_installed, users_function
-from tcdsl.frontend.staging.environment import UNBOUND, Environment
+from tcdsl.frontend.staging.environment import UNBOUND
 from tcdsl.frontend.staging.faults import Faulty
 from tcdsl.frontend.staging.session import StagingStopped
 from tcdsl.frontend.statements.evaluator import Evaluator
@@ -214,7 +215,7 @@ class _Points:
             raise StagingStopped
         return as_points(given, evaluation.definitions, evaluation.span(node))
 
-    def _scope(self, held: Mapping[str, object]) -> Environment:
+    def _scope(self, held: Mapping[str, object]) -> FunctionScope:
         return self._evaluation.environment.within(self._function, held, self._text.filename)
 
     def decided(self, number: int, thunks: Thunks, ordinary: Callable[[], Any]) -> Any:

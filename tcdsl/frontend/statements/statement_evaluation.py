@@ -11,183 +11,37 @@ A fault is recorded and evaluation goes on with `FAULTY`, so that one statement 
 from __future__ import annotations
 
 import ast
-import operator
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
 
-import numpy as np
-
-from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError, raise_diagnostics
+from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.names.name_resolution import (
     GlobalNumber,
     IndexName,
     Position,
     index_meaning,
-    index_names,
     value_meaning,
 )
 from tcdsl.frontend.names.suggestions import undefined_name_hint
-from tcdsl.frontend.points.bare_reductions import point_of
-from tcdsl.frontend.points.definitions import Definition, bounded
-from tcdsl.frontend.points.point_scalars import PointValue, scalar_of
-from tcdsl.frontend.staging.environment import UNBOUND, Environment
-from tcdsl.frontend.staging.faults import FAULTY, Faulty, shape_note
+from tcdsl.frontend.staging.environment import UNBOUND
+from tcdsl.frontend.staging.faults import FAULTY, Faulty
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.statements import accesses, applications, statement_operators
-from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
-from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.statements.evaluator import Evaluator
 from tcdsl.frontend.symbols.values import Value
-from tcdsl.ir.build import integer, truth
-from tcdsl.ir.expressions import Expr, IndexValue
-from tcdsl.span import Span
+from tcdsl.ir.expressions import IndexValue
 
 __all__ = ["Evaluation"]
 
 
-class Evaluation:
-    """Evaluates the parts of one statement.
+class Evaluation(Evaluator):
+    """Evaluates the expressions of one statement, each kind of node in its own way."""
 
-    ``variables`` are the statement's index variables. ``definitions`` collects the local definitions that the values
-    mention, ``faults`` what is wrong.
-    """
-
-    def __init__(self, environment: Environment, variables: tuple[str, ...]) -> None:
-        self.environment = environment
-        self.variables = variables
-        self.definitions: dict[str, Definition] = {}
-        self.faults: list[Diagnostic] = []
-        #: Where run-time integers may stand, by the identity of the nodes; true for ends of ranges.
-        self.terms: dict[int, bool] = {}
-        self.unwritten: str | None = None
-        self._scopes: list[dict[str, object]] = []
-        self._undefined: set[str] = set()
-
-    # -- faults ----------------------------------------------------------------------------------------------
-
-    def span(self, node: ast.AST) -> Span | None:
-        """The place of ``node``."""
-        return self.environment.span(node)
-
-    def fault(
-        self, kind: type[TcdslError], fact: str, node: ast.AST, hint: str = "", notes: tuple[str, ...] = ()
-    ) -> Faulty:
-        """Record a fault at ``node``."""
-        self.faults.append(Diagnostic(kind, fact, self.span(node), notes, hint))
-        return FAULTY
-
-    def attempt(self, action: Callable[[], Any], node: ast.AST) -> Any:
-        """The result of ``action``, its `TcdslError`s recorded as faults at ``node`` where they have no place."""
-        try:
-            return action()
-        except TcdslError as error:
-            self.faults.extend(error.diagnostics or (Diagnostic(type(error), error.message, self.span(node)),))
-            return FAULTY
-
-    def quietly(self, node: ast.expr) -> object:
-        """What ``node`` is, or `FAULTY`, without a record of its faults."""
-        known, undefined = len(self.faults), set(self._undefined)
-        given = self.evaluate(node)
-        faulty = len(self.faults) > known
-        del self.faults[known:]
-        self._undefined = undefined
-        return FAULTY if faulty else given
-
-    def finish(self) -> None:
-        """Raise what was recorded, all together."""
-        raise_diagnostics(self.faults)
-
-    def within(self, environment: Environment, node: ast.expr) -> Evaluation:
-        """The same for an expression of a function that the statement calls, which has names of its own."""
-        return Evaluation(environment, index_names((), node, (), environment))
-
-    # -- scopes of generators --------------------------------------------------------------------------------
-
-    @contextmanager
-    def scope(self, names: dict[str, object]) -> Iterator[None]:
-        """Within this, ``names`` mean these objects: what a generator's ``for`` binds."""
-        self._scopes.append(names)
-        try:
-            yield
-        finally:
-            self._scopes.pop()
-
-    @property
-    def depth(self) -> int:
-        """How many generators are around; their variables are named by it, so that equal sums come out equal."""
-        return len(self._scopes)
-
-    # -- conversions -----------------------------------------------------------------------------------------
-
-    def is_symbolic(self, given: object) -> bool:
-        """Whether ``given`` is more than ordinary Python: a scalar at a point, a size, a tensor."""
-        if isinstance(given, Value | PointValue | SymbolicSize | SymbolicNumber | SymbolicArray | Faulty):
-            return True
-        return self.is_array(given)
-
-    def is_array(self, given: object) -> bool:
-        """Whether ``given`` is a tensor or an array, of any rank."""
-        return isinstance(given, SymbolicArray) or (hasattr(given, "__array__") and bool(getattr(given, "shape", None)))
-
-    def tensor_of(self, given: object, node: ast.AST) -> SymbolicTensor | None:
-        """The tensor that ``given`` is, or ``None``."""
-        if not self.is_array(given):
-            return None
-        return self.environment.tensor_of(given, _label(node), self.span(node))
-
-    def scalar(self, given: object, node: ast.AST) -> Value | None:
-        """``given`` as a value at a point; ``None`` after a fault."""
-        if isinstance(given, Faulty):
-            return None
-        given = self._unwrapped(given)
-        value: Value | None = self.attempt(lambda: scalar_of(given, self.span(node)), node)
-        if value is not None:
-            return None if isinstance(value, Faulty) else value
-        tensor = self.attempt(lambda: self.tensor_of(given, node), node)
-        if isinstance(tensor, Faulty):
-            return None
-        if tensor is not None:
-            self._whole(tensor, node)
-            return None
-        hint = "tensor statements compute with numbers, sizes, index variables and cells of arrays"
-        self.fault(DtypeError, f"a {type(given).__name__} is not a number", node, hint)
-        return None
-
-    def _whole(self, tensor: SymbolicTensor, node: ast.AST) -> None:
-        self.fault(
-            ShapeError,
-            f"`{tensor.label}` has rank {tensor.rank} and stands here without an index",
-            node,
-            f"index all of its axes, as in `{tensor.label}[{', '.join('ijklmnopqrst'[: tensor.rank])}]`",
-            (shape_note(tensor),),
-        )
-
-    def value(self, node: ast.expr, position: Position = Position.VALUE) -> Value | None:
-        """The scalar that ``node`` is; ``None`` after a fault."""
-        return self.scalar(self.evaluate(node, position), node)
-
-    # -- nodes -----------------------------------------------------------------------------------------------
-
-    def evaluate(self, node: ast.expr, position: Position = Position.VALUE) -> object:
-        """What ``node`` is: a `Value`, a Python object, or `FAULTY`."""
-        given = self._evaluate(node, position)
-        if position is Position.INDEX and isinstance(given, np.integer):
-            return int(given)  # index arithmetic is Python's
-        if position is not Position.VALUE and isinstance(given, SymbolicNumber) and given.weak_kind == "int":
-            # Indices, ranges and conditions are solved when the function is staged: the number becomes a constant,
-            # unless it is a term of an index or of a bound.
-            session, bound = current_session(), self.terms.get(id(node))
-            size = None if session is None or bound is None else session.integers.size(given.expr, bound)
-            return self.native(lambda: operator.index(given), node) if size is None else Value(size, "int", "int64")
-        return given
-
-    def _evaluate(self, node: ast.expr, position: Position) -> object:
+    def given(self, node: ast.expr, position: Position) -> object:
+        """What ``node`` is, with run-time numbers as they are."""
         match node:
             case ast.Constant(value=constant):
                 return constant
             case ast.Name(id=name):
-                return self._unwrapped(self._name(name, node, position))
+                return self.unwrapped(self._name(name, node, position))
             case ast.Attribute():
                 return self._attribute(node)
             case ast.Subscript():
@@ -203,7 +57,7 @@ class Evaluation:
             case ast.IfExp():
                 return statement_operators.conditional(self, node, position)
             case ast.Call():
-                return self._unwrapped(applications.call(self, node, position))
+                return self.unwrapped(applications.call(self, node, position))
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 found = [self.evaluate(element, position) for element in elements]
                 return tuple(found) if isinstance(node, ast.Tuple) else found
@@ -223,25 +77,6 @@ class Evaluation:
                 )
         what = type(node).__name__
         return self.fault(DslSyntaxError, f"Python's {what} has no meaning in a tensor statement", node)
-
-    def _unwrapped(self, given: object) -> object:
-        point = point_of(given)
-        if point is None:
-            return given
-        point = point.within(self._visible())
-        self.definitions.update(point.definitions)
-        return point.value
-
-    def _visible(self) -> dict[str, Expr]:
-        # What the names of the generators around stand for: a local definition that mentions them means those.
-        found: dict[str, Expr] = {}
-        for names in self._scopes:
-            for name, meaning in names.items():
-                if isinstance(meaning, Value):
-                    found[name] = meaning.expr
-                elif isinstance(meaning, int) and not isinstance(meaning, bool):
-                    found[name] = integer(meaning)
-        return found
 
     def _name(self, name: str, node: ast.Name, position: Position) -> object:
         for scope in reversed(self._scopes):
@@ -263,12 +98,12 @@ class Evaluation:
         return meaning
 
     def _without_value(self, name: str, node: ast.Name, meaning: object) -> object:
-        if name in self._undefined:
+        if name in self.undefined:
             return FAULTY
         session = current_session()
         if session is not None and session.context.states is not None and self.environment.is_unwritten(name):
             return session.context.states.read(name)
-        self._undefined.add(name)
+        self.undefined.add(name)
         if isinstance(meaning, GlobalNumber):
             return self.fault(
                 DslSyntaxError,
@@ -306,45 +141,3 @@ class Evaluation:
         except TcdslError as error:
             self.faults.extend(error.diagnostics)
             return FAULTY
-
-    def native(self, action: Callable[[], Any], node: ast.AST) -> object:
-        """Python's own result; what it raises becomes a fault at ``node``."""
-        try:
-            return self._unwrapped(action())
-        except TcdslError as error:
-            self.faults.extend(error.diagnostics or (Diagnostic(type(error), error.message, self.span(node)),))
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            self.fault(DslSyntaxError, f"{type(error).__name__}: {error}", node)
-        return FAULTY
-
-    def apply(self, primitive: str, values: list[Value | None], node: ast.AST) -> object:
-        """A primitive on values; `FAULTY` if one of them is."""
-        known = [value for value in values if value is not None]
-        if len(known) < len(values):
-            return FAULTY
-        return self.bounded(self.attempt(lambda: apply_primitive(primitive, known, self.span(node)), node), node)
-
-    def bounded(self, given: Value | Faulty, node: ast.AST) -> Value | Faulty:
-        """What was computed, under a name if it is large."""
-        if isinstance(given, Value):
-            given, definitions = bounded(given, self.definitions, self.span(node))
-            self.definitions.update(definitions)
-        return given
-
-    def condition(self, node: ast.expr) -> Value | None:
-        """A condition that follows a value or stands in a generator: a truth value, or ``None`` after a fault."""
-        given = self.evaluate(node, Position.CONDITION)
-        if isinstance(given, bool):
-            return Value(truth(given), None, "bool")
-        value = self.scalar(given, node)
-        if value is not None and value.logical != "bool":
-            text = ast.unparse(node)
-            self.fault(DtypeError, f"a condition of type {value.logical}", node, f"compare it, as in `{text} != 0`")
-            return None
-        return value
-
-
-def _label(node: ast.AST) -> str:
-    # A name for an array that an expression gives: `layers[0].weight` is called layers_0_weight.
-    words = re.sub(r"\W+", "_", ast.unparse(node)).strip("_")
-    return words if words[:1].isalpha() else f"array_{words}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
-from tcdsl.frontend.staging.environment import Environment
+from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.statements.accesses import axis_nodes
 from tcdsl.ir.accumulators import ACCUMULATORS
 
@@ -56,7 +56,7 @@ class StatementForm:
     options: Mapping[str, ast.expr] = field(default_factory=dict)
 
 
-def read_form(node: ast.stmt, environment: Environment) -> StatementForm:
+def read_form(node: ast.stmt, environment: FunctionScope) -> StatementForm:
     """The form of an assignment, an augmented one or a call of ``assign``. `DslSyntaxError` for anything else."""
     match node:
         case ast.Assign(targets=[target], value=value):
@@ -73,11 +73,11 @@ def read_form(node: ast.stmt, environment: Environment) -> StatementForm:
     )
 
 
-def _fault(node: ast.AST, fact: str, hint: str, environment: Environment) -> TcdslError:
+def _fault(node: ast.AST, fact: str, hint: str, environment: FunctionScope) -> TcdslError:
     return Diagnostic(DslSyntaxError, fact, environment.span(node), hint=hint).error()
 
 
-def _assign_call(call: ast.Call, environment: Environment) -> StatementForm:
+def _assign_call(call: ast.Call, environment: FunctionScope) -> StatementForm:
     target, accumulate, reset = assign_operator(call, environment)
     _, _, value, *conditions = call.args
     options = {keyword.arg or "**": keyword.value for keyword in call.keywords}
@@ -89,7 +89,7 @@ def _assign_call(call: ast.Call, environment: Environment) -> StatementForm:
     return _form(target, accumulate, accumulate == "assign", reset, value, tuple(conditions), options, environment)
 
 
-def assign_operator(call: ast.Call, environment: Environment) -> tuple[ast.expr, str, bool]:
+def assign_operator(call: ast.Call, environment: FunctionScope) -> tuple[ast.expr, str, bool]:
     """The target, the accumulator and whether all cells start anew, of ``assign(T[i], "=:+", v)``."""
     if len(call.args) < 3 or any(isinstance(argument, ast.Starred) for argument in call.args):
         raise _fault(
@@ -117,7 +117,7 @@ def _form(
     value: ast.expr,
     conditions: tuple[ast.expr, ...],
     options: Mapping[str, ast.expr],
-    environment: Environment,
+    environment: FunctionScope,
 ) -> StatementForm:
     if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
         raise _fault(

@@ -18,13 +18,15 @@ from functools import partial
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, TcdslError, raise_diagnostics
+from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_arguments, index_names, is_range
 from tcdsl.frontend.points.bare_reductions import BareReduction, standing_alone
 from tcdsl.frontend.points.definitions import Definition, outside_names
 from tcdsl.frontend.points.divisors import require_divisors
 from tcdsl.frontend.points.point_scalars import PointValue, scalar_of
 from tcdsl.frontend.points.statement_rows import statement_rows
-from tcdsl.frontend.staging.environment import Builder, Declared, Environment, Existing, Fresh, TargetState
+from tcdsl.frontend.staging.builder import ProgramBuilder
+from tcdsl.frontend.staging.environment import Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.staging.faults import Faulty, shape_note
 from tcdsl.frontend.statements.accesses import axis_index, axis_nodes, is_data
 from tcdsl.frontend.statements.reduction_scopes import BoundStatement, Open, ReductionScopes
@@ -48,7 +50,7 @@ _RESET = {"sum": "add", "prod": "multiply", "max": "max", "min": "min", "any": "
 
 
 def evaluate_statement(
-    node: ast.stmt, state: TargetState, environment: Environment, builder: Builder
+    node: ast.stmt, state: TargetState, environment: FunctionScope, builder: ProgramBuilder
 ) -> SymbolicTensor:
     """Record one tensor statement and return the new version of its target.
 
@@ -69,7 +71,7 @@ def evaluate_statement(
     return made
 
 
-def sketch_statement(node: ast.stmt, state: TargetState, environment: Environment, builder: Builder) -> Sketch:
+def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionScope, builder: ProgramBuilder) -> Sketch:
     """The statement before range inference."""
     form = read_form(node, environment)
     variables = index_names(form.indices, form.value, form.conditions, environment)
@@ -114,7 +116,9 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: Environmen
     return replace(sketch, previous=previous, resets=reset, restarts=restarts, weak=stored.weak, sized=sized)
 
 
-def _binding(definitions: Mapping[str, Definition], environment: Environment, builder: Builder) -> ReductionScopes:
+def _binding(
+    definitions: Mapping[str, Definition], environment: FunctionScope, builder: ProgramBuilder
+) -> ReductionScopes:
     extents = (lambda tensor: builder.tensor(tensor).shape) if environment.oob == "skip" else None
     return ReductionScopes(definitions, builder.size_names(), extents)
 
@@ -207,7 +211,7 @@ def _value(evaluation: Evaluation, form: StatementForm) -> tuple[str, bool, Valu
     return form.accumulate, form.reset, evaluation.value(form.value), loops
 
 
-def _is_reset(argument: ast.expr, environment: Environment) -> bool:
+def _is_reset(argument: ast.expr, environment: FunctionScope) -> bool:
     if isinstance(argument, ast.GeneratorExp | ast.ListComp):
         return all(is_range(clause.iter, environment) for clause in argument.generators)
     return not isinstance(argument, ast.Starred)
@@ -240,7 +244,7 @@ def _options(evaluation: Evaluation, form: StatementForm) -> tuple[bool, str]:
     return unique, oob
 
 
-def _check_reset(binding: ReductionScopes, opened: Open, form: StatementForm, environment: Environment) -> None:
+def _check_reset(binding: ReductionScopes, opened: Open, form: StatementForm, environment: FunctionScope) -> None:
     on_target = binding.occurrences(opened.indices)
     free = [name for name in binding.occurrences((opened.value,)) if name not in on_target]
     if not opened.loop_variables:
@@ -260,7 +264,7 @@ def _check_reset(binding: ReductionScopes, opened: Open, form: StatementForm, en
 # -- local definitions ---------------------------------------------------------------------------------------
 
 
-def is_local_definition(node: ast.stmt, environment: Environment) -> bool:
+def is_local_definition(node: ast.stmt, environment: FunctionScope) -> bool:
     """Whether ``z = value`` defines a scalar at each point: a cell of a tensor is indexed by a free index variable."""
     match node:
         case ast.Assign(targets=[ast.Name()], value=value) if not isinstance(value, ast.Tuple):
@@ -283,12 +287,12 @@ def is_local_definition(node: ast.stmt, environment: Environment) -> bool:
     return any(isinstance(part, ast.Subscript) and reads_points(part, environment) for part in parts)
 
 
-def _indexes(call: ast.Call, environment: Environment) -> bool:
+def _indexes(call: ast.Call, environment: FunctionScope) -> bool:
     arguments = index_arguments(call, environment)
     return bool(index_names(arguments, ast.Constant(0), (), environment))
 
 
-def _reduces_ranges(node: ast.expr, environment: Environment) -> bool:
+def _reduces_ranges(node: ast.expr, environment: FunctionScope) -> bool:
     # `sum(x[i] for i in range(N))`, which Python cannot run over a size; over numbers it can, and what is summed may be
     # whole arrays.
     generators = [part for part in ast.walk(node) if isinstance(part, ast.GeneratorExp)]
@@ -302,7 +306,7 @@ def _reduces_ranges(node: ast.expr, environment: Environment) -> bool:
     return isinstance(evaluation.quietly(node), Value)
 
 
-def _computes_with_reductions(node: ast.expr, environment: Environment) -> bool:
+def _computes_with_reductions(node: ast.expr, environment: FunctionScope) -> bool:
     # `1 / n` of a bare reduction `n` is one too; functions of the user's are not run for this question.
     parts = list(ast.walk(node))
     if not any(isinstance(part, ast.Name) and isinstance(environment.own(part.id), BareReduction) for part in parts):
@@ -330,7 +334,7 @@ def _holds_whole_arrays(node: ast.AST, evaluation: Evaluation) -> bool:
     return any(_holds_whole_arrays(part, evaluation) for part in ast.iter_child_nodes(node))
 
 
-def reads_points(node: ast.Subscript, environment: Environment) -> bool:
+def reads_points(node: ast.Subscript, environment: FunctionScope) -> bool:
     """Whether a subscript is a cell of a tensor at free index variables."""
     if not index_names((node.slice,), ast.Constant(0), (), environment):
         return False
@@ -342,7 +346,7 @@ def reads_points(node: ast.Subscript, environment: Environment) -> bool:
         return True
 
 
-def evaluate_local(node: ast.Assign, environment: Environment, builder: Builder) -> Any:
+def evaluate_local(node: ast.Assign, environment: FunctionScope, builder: ProgramBuilder) -> Any:
     """What ``z = value`` defines, for the function to bind to ``z``: a `PointValue` or `BareReduction`, or a tuple or
     list with such parts. Raises its faults, all together.
     """
@@ -370,7 +374,7 @@ def evaluate_local(node: ast.Assign, environment: Environment, builder: Builder)
     return part(found) if type(found) in (tuple, list) else defined(found)
 
 
-def _record_bare(point: PointValue, label: str, environment: Environment, builder: Builder) -> SymbolicTensor:
+def _record_bare(point: PointValue, label: str, environment: FunctionScope, builder: ProgramBuilder) -> SymbolicTensor:
     stored = store(Fresh(label), "assign", False, point.value, point.span)
     binding = _binding(point.definitions, environment, builder)
     bound = binding.bind(Open(stored.accumulate, (), stored.value, ()))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tcdsl.frontend.staging.environment import Builder
+from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.build import apply, cast, index
 from tcdsl.ir.dtypes import compute_dtype
@@ -26,7 +26,7 @@ Cells = Callable[[SymbolicTensor], Expr]
 """The cell of a tensor, of the target's shape, that is being chosen."""
 
 
-def record_touched(sketch: Sketch, target: SymbolicTensor, value: Expr, builder: Builder) -> SymbolicTensor:
+def record_touched(sketch: Sketch, target: SymbolicTensor, value: Expr, builder: ProgramBuilder) -> SymbolicTensor:
     """Record which cells the points of ``sketch`` reach, as a bool tensor of the shape of ``target``.
 
     ``value`` is true; its accesses are those that a point needs.
@@ -41,7 +41,7 @@ def record_choice(
     target: SymbolicTensor,
     chosen: Callable[[Cells], Expr],
     sketch: Sketch,
-    builder: Builder,
+    builder: ProgramBuilder,
 ) -> SymbolicTensor:
     """Record ``chosen`` in the cells of ``target`` that are ``touched``; the others keep what they hold."""
     names = FreshNames(builder.size_names())

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.frontend.staging.environment import Builder
+from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.stores.chosen_cells import record_choice, record_touched
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.build import conjuncts, index, neutral_constant, truth
@@ -41,7 +41,7 @@ def restarted(indices: Sequence[Expr], conditions: Sequence[Expr]) -> tuple[Expr
     return tuple(condition for condition in conjuncts(*conditions) if free_variables(condition) <= used)
 
 
-def record_partial_reset(sketch: Sketch, target: SymbolicTensor, builder: Builder) -> SymbolicTensor:
+def record_partial_reset(sketch: Sketch, target: SymbolicTensor, builder: ProgramBuilder) -> SymbolicTensor:
     """Record ``sketch``, a reset, onto ``target``, whose other cells stay."""
     everything = replace(sketch, restarts=None, resets=True)
     if starts_all_anew(sketch):
@@ -84,7 +84,7 @@ def _cleared(
     names: Sequence[str],
     cells: isl.Set | None,
     target: SymbolicTensor,
-    builder: Builder,
+    builder: ProgramBuilder,
 ) -> SymbolicTensor:
     """The target with the neutral element in the ``cells`` that start anew; None of those that data chooses."""
     start = sketch.start

@@ -11,7 +11,7 @@ Accumulators or and and combine truth values; a numeric cell would have to be co
 
 from __future__ import annotations
 
-from tcdsl.frontend.staging.environment import Builder
+from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.stores.chosen_cells import Cells, record_choice, record_touched
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.build import apply, constant, truth
@@ -21,7 +21,7 @@ from tcdsl.ranges.sketches.sketch import Sketch
 __all__ = ["record_truth"]
 
 
-def record_truth(sketch: Sketch, target: SymbolicTensor, builder: Builder) -> SymbolicTensor:
+def record_truth(sketch: Sketch, target: SymbolicTensor, builder: ProgramBuilder) -> SymbolicTensor:
     """Record ``sketch``, which accumulates truth values anew in the shape of ``target``, onto ``target``."""
     found = builder.record(sketch, target.label)
     # `fst` keeps the accesses of the value, so that the points are the same.

@@ -12,6 +12,10 @@ from tcdsl.frontend.symbols.operators import ArithmeticOperators
 __all__ = ["MemoryOperators"]
 
 
+def _storing(primitive: str) -> Any:
+    return lambda self, other: self._updated(primitive, other)
+
+
 class MemoryOperators(ArithmeticOperators):
     """Mixin: on memory ``a[key] = value`` and ``a += value`` store; of values the latter makes another value."""
 
@@ -26,38 +30,8 @@ class MemoryOperators(ArithmeticOperators):
         self.builder.algebra.store(self, ..., self.builder.algebra.combine(primitive, self, other))
         return self
 
-    def __iadd__(self, other: object) -> Any:
-        return self._updated("add", other)
-
-    def __isub__(self, other: object) -> Any:
-        return self._updated("sub", other)
-
-    def __imul__(self, other: object) -> Any:
-        return self._updated("mul", other)
-
-    def __itruediv__(self, other: object) -> Any:
-        return self._updated("div", other)
-
-    def __ifloordiv__(self, other: object) -> Any:
-        return self._updated("floor_div", other)
-
-    def __imod__(self, other: object) -> Any:
-        return self._updated("mod", other)
-
-    def __ipow__(self, other: object) -> Any:
-        return self._updated("pow", other)
-
-    def __iand__(self, other: object) -> Any:
-        return self._updated("bit_and", other)
-
-    def __ior__(self, other: object) -> Any:
-        return self._updated("bit_or", other)
-
-    def __ixor__(self, other: object) -> Any:
-        return self._updated("bit_xor", other)
-
-    def __ilshift__(self, other: object) -> Any:
-        return self._updated("shift_left", other)
-
-    def __irshift__(self, other: object) -> Any:
-        return self._updated("shift_right", other)
+    __iadd__, __isub__, __imul__ = _storing("add"), _storing("sub"), _storing("mul")
+    __itruediv__, __ifloordiv__ = _storing("div"), _storing("floor_div")
+    __imod__, __ipow__ = _storing("mod"), _storing("pow")
+    __iand__, __ior__, __ixor__ = _storing("bit_and"), _storing("bit_or"), _storing("bit_xor")
+    __ilshift__, __irshift__ = _storing("shift_left"), _storing("shift_right")

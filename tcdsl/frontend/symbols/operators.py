@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from tcdsl.frontend.symbols.written_cells import WrittenCells
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["Algebra", "ArithmeticOperators", "OperatorHost"]
+__all__ = ["Algebra", "ArithmeticOperators", "OperatorHost", "PrimitiveOperators"]
 
 
 class Algebra(Protocol):
@@ -90,7 +90,50 @@ class OperatorHost(Protocol):
         """Say which axes of a tensor are batch and input axes."""
 
 
-class ArithmeticOperators:
+def _unary(primitive: str) -> Any:
+    return lambda self: self.combined(primitive, self)
+
+
+def _binary(primitive: str) -> Any:
+    return lambda self, other: self.combined(primitive, self, other)
+
+
+def _both(primitive: str) -> tuple[Any, Any]:
+    # The operator, and what Python calls where the left operand does not know it.
+    return _binary(primitive), lambda self, other: self.combined(primitive, other, self)
+
+
+class PrimitiveOperators:
+    """Mixin: Python's operators on numbers as primitives of the language, ``a + b``, ``-a``, ``a < b``."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def combined(self, primitive: str, *operands: object) -> Any:
+        """The primitive on operands, one of which this is."""
+        raise NotImplementedError
+
+    __add__, __radd__ = _both("add")
+    __sub__, __rsub__ = _both("sub")
+    __mul__, __rmul__ = _both("mul")
+    __truediv__, __rtruediv__ = _both("div")
+    __floordiv__, __rfloordiv__ = _both("floor_div")
+    __mod__, __rmod__ = _both("mod")
+    __pow__, __rpow__ = _both("pow")
+    __and__, __rand__ = _both("bit_and")
+    __or__, __ror__ = _both("bit_or")
+    __xor__, __rxor__ = _both("bit_xor")
+    __lshift__, __rlshift__ = _both("shift_left")
+    __rshift__, __rrshift__ = _both("shift_right")
+    __neg__, __abs__, __invert__ = _unary("neg"), _unary("abs"), _unary("bit_not")
+    __eq__, __ne__ = _binary("eq"), _binary("ne")
+    __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
+
+    def __pos__(self) -> Any:
+        return self
+
+
+class ArithmeticOperators(PrimitiveOperators):
     """Mixin: ``a + b``, ``-a``, ``a < b``, ``a[1:]``, ``np.exp(a)`` on symbolic sizes, numbers and arrays.
 
     ``builder`` is the program under construction, whose ``algebra`` decides.
@@ -98,111 +141,12 @@ class ArithmeticOperators:
 
     __slots__ = ()
     __array_priority__ = 1000.0
-    __hash__ = object.__hash__
 
     builder: OperatorHost
 
-    def __add__(self, other: object) -> Any:
-        return self.builder.algebra.combine("add", self, other)
-
-    def __radd__(self, other: object) -> Any:
-        return self.builder.algebra.combine("add", other, self)
-
-    def __sub__(self, other: object) -> Any:
-        return self.builder.algebra.combine("sub", self, other)
-
-    def __rsub__(self, other: object) -> Any:
-        return self.builder.algebra.combine("sub", other, self)
-
-    def __mul__(self, other: object) -> Any:
-        return self.builder.algebra.combine("mul", self, other)
-
-    def __rmul__(self, other: object) -> Any:
-        return self.builder.algebra.combine("mul", other, self)
-
-    def __truediv__(self, other: object) -> Any:
-        return self.builder.algebra.combine("div", self, other)
-
-    def __rtruediv__(self, other: object) -> Any:
-        return self.builder.algebra.combine("div", other, self)
-
-    def __floordiv__(self, other: object) -> Any:
-        return self.builder.algebra.combine("floor_div", self, other)
-
-    def __rfloordiv__(self, other: object) -> Any:
-        return self.builder.algebra.combine("floor_div", other, self)
-
-    def __mod__(self, other: object) -> Any:
-        return self.builder.algebra.combine("mod", self, other)
-
-    def __rmod__(self, other: object) -> Any:
-        return self.builder.algebra.combine("mod", other, self)
-
-    def __pow__(self, other: object) -> Any:
-        return self.builder.algebra.combine("pow", self, other)
-
-    def __rpow__(self, other: object) -> Any:
-        return self.builder.algebra.combine("pow", other, self)
-
-    def __and__(self, other: object) -> Any:
-        return self.builder.algebra.combine("bit_and", self, other)
-
-    def __rand__(self, other: object) -> Any:
-        return self.builder.algebra.combine("bit_and", other, self)
-
-    def __or__(self, other: object) -> Any:
-        return self.builder.algebra.combine("bit_or", self, other)
-
-    def __ror__(self, other: object) -> Any:
-        return self.builder.algebra.combine("bit_or", other, self)
-
-    def __xor__(self, other: object) -> Any:
-        return self.builder.algebra.combine("bit_xor", self, other)
-
-    def __rxor__(self, other: object) -> Any:
-        return self.builder.algebra.combine("bit_xor", other, self)
-
-    def __lshift__(self, other: object) -> Any:
-        return self.builder.algebra.combine("shift_left", self, other)
-
-    def __rlshift__(self, other: object) -> Any:
-        return self.builder.algebra.combine("shift_left", other, self)
-
-    def __rshift__(self, other: object) -> Any:
-        return self.builder.algebra.combine("shift_right", self, other)
-
-    def __rrshift__(self, other: object) -> Any:
-        return self.builder.algebra.combine("shift_right", other, self)
-
-    def __neg__(self) -> Any:
-        return self.builder.algebra.combine("neg", self)
-
-    def __pos__(self) -> Any:
-        return self
-
-    def __abs__(self) -> Any:
-        return self.builder.algebra.combine("abs", self)
-
-    def __invert__(self) -> Any:
-        return self.builder.algebra.combine("bit_not", self)
-
-    def __eq__(self, other: object) -> Any:
-        return self.builder.algebra.combine("eq", self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return self.builder.algebra.combine("ne", self, other)
-
-    def __lt__(self, other: object) -> Any:
-        return self.builder.algebra.combine("lt", self, other)
-
-    def __le__(self, other: object) -> Any:
-        return self.builder.algebra.combine("le", self, other)
-
-    def __gt__(self, other: object) -> Any:
-        return self.builder.algebra.combine("gt", self, other)
-
-    def __ge__(self, other: object) -> Any:
-        return self.builder.algebra.combine("ge", self, other)
+    def combined(self, primitive: str, *operands: object) -> Any:
+        """The primitive on operands, one of which this is."""
+        return self.builder.algebra.combine(primitive, *operands)
 
     def __matmul__(self, other: object) -> Any:
         return self.builder.algebra.matrix_product(self, other)

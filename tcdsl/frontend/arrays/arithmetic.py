@@ -290,7 +290,7 @@ def record_elementwise(builder: Any, element: Value, extents: tuple[Expr, ...], 
     session = session_of("tensor arithmetic")
     variables = axes(session, len(extents))
     dtype = stored_dtype(element)
-    name = builder.new_version(label)
+    name = builder.fresh_name(label)
     value = in_letters(store_value(element, dtype, session.location()), variables)
     span = session.location()
     statement = Statement(

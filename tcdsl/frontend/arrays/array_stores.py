@@ -54,7 +54,7 @@ def store_elementwise(
     value = _broadcast_to(session, part, operand, accumulate)
     variables = axes(session, part.rank)
     span = session.location()
-    name = builder.new_version(tensor.label)
+    name = builder.fresh_name(tensor.label)
     kept = _whole_store(session, part, accumulate, value, span)
     everywhere = (
         kept.accumulate == "assign" and part.indices == whole(tensor).indices and part.extents == tensor.extents

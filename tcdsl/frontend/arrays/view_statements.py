@@ -65,7 +65,7 @@ def record_in_view(view: View, name: str, record: Callable[[Existing], SymbolicT
 
 def _version(view: View) -> SymbolicTensor:
     tensor = view.tensor
-    name = session_of("a tensor statement").builder.new_version(tensor.label)
+    name = session_of("a tensor statement").builder.fresh_name(tensor.label)
     return SymbolicTensor(tensor.builder, name, tensor.element_type, tensor.extents, tensor.label)
 
 

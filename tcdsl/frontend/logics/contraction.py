@@ -87,7 +87,7 @@ def _record(
         variable = IndexValue(axis_variable(len(extents) - 1 - axis))
         naming[variable] = IndexValue(letters[kept.index(axis)]) if axis in kept else integer(0)
     dtype = sum_dtype(product)
-    name = builder.new_version("t")
+    name = builder.fresh_name("t")
     shape = tuple(extents[k] for k in kept)
     span = session.location()
     statement = Statement(
@@ -147,7 +147,7 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
         dtype = (
             sum_dtype(element) if kind in ("add", "multiply") else "bool" if kind in ("or", "and") else element.logical
         )
-    name, span = session.builder.new_version("t"), session.location()
+    name, span = session.builder.fresh_name("t"), session.location()
     shape = tuple(extents[k] for k in kept)
     order = [*kept, *sorted(reduced)]
     statement = Statement(

@@ -200,7 +200,7 @@ def _record(
     plain = primitive == PRODUCT or (primitive == "id" and len(values) == 1)
     value = _product(values, span) if plain else apply_primitive(primitive, values, span)
     stored = store(state, accumulate, reset, value, span)
-    name = session.builder.new_version(state.label)
+    name = session.builder.fresh_name(state.label)
     extents = extents_of(state)
     sketch = Sketch(
         Access(name, projections.target, span),

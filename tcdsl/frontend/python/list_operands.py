@@ -18,7 +18,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.arrays.array_literals import Batch, holds_tensors, is_literal, literal_of
-from tcdsl.frontend.source.python_stores import augmented
+from tcdsl.frontend.source.python_stores import OPERATORS, augmented
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter, scaled_text
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.statements.statement_operators import BINARY, COMPARISONS
@@ -30,9 +30,7 @@ __all__ = ["augmented_operand", "binary", "unary"]
 _OPERATORS: Mapping[str, tuple[str, Callable[[Any, Any], Any]]] = MappingProxyType(
     {kind.__name__: row for table in (BINARY, COMPARISONS) for kind, row in table.items()}
 )
-_SIGNS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
-    {"USub": operator.neg, "UAdd": operator.pos, "Invert": operator.invert}
-)
+_SIGNS = MappingProxyType({kind.__name__: function for kind, function in OPERATORS.items()})
 _COMPARED = frozenset(primitive for primitive, _ in COMPARISONS.values())
 _SYMBOLIC = SymbolicNumber | SymbolicSize
 _NUMBERS = bool | int | float | np.generic | SymbolicNumber | SymbolicSize

@@ -319,10 +319,6 @@ class ProgramBuilder:
     def _tensor_names(self) -> FreshNames:
         return FreshNames(elsewhere=lambda name: name in self._declared or name in self._retired)
 
-    def new_version(self, label: str) -> str:
-        """The name for the next version of what the user calls ``label``."""
-        return self.fresh_name(label)
-
     def record(self, sketch: Sketch, label: str) -> SymbolicTensor:
         """Infer the ranges of ``sketch``, add its statements, and return the tensor that it makes."""
         self._open_extents(sketch)

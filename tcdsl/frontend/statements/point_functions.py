@@ -131,43 +131,17 @@ class _Rewriter(ast.NodeTransformer):
                     value[:] = [self._read(each) if isinstance(each, ast.expr) else each for each in value]
         return node
 
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        node.test = self._read(node.test, "decided")
-        return node
-
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        node.value = self._read(node.value)
-        return node
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        node.value = self._read(node.value)
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        node.value = None if node.value is None else self._read(node.value)
-        return node
-
-    def visit_Return(self, node: ast.Return) -> ast.AST:
-        node.value = None if node.value is None else self._read(node.value)
-        return node
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        node.value = self._read(node.value)
-        return node
-
-    def visit_If(self, node: ast.If) -> ast.AST:
-        node.test = self._read(node.test, "decided")
-        return self.generic_visit(node)
-
-    def visit_While(self, node: ast.While) -> ast.AST:
-        node.test = self._read(node.test, "decided")
-        return self.generic_visit(node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return node  # read where it is called
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return node
+    def visit(self, node: ast.AST) -> Any:
+        """Read the values and tests of statements; inner functions and classes are read where they are called."""
+        match node:
+            case ast.FunctionDef() | ast.ClassDef():
+                return node
+            case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return() | ast.Expr():
+                node.value = None if node.value is None else self._read(node.value)
+                return node
+            case ast.Assert() | ast.If() | ast.While():
+                node.test = self._read(node.test, "decided")
+        return node if isinstance(node, ast.expr) else self.generic_visit(node)
 
 
 def _is_python(node: ast.AST) -> bool:

@@ -14,43 +14,27 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError, DtypeError
 from tcdsl.frontend.names.name_resolution import Position
 from tcdsl.frontend.points.point_scalars import PointValue
+from tcdsl.frontend.source.python_stores import OPERATORS
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
 from tcdsl.frontend.staging.run_time_integers import terms
 from tcdsl.frontend.statements.evaluator import Evaluator
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize
 from tcdsl.frontend.symbols.values import Value, as_truth
+from tcdsl.ir.python_operators import PYTHON_OPERATORS
 
 __all__ = ["BINARY", "COMPARISONS", "arithmetic", "binary", "compare", "conditional", "logical", "unary"]
 
-BINARY: Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Add: ("add", operator.add),
-    ast.Sub: ("sub", operator.sub),
-    ast.Mult: ("mul", operator.mul),
-    ast.Div: ("div", operator.truediv),
-    ast.FloorDiv: ("floor_div", operator.floordiv),
-    ast.Mod: ("mod", operator.mod),
-    ast.Pow: ("pow", operator.pow),
-    ast.BitAnd: ("bit_and", operator.and_),
-    ast.BitOr: ("bit_or", operator.or_),
-    ast.BitXor: ("bit_xor", operator.xor),
-    ast.LShift: ("shift_left", operator.lshift),
-    ast.RShift: ("shift_right", operator.rshift),
-    ast.MatMult: ("", operator.matmul),
-}
-_UNARY: Mapping[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
-    ast.UAdd: ("id", operator.pos),
-    ast.USub: ("neg", operator.neg),
-    ast.Not: ("not_", operator.not_),
-    ast.Invert: ("bit_not", operator.invert),
-}
-COMPARISONS: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Lt: ("lt", operator.lt),
-    ast.LtE: ("le", operator.le),
-    ast.Gt: ("gt", operator.gt),
-    ast.GtE: ("ge", operator.ge),
-    ast.Eq: ("eq", operator.eq),
-    ast.NotEq: ("ne", operator.ne),
-}
+
+def _rows(kind: type[ast.AST]) -> Mapping[type[ast.AST], tuple[str, Callable[..., Any]]]:
+    # The primitive, if there is one, and Python's function.
+    return {
+        each: (PYTHON_OPERATORS.get(each, ""), function)
+        for each, function in OPERATORS.items()
+        if issubclass(each, kind)
+    }
+
+
+BINARY, COMPARISONS, _UNARY = _rows(ast.operator), _rows(ast.cmpop), _rows(ast.unaryop)
 _PYTHON_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
@@ -114,7 +98,7 @@ def _applied(evaluation: Evaluator, node: ast.UnaryOp, operand: object) -> objec
     if not evaluation.is_symbolic(operand) or (evaluation.is_array(operand) and operand.shape):  # type: ignore[attr-defined]
         return evaluation.native(lambda: native(operand), node)
     value = evaluation.scalar(operand, node.operand)
-    return value if primitive == "id" and value is not None else evaluation.apply(primitive, [value], node)
+    return value if not primitive and value is not None else evaluation.apply(primitive, [value], node)
 
 
 def logical(evaluation: Evaluator, node: ast.BoolOp, position: Position) -> object:

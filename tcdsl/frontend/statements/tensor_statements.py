@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, TcdslError, raise_diagnostics
+from tcdsl.frontend.logics.logic import extents_of
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_arguments, index_names, is_range
 from tcdsl.frontend.points.bare_reductions import BareReduction, standing_alone
@@ -26,7 +27,7 @@ from tcdsl.frontend.points.divisors import require_divisors
 from tcdsl.frontend.points.point_scalars import PointValue, scalar_of
 from tcdsl.frontend.points.statement_rows import statement_rows
 from tcdsl.frontend.staging.builder import ProgramBuilder
-from tcdsl.frontend.staging.environment import Declared, Existing, Fresh, TargetState
+from tcdsl.frontend.staging.environment import Existing, Fresh, TargetState
 from tcdsl.frontend.staging.faults import Faulty, shape_note
 from tcdsl.frontend.statements.accesses import axis_index, axis_nodes, is_data
 from tcdsl.frontend.statements.reduction_scopes import BoundStatement, Open, ReductionScopes
@@ -42,7 +43,6 @@ from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.expressions import Boundary, Expr
 from tcdsl.ir.program import Access
 from tcdsl.ranges.sketches.sketch import Sketch
-from tcdsl.span import Span
 
 __all__ = ["evaluate_local", "evaluate_statement", "is_local_definition", "reads_points", "sketch_statement"]
 
@@ -104,16 +104,25 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionSc
         _check_reset(binding, opened, form, environment)
     raise_diagnostics(binding.faults)
     require_divisors((*bound.indices, bound.value, *bound.conditions, *bound.filters), builder, environment.span(node))
-    target = Access(builder.new_version(state.label), bound.indices, environment.span(form.target))
-    extents, span = _extents(state, len(form.indices)), environment.span(node)
-    sketch = _sketch(target, stored, bound, extents, state.mode, unique, oob, state.label, span)
+    target = Access(builder.fresh_name(state.label), bound.indices, environment.span(form.target))
+    sketch = _sketch(target, stored, bound, state, oob)
     previous = state.tensor.name if isinstance(state, Existing) else ""
     restarts = None
     if previous and reset and form.plain:
         # Conditions of the generator belong to the reduction. `assign(..., "=:+", ...)` starts all cells anew.
         restarts = restarted(bound.indices, bound.conditions[len(loops.conditions) :])
     sized = state.sized if isinstance(state, Existing) else None
-    return replace(sketch, previous=previous, resets=reset, restarts=restarts, weak=stored.weak, sized=sized)
+    span = environment.span(node)
+    return replace(
+        sketch,
+        unique=unique,
+        previous=previous,
+        resets=reset,
+        restarts=restarts,
+        weak=stored.weak,
+        sized=sized,
+        span=span,
+    )
 
 
 def _binding(
@@ -123,22 +132,12 @@ def _binding(
     return ReductionScopes(definitions, builder.size_names(), extents)
 
 
-def _sketch(
-    target: Access,
-    stored: TargetStore,
-    bound: BoundStatement,
-    extents: tuple[Expr | None, ...],
-    mode: str,
-    unique: bool,
-    oob: str,
-    label: str,
-    span: Span | None,
-) -> Sketch:
+def _sketch(target: Access, stored: TargetStore, bound: BoundStatement, state: TargetState, oob: str) -> Sketch:
     return Sketch(
         target,
         stored.dtype,
-        extents,
-        mode,
+        _extents(state, len(bound.indices)),
+        state.mode,
         stored.accumulate,
         stored.start,
         bound.value,
@@ -146,10 +145,8 @@ def _sketch(
         bound.ranges,
         bound.conditions,
         bound.filters,
-        unique,
-        oob,
-        label=label,
-        span=span,
+        oob=oob,
+        label=state.label,
     )
 
 
@@ -185,13 +182,8 @@ def _target_indices(evaluation: Evaluation, form: StatementForm, state: TargetSt
 
 
 def _extents(state: TargetState, count: int) -> tuple[Expr | None, ...]:
-    match state:
-        case Fresh():
-            return (None,) * count
-        case Declared(extents=extents):
-            return extents
-        case Existing(tensor=tensor):
-            return tensor.extents
+    known = extents_of(state)
+    return (None,) * count if known is None else known
 
 
 def _value(evaluation: Evaluation, form: StatementForm) -> tuple[str, bool, Value | None, Loops]:
@@ -375,9 +367,10 @@ def evaluate_local(node: ast.Assign, environment: FunctionScope, builder: Progra
 
 
 def _record_bare(point: PointValue, label: str, environment: FunctionScope, builder: ProgramBuilder) -> SymbolicTensor:
-    stored = store(Fresh(label), "assign", False, point.value, point.span)
+    state = Fresh(label)
+    stored = store(state, "assign", False, point.value, point.span)
     binding = _binding(point.definitions, environment, builder)
     bound = binding.bind(Open(stored.accumulate, (), stored.value, ()))
     raise_diagnostics(binding.faults)
-    target = Access(builder.new_version(label), (), point.span)
-    return builder.record(_sketch(target, stored, bound, (), "fresh", False, environment.oob, label, point.span), label)
+    target = Access(builder.fresh_name(label), (), point.span)
+    return builder.record(replace(_sketch(target, stored, bound, state, environment.oob), span=point.span), label)

@@ -31,7 +31,7 @@ def record_touched(sketch: Sketch, target: SymbolicTensor, value: Expr, builder:
 
     ``value`` is true; its accesses are those that a point needs.
     """
-    access = replace(sketch.target, tensor=builder.new_version(f"{target.label}_touched"))
+    access = replace(sketch.target, tensor=builder.fresh_name(f"{target.label}_touched"))
     flags = replace(sketch, target=access, dtype="bool", accumulate="or", start=Neutral(), value=value)
     return builder.record(replace(flags, previous="", resets=True), target.label)
 
@@ -55,7 +55,7 @@ def record_choice(
     held = cell(target)
     value = apply("where", cell(touched), cast(chosen(cell), held.dtype, sketch.span), held, span=sketch.span)
     whole = Sketch(
-        Access(builder.new_version(target.label), indices, sketch.span),
+        Access(builder.fresh_name(target.label), indices, sketch.span),
         target.element_type,
         target.extents,
         "existing",

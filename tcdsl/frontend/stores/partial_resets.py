@@ -54,7 +54,7 @@ def record_partial_reset(sketch: Sketch, target: SymbolicTensor, builder: Progra
     if cells is not None and restarts.every(cells):
         return builder.record(everything, target.label)
     cleared = _cleared(sketch, clearing, names, cells, target, builder)
-    access = replace(sketch.target, tensor=builder.new_version(target.label))
+    access = replace(sketch.target, tensor=builder.fresh_name(target.label))
     return builder.record(replace(sketch, target=access, start=Keep(cleared.name), restarts=None), target.label)
 
 

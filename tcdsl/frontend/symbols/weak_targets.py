@@ -47,7 +47,7 @@ def _retyped(builder: Any, name: str, dtype: str) -> SymbolicTensor:
     for statement in builder.written.numbers(name):
         old = builder.tensor(statement.target.tensor)
         label = old.label or old.name
-        new = builder.new_version(label)
+        new = builder.fresh_name(label)
         start = Keep(previous) if previous else statement.start
         value = cast(statement.value, compute_dtype(dtype))
         target = replace(statement.target, tensor=new)

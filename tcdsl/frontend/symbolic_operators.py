@@ -67,4 +67,4 @@ class WholeArrays:
 
     def recorded(self, array: PendingArray, label: str) -> SymbolicTensor:
         """The tensor that holds the cells of pending arithmetic."""
-        return arithmetic.record_elementwise(array.builder, array.element, array.extents, label)
+        return arithmetic.record_elementwise(session_of("tensor arithmetic"), array.element, array.extents, label)

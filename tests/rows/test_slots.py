@@ -23,7 +23,7 @@ rng = np.random.default_rng(0)
 
 
 def zeros(like: SymbolicTensor, label: str) -> SymbolicTensor:
-    made = record_elementwise(like.builder, Value.of(0.0), like.extents, label)
+    made = record_elementwise(session_of("a test"), Value.of(0.0), like.extents, label)
     made.memory = True
     made.rows = like.rows
     return made

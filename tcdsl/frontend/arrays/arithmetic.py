@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from tcdsl.errors import DtypeError
 from tcdsl.frontend.arrays.array_literals import Batch, is_literal, literal_of
-from tcdsl.frontend.arrays.row_alignment import axis_variable, common_rows, rows_of
+from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, common_rows, rows_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.staging.faults import valued
@@ -41,8 +42,8 @@ __all__ = [
     "combine",
     "combine_ufunc",
     "element_of",
-    "in_letters",
     "meet",
+    "record_cells",
     "record_elementwise",
     "staged_operand",
 ]
@@ -277,32 +278,40 @@ def all_cells(session: Session, variables: Sequence[str], extents: Sequence[Expr
     return Domain.from_set(box(variables, tuple(map(affine, extents))))
 
 
-def in_letters(expr: Expr, variables: Sequence[str]) -> Expr:
-    """The cell of a whole array at index variables, one for each axis."""
-    rank = len(variables)
-    return substitute(
-        expr, {IndexValue(axis_variable(rank - 1 - a)): IndexValue(name) for a, name in enumerate(variables)}
-    )
+def record_cells(
+    session: Session,
+    label: str,
+    dtype: str,
+    value: Expr,
+    shape: dict[str, Expr],
+    accumulate: str = "assign",
+    reduced: Mapping[str, Expr] = MappingProxyType({}),
+) -> SymbolicTensor:
+    """Record ``label[i, j] <accumulate>= value`` anew, and return the new tensor.
 
-
-def record_elementwise(builder: Any, element: Value, extents: tuple[Expr, ...], label: str) -> SymbolicTensor:
-    """Record ``label[i, j] = element`` over the whole box of ``extents`` and return the new tensor."""
-    session = session_of("tensor arithmetic")
-    variables = axes(session, len(extents))
-    dtype = stored_dtype(element)
-    name = builder.fresh_name(label)
-    value = in_letters(store_value(element, dtype, session.location()), variables)
-    span = session.location()
+    ``shape`` has the extents by the index variables of the target, ``reduced`` those of what is reduced.
+    """
+    builder, span = session.builder, session.location()
+    name, extents = builder.fresh_name(label), tuple(shape.values())
+    cells = {**shape, **reduced}
     statement = Statement(
-        Access(name, tuple(IndexValue(v) for v in variables), span),
-        "assign",
+        Access(name, tuple(map(IndexValue, shape)), span),
+        accumulate,
         Neutral(),
         value,
-        all_cells(session, variables, extents),
+        all_cells(session, list(cells), list(cells.values())),
         span=span,
     )
-    builder.append((statement,), (Tensor(name, dtype, extents, "" if label == name else label, span),))
+    builder.add_statement(statement, Tensor(name, dtype, extents, "" if label == name else label, span))
     return SymbolicTensor(builder, name, dtype, extents, label)
+
+
+def record_elementwise(session: Session, element: Value, extents: tuple[Expr, ...], label: str) -> SymbolicTensor:
+    """Record ``label[i, j] = element`` over the whole box of ``extents`` and return the new tensor."""
+    variables = axes(session, len(extents))
+    dtype = stored_dtype(element)
+    value = cell_at(store_value(element, dtype, session.location()), list(map(IndexValue, variables)))
+    return record_cells(session, label, dtype, value, dict(zip(variables, extents, strict=True)))
 
 
 def cast_any(operand: object, dtype: str) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcdsl.errors import DslSyntaxError, ShapeError
-from tcdsl.frontend.arrays.arithmetic import all_cells, axes, broadcast, element_of, in_letters, staged_operand
-from tcdsl.frontend.arrays.row_alignment import axis_variable, common_rows, rows_of
+from tcdsl.frontend.arrays.arithmetic import all_cells, axes, broadcast, element_of, staged_operand
+from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, common_rows, rows_of
 from tcdsl.frontend.arrays.views import part_of, whole
 from tcdsl.frontend.staging.environment import Existing
 from tcdsl.frontend.staging.session import Session, session_of
@@ -53,6 +53,7 @@ def store_elementwise(
     tensor = part.tensor.held()
     value = _broadcast_to(session, part, operand, accumulate)
     variables = axes(session, part.rank)
+    letters = list(map(IndexValue, variables))
     span = session.location()
     name = builder.fresh_name(tensor.label)
     kept = _whole_store(session, part, accumulate, value, span)
@@ -60,16 +61,16 @@ def store_elementwise(
         kept.accumulate == "assign" and part.indices == whole(tensor).indices and part.extents == tensor.extents
     )
     statement = Statement(
-        Access(name, tuple(in_letters(index, variables) for index in part.indices), span),
+        Access(name, tuple(cell_at(index, letters) for index in part.indices), span),
         kept.accumulate,
         Neutral() if everywhere and kept.accumulate == "assign" else kept.start,
-        in_letters(kept.value, variables),
+        cell_at(kept.value, letters),
         all_cells(session, variables, part.extents),
         span=span,
     )
     builder.check_recurrence(statement, tensor.name, parts)
     label = "" if tensor.label == name else tensor.label
-    builder.append((statement,), (Tensor(name, tensor.element_type, tensor.extents, label, span),))
+    builder.add_statement(statement, Tensor(name, tensor.element_type, tensor.extents, label, span))
     if kept.weak:
         builder.written.by_numbers(statement)
     made = SymbolicTensor(builder, name, tensor.element_type, tensor.extents, tensor.label)

@@ -18,7 +18,7 @@ from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr, IndexValue, substitute
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["axis_variable", "common_rows", "rows_of", "with_rows"]
+__all__ = ["axis_variable", "cell_at", "common_rows", "rows_of", "with_rows"]
 
 Part = tuple[Value, tuple[Expr, ...]]
 """The value of a cell, in terms of `axis_variable`s, and the extents of an array."""
@@ -27,6 +27,11 @@ Part = tuple[Value, tuple[Expr, ...]]
 def axis_variable(k: int) -> str:
     """The index variable of the axis that is k-th from the right in whole-array arithmetic."""
     return f"axis_{k}"
+
+
+def cell_at(expr: Expr, indices: Sequence[Expr]) -> Expr:
+    """The cell of a whole array at one index for each axis."""
+    return substitute(expr, {IndexValue(axis_variable(k)): index for k, index in enumerate(reversed(indices))})
 
 
 def rows_of(operand: object, extents: Sequence[Expr]) -> RowRanks:

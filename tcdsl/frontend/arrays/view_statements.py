@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tcdsl.frontend.arrays.array_stores import store_elementwise
-from tcdsl.frontend.arrays.row_alignment import axis_variable
+from tcdsl.frontend.arrays.row_alignment import cell_at
 from tcdsl.frontend.staging.environment import Existing
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.symbols.symbols import SymbolicTensor, View
-from tcdsl.ir.expressions import Boundary, Expr, IndexValue, Read, is_affine_index, reads, substitute, transform
+from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index, reads, transform
 from tcdsl.ir.program import Keep, Statement, Tensor, map_statement
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.rewrite.renaming import statement_with_tensors_renamed
@@ -79,9 +79,7 @@ def _moved(statements: Sequence[Statement], view: View, name: str) -> list[State
             return None
 
     def cells(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        rank = len(indices)
-        given: dict[Expr, Expr] = {IndexValue(axis_variable(rank - 1 - k)): each for k, each in enumerate(indices)}
-        return tuple(normalized(substitute(index, given)) for index in view.indices)
+        return tuple(normalized(cell_at(index, indices)) for index in view.indices)
 
     def rule(node: Expr) -> Expr:
         if not isinstance(node, Read) or node.tensor != name:

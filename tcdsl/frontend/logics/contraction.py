@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
-from tcdsl.frontend.arrays.arithmetic import all_cells, axes, combine, element_of, staged_operand
+from tcdsl.frontend.arrays.arithmetic import axes, combine, element_of, record_cells, staged_operand
 from tcdsl.frontend.arrays.arithmetic import broadcast as broadcast_parts
-from tcdsl.frontend.arrays.row_alignment import axis_variable, rows_of
+from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, rows_of
 from tcdsl.frontend.logics.logic import PRODUCT, stage_logic
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
-from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray
 from tcdsl.frontend.symbols.values import Value, store_value, sum_dtype
 from tcdsl.ir.build import integer
-from tcdsl.ir.expressions import Expr, IndexValue, substitute
-from tcdsl.ir.program import Access, Neutral, Statement, Tensor
+from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.rows.logic import COMPOSE, aligned
 from tcdsl.rows.ranks import RowRanks
 
 __all__ = ["matrix_product", "reduce_array"]
-
-_SUMMED = "summed"
-
-
-def _placed(part: tuple[Value, tuple[Expr, ...]], summed_axis: int) -> tuple[Value, tuple[Expr, ...]]:
-    # Put the summed axis aside: its variable gets a name, and it counts as extent 1 in broadcasting.
-    value, extents = part
-    names: dict[Expr, Expr] = {IndexValue(axis_variable(summed_axis)): IndexValue(_SUMMED)}
-    shape = list(extents)
-    shape[len(extents) - 1 - summed_axis] = integer(1)
-    return value.mapped(lambda expr: substitute(expr, names)), tuple(shape)
 
 
 def matrix_product(left: object, right: object) -> Any:
@@ -50,56 +39,34 @@ def matrix_product(left: object, right: object) -> Any:
     given = [extents for _, extents in parts]
     row, column = (len(extents) == 1 for extents in given)
     (a, a_extents), (b, b_extents) = parts
-    if column:
-        b, b_extents = _with_last_axis(b, b_extents)
-    if row:
-        a_extents = (integer(1), *a_extents)
-    inner = a_extents[-1]
+    # The axis that is summed comes last: `a[..., i, 1, k]` meets `b[..., 1, j, k]`.
+    inner, met = a_extents[-1], b_extents[-1 if column else -2]
     session.builder.require_equal(
         inner,
-        b_extents[-2],
+        met,
         f"`@` sums over the last axis of the left and the last but one of the right, whose extents are {valued(inner)} "
-        f"and {valued(b_extents[-2])}",
+        f"and {valued(met)}",
         session.location(),
     )
-    values, extents = broadcast_parts(session, [_placed((a, a_extents), 0), _placed((b, b_extents), 1)])
-    product = apply_primitive("mul", values, session.location())
-    made = _record(session, product, inner, extents, row, column)
+    outer = () if column else b_extents[-1:]
+    left_axes = [*range(len(a_extents) - 1), *([None] if outer else []), len(a_extents) - 1]
+    right_axes = [*range(len(b_extents) - 2), *([None] if not row else []), len(b_extents) - 1, len(b_extents) - 2]
+    a_part = _arranged(a, a_extents, left_axes)
+    b_part = _arranged(b, b_extents, [0] if column else right_axes)
+    b_part = b_part[0], (*b_part[1][:-1], inner)
+    values, extents = broadcast_parts(session, [a_part, b_part])
+    product = PendingArray(session.builder, apply_primitive("mul", values, session.location()), extents)
+    made = reduce_array("add", product, -1)
     made.rows = aligned(COMPOSE, tuple(map(rows_of, (left, right), given))).rows
     return made
 
 
-def _with_last_axis(value: Value, extents: tuple[Expr, ...]) -> tuple[Value, tuple[Expr, ...]]:
-    moved: dict[Expr, Expr] = {IndexValue(axis_variable(0)): IndexValue(axis_variable(1))}
-    return value.mapped(lambda expr: substitute(expr, moved)), (*extents, integer(1))
-
-
-def _record(
-    session: Session, product: Value, inner: Expr, extents: tuple[Expr, ...], row: bool, column: bool
-) -> SymbolicTensor:
-    builder = session.builder
-    kept = [
-        k for k in range(len(extents)) if not ((row and k == len(extents) - 2) or (column and k == len(extents) - 1))
-    ]
-    letters = axes(session, len(kept) + 1)
-    naming: dict[Expr, Expr] = {IndexValue(_SUMMED): IndexValue(letters[-1])}
-    for axis in range(len(extents)):
-        variable = IndexValue(axis_variable(len(extents) - 1 - axis))
-        naming[variable] = IndexValue(letters[kept.index(axis)]) if axis in kept else integer(0)
-    dtype = sum_dtype(product)
-    name = builder.fresh_name("t")
-    shape = tuple(extents[k] for k in kept)
-    span = session.location()
-    statement = Statement(
-        Access(name, tuple(IndexValue(v) for v in letters[:-1]), span),
-        "add",
-        Neutral(),
-        substitute(store_value(product, dtype, span), naming),
-        all_cells(session, letters, (*shape, inner)),
-        span=span,
-    )
-    builder.append((statement,), (Tensor(name, dtype, shape, "" if name == "t" else "t", span),))
-    return SymbolicTensor(builder, name, dtype, shape, "t")
+def _arranged(value: Value, extents: tuple[Expr, ...], order: Sequence[int | None]) -> tuple[Value, tuple[Expr, ...]]:
+    # An array with its axes in another order, `None` for one of extent 1 more.
+    places = {axis: IndexValue(axis_variable(len(order) - 1 - k)) for k, axis in enumerate(order) if axis is not None}
+    indices = [places[axis] for axis in range(len(extents))]
+    shape = tuple(integer(1) if axis is None else extents[axis] for axis in order)
+    return value.mapped(lambda expr: cell_at(expr, indices)), shape
 
 
 def _reduced_axes(session: Session, axis: Any, rank: int) -> set[int]:
@@ -136,7 +103,6 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
     reduced = set(range(rank)) if axis is None else _reduced_axes(session, axis, rank)
     kept = [k for k in range(rank) if k not in reduced]
     letters = axes(session, rank)
-    naming: dict[Expr, Expr] = {IndexValue(axis_variable(rank - 1 - k)): IndexValue(letters[k]) for k in range(rank)}
     kind = "add" if accumulate == "mean" else accumulate
     if element.logical == "bool":
         # The largest of truth values is whether any is true.
@@ -147,19 +113,15 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
         dtype = (
             sum_dtype(element) if kind in ("add", "multiply") else "bool" if kind in ("or", "and") else element.logical
         )
-    name, span = session.builder.fresh_name("t"), session.location()
-    shape = tuple(extents[k] for k in kept)
-    order = [*kept, *sorted(reduced)]
-    statement = Statement(
-        Access(name, tuple(IndexValue(letters[k]) for k in kept), span),
+    result: Any = record_cells(
+        session,
+        "t",
+        dtype,
+        cell_at(store_value(element, dtype, session.location()), list(map(IndexValue, letters))),
+        {letters[k]: extents[k] for k in kept},
         kind,
-        Neutral(),
-        substitute(store_value(element, dtype, span), naming),
-        all_cells(session, [letters[k] for k in order], [extents[k] for k in order]),
-        span=span,
+        {letters[k]: extents[k] for k in sorted(reduced)},
     )
-    session.builder.append((statement,), (Tensor(name, dtype, shape, "" if name == "t" else "t", span),))
-    result: Any = SymbolicTensor(session.builder, name, dtype, shape, "t")
     tags = array.rows.tags
     result.rows = RowRanks.of_tags([tags[k] for k in kept])
     if accumulate == "mean":

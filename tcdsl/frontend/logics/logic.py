@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from tcdsl.frontend.arrays.arithmetic import element_of, staged_operand
-from tcdsl.frontend.arrays.row_alignment import axis_variable
+from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at
 from tcdsl.frontend.logics.projections import Projections, project
 from tcdsl.frontend.logics.spec_faults import spec_diagnostic
 from tcdsl.frontend.staging.environment import Declared, Existing, Fresh, TargetState
@@ -23,7 +23,7 @@ from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import apply
-from tcdsl.ir.expressions import Expr, IndexValue, Read, index_variables, substitute, walk
+from tcdsl.ir.expressions import Expr, IndexValue, Read, index_variables, walk
 from tcdsl.ir.program import Access
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.rows.logic import aligned
@@ -118,9 +118,7 @@ class _Operand:
             used = frozenset().union(*map(index_variables, indices))
             if not used.issuperset(variables) and any(isinstance(node, Read) for node in walk(value.expr)):
                 value, _ = element_of(self.given.materialize(), self.session)
-        rank = len(self.extents)
-        cells: dict[Expr, Expr] = {IndexValue(axis_variable(rank - 1 - k)): cell for k, cell in enumerate(indices)}
-        return value.mapped(lambda expr: substitute(expr, cells))
+        return value.mapped(lambda expr: cell_at(expr, indices))
 
 
 def _is_pointwise(array: PendingArray, session: Session) -> bool:

@@ -228,7 +228,7 @@ class Recorder:
                 hint=f"pass an array of rank 0: `np.array({name})`",
             ).error()
         element, extents = element_of(number, session)
-        return record_elementwise(session.builder, element, extents, name)
+        return record_elementwise(session, element, extents, name)
 
     def _stored(self, current: SymbolicTensor | View, version: SymbolicTensor) -> SymbolicTensor | View:
         # A store into what a name holds, of which `version` is the new version.

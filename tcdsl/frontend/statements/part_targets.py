@@ -149,7 +149,7 @@ def _started(
     elif declared.dtype is not None:
         dtype = declared.dtype
     start = Value(neutral_constant(accumulate, dtype), None, dtype)
-    made = record_elementwise(session.builder, start, extents, name)
+    made = record_elementwise(session, start, extents, name)
     statement = session.builder.recording.statements[-1]
     session.builder.written.declared(statement)
     if element.weak == "int" and declared.dtype is None and accumulate not in _ENDS:

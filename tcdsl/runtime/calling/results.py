@@ -41,13 +41,13 @@ def as_tensor(session: Session, value: Any, label: str) -> SymbolicTensor:
 def copied(session: Session, value: Any, label: str) -> SymbolicTensor:
     """An array or a number as a tensor of the program that is nothing else."""
     element, extents = element_of(value, session)
-    return record_elementwise(session.builder, element, extents, label)
+    return record_elementwise(session, element, extents, label)
 
 
 def filled(session: Session, number: float, dtype: str, extents: Sequence[Expr], label: str) -> SymbolicTensor:
     """A new tensor of the program with ``number`` in every cell."""
     value = Value(constant(number, compute_dtype(dtype)), None, dtype)
-    return record_elementwise(session.builder, value, tuple(extents), label)
+    return record_elementwise(session, value, tuple(extents), label)
 
 
 def returned(session: Session, result: Any, name: str, begin: int = 0) -> tuple[list[str], Structure]:

@@ -74,7 +74,7 @@ class Direction:
         if not isinstance(value, SymbolicTensor) or value.dtype != self.dtype:
             converted = element.with_expr(cast(element.expr, compute_dtype(self.dtype)))
             converted = type(element)(converted.expr, None, self.dtype)
-            value = record_elementwise(session.builder, converted, tuple(own), self.kind)
+            value = record_elementwise(session, converted, tuple(own), self.kind)
         return session.builder.tensor(value.name)
 
     def nothing(self, value: Any) -> None:

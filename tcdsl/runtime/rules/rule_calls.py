@@ -101,7 +101,7 @@ class RuleCall:
         if made.shape != tensor.extents or made not in session.builder.recording.tensors:
             # Of the very shape of what it belongs to, and a tensor of its own.
             given = SymbolicTensor(session.builder, made.name, made.dtype, tensor.extents, label)
-            return record_elementwise(session.builder, element_of(given, session)[0], tensor.extents, label).name
+            return record_elementwise(session, element_of(given, session)[0], tensor.extents, label).name
         return made.name
 
     def _parts(self) -> str:

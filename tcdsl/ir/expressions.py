@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import ClassVar
 
 from tcdsl.ir.primitives import LAZY, PRIMITIVES
 from tcdsl.span import Span
@@ -95,11 +96,7 @@ class SizeValue:
 
     name: str
     span: Span | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def dtype(self) -> str:
-        """The type of the value."""
-        return "int64"
+    dtype: ClassVar[str] = "int64"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +105,7 @@ class IndexValue:
 
     name: str
     span: Span | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def dtype(self) -> str:
-        """The type of the value."""
-        return "int64"
+    dtype: ClassVar[str] = "int64"
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,41 +64,30 @@ def digits(algebra: SizeAlgebra, form: Polynomial, points: isl.Set) -> list[Poly
 def in_range_by_digits(algebra: SizeAlgebra, form: Polynomial, extent: Polynomial, points: isl.Set) -> Expr | None:
     """``0 <= form < extent`` as a quasi-affine condition that agrees at all ``points``; None if there is none."""
     leading = digits(algebra, form, points)
-    below = _less(algebra, form, extent, points)
-    if leading is None or below is None:
+    found = _compared(algebra, form, extent, points)
+    if leading is None or found is None:
         return None
-    return apply("and_", apply("ge", algebra.expr(leading[0]), integer(0)), below)
+    return apply("and_", apply("ge", algebra.expr(leading[0]), integer(0)), found[0])
 
 
-def _less(algebra: SizeAlgebra, form: Polynomial, bound: Polynomial, points: isl.Set) -> Expr | None:
+def _compared(algebra: SizeAlgebra, form: Polynomial, bound: Polynomial, points: isl.Set) -> tuple[Expr, Expr] | None:
+    # Whether form is less than bound, and whether it is equal, digit by digit.
     if form.quasi_affine:
-        return apply("lt", algebra.expr(form), algebra.expr(bound))
+        value, limit = algebra.expr(form), algebra.expr(bound)
+        return apply("lt", value, limit), apply("eq", value, limit)
     parts = _split(algebra, form, points)
     if parts is None:
         return None
     stride, high, low = parts
     whole, rest = _divmod(algebra, bound, stride)
-    below = _less(algebra, high, whole, points)
-    if rest.value == 0 or below is None:
-        return below
-    level = _equal(algebra, high, whole, points)
-    if level is None:
+    found = _compared(algebra, high, whole, points)
+    if found is None:
         return None
-    return apply("or_", below, apply("and_", level, apply("lt", algebra.expr(low), algebra.expr(rest))))
-
-
-def _equal(algebra: SizeAlgebra, form: Polynomial, value: Polynomial, points: isl.Set) -> Expr | None:
-    if form.quasi_affine:
-        return apply("eq", algebra.expr(form), algebra.expr(value))
-    parts = _split(algebra, form, points)
-    if parts is None:
-        return None
-    stride, high, low = parts
-    whole, rest = _divmod(algebra, value, stride)
-    level = _equal(algebra, high, whole, points)
-    if level is None:
-        return None
-    return apply("and_", level, apply("eq", algebra.expr(low), algebra.expr(rest)))
+    below, level = found
+    value, limit = algebra.expr(low), algebra.expr(rest)
+    if rest.value != 0:
+        below = apply("or_", below, apply("and_", level, apply("lt", value, limit)))
+    return below, apply("and_", level, apply("eq", value, limit))
 
 
 def _divmod(algebra: SizeAlgebra, form: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:

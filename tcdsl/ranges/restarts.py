@@ -16,7 +16,7 @@ from dataclasses import replace
 import islpy as isl
 
 from tcdsl.errors import ShapeError
-from tcdsl.ir.build import apply, in_range, truth
+from tcdsl.ir.build import truth
 from tcdsl.ir.expressions import Expr, IndexValue, Read, children, is_affine_index
 from tcdsl.ir.program import Neutral, Statement
 from tcdsl.polyhedra.boxes import box
@@ -30,7 +30,7 @@ from tcdsl.ranges.sketches.nesting import free_variables
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, levels_of, root_level
 from tcdsl.ranges.solving.equal_extents import check_equal_extents
-from tcdsl.ranges.solving.regions import conjunction
+from tcdsl.ranges.solving.regions import in_range_test
 
 __all__ = ["Restarts", "starts_all_anew"]
 
@@ -69,14 +69,8 @@ class Restarts:
 
     def conditions(self, variables: frozenset[str]) -> tuple[Expr, ...]:
         """That the reads at some of ``variables`` alone are in range."""
-        found = (self._condition(access) for access in self._reads if _speaks(access, variables))
+        found = (in_range_test(self._inference.algebra, access) for access in self._reads if _speaks(access, variables))
         return tuple(dict.fromkeys(found))
-
-    def _condition(self, access: AxisAccess) -> Expr:
-        assert access.extent is not None
-        fits = in_range(access.index, self._inference.algebra.expr(access.extent))
-        guard = conjunction(access.guard)
-        return fits if guard is None else apply("or_", apply("not_", guard), fits)
 
     def cells(self, clearing: Sketch, names: tuple[str, ...]) -> isl.Set | None:
         """The cells that the points of ``clearing`` reach, over ``names``; None where data decides.

@@ -20,7 +20,7 @@ from itertools import count
 from tcdsl.rows.ranks import RowRanks, counted
 from tcdsl.rows.spec import ROWS, AxisSpec, RowSpec, ShapeSpec, Spec, SpecShapeError
 
-__all__ = ["LETTERS", "Alignment", "AxisIndex", "align"]
+__all__ = ["LETTERS", "Alignment", "align"]
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 """Index variables for axes that have no name, in this order."""
@@ -29,38 +29,14 @@ _STORAGE = (0, 2, 1)  # batch, output, input, as positions in ROWS
 
 
 @dataclass(frozen=True, slots=True)
-class AxisIndex:
-    """The index on one axis: ``offset`` plus ``coefficient * variable`` for each of ``terms``.
-
-    ``stretches`` marks an axis of a row variable, which is read at 0 if its extent is 1 and others have more.
-    ``place`` is where the spec's text says so.
-    """
-
-    terms: tuple[tuple[int, str], ...] = ()
-    offset: int = 0
-    stretches: bool = False
-    place: tuple[int, int] = field(default=(0, 0), compare=False)
-
-    @property
-    def variable(self) -> str | None:
-        """The variable, if the index is nothing else."""
-        return self.terms[0][1] if len(self.terms) == 1 and self.terms[0][0] == 1 and not self.offset else None
-
-    @property
-    def position(self) -> int | None:
-        """The position, if the axis is fixed."""
-        return None if self.terms else self.offset
-
-
-@dataclass(frozen=True, slots=True)
 class Alignment:
     """The indices of each operand and of the result, in the order of storage, and the result's rows.
 
-    ``text`` is the spec, for messages.
+    Each is the axis as a spec writes it, on which every name is an index variable. ``text`` is the spec, for messages.
     """
 
-    operands: tuple[tuple[AxisIndex, ...], ...]
-    result: tuple[AxisIndex, ...]
+    operands: tuple[tuple[AxisSpec, ...], ...]
+    result: tuple[AxisSpec, ...]
     rows: RowRanks
     text: str = field(default="", compare=False)
 
@@ -124,8 +100,8 @@ class _Aligner:
             if row.variable is not None:
                 self._lengths[row.variable] = max(rest, self._lengths.get(row.variable, 0))
 
-    def _result(self, target: RowRanks | None) -> tuple[tuple[AxisIndex, ...], RowRanks]:
-        found: list[tuple[AxisIndex, ...]] = []
+    def _result(self, target: RowRanks | None) -> tuple[tuple[AxisSpec, ...], RowRanks]:
+        found: list[tuple[AxisSpec, ...]] = []
         for name, row in zip(ROWS, self._spec.result.rows, strict=True):
             given = None if target is None else target.of(name)
             if row is None:
@@ -145,7 +121,7 @@ class _Aligner:
         ranks = [len(axes) for axes in found]
         return tuple(axis for k in _STORAGE for axis in found[k]), RowRanks(ranks[0], ranks[2], ranks[1])
 
-    def _operand(self, shape: ShapeSpec, ranks: RowRanks) -> tuple[AxisIndex, ...]:
+    def _operand(self, shape: ShapeSpec, ranks: RowRanks) -> tuple[AxisSpec, ...]:
         found = []
         for name, row in zip(ROWS, shape.rows, strict=True):
             length = ranks.of(name)
@@ -153,7 +129,7 @@ class _Aligner:
                 # Axes that the spec does not speak of, to the left of those that it does: each is reduced.
                 axes = () if row is None else row.axes
                 place = shape.place if row is None else row.place
-                left = tuple(AxisIndex(((1, next(self._fresh)),), place=place) for _ in range(length - len(axes)))
+                left = tuple(AxisSpec(((1, next(self._fresh)),), place=place) for _ in range(length - len(axes)))
                 found.append((*left, *(self._axis(axis) for axis in axes)))
             else:
                 found.append(self._row(row, length - len(row.axes)))
@@ -161,12 +137,12 @@ class _Aligner:
 
     # -- axes
 
-    def _row(self, row: RowSpec, length: int, made: bool = False) -> tuple[AxisIndex, ...]:
-        middle: tuple[AxisIndex, ...] = ()
+    def _row(self, row: RowSpec, length: int, made: bool = False) -> tuple[AxisSpec, ...]:
+        middle: tuple[AxisSpec, ...] = ()
         if row.variable is not None:
             variable = row.variable
             names = [self._row_variable(variable, k) for k in reversed(range(length))]
-            middle = tuple(AxisIndex(((1, name),), stretches=True, place=row.place) for name in names)
+            middle = tuple(AxisSpec(((1, name),), stretches=True, place=row.place) for name in names)
         leading = tuple(self._axis(axis, made) for axis in row.leading)
         return (*leading, *middle, *(self._axis(axis, made) for axis in row.trailing))
 
@@ -177,15 +153,15 @@ class _Aligner:
             self._variables[key] = next(self._fresh)
         return self._variables[key]
 
-    def _axis(self, axis: AxisSpec, made: bool = False) -> AxisIndex:
+    def _axis(self, axis: AxisSpec, made: bool = False) -> AxisSpec:
         if not axis.placeholder:
-            return AxisIndex(axis.terms, axis.offset, place=axis.place)
+            return axis
         if made:
             # `_` of a target that is made here: nothing gives the axis more than one cell.
-            return AxisIndex(place=axis.place)
-        return AxisIndex(((1, next(self._fresh)),), place=axis.place)
+            return AxisSpec(place=axis.place)
+        return AxisSpec(((1, next(self._fresh)),), place=axis.place)
 
-    def _check_determined(self, result: Sequence[AxisIndex], operands: Sequence[Sequence[AxisIndex]]) -> None:
+    def _check_determined(self, result: Sequence[AxisSpec], operands: Sequence[Sequence[AxisSpec]]) -> None:
         known = {name for indices in operands for axis in indices for _, name in axis.terms}
         for axis in result:
             for _, name in axis.terms:

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from tcdsl.rows.alignment import LETTERS, Alignment, AxisIndex, align
+from tcdsl.rows.alignment import LETTERS, Alignment, align
 from tcdsl.rows.ranks import RowRanks, counted
-from tcdsl.rows.spec import SpecShapeError, parse_spec
+from tcdsl.rows.spec import AxisSpec, SpecShapeError, parse_spec
 
 __all__ = ["COMPOSE", "POINTWISE", "TRANSPOSE", "aligned", "result_may_grow"]
 
@@ -99,8 +99,8 @@ def _compose(operands: Sequence[RowRanks], target: RowRanks | None) -> Alignment
     # The axes that meet are summed over: they do not stretch.
     middle = {name for axis in found.operands[0][left.batch + left.output :] for _, name in axis.terms}
 
-    def fixed(axis: AxisIndex) -> AxisIndex:
-        return replace(axis, stretches=axis.stretches and axis.variable not in middle)
+    def fixed(axis: AxisSpec) -> AxisSpec:
+        return replace(axis, stretches=axis.stretches and axis.name not in middle)
 
     return replace(found, operands=tuple(tuple(map(fixed, indices)) for indices in found.operands))
 
@@ -117,7 +117,7 @@ def _matrix_product(operands: Sequence[RowRanks], target: RowRanks | None) -> Al
     found = align(parse_spec(text), flat, None if target is None else RowRanks(output=target.total))
     tags = dict(zip(_variables(found.operands[1]), operands[1].tags, strict=True))
     tags.update(zip(_variables(found.operands[0]), operands[0].tags, strict=True))
-    ranks = RowRanks.of_tags([tags.get(axis.variable, "output") for axis in found.result])
+    ranks = RowRanks.of_tags([tags.get(axis.name, "output") for axis in found.result])
     if target is not None and target != ranks:
         raise _fault(f"the product has {ranks}, but the target has {target}")
     if len(operands) == 2:
@@ -130,8 +130,8 @@ def _matrix_product(operands: Sequence[RowRanks], target: RowRanks | None) -> Al
     return replace(found, operands=(*found.operands, added), rows=ranks)
 
 
-def _variables(indices: Sequence[AxisIndex]) -> list[str | None]:
-    return [axis.variable for axis in indices]
+def _variables(indices: Sequence[AxisSpec]) -> list[str | None]:
+    return [axis.name for axis in indices]
 
 
 _BUILT_IN = {POINTWISE: _pointwise, COMPOSE: _compose, TRANSPOSE: _transpose}

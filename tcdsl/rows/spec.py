@@ -75,12 +75,15 @@ class SpecShapeError(SpecError):
 class AxisSpec:
     """``offset`` plus ``coefficient * name`` for each of ``terms``: a name, a position, or an affine form.
 
-    ``placeholder`` is ``_``: some axis, which the spec says nothing about. ``place`` is the range in the text.
+    ``placeholder`` is ``_``: some axis, which the spec says nothing about. ``stretches`` marks an axis of a row
+    variable of known length (`tcdsl.rows.alignment`), which is read at 0 if its extent is 1 and others have more.
+    ``place`` is the range in the text.
     """
 
     terms: tuple[tuple[int, str], ...] = ()
     offset: int = 0
     placeholder: bool = False
+    stretches: bool = False
     place: tuple[int, int] = field(default=(0, 0), compare=False)
 
     @property

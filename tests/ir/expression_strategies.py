@@ -6,23 +6,11 @@ import math
 
 from hypothesis import strategies as st
 
-from tcdsl.ir import (
-    DTYPES,
-    PRIMITIVES,
-    Apply,
-    Boundary,
-    Cast,
-    Constant,
-    Expr,
-    IndexValue,
-    Let,
-    Local,
-    Read,
-    SizeValue,
-    Tensor,
-)
 from tcdsl.ir.build import result_dtype
-from tcdsl.ir.dtypes import is_boolean, is_floating
+from tcdsl.ir.dtypes import DTYPES, is_boolean, is_floating
+from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, Let, Local, Read, SizeValue
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.program import Tensor
 
 __all__ = ["SIZES", "TENSORS", "VARIABLES", "expressions"]
 

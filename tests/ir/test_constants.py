@@ -6,8 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-from tcdsl.ir import Constant, IndexValue, SizeValue
 from tcdsl.ir.build import apply, constant
+from tcdsl.ir.expressions import Constant, IndexValue, SizeValue
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pickle
 import islpy as isl
 import pytest
 
-from tcdsl.ir import Domain
+from tcdsl.ir.domain import Domain
 
 
 def test_equal_sets_have_equal_text() -> None:

@@ -7,22 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tcdsl.errors import DslSyntaxError
-from tcdsl.ir import (
-    Apply,
-    Boundary,
-    Cast,
-    Constant,
-    Expr,
-    IndexValue,
-    Let,
-    Local,
-    Read,
-    SizeValue,
-    Tensor,
-    format_expr,
-    parse_expr,
-)
 from tcdsl.ir.build import integer, truth
+from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, Let, Local, Read, SizeValue
+from tcdsl.ir.program import Tensor
+from tcdsl.ir.text.expression_parser import parse_expr
+from tcdsl.ir.text.expression_printer import format_expr
 from tests.ir.expression_strategies import SIZES, TENSORS, VARIABLES, expressions
 
 SCOPE = {

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import DataIndexError, DtypeError, ShapeError
-from tcdsl.ir import PRIMITIVES, format_program, interpret, parse_program, verify
 from tcdsl.ir.build import result_dtype
 from tcdsl.ir.interpreter import expression_evaluation as evaluation
 from tcdsl.ir.interpreter.expression_evaluation import InternalRangeError
-from tcdsl.ir.interpreter.interpreter import Interpretation
+from tcdsl.ir.interpreter.interpreter import Interpretation, interpret
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.ir.text.printer import format_program
+from tcdsl.ir.verifier.verifier import verify
 
 
 def run(text: str, *arrays: object) -> Interpretation:

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import DslSyntaxError
-from tcdsl.ir import PRIMITIVES, Constant, Expr, Read, format_expr, parse_rule
+from tcdsl.ir.expressions import Constant, Expr, Read
 from tcdsl.ir.interpreter.expression_evaluation import PointEvaluator
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.text.expression_printer import format_expr
+from tcdsl.ir.text.rule_parser import parse_rule
 
 NAMES = ("a", "b", "c")
 

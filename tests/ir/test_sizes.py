@@ -3,8 +3,11 @@ from __future__ import annotations
 import pytest
 
 from tcdsl.errors import ShapeError
-from tcdsl.ir import Expr, SizePlan, bind_sizes, evaluate_size, parse_expr, parse_program
 from tcdsl.ir.build import index
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.sizes.size_binding import SizePlan, bind_sizes, evaluate_size
+from tcdsl.ir.text.expression_parser import parse_expr
+from tcdsl.ir.text.parser import parse_program
 
 MATMUL = parse_program("""
 program matmul

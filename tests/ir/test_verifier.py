@@ -7,32 +7,13 @@ from dataclasses import replace
 import islpy as isl
 import pytest
 
-from tcdsl.ir import (
-    Access,
-    Apply,
-    AxisExtent,
-    Boundary,
-    Cast,
-    Constant,
-    Domain,
-    Expr,
-    Fill,
-    IndexValue,
-    Keep,
-    Let,
-    Local,
-    Program,
-    Read,
-    Size,
-    SizeValue,
-    Statement,
-    Tensor,
-    VerificationError,
-    parse_program,
-    verify,
-)
 from tcdsl.ir.build import apply, constant, index, integer, size
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, Let, Local, Read, SizeValue
+from tcdsl.ir.program import Access, AxisExtent, Fill, Keep, Program, Size, Statement, Tensor
 from tcdsl.ir.text.domain_text import RESERVED_NAMES
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.ir.verifier.verifier import VerificationError, verify
 from tests.range_checks import verify_deeply
 
 VALID = parse_program("""

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Apply, Constant, Expr, Local, walk
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.text.parser import parse_rule
+from tcdsl.ir.text.rule_parser import parse_rule
 
 __all__ = ["OperationCount", "operations_of", "weight"]
 

@@ -16,7 +16,7 @@ from tcdsl.ir.build import apply, constant
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Fill, Keep, Neutral, Statement
-from tcdsl.ir.text.parser import parse_rule
+from tcdsl.ir.text.rule_parser import parse_rule
 from tcdsl.polyhedra.writes import affine_target, writes_each_cell_once
 
 __all__ = ["holds_its_value", "old_and_new_shares", "transpose"]

@@ -16,7 +16,7 @@ from tcdsl.autodiff.statement_derivatives.scalar import carriers
 from tcdsl.ir.build import constant
 from tcdsl.ir.expressions import Apply, Constant, Expr, Local, Read, walk
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.text.parser import parse_rule
+from tcdsl.ir.text.rule_parser import parse_rule
 from tcdsl.simplification.expressions.tape import Tape, shared
 
 __all__ = ["ValueSteps"]

@@ -18,7 +18,7 @@ from tcdsl.ir.build import constant, range_tests
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, Local, Read
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.text.parser import parse_rule
+from tcdsl.ir.text.rule_parser import parse_rule
 from tcdsl.simplification.expressions.folding import negated
 from tcdsl.simplification.expressions.tape import Tape
 

@@ -27,8 +27,9 @@ from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Constant, ExplicitRange, Expr, IndexValue
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.text.domain_text import domain_name
-from tcdsl.rows.alignment import Alignment, AxisIndex
+from tcdsl.rows.alignment import Alignment
 from tcdsl.rows.ranks import RowRanks
+from tcdsl.rows.spec import AxisSpec
 from tcdsl.span import Span
 
 __all__ = ["Projections", "project"]
@@ -102,13 +103,13 @@ class _Projector:
             self._alignment.text,
         )
 
-    def _note(self, operand: int, axis: int, entry: AxisIndex, extent: Expr) -> None:
-        if entry.variable is not None:
-            self._met.setdefault(entry.variable, []).append((operand, axis, extent))
+    def _note(self, operand: int, axis: int, entry: AxisSpec, extent: Expr) -> None:
+        if entry.name is not None:
+            self._met.setdefault(entry.name, []).append((operand, axis, extent))
         elif entry.position is not None:
             self._require_position(entry, extent)
 
-    def _require_position(self, entry: AxisIndex, extent: Expr) -> None:
+    def _require_position(self, entry: AxisSpec, extent: Expr) -> None:
         position = integer(entry.position or 0)
         fact = f"the spec fixes the position {entry.position} of an axis whose extent is {valued(extent)}"
         span, notes = self._places.span(entry.place), self._places.notes(entry.place)
@@ -146,10 +147,10 @@ class _Projector:
     def _differ(self, left: Expr, right: Expr) -> str:
         return f"the arrays do not broadcast: extents {valued(left)} and {valued(right)} meet on one axis"
 
-    def _into_target(self, entry: AxisIndex, extent: Expr, common: dict[str, Expr]) -> None:
+    def _into_target(self, entry: AxisSpec, extent: Expr, common: dict[str, Expr]) -> None:
         if entry.position is not None:
             self._require_position(entry, extent)
-        name = entry.variable
+        name = entry.name
         if name is None or not entry.stretches or name not in common:
             return
         relation = meet(self._session, common[name], extent)
@@ -163,7 +164,7 @@ class _Projector:
             hint = "a target keeps its shape; only the value's axes of extent 1 stretch"
             raise Diagnostic(ShapeError, fact, self._span, hint=hint).error()
 
-    def _index(self, entry: AxisIndex) -> Expr:
+    def _index(self, entry: AxisSpec) -> Expr:
         return index_expression(entry, self._names, self._places.span(entry.place))
 
 
@@ -172,7 +173,7 @@ def _spoken(name: str) -> str:
     return domain_name(f"{name}_" if iskeyword(name) or name in CONSTANTS else name)
 
 
-def index_expression(entry: AxisIndex, names: Mapping[str, str], span: Span | None) -> Expr:
+def index_expression(entry: AxisSpec, names: Mapping[str, str], span: Span | None) -> Expr:
     """The index on one axis as an expression: ``2 * o + k``."""
     result: Expr | None = None
     for coefficient, name in entry.terms:

@@ -22,6 +22,7 @@ from tcdsl.errors import Diagnostic, ShapeError, raise_diagnostics
 from tcdsl.ir.expressions import Constant, Expr, SizeValue, size_names, walk
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Tensor
 from tcdsl.ir.sizes.size_code import SizeCode
+from tcdsl.ir.text.printer import format_expr, format_tensor
 
 __all__ = ["BoundSizes", "SizePlan", "bind_sizes", "evaluate_size", "largest_of"]
 
@@ -100,13 +101,13 @@ class SizePlan:
         inputs = self.program.inputs
         if len(shapes) != len(inputs):
             fact = f"{self.program.name} takes {len(inputs)} arrays, not {len(shapes)}"
-            return [Diagnostic(ShapeError, fact, notes=tuple(map(_declaration, inputs)))]
+            return [Diagnostic(ShapeError, fact, notes=tuple(map(format_tensor, inputs)))]
         return [
             Diagnostic(
                 ShapeError,
                 f"{_label(tensor)} has {len(tensor.shape)} axes, but the array given has {len(shape)}",
                 tensor.span,
-                (_declaration(tensor), f"given: {tuple(shape)}"),
+                (format_tensor(tensor), f"given: {tuple(shape)}"),
             )
             for tensor, shape in zip(inputs, shapes, strict=True)
             if len(tensor.shape) != len(shape)
@@ -120,7 +121,7 @@ class SizePlan:
                 faults.append(_unmet(assertion, sizes))
         raise_diagnostics(faults)
         for tensor in (*self.program.inputs, *self.program.tensors):
-            notes = (_declaration(tensor), _values(tensor, sizes))
+            notes = (format_tensor(tensor), _values(tensor.shape, sizes))
             try:
                 shape = _shape(tensor, sizes)
             except ZeroDivisionError:
@@ -135,30 +136,27 @@ class SizePlan:
             shape = _shape(tensor, sizes)
             if shape != tuple(given):
                 fact = f"{_label(tensor)} has shape {tuple(given)}, but {shape} is needed"
-                notes = (_declaration(tensor), _values(tensor, sizes))
+                notes = (format_tensor(tensor), _values(tensor.shape, sizes))
                 faults.append(Diagnostic(ShapeError, fact, tensor.span, notes))
         raise_diagnostics(faults)
 
     def _overflows(self, sizes: Sizes) -> list[Diagnostic]:
-        from tcdsl.ir.text.printer import format_expr
-
         faults = []
         for size in self.program.sizes:
             value = sizes[size.name]
             if not -(2**63) <= value < 2**63 and not isinstance(size.source, AxisExtent):
-                known = ", ".join(f"{used} = {sizes[used]}" for used in sorted(size_names(size.source)))
                 fact = f"the size {format_expr(size.source)} is {value}, which does not fit into 64 bits"
-                faults.append(Diagnostic(ShapeError, fact, notes=(known,)))
+                faults.append(Diagnostic(ShapeError, fact, notes=(_values((size.source,), sizes),)))
         for tensor in self.program.tensors:
             shape = _shape(tensor, sizes)
             if math.prod(max(extent, 1) for extent in shape) * np.dtype(tensor.dtype).itemsize >= 2**63:
                 fact = f"{_label(tensor)} would have the shape {shape}, which is larger than an array can be"
-                faults.append(Diagnostic(ShapeError, fact, tensor.span, (_declaration(tensor), _values(tensor, sizes))))
+                faults.append(
+                    Diagnostic(ShapeError, fact, tensor.span, (format_tensor(tensor), _values(tensor.shape, sizes)))
+                )
         return faults
 
     def _bound_with_faults(self, shapes: Sequence[tuple[int, ...]]) -> tuple[dict[str, int], list[Diagnostic]]:
-        from tcdsl.ir.text.printer import format_expr
-
         sizes: dict[str, int] = {}
         faults: list[Diagnostic] = []
         positions = {tensor.name: k for k, tensor in enumerate(self.program.inputs)}
@@ -169,9 +167,8 @@ class SizePlan:
                 try:
                     sizes[size.name] = evaluate_size(size.source, sizes)
                 except ZeroDivisionError:
-                    text = format_expr(size.source)
-                    known = ", ".join(f"{used} = {sizes[used]}" for used in sorted(size_names(size.source)))
-                    faults.append(Diagnostic(ShapeError, f"the size {text} divides by zero", notes=(known,)))
+                    fact = f"the size {format_expr(size.source)} divides by zero"
+                    faults.append(Diagnostic(ShapeError, fact, notes=(_values((size.source,), sizes),)))
         return sizes, faults
 
 
@@ -209,8 +206,6 @@ def _holds(condition: Expr, sizes: Sizes) -> bool:
 
 
 def _unmet(assertion: Assertion, sizes: Sizes) -> Diagnostic:
-    from tcdsl.ir.text.printer import format_expr
-
     message = assertion.message or f"{format_expr(assertion.condition, 'bool')} does not hold"
     fact, _, hint = _filled(message, sizes).partition("\n")
     return Diagnostic(ShapeError, fact, assertion.span, hint=hint)
@@ -229,14 +224,8 @@ def _label(tensor: Tensor) -> str:
     return tensor.label or tensor.name
 
 
-def _declaration(tensor: Tensor) -> str:
-    from tcdsl.ir.text.printer import format_tensor
-
-    return format_tensor(tensor)
-
-
-def _values(tensor: Tensor, sizes: Sizes) -> str:
-    used = sorted({name for extent in tensor.shape for name in size_names(extent)})
+def _values(exprs: Sequence[Expr], sizes: Sizes) -> str:
+    used = sorted({name for expr in exprs for name in size_names(expr)})
     return ", ".join(f"{name} = {sizes[name]}" for name in used)
 
 

@@ -31,11 +31,10 @@ from tcdsl.ir.program import (
     Tensor,
 )
 from tcdsl.ir.text.domain_text import domain_text, domain_variables
-from tcdsl.ir.text.expression_parser import ExpressionParser, parse_expr
+from tcdsl.ir.text.expression_parser import ExpressionParser
 from tcdsl.ir.text.expression_scope import syntax_fault
-from tcdsl.ir.text.rule_parser import parse_rule
 
-__all__ = ["parse_expr", "parse_program", "parse_rule"]
+__all__ = ["parse_program"]
 
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[^\W\d]\w*|.', re.DOTALL)
 _MODES = ("pullback", "pushforward")

@@ -18,7 +18,7 @@ from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.polyhedra.disjunctions import convex_pieces, narrowed, within
 from tcdsl.polyhedra.mixed_radix import in_range_by_digits
 from tcdsl.polyhedra.read_pieces import is_affine_condition
-from tcdsl.polyhedra.size_algebra import SizeInterval
+from tcdsl.polyhedra.size_algebra import SizeAlgebra, SizeInterval
 from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end
 from tcdsl.ranges.sketches.explicit_ranges import Ends
 from tcdsl.ranges.sketches.inference_state import Inference
@@ -28,7 +28,7 @@ from tcdsl.ranges.solving.branches import GuardedPoints, possible_points
 from tcdsl.ranges.solving.constraints import Constraints, form_in_range, named_sizes
 from tcdsl.ranges.solving.for_all import range_constraints
 
-__all__ = ["Ranges", "Region", "affine_guard", "conjunction", "ends_of", "region_of"]
+__all__ = ["Ranges", "Region", "affine_guard", "conjunction", "ends_of", "in_range_test", "region_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +145,13 @@ def _add_guarded(inference: Inference, region: Region, accesses: Sequence[AxisAc
                 allowed = said.union(region.points.subtract(held)) if guard else said
                 few = within(region.points, allowed.coalesce())
                 if few is None:
-                    unsaid[access] = _test(inference, access)
+                    unsaid[access] = in_range_test(inference.algebra, access)
                     many.append(allowed)
                 region.points = region.points if few is None else few
                 continue
             undecided.append(GuardedPoints(tuple(guard), said))
             if not held.intersect_params(inference.algebra.context).is_subset(said):
-                unsaid[access] = _test(inference, access)
+                unsaid[access] = in_range_test(inference.algebra, access)
         if many and not region.points.is_bounded():
             # Tests do not bound a variable.
             region.points = reduce(isl.Set.intersect, many, region.points).coalesce()
@@ -162,7 +162,7 @@ def _add_guarded(inference: Inference, region: Region, accesses: Sequence[AxisAc
             progress = progress or not region.points.is_subset(possible)
             region.points = possible
     for access in waiting:
-        unsaid[access] = _test(inference, access)
+        unsaid[access] = in_range_test(inference.algebra, access)
     region.tests.extend(unsaid[access] for access in accesses if access in unsaid)
 
 
@@ -185,10 +185,10 @@ def _in_range_set(inference: Inference, region: Region, access: AxisAccess) -> i
     return None if condition is None else condition_set(condition, region.points)
 
 
-def _test(inference: Inference, access: AxisAccess) -> Expr:
+def in_range_test(algebra: SizeAlgebra, access: AxisAccess) -> Expr:
+    """That an access is in range where it is made, as a test at each point."""
     assert access.extent is not None
-    extent = inference.algebra.expr(access.extent)
-    fits = in_range(access.index, extent)
+    fits = in_range(access.index, algebra.expr(access.extent))
     guard = conjunction(access.guard)
     return fits if guard is None else apply("or_", apply("not_", guard), fits)
 

@@ -15,6 +15,7 @@ from tcdsl.ir.build import apply, cast, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_boolean, is_floating
 from tcdsl.ir.expressions import Boundary, Expr, Read, Reduction, children, rebuild
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.polyhedra.affine import expression_of_condition
 from tcdsl.polyhedra.size_algebra import SizeInterval
@@ -41,6 +42,8 @@ class NestedReductions:
         self.tensors: list[Tensor] = []
         self.regions: dict[int, Region] = {}
         self._results: dict[int, Expr] = {}
+        scope = inference.scope
+        self.names = FreshNames([inference.sketch.target.tensor], elsewhere=lambda name: scope.fresh_name(name) != name)
 
     def lowered(self, expr: Expr, level: Level) -> Expr:
         """``expr``, which stands at ``level``, with reads of temporaries in the place of its reductions."""
@@ -140,7 +143,7 @@ class _Temporary:
         """A statement that fills a temporary, and the read of it."""
         dtype = compute_dtype(dtype)
         hint = hint or _NAMES.get(accumulate, accumulate)
-        name = self._fresh_name(f"{self.inference.sketch.target.tensor}_{hint}")
+        name = self.family.names.fresh(f"{self.inference.sketch.target.tensor}_{hint}")
         algebra = self.inference.algebra
         indices = tuple(
             algebra.expr(Polynomial.of(index(variable)) - origin)
@@ -161,15 +164,6 @@ class _Temporary:
             )
         )
         return Read(name, indices, (Boundary.SKIP,) * len(indices), dtype, span=span)
-
-    def _fresh_name(self, hint: str) -> str:
-        taken = {tensor.name for tensor in self.family.tensors} | {self.inference.sketch.target.tensor}
-        name = self.inference.scope.fresh_name(hint)
-        number = 2
-        while name in taken:
-            name = self.inference.scope.fresh_name(f"{hint}_{number}")
-            number += 1
-        return name
 
     def _mean(self) -> Expr:
         total = self._accumulated("add", self.reduction.dtype, self.value, self.conditions, "mean")
@@ -230,7 +224,7 @@ class _Temporary:
     def _checked(self, found: Expr, ends: SizeInterval, name: str) -> Expr:
         # A tensor of all positions, read at the one that was found: without a point, that is out of range.
         algebra = self.inference.algebra
-        tensor = self._fresh_name(f"{self.inference.sketch.target.tensor}_positions")
+        tensor = self.family.names.fresh(f"{self.inference.sketch.target.tensor}_positions")
         variable = self.level.variables[0]
         span = self.reduction.span
         length = algebra.at_least_zero(ends.length)

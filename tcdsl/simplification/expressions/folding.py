@@ -97,11 +97,11 @@ def _add(arguments: _Arguments, definition: _Lookup) -> Expr | None:
         return left
     if left == right and is_floating(left.dtype):
         return apply("mul", constant(2, left.dtype), left)
-    opposite = _under(right, "neg", definition)
-    if opposite is not None:
-        return apply("sub", left, opposite)
-    opposite = _under(left, "neg", definition)
-    return None if opposite is None else apply("sub", right, opposite)
+    for one, other in (arguments, arguments[::-1]):
+        opposite = _under(other, "neg", definition)
+        if opposite is not None:
+            return apply("sub", one, opposite)
+    return None
 
 
 def _sub(arguments: _Arguments, definition: _Lookup) -> Expr | None:

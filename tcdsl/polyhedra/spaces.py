@@ -90,7 +90,7 @@ def arranged(points: isl.Set, variables: Sequence[str], given: Iterable[str] = (
     return points
 
 
-def twice(points: isl.Set, mark: str = "'") -> tuple[isl.Set, tuple[str, ...]]:
-    """The pairs of points of a set, and the names of the second one's dimensions, each with ``mark`` behind it."""
-    others = tuple(name + mark for name in dimension_names(points))
+def twice(points: isl.Set) -> tuple[isl.Set, tuple[str, ...]]:
+    """The pairs of points of a set, and the names of the second one's dimensions: ``i'`` beside ``i``."""
+    others = tuple(f"{name}'" for name in dimension_names(points))
     return points.reset_tuple_id().flat_product(named(points, others).reset_tuple_id()), others

@@ -66,15 +66,14 @@ class Inference:
             if assumed:
                 self.algebra.assume(condition)
 
-    def require_nonnegative(self, form: Polynomial, message: str, span: Span | None, hint: str = "") -> bool:
+    def require_nonnegative(self, form: Polynomial, message: str, span: Span | None) -> bool:
         """State that a form of sizes is not negative, unless that is known; a fault if it is known to be false."""
         if self.algebra.nonnegative(form):
             return True
         if self.algebra.negative(form):
-            self.fault(message, span, hint=hint)
+            self.fault(message, span)
             return False
-        text = f"{message}: {self.values(form)}" + (f"\n{hint}" if hint else "")
-        self.require(apply("ge", self.algebra.expr(form), integer(0)), text, span)
+        self.require(apply("ge", self.algebra.expr(form), integer(0)), f"{message}: {self.values(form)}", span)
         return True
 
     # -- text for messages -----------------------------------------------------------------------------------------

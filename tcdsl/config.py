@@ -29,7 +29,7 @@ from tcdsl.pass_names import chosen_passes
 from tcdsl.target_names import known_target
 from tcdsl.tracebacks import user_facing
 
-__all__ = ["CHECKS", "Settings", "config", "settings"]
+__all__ = ["CHECKS", "CURRENT", "PROCESS", "Settings", "config", "from_environment", "settings"]
 
 CHECKS = ("bounds", "nan", "ir")
 
@@ -121,11 +121,14 @@ _READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(
     }
 )
 
-_current: ContextVar[Settings | None] = ContextVar("tcdsl_settings", default=None)
+#: The settings of the block. What is on the path of every call asks these three as `settings` does, without a function
+#: between.
+CURRENT: ContextVar[Settings | None] = ContextVar("tcdsl_settings", default=None)
 
 
 @cache
-def _from_environment() -> Settings:
+def from_environment() -> Settings:
+    """The settings that variables of the environment give."""
     # Read once: asking the environment at every call would cost more than a small call itself.
     given = {
         name: reader(os.environ["TCDSL_" + name.upper()])
@@ -137,7 +140,7 @@ def _from_environment() -> Settings:
 
 def settings() -> Settings:
     """The settings in force here."""
-    return _current.get() or _process.settings or _from_environment()
+    return CURRENT.get() or PROCESS.settings or from_environment()
 
 
 class _ProcessSettings:
@@ -170,14 +173,14 @@ class _ProcessSettings:
         values: dict[str, Any] = {}
         for _, changed in self._changes:
             values |= changed
-        self.settings = replace(_from_environment(), **values) if values else None
+        self.settings = replace(from_environment(), **values) if values else None
 
 
 def _nothing() -> None:
     return None
 
 
-_process = _ProcessSettings()
+PROCESS = _ProcessSettings()
 
 
 @user_facing
@@ -204,25 +207,25 @@ class _Change(AbstractContextManager[Settings]):
         self._tokens: list[Token[Settings | None]] = []
         # Inside of a block, the settings before and after.
         self._block: tuple[Settings, Settings] | None = None
-        block = _current.get()
+        block = CURRENT.get()
         if block is None:
-            _process.add(self)
+            PROCESS.add(self)
         else:
             self._block = block, replace(block, **values)
-            _current.set(self._block[1])
+            CURRENT.set(self._block[1])
 
     def __enter__(self) -> Settings:
         # It was made for this block.
         if self._block is None:
-            _process.remove(self)
-        elif _current.get() is self._block[1]:
-            _current.set(self._block[0])
+            PROCESS.remove(self)
+        elif CURRENT.get() is self._block[1]:
+            CURRENT.set(self._block[0])
         made = replace(settings(), **self.values)
-        self._tokens.append(_current.set(made))
+        self._tokens.append(CURRENT.set(made))
         return made
 
     def __exit__(self, *fault: object) -> None:
-        _current.reset(self._tokens.pop())
+        CURRENT.reset(self._tokens.pop())
 
     def __repr__(self) -> str:
         return f"<config: {', '.join(f'{name}={value!r}' for name, value in self.values.items())}>"

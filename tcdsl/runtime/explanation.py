@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.config import settings
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from tcdsl.runtime.calling.entries import Entry
     from tcdsl.runtime.calling.execution import Executable
     from tcdsl.runtime.calling.staged import StagedFunction
-    from tcdsl.targets.protocol.loaded_kernel import LoadedKernel
 
 __all__ = ["STAGES", "Explanation", "explain", "explain_program"]
 
+_STAGES_OF_PROGRAMS = ("ir", "loops", "python")
 STAGES = ("source", "ir", "passes", "loops", "python", "grad", "cost")
 
 
@@ -46,22 +46,20 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
     if stage == "source":
         return Explanation(function.source_text())
     entry, arrays = staging.entry(call) if call is not None else (_last_entry(function, staging), None)
-    program = entry.executable.program
-    if stage == "ir":
-        from tcdsl.ir.text.printer import format_program
-
-        return Explanation(format_program(program))
+    executable = entry.executable
     if stage == "passes":
         from tcdsl.lowering.pass_log import explain_passes
 
-        return Explanation(explain_passes(program, settings().optimize))
-    if stage == "loops":
-        return Explanation(_loops(entry, arrays))
-    if stage == "python":
-        return Explanation(_module(entry, arrays).source)
+        return Explanation(explain_passes(executable.program, settings().optimize))
+    if stage == "python" and arrays is None and executable.compiled_last is not None:
+        return Explanation(executable.compiled_last.source)
+    if stage in _STAGES_OF_PROGRAMS:
+        sizes = None if arrays is None else executable.sizes(arrays)
+        layout = None if arrays is None else [array.flags.c_contiguous for array in arrays]
+        return _explained(executable, stage, sizes, layout)
     if stage == "cost":
         return Explanation(_cost(function, entry, arrays))
-    return _gradient(program, entry.differentiable)
+    return _gradient(executable.program, entry.differentiable)
 
 
 def explain_program(executable: Executable, stage: str) -> Explanation:
@@ -69,40 +67,27 @@ def explain_program(executable: Executable, stage: str) -> Explanation:
 
     `ConfigurationError` for another stage.
     """
+    if stage not in _STAGES_OF_PROGRAMS:
+        raise ConfigurationError(f"there is no stage {stage!r} of a routine; the stages are ir, loops, python")
+    return _explained(executable, stage, {})
+
+
+def _explained(
+    executable: Executable, stage: str, sizes: Mapping[str, int] | None, layout: Sequence[bool] | None = None
+) -> Explanation:
+    # Given sizes, also the bytes of a call; given a layout of arrays, the file that runs for it.
     from tcdsl.ir.text.printer import format_program
     from tcdsl.lowering.loop_passes.liveness import peak_bytes
     from tcdsl.lowering.loopir.loop_printer import format_kernel
 
     if stage == "ir":
         return Explanation(format_program(executable.program))
-    if stage == "loops":
-        kernel = executable.kernel(settings().optimize)
-        return Explanation(f"{format_kernel(kernel)}\nmemory: {peak_bytes(kernel, {})}\n")
     if stage == "python":
-        return Explanation(executable.compiled((True,) * len(executable.program.inputs)).source)
-    raise ConfigurationError(f"there is no stage {stage!r} of a routine; the stages are ir, loops, python")
-
-
-def _module(entry: Entry, arrays: Sequence[np.ndarray] | None) -> LoadedKernel:
-    # Given arguments, the file that runs for their layout; else the last one that ran, if any has.
-    existing = list(entry.executable._compiled.values())
-    if arrays is None and existing:
-        return existing[-1]
-    inputs = entry.executable.program.inputs
-    layout = [True] * len(inputs) if arrays is None else [array.flags.c_contiguous for array in arrays]
-    return entry.executable.compiled(tuple(layout))
-
-
-def _loops(entry: Entry, arrays: Sequence[np.ndarray] | None) -> str:
-    # Given arguments, also the bytes of their call.
-    from tcdsl.lowering.loop_passes.liveness import peak_bytes
-    from tcdsl.lowering.loopir.loop_printer import format_kernel
-
-    kernel = entry.executable.kernel(settings().optimize)
+        contiguous = (True,) * len(executable.program.inputs) if layout is None else tuple(layout)
+        return Explanation(executable.compiled(contiguous).source)
+    kernel = executable.kernel(settings().optimize)
     text = format_kernel(kernel)
-    if arrays is None:
-        return text
-    return f"{text}\nmemory: {peak_bytes(kernel, entry.executable.sizes(arrays))}\n"
+    return Explanation(text if sizes is None else f"{text}\nmemory: {peak_bytes(kernel, sizes)}\n")
 
 
 def _cost(function: Any, entry: Entry, arrays: Sequence[np.ndarray] | None) -> str:

@@ -1,10 +1,13 @@
 """Tensors of lazily computed graphs: leaves, nodes, parameters, layers, code and routines. See the README."""
 
-# Names that decorated functions know.
-import tcdsl.tensors.language  # noqa: F401
-from tcdsl.tensors.graph_engine import GraphEngine
-from tcdsl.tensors.graphs.engine import use_engine
+from tcdsl.tensors.graphs.engine import ENGINE
+from tcdsl.tensors.language import LaterFunction
 
 __all__: list[str] = []
 
-use_engine(GraphEngine())
+ENGINE.operators = LaterFunction("operators", "tcdsl.tensors.graphs.graph_operators")
+ENGINE.evaluate = LaterFunction("evaluate", "tcdsl.tensors.linking.asked_values")
+ENGINE.staged = LaterFunction("staged", "tcdsl.tensors.staging.fragments")
+ENGINE.settled = LaterFunction("settled", "tcdsl.tensors.staging.fragments")
+ENGINE.reduced = LaterFunction("reduced", "tcdsl.tensors.tensor_pickling")
+ENGINE.restore_memory = LaterFunction("restore_memory", "tcdsl.tensors.tensor_pickling")

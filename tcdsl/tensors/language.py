@@ -7,11 +7,11 @@ from typing import Any
 
 from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS, register_functions
 
-__all__ = ["LANGUAGE_FUNCTIONS", "GraphFunction"]
+__all__ = ["LANGUAGE_FUNCTIONS", "LaterFunction"]
 
 
-class GraphFunction:
-    """A function of the language that makes tensors of graphs; its module is loaded when it is first called."""
+class LaterFunction:
+    """A function of a module that is loaded when it is first called."""
 
     def __init__(self, name: str, module: str) -> None:
         self.__name__ = name
@@ -33,4 +33,4 @@ _FUNCTIONS = {
     "tensor": "tcdsl.tensors.graphs.literals",
 }
 
-register_functions({name: GraphFunction(name, module) for name, module in _FUNCTIONS.items()})
+register_functions({name: LaterFunction(name, module) for name, module in _FUNCTIONS.items()})

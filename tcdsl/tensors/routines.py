@@ -28,7 +28,7 @@ from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory, tick
 from tcdsl.tensors.linking.asked_values import executable, read_memory
 from tcdsl.tensors.linking.code import Code, sequence
-from tcdsl.tensors.linking.linking import LinkedProgram, linking
+from tcdsl.tensors.linking.linking import linking
 from tcdsl.tensors.linking.static_indices import StaticIndex
 from tcdsl.tracebacks import user_facing
 
@@ -44,20 +44,15 @@ class Routine:
 
     def __init__(self, code: Code) -> None:
         self.code = code
-        self._linked: LinkedProgram | None = None
         self._bound: BoundProgram | None = None
         self._numbers: dict[Setting, np.ndarray] = {}
         self._indices: list[StaticIndex] = []
-        self._link()
-
-    def _link(self) -> None:
-        with linking(self.code.name) as linker:
-            self.code.link(linker)
-            self._linked = linker.finished()
-        self._given: tuple[TensorMemory, ...] = tuple(
-            each for each in self._linked.inputs if isinstance(each, TensorMemory)
-        )
-        for each in self._linked.inputs:
+        with linking(code.name) as linker:
+            code.link(linker)
+            #: The program with the memory behind it.
+            self.linked = linker.finished()
+        self._given = tuple(each for each in self.linked.inputs if isinstance(each, TensorMemory))
+        for each in self.linked.inputs:
             if isinstance(each, Setting):
                 self._numbers[each] = each.array()
             elif isinstance(each.owner, StaticIndex):
@@ -68,12 +63,6 @@ class Routine:
             self._named.setdefault(setting.name, []).append((setting, array))
         for index in self._indices:
             self._named.setdefault(index.label, []).append((index, None))
-
-    @property
-    def linked(self) -> LinkedProgram:
-        """The program with the memory behind it."""
-        assert self._linked is not None
-        return self._linked
 
     @property
     def program(self) -> Program:

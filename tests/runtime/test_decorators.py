@@ -485,7 +485,7 @@ def test_settings_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     module = sys.modules["tcdsl.config"]  # the package's attribute of that name is the function
     monkeypatch.setenv("TCDSL_THREADS", "3")
     monkeypatch.setenv("TCDSL_OPTIMIZE", "off")
-    module._from_environment.cache_clear()
+    module.from_environment.cache_clear()
     try:
         assert module.settings().threads == 3
         assert module.settings().optimize is False
@@ -493,7 +493,7 @@ def test_settings_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             assert module.settings().threads == 1
     finally:
         monkeypatch.undo()
-        module._from_environment.cache_clear()
+        module.from_environment.cache_clear()
 
 
 def test_overlap_is_found_in_repeated_calls_too() -> None:

@@ -148,7 +148,7 @@ def process_settings() -> Iterator[None]:
     """What the test sets for the process ends with it."""
     yield
     module = sys.modules["tcdsl.config"]  # the package's attribute of that name is the function
-    module._process.__init__()
+    module.PROCESS.__init__()
 
 
 @pytest.mark.usefixtures("process_settings")
@@ -162,7 +162,7 @@ def test_a_plain_call_sets_for_the_process() -> None:
         change = tc.config(threads=3)
     assert repr(change) == "<config: threads=3>"
     assert (settings().threads, settings().check) == (3, {"bounds"})
-    assert len(sys.modules["tcdsl.config"]._process._changes) <= 3
+    assert len(sys.modules["tcdsl.config"].PROCESS._changes) <= 3
     for options in ({"threads": 5, "check": "speed"}, {"optimise": False, "threads": 5}):
         with pytest.raises(tc.ConfigurationError):
             tc.config(**options)

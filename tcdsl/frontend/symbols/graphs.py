@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from tcdsl.frontend.symbols.operators import Algebra, ArithmeticOperators
-from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
+from tcdsl.frontend.symbols.operators import Algebra
+from tcdsl.frontend.symbols.symbols import ArrayMethods, SymbolicArray, SymbolicNumber, SymbolicSize
 
 __all__ = ["GraphRecording", "GraphTensor", "KeptTensors", "PendingState", "algebra_of"]
 
 
-class GraphTensor(ArithmeticOperators):
+class GraphTensor(ArrayMethods):
     """A tensor whose value is computed when it is asked for. ``builder.algebra`` makes new nodes of its graph."""
 
     __slots__ = ()

@@ -21,7 +21,16 @@ from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, walk
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
 
-__all__ = ["ElementType", "PendingArray", "SymbolicArray", "SymbolicNumber", "SymbolicSize", "SymbolicTensor", "View"]
+__all__ = [
+    "ArrayMethods",
+    "ElementType",
+    "PendingArray",
+    "SymbolicArray",
+    "SymbolicNumber",
+    "SymbolicSize",
+    "SymbolicTensor",
+    "View",
+]
 
 
 # So many nodes are computed once more where pending arithmetic is used again.
@@ -86,7 +95,57 @@ class ElementType(str):
         return getattr(np.dtype(str(self)), name)
 
 
-class SymbolicArray(MemoryOperators):
+class ArrayMethods(ArithmeticOperators):
+    """Mixin: ``x.T`` and ``x.sum(axis=0)`` on symbolic arrays and on tensors of graphs."""
+
+    __slots__ = ()
+
+    @property
+    def T(self) -> Any:  # noqa: N802  # NumPy's name
+        """The array with its axes in reverse order; with batch or input axes, input and output axes swapped."""
+        return self.builder.algebra.transposed(self)
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The sum over all axes, or the given ones."""
+        return self._reduced("add", axis, keepdims)
+
+    def prod(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The product over all axes, or the given ones."""
+        return self._reduced("multiply", axis, keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The largest cell, over all axes or the given ones."""
+        return self._reduced("max", axis, keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The smallest cell, over all axes or the given ones."""
+        return self._reduced("min", axis, keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The mean over all axes, or the given ones."""
+        return self._reduced("mean", axis, keepdims)
+
+    def any(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Whether any cell is true, over all axes or the given ones."""
+        return self._reduced("or", axis, keepdims)
+
+    def all(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Whether all cells are true, over all axes or the given ones."""
+        return self._reduced("and", axis, keepdims)
+
+    def argmax(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """An error that says how to write it."""
+        return self._reduced("argmax", axis, keepdims)
+
+    def argmin(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """An error that says how to write it."""
+        return self._reduced("argmin", axis, keepdims)
+
+    def _reduced(self, accumulate: str, axis: Any, keepdims: bool) -> Any:
+        return self.builder.algebra.reduced(accumulate, self, axis, keepdims)
+
+
+class SymbolicArray(MemoryOperators, ArrayMethods):
     """An array of known rank and type and symbolic extents. Base of `SymbolicTensor` and `PendingArray`.
 
     ``rows`` says which axes are batch, output and input axes, in this order; a plain array has output axes only.
@@ -126,12 +185,6 @@ class SymbolicArray(MemoryOperators):
             for extent in self.extents
         )
 
-    @property
-    def T(self) -> PendingArray:  # noqa: N802  # NumPy's name
-        """The array with its axes in reverse order; with batch or input axes, input and output axes swapped."""
-        made: PendingArray = self.builder.algebra.transposed(self)
-        return made
-
     def astype(self, dtype: Any) -> Any:
         """The array converted to ``dtype``. `DtypeError` for a type that the language does not have."""
         given = getattr(dtype, "__tcdsl_name__", dtype)  # `float32` is also the language's function
@@ -140,42 +193,6 @@ class SymbolicArray(MemoryOperators):
         except TypeError:
             name = str(given)
         return self.builder.algebra.cast(self, name)
-
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The sum over all axes, or the given ones."""
-        return self._reduced("add", axis, keepdims)
-
-    def prod(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The product over all axes, or the given ones."""
-        return self._reduced("multiply", axis, keepdims)
-
-    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The largest cell, over all axes or the given ones."""
-        return self._reduced("max", axis, keepdims)
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The smallest cell, over all axes or the given ones."""
-        return self._reduced("min", axis, keepdims)
-
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The mean over all axes, or the given ones."""
-        return self._reduced("mean", axis, keepdims)
-
-    def any(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Whether any cell is true, over all axes or the given ones."""
-        return self._reduced("or", axis, keepdims)
-
-    def all(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Whether all cells are true, over all axes or the given ones."""
-        return self._reduced("and", axis, keepdims)
-
-    def argmax(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """An error that says how to write it."""
-        return self._reduced("argmax", axis, keepdims)
-
-    def argmin(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """An error that says how to write it."""
-        return self._reduced("argmin", axis, keepdims)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return self.builder.algebra.array(self)
@@ -188,9 +205,6 @@ class SymbolicArray(MemoryOperators):
     def copy(self) -> Any:
         """The cells as they are now, in an array of their own."""
         return self.builder.algebra.combine("id", self)
-
-    def _reduced(self, accumulate: str, axis: Any, keepdims: bool) -> Any:
-        return self.builder.algebra.reduced(accumulate, self, axis, keepdims)
 
     @property
     def size(self) -> SymbolicSize | int:

@@ -49,9 +49,9 @@ class Executable:
         return Executable, (self.program, self._fixed)  # addresses mean nothing elsewhere
 
     @property
-    def kernels(self) -> int:
-        """How many kernels were compiled or loaded."""
-        return len(self._compiled)
+    def compiled_last(self) -> LoadedKernel | None:
+        """The machine code that was made last, if any was."""
+        return next(reversed(self._compiled.values()), None)
 
     def kernel(self, optimize: bool | str = True, large: bool = False) -> Kernel:
         """The loop nests, for sizes up to the kernel's limit, or ``large`` ones."""

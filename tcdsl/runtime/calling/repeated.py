@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcdsl.config import Settings, settings
+from tcdsl.config import CURRENT, PROCESS, Settings, from_environment
 from tcdsl.errors import TcdslError
 from tcdsl.frontend.staging.readings import MISSING, Cells, Instance, Reading
 from tcdsl.frontend.staging.run_time_integers import CarriedInteger
@@ -171,7 +171,7 @@ class RepeatedCall:
                     return None
                 inputs = gathered
             shapes = tuple([inputs[k].shape for k in self._arrays])
-        current = settings()
+        current = CURRENT.get() or PROCESS.settings or from_environment()
         whose, launches = self._launches
         if whose is not current:
             launches = self._launches_for(current)

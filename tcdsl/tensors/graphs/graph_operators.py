@@ -28,14 +28,14 @@ from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, Symbol
 from tcdsl.rows.inference import Origin, Shape, compose, einsum, pointwise, scalar, transpose
 from tcdsl.rows.logic import result_may_grow
 from tcdsl.tensors.graphs.element_types import FloatingType
-from tcdsl.tensors.graphs.engine import engine
+from tcdsl.tensors.graphs.engine import ENGINE
 from tcdsl.tensors.graphs.literals import tensor
 from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tensors.graphs.node_operations import Operation
 from tcdsl.tensors.graphs.numpy_of_graphs import graph_function
 from tcdsl.tensors.graphs.tensor import Tensor, is_differentiable
 
-__all__ = ["GRAPH", "GraphAlgebra", "GraphOwner", "apply_operation", "as_operand"]
+__all__ = ["GRAPH", "GraphAlgebra", "GraphOwner", "apply_operation", "as_operand", "operators"]
 
 _STAGED = WholeArrays()
 # Reductions that users know by another name than their accumulator's.
@@ -81,7 +81,7 @@ def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequ
     element_type, recorded = None, None
     location = user_location()
     if operation.constrain is None:
-        rows, recorded = engine().staged(operation, arguments, location)
+        rows, recorded = ENGINE.staged(operation, arguments, location)
         element_type = recorded.element_type
     else:
         names = tuple(each.label if isinstance(each, Tensor) else str(each) for each in arguments)
@@ -97,10 +97,6 @@ def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequ
         location=location,
         recorded=recorded,
     )
-
-
-def _pointwise(shapes: Sequence[Shape], origin: Origin) -> Shape:
-    return pointwise(shapes, origin)
 
 
 def _composed(shapes: Sequence[Shape], origin: Origin) -> Shape:
@@ -121,8 +117,8 @@ def _is_plain(shape: Shape) -> bool:
 _OPERAND = "an operand"
 
 
-def _staged_combination(primitive: str, _: Session, given: Sequence[Any]) -> Any:
-    return _STAGED.combine(primitive, *given)
+def _staged(method: str, before: Sequence[Any], after: Sequence[Any], _: Session, given: Sequence[Any]) -> Any:
+    return getattr(_STAGED, method)(*before, *given, *after)
 
 
 def _staged_product(composes: bool, _: Session, given: Sequence[Any]) -> Any:
@@ -139,14 +135,6 @@ def _staged_view(entries: Sequence[Any], _: Session, given: Sequence[Any]) -> An
 
 def _staged_transpose(swaps: bool, _: Session, given: Sequence[Any]) -> Any:
     return transposed(given[0], swaps)
-
-
-def _staged_cast(dtype: str, _: Session, given: Sequence[Any]) -> Any:
-    return _STAGED.cast(given[0], dtype)
-
-
-def _staged_reduction(accumulate: str, axis: Any, keepdims: bool, _: Session, given: Sequence[Any]) -> Any:
-    return _STAGED.reduced(accumulate, given[0], axis, keepdims)
 
 
 def _staged_rows(batch: int, inputs: int, session: Session, given: Sequence[Any]) -> Any:
@@ -180,7 +168,7 @@ def _rule(logic: str, shapes: Sequence[Shape]) -> Callable[[Sequence[Shape], Ori
     if logic == "T":
         return None if _is_plain(shapes[0]) else _transposed
     if logic == ".":
-        return _pointwise
+        return pointwise
     return lambda given, origin: einsum(logic, given, origin)
 
 
@@ -198,7 +186,7 @@ class GraphAlgebra:
             hint = "tensor statements compute with numbers, sizes, index variables and cells of arrays"
             raise Diagnostic(DtypeError, "a Tensor is not a number", user_location(), hint=hint).error()
         arguments = [as_operand(operand) for operand in operands]
-        operation = Operation(primitive, partial(_staged_combination, primitive), _pointwise)
+        operation = Operation(primitive, partial(_staged, "combine", (primitive,), ()), pointwise)
         return apply_operation(operation, arguments)
 
     def matrix_product(self, left: object, right: object) -> Any:
@@ -241,12 +229,14 @@ class GraphAlgebra:
 
     def cast(self, operand: Any, dtype: str) -> Any:
         """``float32(x)``."""
-        return apply_operation(Operation(dtype, partial(_staged_cast, dtype), _pointwise), [as_operand(operand)])
+        return apply_operation(
+            Operation(dtype, partial(_staged, "cast", (), (dtype,)), pointwise), [as_operand(operand)]
+        )
 
     def reduced(self, accumulate: str, array: Any, axis: Any, keepdims: bool) -> Any:
         """``x.sum(axis=0)``: axes count in the order batch, output, input."""
         name = _REDUCTIONS.get(accumulate, accumulate)
-        return apply_operation(Operation(name, partial(_staged_reduction, accumulate, axis, keepdims)), [array])
+        return apply_operation(Operation(name, partial(_staged, "reduced", (accumulate,), (axis, keepdims))), [array])
 
     def regrouped(self, array: Any, batch: int, input: int) -> Any:  # the row's name
         """The same cells, with other axes as batch and input axes."""
@@ -342,6 +332,11 @@ class GraphOwner:
 
 
 GRAPH = GraphOwner()
+
+
+def operators() -> GraphOwner:
+    """The owner of all nodes."""
+    return GRAPH
 
 
 def _recorded_in_session(operands: Sequence[object]) -> Any:

@@ -30,7 +30,7 @@ from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
 from tcdsl.targets.protocol.memory_spaces import HOST
 from tcdsl.tensors.graphs.element_types import FloatingType, type_name
-from tcdsl.tensors.graphs.engine import engine
+from tcdsl.tensors.graphs.engine import ENGINE
 from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tensors.graphs.node_operations import Operation, Recorded
 from tcdsl.tensors.graphs.tensor_memory import NodeArray, TensorMemory
@@ -118,7 +118,7 @@ class Tensor(GraphTensor):
     @property
     def builder(self) -> Any:  # type: ignore[override]
         """What its operators do."""
-        return engine().operators()
+        return ENGINE.operators()
 
     @property
     def operands(self) -> tuple[Tensor, ...]:
@@ -176,7 +176,7 @@ class Tensor(GraphTensor):
                 assert self._floating is not None
                 self._element_type = self._floating.settled()
             else:
-                self._element_type = engine().settled(self).element_type
+                self._element_type = ENGINE.settled(self).element_type
         return self._element_type
 
     @property
@@ -193,11 +193,6 @@ class Tensor(GraphTensor):
     def size(self) -> int:
         """The number of cells."""
         return int(np.prod(self.sizes, dtype=np.int64))
-
-    @property
-    def T(self) -> Any:  # noqa: N802  # NumPy's name
-        """Its transpose: input and output axes swapped."""
-        return self.builder.algebra.transposed(self)
 
     def bound(self, name: str) -> None:
         """An assignment in a decorated function names what it has computed."""
@@ -221,22 +216,20 @@ class Tensor(GraphTensor):
             self._buffers[kind] = TensorMemory(self, kind)
         return self._buffers[kind]
 
-    def _lifted(self, kind: str) -> Any:
+    def _shown(self, kind: str) -> Any:
         # Inside a decorated function memory is part of the program that is being staged.
         session = current_session()
-        if session is None or session.context.graph is None:
-            return None
-        return session.context.graph.lift_buffer(self.buffer(kind))  # type: ignore[attr-defined]
+        if session is not None and session.context.graph is not None:
+            return session.context.graph.lift_buffer(self.buffer(kind))  # type: ignore[attr-defined]
+        if kind == "value":
+            ENGINE.evaluate([self])
+        return self.buffer(kind).array_of_user()
 
     @property
     @user_facing
     def value(self) -> Any:
         """The value, computed now if it is not current; a read-only view of the memory."""
-        lifted = self._lifted("value")
-        if lifted is not None:
-            return lifted
-        engine().evaluate([self])
-        return self.buffer("value").array_of_user()
+        return self._shown("value")
 
     @value.setter
     @user_facing
@@ -254,8 +247,7 @@ class Tensor(GraphTensor):
     @user_facing
     def grad(self) -> Any:
         """The gradient that the last backward pass left; a read-only view of the memory."""
-        lifted = self._lifted("grad")
-        return self.buffer("grad").array_of_user() if lifted is None else lifted
+        return self._shown("grad")
 
     @grad.setter
     @user_facing
@@ -266,8 +258,7 @@ class Tensor(GraphTensor):
     @user_facing
     def merge(self) -> Any:
         """The copy of the value that arrived from another device; ``t.merge = array`` hands it over."""
-        lifted = self._lifted("value.merge")
-        return self.buffer("value.merge").array_of_user() if lifted is None else lifted
+        return self._shown("value.merge")
 
     @merge.setter
     @user_facing
@@ -280,10 +271,10 @@ class Tensor(GraphTensor):
         return self._buffers
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return engine().reduced(self)
+        return ENGINE.reduced(self)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        engine().restore(self, state)
+        ENGINE.restore_memory(self, state)
 
     def __copy__(self) -> Tensor:
         return self  # a node of the same graph, with the same memory
@@ -332,29 +323,6 @@ class Tensor(GraphTensor):
         if memory is not None and memory.clock and memory.array is not None and memory.array.size == 1:
             operation += f" = {memory.array.item():.6g}"
         return f"<{kind} {self.label}: {self.rows}{dtype}{operation}>"
-
-    # -- reductions, as arrays have them
-    # ----------------------------------------------------------------------
-
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The sum over all axes, or the given ones."""
-        return self.builder.algebra.reduced("add", self, axis, keepdims)
-
-    def prod(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The product over all axes, or the given ones."""
-        return self.builder.algebra.reduced("multiply", self, axis, keepdims)
-
-    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The largest cell, over all axes or the given ones."""
-        return self.builder.algebra.reduced("max", self, axis, keepdims)
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The smallest cell, over all axes or the given ones."""
-        return self.builder.algebra.reduced("min", self, axis, keepdims)
-
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The mean over all axes, or the given ones."""
-        return self.builder.algebra.reduced("mean", self, axis, keepdims)
 
     def astype(self, dtype: Any) -> Any:
         """The tensor converted to ``dtype``."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tcdsl.ir.program import Program
+from tcdsl.recent import Recent
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory, tick
@@ -17,8 +17,7 @@ from tcdsl.tensors.staging.staging import ancestors
 __all__ = ["GraphEvaluation", "evaluate", "executable", "is_current", "read_memory"]
 
 # Equal programs share their machine code, however often their graphs are built.
-_EXECUTABLES: OrderedDict[Program, Executable] = OrderedDict()
-_REMEMBERED_PROGRAMS = 256
+_EXECUTABLES: Recent[Program, Executable] = Recent(128)
 
 
 def executable(program: Program) -> Executable:
@@ -26,10 +25,6 @@ def executable(program: Program) -> Executable:
     found = _EXECUTABLES.get(program)
     if found is None:
         found = _EXECUTABLES[program] = Executable(program)
-        if len(_EXECUTABLES) > _REMEMBERED_PROGRAMS:
-            _EXECUTABLES.popitem(last=False)
-    else:
-        _EXECUTABLES.move_to_end(program)
     return found
 
 

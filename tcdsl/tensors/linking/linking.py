@@ -76,31 +76,13 @@ class Linker:
         if buffer.kind != "value" or owner.is_leaf:
             self._read_memory(buffer)
             return
-        for tensor in self._needed(owner):
+        # What has a value already hides what it was computed from.
+        for tensor in ancestors([owner], lambda tensor: tensor.buffer("value") in self._current):
             value = tensor.buffer("value")
-            if value in self._current:
-                continue
             if tensor.is_leaf:
                 self._read_memory(value)
             else:
                 self._current[value] = self._computed(tensor)
-
-    def _needed(self, owner: Tensor) -> list[Tensor]:
-        # What has a value already hides what it was computed from.
-        found: list[Tensor] = []
-        seen: set[int] = set()
-        pending: list[tuple[Tensor, bool]] = [(owner, False)]
-        while pending:
-            tensor, expanded = pending.pop()
-            if expanded:
-                found.append(tensor)
-                continue
-            if id(tensor) in seen or tensor.buffer("value") in self._current:
-                continue
-            seen.add(id(tensor))
-            pending.append((tensor, True))
-            pending.extend((each, False) for each in reversed(tensor.operands))
-        return found
 
     def _computed(self, tensor: Tensor) -> str:
         node = recorded(tensor)

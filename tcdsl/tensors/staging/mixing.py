@@ -26,11 +26,13 @@ __all__ = ["tensors_session"]
 class _Mixed(WholeArrays):
     recording: InputRecording
 
-    def _in_graph(self, operands: Sequence[object]) -> list[object] | None:
+    def _algebra(self, operands: Sequence[object]) -> tuple[Any, list[object]]:
+        # Beside a tensor of unknown shape what is staged is a tensor of the graph too.
         given = list(map(_declared, operands))
         if not any(isinstance(each, Tensor) and not each.rows.is_known for each in given):
-            return None
-        return [exported(self.recording, [each])[0] if isinstance(each, SymbolicArray) else each for each in given]
+            return super(), given
+        known = [exported(self.recording, [each])[0] if isinstance(each, SymbolicArray) else each for each in given]
+        return GRAPH.algebra, known
 
     def literal(self, value: Any) -> Any:
         """A literal that holds nothing staged is a tensor of the graph."""
@@ -39,24 +41,18 @@ class _Mixed(WholeArrays):
 
     def combine(self, primitive: str, *operands: object) -> Any:
         """A primitive on operands, some of them symbolic."""
-        given = self._in_graph(operands)
-        if given is not None:
-            return GRAPH.algebra.combine(primitive, *given)
-        return super().combine(primitive, *map(_declared, operands))
+        algebra, given = self._algebra(operands)
+        return algebra.combine(primitive, *given)
 
     def matrix_product(self, left: object, right: object) -> Any:
         """``left @ right``."""
-        given = self._in_graph((left, right))
-        if given is not None:
-            return GRAPH.algebra.matrix_product(*given)
-        return super().matrix_product(*map(_declared, (left, right)))
+        algebra, given = self._algebra((left, right))
+        return algebra.matrix_product(*given)
 
     def einsum(self, spec: str, operands: tuple[object, ...], accumulate: str, primitive: str) -> Any:
         """``einsum(spec, *operands)``."""
-        given = self._in_graph(operands)
-        if given is not None:
-            return GRAPH.algebra.einsum(spec, given, accumulate, primitive)
-        return super().einsum(spec, tuple(map(_declared, operands)), accumulate, primitive)
+        algebra, given = self._algebra(operands)
+        return algebra.einsum(spec, tuple(given), accumulate, primitive)
 
 
 def _declared(operand: object) -> object:

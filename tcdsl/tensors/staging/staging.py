@@ -35,13 +35,13 @@ __all__ = [
 ]
 
 
-def ancestors(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """``tensors`` and all that they are computed from, operands first."""
+def ancestors(tensors: Sequence[Tensor], known: Callable[[Tensor], bool] = lambda _: False) -> list[Tensor]:
+    """``tensors`` and all that they are computed from, operands first. What is ``known`` ends the search."""
     done: dict[int, Tensor] = {}
     pending: list[tuple[Tensor, bool]] = [(each, False) for each in reversed(tensors)]
     while pending:
         tensor, expanded = pending.pop()
-        if id(tensor) in done:
+        if id(tensor) in done or known(tensor):
             continue
         if expanded:
             done[id(tensor)] = tensor

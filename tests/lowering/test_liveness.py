@@ -15,8 +15,9 @@ from tcdsl.ir.text.parser import parse_program
 from tcdsl.lowering.loop_passes.liveness import lifetimes, peak_bytes, place_temporaries
 from tcdsl.lowering.loopir.loops import Buffer, Kernel
 from tcdsl.lowering.lower import lower
-from tcdsl.targets.cpu import CodegenOptions, compile_kernel
+from tcdsl.targets.protocol.target import Build
 from tests.lowering.cases import CASES
+from tests.targets.compiling import compile_kernel
 
 
 def chain(length: int, *, nested: bool = False) -> Kernel:
@@ -64,7 +65,7 @@ def bytes_of(buffer: Buffer, sizes: dict[str, int]) -> int:
 def test_results_with_shared_memory() -> None:
     x = np.random.default_rng(0).uniform(-1, 0, 5000)
     made = chain(9, nested=True)
-    compiled = compile_kernel(made, contiguous=(True,), options=CodegenOptions())
+    compiled = compile_kernel(made, contiguous=(True,), options=Build(()))
     for n in (5000, 1, 0, 3):
         np.testing.assert_allclose(compiled.run([x[:n]], {"N": n})[0], reference(x[:n]), rtol=1e-12)
 
@@ -80,7 +81,7 @@ def reference(x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("length", [1, 2, 12])
 def test_the_report_is_what_a_call_allocates(length: int) -> None:
     made = chain(length)
-    compiled = compile_kernel(made, contiguous=(True,), options=CodegenOptions())
+    compiled = compile_kernel(made, contiguous=(True,), options=Build(()))
     x = np.ones(1 << 17)
     compiled.run([x], {"N": x.size})
     use = peak_bytes(made, {"N": x.size})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tcdsl.targets.cpu import CodegenOptions
+from tcdsl.targets.protocol.target import Build
 
 
 @pytest.fixture(scope="session")
@@ -15,5 +15,5 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def options(cache_dir: Path) -> CodegenOptions:
-    return CodegenOptions(cache_dir=cache_dir)
+def options(cache_dir: Path) -> Build:
+    return Build((), cache_dir=cache_dir)

@@ -12,7 +12,9 @@ from tcdsl.ir.text.parser import parse_program
 from tcdsl.lowering.loopir.loops import Check, Define, Kernel, Store
 from tcdsl.lowering.lower import lower
 from tcdsl.span import Span
-from tcdsl.targets.cpu import CodegenOptions, CompiledKernel, compile_kernel
+from tcdsl.targets.cpu.compiled import CompiledKernel
+from tcdsl.targets.protocol.target import Build
+from tests.targets.compiling import compile_kernel
 from tests.targets.kernels import I, J, M, N, P, loop, make, read
 
 
@@ -31,7 +33,7 @@ def gather(dtype: str = "int64") -> Kernel:
 
 
 @pytest.fixture
-def compiled(options: CodegenOptions) -> CompiledKernel:
+def compiled(options: Build) -> CompiledKernel:
     return compile_kernel(gather(), contiguous=(True, True), options=options)
 
 
@@ -40,7 +42,7 @@ def sizes(table: np.ndarray, ids: np.ndarray) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
-def test_gather(dtype: str, options: CodegenOptions) -> None:
+def test_gather(dtype: str, options: Build) -> None:
     table, ids = np.linspace(0, 1, 21, dtype=np.float32).reshape(7, 3), np.array([6, 0, 3, 3], dtype)
     kernel = compile_kernel(gather(dtype), contiguous=(True, True), options=options)
     (E,) = kernel.run([table, ids], sizes(table, ids))
@@ -94,7 +96,7 @@ def test_the_first_fault_is_reported_whatever_the_threads(compiled: CompiledKern
             compiled.run([table, ids], sizes(table, ids), threads=threads)
 
 
-def test_a_cell_written_twice(options: CodegenOptions) -> None:
+def test_a_cell_written_twice(options: Build) -> None:
     program = parse_program("""
 program scatter
 input X: float32[N]
@@ -115,11 +117,11 @@ return Y
         compiled.run([X, ids], sizes)
 
 
-def test_debug_finds_accesses_out_of_range(options: CodegenOptions) -> None:
+def test_debug_finds_accesses_out_of_range(options: Build) -> None:
     # What lowering must never produce: here it does.
     body = loop("i", N, Store("Y", (I,), read("X", apply("add", I, integer(1)))))
     kernel = make({"X": ("float32", (N,))}, {"Y": ("float32", (N,))}, [body])
-    checked = CodegenOptions(cache_dir=options.cache_dir, debug=True)
+    checked = Build((), checked=True, cache_dir=options.cache_dir)
     X = np.zeros(5, np.float32)
     compiled = compile_kernel(kernel, contiguous=(True,), options=checked)
     with pytest.raises(TcdslError, match="read or wrote X at 5 along axis 0, whose extent is 5"):
@@ -130,7 +132,7 @@ def test_debug_finds_accesses_out_of_range(options: CodegenOptions) -> None:
         strided.run([np.zeros(10, np.float32)[::-2]], {"N": 5})
 
 
-def test_the_place_is_given_in_the_variables_of_the_statement(options: CodegenOptions) -> None:
+def test_the_place_is_given_in_the_variables_of_the_statement(options: Build) -> None:
     # The scatter is split into blocks of columns, which are nobody's business.
     program = parse_program("""
 program scatter

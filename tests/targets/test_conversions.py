@@ -11,7 +11,8 @@ from tcdsl.ir.build import constant, integer
 from tcdsl.ir.dtypes import DTYPES, compute_dtype
 from tcdsl.ir.expressions import Cast, IndexValue
 from tcdsl.lowering.loopir.loops import Loop, Store
-from tcdsl.targets.cpu import CodegenOptions, compile_kernel
+from tcdsl.targets.protocol.target import Build
+from tests.targets.compiling import compile_kernel
 from tests.targets.kernels import I, N, loop, make, read
 
 CASTS = [dtype for dtype in DTYPES if dtype != "float16"]
@@ -29,7 +30,7 @@ def values(dtype: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("source", DTYPES)
-def test_every_type_to_every_type(source: str, options: CodegenOptions) -> None:
+def test_every_type_to_every_type(source: str, options: Build) -> None:
     outputs = {f"Y_{target}": (target, (N,)) for target in DTYPES}
     body = [
         Store(f"Y_{target}", (I,), Cast(read("X", I, dtype=compute_dtype(source)), compute_dtype(target)))
@@ -44,7 +45,7 @@ def test_every_type_to_every_type(source: str, options: CodegenOptions) -> None:
         np.testing.assert_array_equal(found, wanted, err_msg=f"{source} to {target}")
 
 
-def test_large_floats_to_unsigned(options: CodegenOptions) -> None:
+def test_large_floats_to_unsigned(options: Build) -> None:
     X = np.array([0.0, 3.0e9, 4294967295.0, 2.0**63, 2.0**63 + 4096, 2.0**64 - 4096, 1.0e18])
     outputs = {"A": ("uint64", (N,)), "B": ("uint32", (N,))}
     x = read("X", I, dtype="float64")
@@ -55,7 +56,7 @@ def test_large_floats_to_unsigned(options: CodegenOptions) -> None:
     np.testing.assert_array_equal(B[:3], X[:3].astype(np.uint32))
 
 
-def test_every_float16(options: CodegenOptions) -> None:
+def test_every_float16(options: Build) -> None:
     # All 65536 of them out, each back, and what lies between them rounded as NumPy rounds.
     halves = np.arange(65536, dtype=np.uint16).view(np.float16)
     finite = halves[np.isfinite(halves)].astype(np.float64)

@@ -10,7 +10,8 @@ import pytest
 
 import tcdsl.targets.cpu.compiled as compiled_module
 import tcdsl.targets.cpu.machine.internals as internals
-from tcdsl.targets.cpu import CodegenOptions, compile_kernel
+from tcdsl.targets.protocol.target import Build
+from tests.targets.compiling import compile_kernel
 from tests.targets.kernels import matmul
 
 
@@ -25,7 +26,7 @@ def test_another_layout_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     internals.array_header.cache_clear()
 
 
-def test_binding_without_reading_array_objects(options: CodegenOptions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_binding_without_reading_array_objects(options: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled_module, "array_header", lambda: None)
     compiled = compile_kernel(matmul(), contiguous=(False, True), options=options)
     A = np.linspace(0, 1, 18, dtype=np.float32).reshape(6, 3)[:, ::-1]

@@ -13,7 +13,8 @@ from tcdsl.ir.dtypes import DTYPES, compute_dtype
 from tcdsl.ir.expressions import IndexValue, Local
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Kernel, Node, Store, Update
-from tcdsl.targets.cpu import CodegenOptions, compile_kernel
+from tcdsl.targets.protocol.target import Build
+from tests.targets.compiling import compile_kernel
 from tests.targets.kernels import I, K, N, elementwise, loop, make, matmul, read
 
 RNG = np.random.default_rng(7)
@@ -24,7 +25,7 @@ def sizes_of(kernel: Kernel, arrays: list[np.ndarray]) -> dict[str, int]:
     return {s.name: arrays[positions[s.source.tensor]].shape[s.source.axis] for s in kernel.program.sizes}
 
 
-def run(kernel: Kernel, arrays: list[np.ndarray], options: CodegenOptions, **arguments: object) -> list[np.ndarray]:
+def run(kernel: Kernel, arrays: list[np.ndarray], options: Build, **arguments: object) -> list[np.ndarray]:
     layout = tuple(array.flags.c_contiguous for array in arrays)
     compiled = compile_kernel(kernel, contiguous=layout, options=options)
     return compiled.run(arrays, sizes_of(kernel, arrays), **arguments)
@@ -40,7 +41,7 @@ def sample(dtype: str, *shape: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
-def test_matmul(dtype: str, options: CodegenOptions) -> None:
+def test_matmul(dtype: str, options: Build) -> None:
     A, B = sample(dtype, 17, 33), sample(dtype, 33, 9)
     (C,) = run(matmul(dtype), [A, B], options)
     assert C.dtype == dtype
@@ -62,20 +63,20 @@ def strided_variants(dtype: str) -> list[list[np.ndarray]]:
 
 
 @pytest.mark.parametrize("variant", range(7))
-def test_strides(variant: int, options: CodegenOptions) -> None:
+def test_strides(variant: int, options: Build) -> None:
     A, B = strided_variants("float32")[variant]
     (C,) = run(matmul(), [A, B], options)
     np.testing.assert_allclose(C, A @ B, rtol=1e-4, atol=1e-5)
 
 
-def test_arrays_given_in_another_layout_than_compiled_for_are_copied(options: CodegenOptions) -> None:
+def test_arrays_given_in_another_layout_than_compiled_for_are_copied(options: Build) -> None:
     A, B = sample("float32", 4, 5).T, sample("float32", 4, 6)[:, ::-1]
     compiled = compile_kernel(matmul(), contiguous=(True, True), options=options)
     (C,) = compiled.run([A, B], {"N": 5, "P": 4, "M": 6})
     np.testing.assert_allclose(C, A @ B, rtol=1e-4, atol=1e-5)
 
 
-def test_subclasses_of_arrays(options: CodegenOptions, tmp_path: Path) -> None:
+def test_subclasses_of_arrays(options: Build, tmp_path: Path) -> None:
     A = np.memmap(tmp_path / "A", np.float32, "w+", shape=(5, 4))
     A[...] = sample("float32", 5, 4)
     B = sample("float32", 4, 6).view(type("Named", (np.ndarray,), {}))
@@ -84,7 +85,7 @@ def test_subclasses_of_arrays(options: CodegenOptions, tmp_path: Path) -> None:
     np.testing.assert_allclose(C, np.asarray(A) @ np.asarray(B), rtol=1e-4, atol=1e-5)
 
 
-def test_misaligned_arrays_are_copied(options: CodegenOptions) -> None:
+def test_misaligned_arrays_are_copied(options: Build) -> None:
     odd = np.zeros(4 * 20 + 1, np.uint8)[1:].view(np.float32).reshape(5, 4)
     odd[...] = sample("float32", 5, 4)
     records = np.zeros((4, 6), [("skip", "u1"), ("value", "f4")])
@@ -95,7 +96,7 @@ def test_misaligned_arrays_are_copied(options: CodegenOptions) -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0), (1, 1, 1)])
-def test_empty_and_unit_extents(shape: tuple[int, int, int], options: CodegenOptions) -> None:
+def test_empty_and_unit_extents(shape: tuple[int, int, int], options: Build) -> None:
     n, p, m = shape
     A, B = sample("float32", n, p), sample("float32", p, m)
     (C,) = run(matmul(), [A, B], options)
@@ -103,7 +104,7 @@ def test_empty_and_unit_extents(shape: tuple[int, int, int], options: CodegenOpt
     assert C.shape == (n, m)
 
 
-def test_one_kernel_serves_all_sizes(options: CodegenOptions) -> None:
+def test_one_kernel_serves_all_sizes(options: Build) -> None:
     compiled = compile_kernel(matmul(), contiguous=(True, True), options=options)
     for n in range(1, 80):
         A, B = sample("float32", n, 3), sample("float32", 3, 2)
@@ -111,7 +112,7 @@ def test_one_kernel_serves_all_sizes(options: CodegenOptions) -> None:
         np.testing.assert_allclose(C, A @ B, rtol=1e-4, atol=1e-5)
 
 
-def test_float16_is_stored_rounded_and_computed_in_float32(options: CodegenOptions) -> None:
+def test_float16_is_stored_rounded_and_computed_in_float32(options: Build) -> None:
     A, B = sample("float16", 7, 40), sample("float16", 40, 5)
     (C,) = run(matmul("float16"), [A, B], options)
     assert C.dtype == np.float16
@@ -123,7 +124,7 @@ def test_float16_is_stored_rounded_and_computed_in_float32(options: CodegenOptio
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_copy_of_every_dtype(dtype: str, options: CodegenOptions) -> None:
+def test_copy_of_every_dtype(dtype: str, options: Build) -> None:
     value = read("X", I, dtype=compute_dtype(dtype))
     X = sample(dtype, 20)[::-2]
     (Y,) = run(elementwise(value, dtype, {"X": dtype}), [X], options)
@@ -131,7 +132,7 @@ def test_copy_of_every_dtype(dtype: str, options: CodegenOptions) -> None:
     np.testing.assert_array_equal(Y, X)
 
 
-def test_reductions_into_locals_and_rank_0(options: CodegenOptions) -> None:
+def test_reductions_into_locals_and_rank_0(options: Build) -> None:
     body = [
         Define("total", constant(0, "float64")),
         Define("largest", constant(-np.inf, "float64")),
@@ -167,7 +168,7 @@ ACCUMULATED = [
 ]
 
 
-def test_accumulators(options: CodegenOptions) -> None:
+def test_accumulators(options: Build) -> None:
     # Every accumulator on every kind of type, on cells and on locals: one kernel, a nest per type.
     inputs, outputs = {}, {}
     bodies: dict[str, list[Node]] = {dtype: [] for dtype in KINDS}
@@ -201,7 +202,7 @@ def test_accumulators(options: CodegenOptions) -> None:
             np.testing.assert_allclose(found, wanted, rtol=relative, atol=absolute, err_msg=f"{name} {dtype}")
 
 
-def test_branches_steps_and_computed_bounds(options: CodegenOptions) -> None:
+def test_branches_steps_and_computed_bounds(options: Build) -> None:
     # Y[i] = X[i] * 2 for even i, else the sum of X[0 .. i - 1].
     half = apply("floor_div", I, integer(2))
     inner = loop("k", I, Update("Y", (I,), "add", read("X", K)))
@@ -230,7 +231,7 @@ def test_branches_steps_and_computed_bounds(options: CodegenOptions) -> None:
     np.testing.assert_array_equal(Z, np.concatenate([X[1::2], np.zeros(6, np.float32)]))
 
 
-def test_what_a_branch_guards_is_not_read(options: CodegenOptions) -> None:
+def test_what_a_branch_guards_is_not_read(options: Build) -> None:
     # X[-1] would be read at i = 0, three times over, were lazy evaluation lost.
     before = read("X", apply("sub", I, integer(1)), dtype="float64")
     inside = apply("gt", I, integer(0))
@@ -240,13 +241,13 @@ def test_what_a_branch_guards_is_not_read(options: CodegenOptions) -> None:
     value = apply("where", positive, again, constant(-1, "float64"))
     kernel = elementwise(value, "float64", {"X": "float64"})
     X = np.array([1.0, -2.0, 3.0, 4.0])
-    checked = CodegenOptions(cache_dir=options.cache_dir, debug=True)
+    checked = Build((), checked=True, cache_dir=options.cache_dir)
     for chosen_options in (options, checked):
         (Y,) = run(kernel, [X], chosen_options)
         np.testing.assert_array_equal(Y, [-1.0, 2.0, -1.0, 12.0])
 
 
-def test_names_that_clash(options: CodegenOptions) -> None:
+def test_names_that_clash(options: Build) -> None:
     # A loop variable, a size, a buffer and a local of one name, which is also a function or a keyword.
     for name in ("exp", "lambda", "frame", "A.grad", "range", "x y", "2nd"):
         variable, extent = IndexValue(name), size(name)
@@ -258,7 +259,7 @@ def test_names_that_clash(options: CodegenOptions) -> None:
         np.testing.assert_allclose(Y, np.exp(X + 1), rtol=1e-6)
 
 
-def test_updates_in_place_and_at_the_end(options: CodegenOptions) -> None:
+def test_updates_in_place_and_at_the_end(options: Build) -> None:
     # p is changed where it lies, q from a temporary after the nests; r and s trade places.
     one = constant(1, "float32")
     body = loop("i", N, Update("p", (I,), "subtract", read("q", I)), Store("t", (I,), apply("add", read("q", I), one)))
@@ -282,7 +283,7 @@ def test_updates_in_place_and_at_the_end(options: CodegenOptions) -> None:
         run(kernel, [p, q, r, s], options)
 
 
-def test_an_updated_array_that_overlaps_an_input(options: CodegenOptions) -> None:
+def test_an_updated_array_that_overlaps_an_input(options: Build) -> None:
     # p[i] -= q[i] with q = p shifted: as if the nests had seen q before any write.
     body = loop("i", N, Update("p", (I,), "subtract", read("q", I)))
     kernel = make(dict.fromkeys("pq", ("float32", (N,))), {}, [body], updated=["p"], results=())
@@ -296,7 +297,7 @@ def test_an_updated_array_that_overlaps_an_input(options: CodegenOptions) -> Non
     np.testing.assert_array_equal(same, np.zeros(4))
 
 
-def test_outputs_given(options: CodegenOptions) -> None:
+def test_outputs_given(options: Build) -> None:
     A, B = sample("float32", 5, 5), sample("float32", 5, 5)
     compiled = compile_kernel(matmul(), contiguous=(True, True), options=options)
     sizes = {"N": 5, "P": 5, "M": 5}
@@ -310,7 +311,7 @@ def test_outputs_given(options: CodegenOptions) -> None:
         compiled.run([A, B], sizes, outputs=[np.empty((5, 5))])
 
 
-def test_outputs_that_are_inputs_temporaries_or_twice_the_same(options: CodegenOptions) -> None:
+def test_outputs_that_are_inputs_temporaries_or_twice_the_same(options: Build) -> None:
     body = loop("i", N, Store("t", (I,), read("X", I)), Store("Y", (I,), apply("neg", read("X", I))))
     shape = ("float32", (N,))
     kernel = make({"X": shape}, {"Y": shape}, [body], temporaries={"t": shape}, results=["Y", "X", "t", "Y"])
@@ -324,7 +325,7 @@ def test_outputs_that_are_inputs_temporaries_or_twice_the_same(options: CodegenO
     np.testing.assert_array_equal(run(kernel, [X], options)[2], X)
 
 
-def test_wrong_arrays_are_refused(options: CodegenOptions) -> None:
+def test_wrong_arrays_are_refused(options: Build) -> None:
     compiled = compile_kernel(matmul(), contiguous=(True, True), options=options)
     A = np.zeros((3, 4), np.float32)
     sizes = {"N": 3, "P": 4, "M": 2}
@@ -335,7 +336,7 @@ def test_wrong_arrays_are_refused(options: CodegenOptions) -> None:
         compiled.run([A], sizes)
 
 
-def test_large_temporaries_are_not_kept(options: CodegenOptions) -> None:
+def test_large_temporaries_are_not_kept(options: Build) -> None:
     body = [loop("i", N, Store("t", (I,), apply("mul", read("X", I, dtype="float64"), constant(2, "float64"))))]
     copy = [loop("i", N, Store("Y", (I,), read("t", I, dtype="float64")))]
     shape = ("float64", (N,))
@@ -355,14 +356,14 @@ def test_arithmetic_stays_in_float32(tmp_path: Path) -> None:
     value = apply("add", value, apply("pow", x, constant(3, "float32")))
     value = apply("add", value, cast(I, "float32"))
     kernel = elementwise(value, "float32", {"X": "float32"})
-    compiled = compile_kernel(kernel, contiguous=(True,), options=CodegenOptions(cache_dir=tmp_path))
+    compiled = compile_kernel(kernel, contiguous=(True,), options=Build((), cache_dir=tmp_path))
     text = compiled._nests[0].compiled.inspect_llvm()
     assert "float" in text
     assert "double" not in text
 
 
 def test_inner_loops_are_vectorized_without_tests_for_overlap(tmp_path: Path) -> None:
-    compiled = compile_kernel(matmul(), contiguous=(True, True), options=CodegenOptions(cache_dir=tmp_path))
+    compiled = compile_kernel(matmul(), contiguous=(True, True), options=Build((), cache_dir=tmp_path))
     text = compiled._nests[0].compiled.inspect_llvm()
     assert "x float>" in text
     assert "memcheck" not in text

@@ -11,8 +11,9 @@ from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.lowering.lower import lower
-from tcdsl.targets.cpu import CodegenOptions, compile_kernel
+from tcdsl.targets.protocol.target import Build
 from tests.lowering.cases import CASES
+from tests.targets.compiling import compile_kernel
 
 
 def agree(found: np.ndarray, expected: np.ndarray) -> None:
@@ -34,7 +35,7 @@ def spread(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def check(name: str, contiguous: bool, options: CodegenOptions) -> None:
+def check(name: str, contiguous: bool, options: Build) -> None:
     case = CASES[name]
     program = parse_program(case.text)
     layout = tuple(contiguous or not tensor.shape for tensor in program.inputs)
@@ -52,18 +53,18 @@ def check(name: str, contiguous: bool, options: CodegenOptions) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_compiled_programs_agree_with_the_interpreter(name: str, options: CodegenOptions) -> None:
+def test_compiled_programs_agree_with_the_interpreter(name: str, options: Build) -> None:
     check(name, contiguous=True, options=options)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_strided_inputs_with_every_access_checked(name: str, cache_dir: Path) -> None:
-    check(name, contiguous=False, options=CodegenOptions(cache_dir=cache_dir, debug=True))
+    check(name, contiguous=False, options=Build((), checked=True, cache_dir=cache_dir))
 
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a"), ("a", "b", "a"), ("b", "x")])
-def test_results_come_in_the_order_of_the_outputs(order: tuple[str, ...], options: CodegenOptions) -> None:
+def test_results_come_in_the_order_of_the_outputs(order: tuple[str, ...], options: Build) -> None:
     text = """program results
 input x: float64[N]
 tensor a: float64[N]

@@ -14,7 +14,8 @@ from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.primitives import PRIMITIVES, Primitive
 from tcdsl.lowering.loopir.loops import Store
-from tcdsl.targets.cpu import CodegenOptions, compile_kernel
+from tcdsl.targets.protocol.target import Build
+from tests.targets.compiling import compile_kernel
 from tests.targets.kernels import I, N, loop, make, read
 
 KINDS = {
@@ -49,7 +50,7 @@ def columns(dtype: str, arity: int) -> list[np.ndarray]:
     return [np.concatenate([grid[k], rng.permutation(dense) if k else dense]) for k in range(arity)]
 
 
-def computed(dtype: str, rows: list[Primitive], options: CodegenOptions) -> dict[str, np.ndarray]:
+def computed(dtype: str, rows: list[Primitive], options: Build) -> dict[str, np.ndarray]:
     """Each primitive on its columns: one kernel, one nest per kind, one row of the output per primitive."""
     inputs, outputs, bodies, arrays = {}, {}, {}, []
     for arity in (1, 2, 3):
@@ -108,7 +109,7 @@ EXACT = {
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_floats(dtype: str, options: CodegenOptions) -> None:
+def test_floats(dtype: str, options: Build) -> None:
     rows = rows_for(dtype)
     results = computed(dtype, rows, options)
     for row in rows:
@@ -159,7 +160,7 @@ def compare(name: str, dtype: str, arguments: list[np.ndarray], found: np.ndarra
 
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if not dtype.startswith("float")])
-def test_integers_and_bool(dtype: str, options: CodegenOptions) -> None:
+def test_integers_and_bool(dtype: str, options: Build) -> None:
     rows = rows_for(dtype)
     results = computed(dtype, rows, options)
     for row in rows:
@@ -174,7 +175,7 @@ def test_every_row_is_tested() -> None:
     assert tested == set(PRIMITIVES)
 
 
-def test_constant_exponents_multiply(options: CodegenOptions) -> None:
+def test_constant_exponents_multiply(options: Build) -> None:
     exponents = [-3, -2, -1, 0, 1, 2, 3, 5, 8, 31, 0.5, 100]
     body = [
         Store("Y", (integer(k), I), apply("pow", read("X", I, dtype="float64"), constant(e, "float64")))
@@ -191,7 +192,7 @@ def test_constant_exponents_multiply(options: CodegenOptions) -> None:
     assert "power(X[i], 0.5)" in compiled.source
 
 
-def test_integer_constants_at_the_ends(options: CodegenOptions) -> None:
+def test_integer_constants_at_the_ends(options: Build) -> None:
     cells, body = [], []
     for dtype in DTYPES:
         if dtype.startswith(("int", "uint")):

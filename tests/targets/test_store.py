@@ -25,8 +25,9 @@ import tcdsl.targets.cpu.compiled as compiled_module
 import tcdsl.targets.cpu.machine.module_names as module_names
 from tcdsl.targets.cache.sealed_files import read_sealed, write_sealed
 from tcdsl.targets.cache.store import ProgramStore, cache_entries, clear_cache, store
-from tcdsl.targets.cpu import CodegenOptions, compile_kernel
 from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
+from tcdsl.targets.protocol.target import Build
+from tests.targets.compiling import compile_kernel
 from tests.targets.kernels import matmul
 
 ROOT = Path(__file__).parents[2]
@@ -35,13 +36,14 @@ RUN = """
 import json, sys, warnings
 from pathlib import Path
 import numpy as np
-from tcdsl.targets.cpu import CodegenOptions, compile_kernel
+from tcdsl.targets.protocol.target import Build
+from tests.targets.compiling import compile_kernel
 from tests.targets.kernels import matmul
 
 def run(directory):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        options = CodegenOptions(cache_dir=Path(directory))
+        options = Build((), cache_dir=Path(directory))
         compiled = compile_kernel(matmul(), contiguous=(True, True), options=options)
         A = np.arange(12, dtype=np.float32).reshape(3, 4)
         (C,) = compiled.run([A, A.T.copy()], {"N": 3, "P": 4, "M": 3})
@@ -105,7 +107,7 @@ def again(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
             del sys.modules[name]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            options = CodegenOptions(cache_dir=directory)
+            options = Build((), cache_dir=directory)
             compiled = compile_kernel(matmul(), contiguous=(True, True), options=options)
             A = np.arange(12, dtype=np.float32).reshape(3, 4)
             (C,) = compiled.run([A, A.T.copy()], {"N": 3, "P": 4, "M": 3})

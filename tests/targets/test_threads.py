@@ -15,19 +15,21 @@ from tcdsl import op
 from tcdsl.ir.build import apply, constant
 from tcdsl.lowering.loop_passes.liveness import Temporaries
 from tcdsl.lowering.loopir.loops import Kernel, Store, Update
-from tcdsl.targets.cpu import CodegenOptions, CompiledKernel, compile_kernel
 from tcdsl.targets.cpu.call.drivers import Drivers
 from tcdsl.targets.cpu.call.launch_plans import LaunchPlan
 from tcdsl.targets.cpu.call.plan_code import Launch, PlanCode
+from tcdsl.targets.cpu.compiled import CompiledKernel
 from tcdsl.targets.cpu.layout.call_arrays import CallArrays
 from tcdsl.targets.cpu.layout.frame import frame_layout
+from tcdsl.targets.protocol.target import Build
+from tests.targets.compiling import compile_kernel
 from tests.targets.kernels import I, J, N, elementwise, loop, make, matmul, read
 
 RNG = np.random.default_rng(11)
 
 
 @pytest.fixture
-def compiled(options: CodegenOptions) -> CompiledKernel:
+def compiled(options: Build) -> CompiledKernel:
     return compile_kernel(matmul(), contiguous=(True, True), options=options)
 
 
@@ -93,7 +95,7 @@ def test_calls_take_as_many_threads_as_settings_say(monkeypatch: pytest.MonkeyPa
     assert taken == [2] * 3 + [3] * 6
 
 
-def test_loops_of_uneven_length_and_large_steps(options: CodegenOptions) -> None:
+def test_loops_of_uneven_length_and_large_steps(options: Build) -> None:
     # The lower triangle, rows in steps of 3: Y[i] = sum of X[j] for j <= i.
     three = loop(
         "i",

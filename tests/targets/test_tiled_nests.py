@@ -24,15 +24,17 @@ from tcdsl.lowering.loopir.loops import (
     View,
 )
 from tcdsl.lowering.nests.unrolling import unrolled
-from tcdsl.targets.cpu import CodegenOptions, CompiledKernel, compile_kernel
+from tcdsl.targets.cpu.compiled import CompiledKernel
+from tcdsl.targets.protocol.target import Build
 from tests.targets import tiled_kernels
+from tests.targets.compiling import compile_kernel
 from tests.targets.kernels import I, J, K, M, N, P, loop, make, read
 
 RNG = np.random.default_rng(2)
 
 
 def compiled(kernel: Kernel, cache_dir: Path, *, checked: bool, contiguous: bool = True) -> CompiledKernel:
-    options = CodegenOptions(cache_dir=cache_dir, debug=checked)
+    options = Build((), checked=checked, cache_dir=cache_dir)
     return compile_kernel(kernel, contiguous=(contiguous,) * len(kernel.program.inputs), options=options)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import cache, partial
 from operator import itemgetter
 from pathlib import Path
@@ -29,10 +30,10 @@ from tcdsl.targets.cpu.layout.frame import FIRST_WORD, STATUS_WORD, layout_of
 from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
 from tcdsl.targets.cpu.machine.machine_code import CompiledNest, load_module
 from tcdsl.targets.cpu.machine.module_names import module_stem
-from tcdsl.targets.cpu.machine.options import CodegenOptions
-from tcdsl.targets.cpu.python.module import GeneratedModule, generate_module
+from tcdsl.targets.cpu.python.module import GeneratedModule
+from tcdsl.targets.protocol.target import Build
 
-__all__ = ["CompiledKernel", "compile_kernel", "load_kernel"]
+__all__ = ["CompiledKernel", "load_kernel"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -40,28 +41,26 @@ _PLANS = 2048  # Sets of sizes whose plans a kernel keeps: some kilobytes each.
 _FRAMES = 4  # Frames that wait for calls.
 
 
-def compile_kernel(kernel: Kernel, *, contiguous: tuple[bool, ...], options: CodegenOptions) -> CompiledKernel:
-    """Generate, write, compile and load ``kernel``.
-
-    ``contiguous`` says of each program input whether its arrays will be C-contiguous; others have strides of their own.
-    """
-    return load_kernel(kernel, generate_module(kernel, contiguous, options), contiguous, options)
-
-
-def load_kernel(
-    kernel: Kernel, generated: GeneratedModule, contiguous: tuple[bool, ...], options: CodegenOptions
-) -> CompiledKernel:
+def load_kernel(kernel: Kernel, generated: GeneratedModule, build: Build) -> CompiledKernel:
     """Write, compile and load ``generated``, which is the module of ``kernel``; machine code may come from disk."""
-    flags = (*options.fastmath, str(options.debug))
-    stem = module_stem(kernel.program.name, generated.text, flags)
-    module = load_module(store(options.cache_dir), stem, generated.text)
+    module = load_module(store(build.cache_dir), module_stem(kernel.program.name, generated.text), generated.text)
     nests = tuple(getattr(module, function) for function in generated.functions)
-    return CompiledKernel(kernel, generated, Path(str(module.__file__)), nests, contiguous, options)
+    return CompiledKernel(kernel, generated, Path(str(module.__file__)), nests, build)
 
 
 @cache
 def _drivers(cache_dir: Path | None) -> Drivers:
     return Drivers(cache_dir)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """Where a call runs, and its arrays: those given, and those made for it."""
+
+    plan: LaunchPlan
+    frame: Frame
+    inputs: tuple[Array, ...]
+    made: tuple[Array, ...]
 
 
 class CompiledKernel:
@@ -77,25 +76,23 @@ class CompiledKernel:
         generated: GeneratedModule,
         path: Path,
         nests: tuple[CompiledNest, ...],
-        contiguous: tuple[bool, ...],
-        options: CodegenOptions,
+        build: Build,
     ) -> None:
         self.kernel = kernel
         self.source = generated.text
         self.path = path
         self.from_disk = all(nest.from_disk for nest in nests)
-        self.options = options
         self._generated = generated
         self._layout = layout_of(kernel)
         self._nests = nests
-        self._drivers = _drivers(options.cache_dir)
+        self._drivers = _drivers(build.cache_dir)
         self._places = [np.array(places, np.int64) for places in generated.places]
         addresses = [int(places.__array_interface__["data"][0]) for places in self._places]
         rows = zip(kernel.nests, nests, addresses, strict=True)
         self._launches = [Launch(nest, built.address, places) for nest, built, places in rows]
         self._count = len(nests)
         self._readable = array_header() is not None and tuple_header() is not None
-        self._arrays = CallArrays(kernel, contiguous)
+        self._arrays = CallArrays(kernel, build.contiguous)
         self._temporaries = Temporaries(kernel)
         self._temporary_numbers = {buffer.name: k for k, buffer in enumerate(self._temporaries.buffers)}
         slots = [self._layout.buffers[name] for name in self._temporary_numbers]
@@ -143,8 +140,14 @@ class CompiledKernel:
             frame.leave()
             self._free.append(frame)
 
-    def _made(self, plan: LaunchPlan) -> tuple[Array, ...]:
-        return tuple(map(np.empty, plan.made, self._arrays.made_types))
+    def _begun(self, inputs: Sequence[Array], sizes: Mapping[str, int], outputs: Sequence[Array] | None) -> _Call:
+        # Nests write straight into the arrays given for results, unless they may fail half-way.
+        straight = outputs is not None and self._arrays.direct and not self._generated.checks
+        plan = self.plan(sizes)
+        if outputs is not None and not straight:
+            require_outputs(plan, self.kernel.program.name, self._outputs, outputs)
+        made = outputs if outputs is not None and straight else map(np.empty, plan.made, self._arrays.made_types)
+        return _Call(plan, self._frame(plan), tuple(inputs), tuple(made))
 
     def run(
         self,
@@ -154,39 +157,20 @@ class CompiledKernel:
         threads: int | None = None,
         before_copying: Callable[[], None] | None = None,
     ) -> list[Array]:
-        """Run the program and return its outputs; inputs that it updates are changed in place.
-
-        ``inputs`` have the program's dtypes and shapes, ``sizes`` the value of every size. Arrays that are misaligned,
-        or overlap one that is written, are copied. ``outputs``, if given, receive the results and are returned.
-        ``before_copying`` is called before that, and may raise: it is how the caller refuses such arrays.
-        Raises `DataIndexError` if an index read from data is out of range, ``ValueError`` if an array does not fit;
-        ``outputs`` then hold what they held.
-        """
-        plan = self.plan(sizes)
-        # Nests write straight into the arrays given unless they may fail half-way.
-        straight = outputs is not None and self._arrays.direct and not self._generated.checks
-        if outputs is not None and not straight:
-            require_outputs(plan, self.kernel.program.name, self._outputs, outputs)
-        made = tuple(outputs) if outputs is not None and straight else self._made(plan)
-        frame = self._frame(plan)
-        given = tuple(inputs)
+        """Run the program and return its outputs: see `tcdsl.targets.protocol.loaded_kernel.LoadedKernel.run`."""
+        call = self._begun(inputs, sizes, outputs)
         back: list[tuple[Array, Array]] = []
-        status = self._entered(plan, frame, given, made)
+        status = self._entered(call)
         if status != 0 and before_copying is not None:
             before_copying()
             if status == OVERLAPPING:
-                status = self._entered(plan, frame, given, made, KNOWN_APART)
+                status = self._entered(call, KNOWN_APART)
         if status != 0:
-            back = self._copied(plan, frame, given, made).back
-        self._execute(plan, frame, threads)
+            back = self._copied(call).back
+        self._execute(call, threads)
         for array, computed in back:
             array[...] = computed
-        results = self._finished(plan, frame, given, made)
-        if outputs is None or straight:
-            return results
-        for array, computed in zip(outputs, results, strict=True):
-            np.copyto(array, computed)
-        return list(outputs)
+        return self._finished(call, outputs)
 
     def changes(self, changed: Set[int], arrays: Set[int]) -> bool:
         """Whether the driver sees to it that calls may change the inputs at the positions ``changed``, and no others.
@@ -206,11 +190,7 @@ class CompiledKernel:
         threads: int,
         check: Callable[[tuple[Array, ...]], None],
     ) -> Sequence[Array] | None:
-        """Run as `run` does, on arrays that may be otherwise than planned: ``None`` if nothing was run.
-
-        ``pack`` writes the ``numbers`` that the plan has in place of arrays. ``check`` raises if ``inputs`` share cells
-        with one that is written; it is called where the simple test of compiled code does not suffice.
-        """
+        """Run on arrays that may be otherwise than planned: see `LoadedKernel.launch`."""
         frame = self._free.pop() if self._free else self._frame(plan)
         if frame.plan is not plan:
             frame.take(plan)
@@ -228,21 +208,19 @@ class CompiledKernel:
             self._release(frame)
             return None
         if plan.parallel:
-            self._execute(plan, frame, threads or None)
+            self._execute(_Call(plan, frame, inputs, made), threads or None)
         elif done != self._count:
-            raise self._stopped(plan, frame, 1, done)
+            raise self._stopped(_Call(plan, frame, inputs, made), 1, done)
         if plan.pooled and self._plain:
             self._free.append(frame)
             return made
-        return self._finished(plan, frame, inputs, made)
+        return self._finished(_Call(plan, frame, inputs, made))
 
-    def _finished(
-        self, plan: LaunchPlan, frame: Frame, inputs: tuple[Array, ...], made: tuple[Array, ...]
-    ) -> list[Array]:
-        results = list(made) if self._arrays.direct else self._results(inputs, made, plan, frame)
-        if self.kernel.updates:
-            self._update(inputs, made, plan, frame)
-        self._release(frame)
+    def _finished(self, call: _Call, outputs: Sequence[Array] | None = None) -> list[Array]:
+        results, copies = self._results(call, outputs)
+        for destination, source in copies:
+            np.copyto(destination, source)
+        self._release(call.frame)
         return results
 
     def bind(
@@ -252,79 +230,76 @@ class CompiledKernel:
         outputs: Sequence[Array] | None = None,
         threads: int | None = None,
     ) -> BoundKernel:
-        """The kernel on these arrays, to be run many times: see `tcdsl.targets.cpu.call.bound_kernels`.
-
-        ``outputs``, or arrays made here, receive the results of each run. Raises ``ValueError`` for arrays that do not
-        fit, or that `run` would copy: misaligned ones, and ones that share memory with one that is written.
-        """
-        plan = self.plan(sizes)
-        straight = outputs is not None and self._arrays.direct and not self._generated.checks
-        if outputs is not None and not straight:
-            require_outputs(plan, self.kernel.program.name, self._outputs, outputs)
-        made = tuple(outputs) if outputs is not None and straight else self._made(plan)
-        frame = self._frame(plan)
-        given = tuple(inputs)
-        if self._entered(plan, frame, given, made) != 0:
-            seen = self._copied(plan, frame, given, made).arrays
-            for binding, array, copy in zip(self._arrays.bindings, self._arrays.bound(given, made), seen, strict=True):
+        """The kernel on these arrays, to be run many times: see `tcdsl.targets.cpu.call.bound_kernels`."""
+        call = self._begun(inputs, sizes, outputs)
+        if self._entered(call) != 0:
+            seen, given = self._copied(call).arrays, self._arrays.bound(call.inputs, call.made)
+            for binding, array, copy in zip(self._arrays.bindings, given, seen, strict=True):
                 if copy is not array:
                     name = f"{self.kernel.program.name}: the array for {binding.buffer.name}"
                     raise ValueError(f"{name} is misaligned or shares memory with another")
-        limit = self._limit(plan, threads)
+        limit = self._limit(call.plan, threads)
         run: Callable[..., int] = self._drivers.execute if limit < 2 else self._drivers.execute_parallel
-        call = (plan.table_address, self._count, frame.address, *([limit] if limit > 1 else []))
-        bound = BoundKernel(plan, frame, run, call, partial(self._stopped, plan, frame, limit))
-        found = [self._array(buffer, given, made, plan, frame, now=False) for buffer in self.kernel.outputs]
-        if outputs is not None:
-            results = list(outputs)
-        else:
-            results = list(made) if self._arrays.direct else [np.copy(array) for array in found]
-        copies = [(result, array) for result, array in zip(results, found, strict=True) if result is not array]
-        bound.hold(given, results, [*copies, *self._updates(given, made, plan, frame)])
-        return bound
+        arguments = (call.plan.table_address, self._count, call.frame.address, *([limit] if limit > 1 else []))
+        results, copies = self._results(call, outputs)
+        failed = partial(self._stopped, call, limit)
+        return BoundKernel(call.plan, call.frame, run, arguments, failed, call.inputs, results, copies)
 
-    def _updates(
-        self, inputs: Sequence[Array], made: Sequence[Array], plan: LaunchPlan, frame: Frame
-    ) -> list[tuple[Array, Array]]:
-        # The copies that `_update` makes, for arrays that stay; inputs that change are set aside first.
-        sources = [self._array(source, inputs, made, plan, frame, now=False) for _, source in self.kernel.updates]
-        aside: list[tuple[Array, Array]] = []
-        for k, (_, source) in enumerate(self.kernel.updates):
+    def _results(self, call: _Call, outputs: Sequence[Array] | None) -> tuple[list[Array], list[tuple[Array, Array]]]:
+        """The results, and the copies to make, in order, after the nests: into results, then into updated inputs.
+
+        Outputs that are inputs, temporaries or each other get memory of their own.
+        """
+        if self._plain and outputs is None:
+            return list(call.made), []
+        results: list[Array] = []
+        copies: list[tuple[Array, Array]] = []
+        for k, buffer in enumerate(self.kernel.outputs):
+            array = self._array(buffer, call)
+            fresh = buffer in self._arrays.made_positions and not any(array is other for other in results)
+            own = array if fresh else np.empty(array.shape, array.dtype)
+            results.append(own if outputs is None else outputs[k])
+            if results[k] is not array:
+                copies.append((results[k], array))
+        targets: list[tuple[Array, Array]] = []
+        for target, source in self.kernel.updates:
+            array = self._array(source, call)
             if source in self._arrays.given_positions:
-                aside.append((np.empty_like(sources[k]), sources[k]))
-                sources[k] = aside[-1][0]
-        targets = [inputs[self._arrays.given_positions[target]] for target, _ in self.kernel.updates]
-        return [*aside, *zip(targets, sources, strict=True)]
+                # An input that changes itself: what is wanted is what it holds before.
+                copies.append((np.empty(array.shape, array.dtype), array))
+                array = copies[-1][0]
+            targets.append((call.inputs[self._arrays.given_positions[target]], array))
+        return results, [*copies, *targets]
 
     def _limit(self, plan: LaunchPlan, threads: int | None) -> int:
         # The number of threads of a call.
         if not plan.parallel:
             return 1
-        return min(threads or self.options.threads or self._drivers.available, self._drivers.available)
+        return min(threads or self._drivers.available, self._drivers.available)
 
-    def _entered(
-        self, plan: LaunchPlan, frame: Frame, inputs: tuple[Array, ...], made: tuple[Array, ...], mode: int = 0
-    ) -> int:
+    def _entered(self, call: _Call, mode: int = 0) -> int:
         # Enter the arrays; 0 if they are as planned.
-        if not self._readable or len(inputs) != len(self.kernel.program.inputs) or len(made) != len(self._arrays.made):
+        counts = len(call.inputs), len(call.made)
+        if not self._readable or counts != (len(self.kernel.program.inputs), len(self._arrays.made)):
             return NOT_AS_PLANNED
-        return self._drivers.run(plan.address, frame.address, id(inputs), id(made), mode | BIND_ONLY)
+        return self._drivers.run(
+            call.plan.address, call.frame.address, id(call.inputs), id(call.made), mode | BIND_ONLY
+        )
 
-    def _copied(self, plan: LaunchPlan, frame: Frame, inputs: Sequence[Array], made: Sequence[Array]) -> BoundArrays:
-        layout, bindings, bound = self._layout, self._arrays.bindings, self._arrays.bound(inputs, made)
-        return bind_arrays(plan, frame, layout, self.kernel.program.name, bindings, bound)
+    def _copied(self, call: _Call) -> BoundArrays:
+        bindings, bound = self._arrays.bindings, self._arrays.bound(call.inputs, call.made)
+        return bind_arrays(call.plan, call.frame, self._layout, self.kernel.program.name, bindings, bound)
 
-    def _execute(self, plan: LaunchPlan, frame: Frame, threads: int | None) -> None:
-        limit = self._limit(plan, threads)
-        if limit < 2:
-            done = self._drivers.execute(plan.table_address, self._count, frame.address)
-        else:
-            done = self._drivers.execute_parallel(plan.table_address, self._count, frame.address, limit)
+    def _execute(self, call: _Call, threads: int | None) -> None:
+        limit = self._limit(call.plan, threads)
+        arguments = call.plan.table_address, self._count, call.frame.address
+        done = self._drivers.execute(*arguments) if limit < 2 else self._drivers.execute_parallel(*arguments, limit)
         if done != self._count:
-            raise self._stopped(plan, frame, limit, done)
+            raise self._stopped(call, limit, done)
 
-    def _stopped(self, plan: LaunchPlan, frame: Frame, threads: int, done: int) -> TcdslError:
+    def _stopped(self, call: _Call, threads: int, done: int) -> TcdslError:
         # Why the nest after the first ``done`` ones stopped.
+        plan, frame = call.plan, call.frame
         words = frame.words[:FIRST_WORD].tolist()
         if threads > 1 and plan.blocks(done) > 1:
             # Which of several faults the threads met first is chance: report the first in order, if it can be had
@@ -335,37 +310,13 @@ class CompiledKernel:
                 words = frame.words[:FIRST_WORD].tolist()
         return failure(words, self._generated.checks, self._layout, self._generated.locals)
 
-    def _array(
-        self,
-        buffer: str,
-        inputs: Sequence[Array],
-        made: Sequence[Array],
-        plan: LaunchPlan,
-        frame: Frame,
-        now: bool = True,
-    ) -> Array:
+    def _array(self, buffer: str, call: _Call) -> Array:
         if buffer in self._arrays.made_positions:
-            return made[self._arrays.made_positions[buffer]]
+            return call.made[self._arrays.made_positions[buffer]]
         if buffer in self._arrays.given_positions:
-            # An input may change after this: what is wanted is what it holds now.
-            array = inputs[self._arrays.given_positions[buffer]]
-            return array.copy() if now else array
+            return call.inputs[self._arrays.given_positions[buffer]]
         number = self._temporary_numbers[buffer]
-        return frame.temporary(plan, self._temporaries.buffers[number], number)
-
-    def _update(self, inputs: Sequence[Array], made: Sequence[Array], plan: LaunchPlan, frame: Frame) -> None:
-        sources = [self._array(source, inputs, made, plan, frame) for _, source in self.kernel.updates]
-        for (target, _), source in zip(self.kernel.updates, sources, strict=True):
-            np.copyto(inputs[self._arrays.given_positions[target]], source)
-
-    def _results(self, inputs: Sequence[Array], made: Sequence[Array], plan: LaunchPlan, frame: Frame) -> list[Array]:
-        # Outputs that are inputs, temporaries or each other: every one gets memory of its own.
-        results: list[Array] = []
-        for buffer in self.kernel.outputs:
-            array = self._array(buffer, inputs, made, plan, frame)
-            fresh = buffer in self._arrays.made_positions and not any(array is other for other in results)
-            results.append(array if fresh else array.copy())
-        return results
+        return call.frame.temporary(call.plan, self._temporaries.buffers[number], number)
 
 
 def _picker(names: Sequence[str]) -> Callable[[Mapping[str, int]], Any]:

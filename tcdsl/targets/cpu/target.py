@@ -9,7 +9,6 @@ import numpy as np
 
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.targets.cpu.layout.aligned import aligned
-from tcdsl.targets.cpu.machine.options import CodegenOptions
 from tcdsl.targets.protocol.memory_spaces import HOST, MemorySpace
 from tcdsl.targets.protocol.target import Build
 
@@ -27,27 +26,23 @@ class CpuTarget:
     spaces = (HOST,)
 
     def fingerprint(self) -> Sequence[Any]:
-        """Its own files, versions, the host, and the liberties that code takes."""
+        """Its own files, versions, and the host."""
         from tcdsl.targets.cpu.machine.module_names import generator_digest
 
-        return generator_digest(), CodegenOptions().fastmath
+        return (generator_digest(),)
 
     def generate(self, kernel: Kernel, build: Build) -> GeneratedModule:
         """The module of ``kernel``."""
         from tcdsl.targets.cpu.python.module import generate_module
 
-        return generate_module(kernel, build.contiguous, _options(build))
+        return generate_module(kernel, build)
 
     def load(self, kernel: Kernel, module: GeneratedModule, build: Build) -> CompiledKernel:
         """Compile ``module``, or take its machine code from disk."""
         from tcdsl.targets.cpu.compiled import load_kernel
 
-        return load_kernel(kernel, module, build.contiguous, _options(build))
+        return load_kernel(kernel, module, build)
 
     def allocate(self, shape: tuple[int, ...], dtype: str, space: MemorySpace = HOST) -> np.ndarray:
         """An array of zeros that begins on a cache line."""
         return aligned(np.zeros, shape, dtype)
-
-
-def _options(build: Build) -> CodegenOptions:
-    return CodegenOptions(cache_dir=build.cache_dir, debug=build.checked)

@@ -64,8 +64,8 @@ class LoadedKernel(Protocol):
 
         ``inputs`` have the program's dtypes and shapes, ``sizes`` the value of every size. Inputs may be misaligned or
         overlap one that is written; ``before_copying`` is called then, and may raise. ``outputs``, if given, receive
-        the results and are returned. Raises `DataIndexError` if an index read from data is out of range: inputs and
-        ``outputs`` then hold what they held.
+        the results and are returned. Raises `DataIndexError` if an index read from data is out of range, ``ValueError``
+        if an array does not fit: inputs and ``outputs`` then hold what they held.
         """
 
     def bind(
@@ -77,7 +77,8 @@ class LoadedKernel(Protocol):
     ) -> BoundKernel:
         """The kernel on these arrays, to be run many times. ``outputs``, or arrays made here, receive the results.
 
-        Raises ``ValueError`` for arrays that do not fit, or that share memory with one that is written.
+        Raises ``ValueError`` for arrays that do not fit, and for what `run` would copy: misaligned arrays, and ones
+        that share memory with one that is written.
         """
 
     def changes(self, changed: Set[int], arrays: Set[int]) -> bool:

@@ -27,8 +27,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class BoundKernel:
     """A kernel with its arrays; calling it runs the machine code. `CompiledKernel.bind` makes it.
 
-    ``inputs`` and ``outputs`` are the arrays, to which it holds on. It has a frame and temporaries of its own. Runs in
-    several threads wait for each other, since they would write the same arrays.
+    ``inputs`` and ``outputs`` are the arrays, to which it holds on: their addresses are in the frame. After each run
+    the ``copies`` are made, in order. It has a frame and temporaries of its own. Runs in several threads wait for
+    each other, since they would write the same arrays.
     """
 
     __slots__ = ("_arguments", "_copies", "_count", "_failed", "_frame", "_lock", "_plan", "_run", "inputs", "outputs")
@@ -40,6 +41,9 @@ class BoundKernel:
         run: Callable[..., int],
         arguments: tuple[int, ...],
         failed: Callable[[int], Exception],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        copies: Sequence[tuple[Array, Array]],
     ) -> None:
         self._plan = plan  # machine code reads its table
         self._frame = frame
@@ -48,13 +52,9 @@ class BoundKernel:
         self._count = arguments[1]
         self._failed = failed
         self._lock = lock_of_this_process()
-        self._copies: list[tuple[Array, Array]] = []
-        self.inputs: tuple[Array, ...] = ()
-        self.outputs: tuple[Array, ...] = ()
-
-    def hold(self, inputs: Sequence[Array], outputs: Sequence[Array], copies: Sequence[tuple[Array, Array]]) -> None:
-        """Keep the arrays whose addresses are in the frame. ``copies`` are made after each run, in order."""
-        self.inputs, self.outputs, self._copies = tuple(inputs), tuple(outputs), list(copies)
+        self._copies = copies
+        self.inputs: tuple[Array, ...] = tuple(inputs)
+        self.outputs: tuple[Array, ...] = tuple(outputs)
 
     def __call__(self) -> None:
         """Run. Raises `DataIndexError` if an index read from data is out of range, and has then changed no input."""

@@ -1,1 +1,1 @@
-"""Numba and LLVM: compiling functions, their options, and calls of machine code."""
+"""Numba and LLVM: compiling functions, the liberties they take, and calls of machine code."""

@@ -14,7 +14,7 @@ __all__ = ["generator_digest", "module_stem"]
 
 @cache
 def generator_digest() -> str:
-    """All that machine code depends on beside the module's text and flags: this target's files, versions, the host."""
+    """All that machine code depends on beside the module's text: this target's files, versions, the host."""
     import llvmlite
     import llvmlite.binding as llvm
     import numba
@@ -27,8 +27,8 @@ def generator_digest() -> str:
     return hashlib.sha256(repr((sources, versions, host, chosen)).encode()).hexdigest()
 
 
-def module_stem(title: str, text: str, flags: tuple[str, ...] = ()) -> str:
+def module_stem(title: str, text: str) -> str:
     """The name of the module with this text, without its suffix: ``matmul_`` and a hash."""
-    key = "\0".join((generator_digest(), *flags, text))
+    key = f"{generator_digest()}\0{text}"
     safe = "".join(c if c.isascii() and c.isalnum() else "_" for c in title)[:40] or "kernel"
     return f"{safe}_{hashlib.sha256(key.encode()).hexdigest()[:20]}"

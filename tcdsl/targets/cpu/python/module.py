@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -11,7 +10,7 @@ from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.lowering.loopir.loops import Buffer, Kernel
 from tcdsl.targets.cpu.layout.frame import layout_of
-from tcdsl.targets.cpu.machine.options import CodegenOptions
+from tcdsl.targets.cpu.machine.fast_math import FASTMATH
 from tcdsl.targets.cpu.python.expression_printing import call
 from tcdsl.targets.cpu.python.identifiers import Identifiers
 from tcdsl.targets.cpu.python.nest_deduplication import shared
@@ -19,6 +18,7 @@ from tcdsl.targets.cpu.python.nest_printing import CheckSite, NestWriter
 from tcdsl.targets.cpu.python.printing import module_text
 from tcdsl.targets.cpu.python.procedure_calls import ProcedureCalls
 from tcdsl.targets.cpu.python.procedures import procedure_function
+from tcdsl.targets.protocol.target import Build
 
 __all__ = ["GeneratedModule", "generate_module"]
 
@@ -41,11 +41,11 @@ class GeneratedModule:
     locals: tuple[str, ...] = ()
 
 
-def generate_module(kernel: Kernel, contiguous: Sequence[bool], options: CodegenOptions) -> GeneratedModule:
-    """The module of ``kernel`` for program inputs that are C-contiguous or not."""
+def generate_module(kernel: Kernel, build: Build) -> GeneratedModule:
+    """The module of ``kernel``."""
     program = kernel.program
     inputs = [tensor.name for tensor in program.inputs]
-    strided_inputs = {tensor for tensor, unit in zip(inputs, contiguous, strict=True) if not unit}
+    strided_inputs = {tensor for tensor, unit in zip(inputs, build.contiguous, strict=True) if not unit}
     strided = frozenset(
         buffer.name
         for buffer in kernel.buffers
@@ -60,22 +60,22 @@ def generate_module(kernel: Kernel, contiguous: Sequence[bool], options: Codegen
     used = {"nest", *(["procedure"] if kernel.procedures else [])}
     module_names = Identifiers(_reserved())
     identifiers = {each.name: module_names("procedure", each.name) for each in kernel.procedures}
-    calls = ProcedureCalls({each.name: each for each in kernel.procedures}, identifiers, options.debug)
+    calls = ProcedureCalls({each.name: each for each in kernel.procedures}, identifiers, build.checked)
 
     def writer_of(visible: dict[str, Buffer], strides: frozenset[str]) -> NestWriter:
         names = Identifiers(_reserved() | set(identifiers.values()))
-        kept = local_names if options.debug else []
-        return NestWriter(visible, strides, layout, checks, names, shown, calls, kept, debug=options.debug)
+        kept = local_names if build.checked else []
+        return NestWriter(visible, strides, layout, checks, names, shown, calls, kept, debug=build.checked)
 
     procedures = []
     for procedure in kernel.procedures:
         writer = writer_of({each.name: each for each in procedure.parameters}, frozenset())
-        decorator = _decorator("procedure", options)
+        decorator = _decorator("procedure")
         procedures.append(procedure_function(procedure, writer, identifiers[procedure.name], decorator))
         used |= writer.values.functions
     for nest in kernel.nests:
         writer = writer_of(buffers, strided)
-        written.append(writer.function(nest, module_names("nest", nest.name), _decorator("nest", options)))
+        written.append(writer.function(nest, module_names("nest", nest.name), _decorator("nest")))
         used |= writer.values.functions
     functions, chosen, places = shared(written)
     used |= {
@@ -105,8 +105,8 @@ def _reserved() -> frozenset[str]:
     return frozenset((*functions, *fixed, *local, *_DECORATORS, *DTYPES, *WIDE_INTEGERS, *_MATH, "_", "__name__"))
 
 
-def _decorator(function: str, options: CodegenOptions) -> ast.expr:
-    flags = ast.Tuple([ast.Constant(flag) for flag in sorted(options.fastmath)], ast.Load())
+def _decorator(function: str) -> ast.expr:
+    flags = ast.Tuple([ast.Constant(flag) for flag in sorted(FASTMATH)], ast.Load())
     decorator = call(function)
     decorator.keywords = [ast.keyword("fastmath", flags)]
     return decorator

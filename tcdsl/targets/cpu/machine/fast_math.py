@@ -1,0 +1,12 @@
+"""The liberties that generated code takes with rounding."""
+
+from __future__ import annotations
+
+__all__ = ["FASTMATH"]
+
+FASTMATH: tuple[str, ...] = ("contract", "nsz", "reassoc")
+"""LLVM's fast-math flags. NaN and inf stay what they are.
+
+So never ``nnan`` or ``ninf``. Nor ``arcp``: with it x86 computes ``a / sqrt(b)`` from an estimate of the reciprocal
+root, which is NaN for 0 and inf, and ``0 / b`` becomes NaN where ``1 / b`` overflows.
+"""

@@ -13,15 +13,12 @@ from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import apply, constant, integer
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import SizeValue
-from tcdsl.ir.program import Assertion, DerivativeRule, Program, Statement, Tensor
+from tcdsl.ir.program import Assertion, DerivativeRule, Program, Tensor
 from tcdsl.ir.text.printer import format_expr
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.limits import refused_beyond_limits
-from tcdsl.polyhedra.writes import read_cell
 from tcdsl.rewrite.renaming import with_tensors_renamed
 from tcdsl.rewrite.unified_sizes import with_equal_sizes, with_own_sizes
-from tcdsl.simplification.expressions.factoring import with_factored_values
-from tcdsl.simplification.simplify import simplify
 
 __all__ = ["adjoint", "gradient"]
 
@@ -47,14 +44,9 @@ def adjoint(
     work = Reverse(program, wrt)
     seeds = []
     for output in chosen:
-        declared = program.tensor(output)
-        seed = Tensor(work.names.fresh(f"d_{output}"), declared.dtype, declared.shape)
-        work.declared[seed.name] = seed
-        seeds.append(seed)
-        _seed(work, output, seed)
-    found = _pull_back(work, wrt)
-    result = _finished(work, wrt, found, tuple(seeds), program.assertions, keep_outputs)
-    return with_own_sizes(result, original)
+        seeds.append(work.given(f"d_{output}", program.tensor(output)))
+        _seed(work, output, seeds[-1])
+    return with_own_sizes(_finished(work, wrt, "adjoint", seeds, keep_outputs), original)
 
 
 @refused_beyond_limits(DifferentiationError, "this derivative")
@@ -69,15 +61,13 @@ def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool = True) ->
     original, program = program, with_equal_sizes(program)
     work = Reverse(program, wrt)
     declared = program.tensor(output)
-    assertions = list(program.assertions)
     if declared.shape:
-        assertions.append(_one_element(declared))
+        work.assertions.append(_one_element(declared))
     if output in work.active:
         one = constant(1, compute_dtype(declared.dtype))
         cells = work.cell_variables(len(declared.shape))
         work.contributions.add(output, over_box(output, cells, declared.shape, one, "add"))
-    found = _pull_back(work, wrt)
-    return with_own_sizes(_finished(work, wrt, found, (), tuple(assertions), keep_outputs), original)
+    return with_own_sizes(_finished(work, wrt, "gradient", (), keep_outputs), original)
 
 
 def _one_element(loss: Tensor) -> Assertion:
@@ -96,13 +86,7 @@ def _seed(work: Reverse, output: str, seed: Tensor) -> None:
     if seed.dtype == compute_dtype(seed.dtype):
         work.contributions.add_whole(output, seed.name)
         return
-    work.contributions.add(output, _copied(work, seed, output))
-
-
-def _copied(work: Reverse, source: Tensor, target: str) -> Statement:
-    cells = work.cell_variables(len(source.shape))
-    value = read_cell(source, cells, compute_dtype(source.dtype))
-    return over_box(target, cells, source.shape, value, "add")
+    work.contributions.add(output, work.added(seed, output))
 
 
 def _pull_back(work: Reverse, wrt: Sequence[str]) -> list[str]:
@@ -143,27 +127,8 @@ def _transposed(program: Program, wrt: Sequence[str]) -> Program:
     return adjoint(program, wrt, keep_outputs=False)
 
 
-def _finished(
-    work: Reverse,
-    wrt: Sequence[str],
-    found: Sequence[str],
-    seeds: tuple[Tensor, ...],
-    assertions: tuple[Assertion, ...],
-    keep_outputs: bool,
-) -> Program:
-    program = work.program
-    result = Program(
-        name=f"{program.name}_adjoint" if seeds else f"{program.name}_gradient",
-        inputs=(*program.inputs, *seeds),
-        sizes=tuple(work.sizes),
-        tensors=(*program.tensors, *work.made),
-        statements=(*program.statements, *with_factored_values(work.statements)),
-        outputs=(*(program.outputs if keep_outputs else ()), *found),
-        updates=program.updates if keep_outputs else (),
-        assertions=(*assertions, *work.assertions[len(program.assertions) :]),
-        rules=tuple(work.rules),
-    )
-    result = simplify(result)
+def _finished(work: Reverse, wrt: Sequence[str], suffix: str, seeds: Sequence[Tensor], keep_outputs: bool) -> Program:
+    result = work.finished(suffix, seeds, _pull_back(work, wrt), keep_outputs)
     return _with_result_names(result, wrt, {tensor.name for tensor in work.made})
 
 

@@ -22,11 +22,11 @@ from tcdsl.autodiff.statement_derivatives.accumulator_transposition import (
     old_and_new_shares,
     transpose,
 )
-from tcdsl.autodiff.statement_derivatives.derivative import Derivative, check_inputs, chosen_outputs
+from tcdsl.autodiff.statement_derivatives.derivative import check_inputs, chosen_outputs
 from tcdsl.autodiff.statement_derivatives.recomputation import ValueSteps
 from tcdsl.autodiff.statement_derivatives.reverse import with_read_replaced
 from tcdsl.autodiff.statement_derivatives.scalar import conjunction, tangent_step
-from tcdsl.autodiff.statement_derivatives.transposition import VALUE, Flow
+from tcdsl.autodiff.statement_derivatives.transposition import VALUE, Flow, Transposition
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import apply, constant, index, neutral_constant
 from tcdsl.ir.domain import Domain
@@ -37,9 +37,7 @@ from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.polyhedra.writes import affine_target, reached, read_at, read_cell, writes_each_cell_once
 from tcdsl.rewrite.unified_sizes import with_equal_sizes, with_own_sizes
-from tcdsl.simplification.expressions.factoring import with_factored_values
 from tcdsl.simplification.expressions.tape import Tape
-from tcdsl.simplification.simplify import simplify
 
 __all__ = ["tangent"]
 
@@ -65,11 +63,8 @@ def tangent(
     work = _Forward(program, wrt)
     directions = []
     for name in wrt:
-        declared = program.tensor(name)
-        direction = Tensor(work.names.fresh(f"t_{name}"), declared.dtype, declared.shape)
-        work.declared[direction.name] = direction
-        work.tangents[name] = direction.name
-        directions.append(direction)
+        directions.append(work.given(f"t_{name}", program.tensor(name)))
+        work.tangents[name] = directions[-1].name
     for statement in work.program.statements:
         name = statement.target.tensor
         if name in work.rule_at:
@@ -83,23 +78,10 @@ def tangent(
         if own is None or taken or work.tensor(own).dtype != work.tensor(name).dtype:
             own = work.result(f"t_{name}", work.tensor(name), own)
         found.append(own)
-    result = simplify(
-        Program(
-            name=f"{program.name}_tangent",
-            inputs=(*program.inputs, *directions),
-            sizes=tuple(work.sizes),
-            tensors=(*work.program.tensors, *work.made),
-            statements=(*work.program.statements, *with_factored_values(work.statements)),
-            outputs=(*(program.outputs if keep_outputs else ()), *found),
-            updates=program.updates if keep_outputs else (),
-            assertions=tuple(work.assertions),
-            rules=tuple(work.rules),
-        )
-    )
-    return with_own_sizes(result, original)
+    return with_own_sizes(work.finished("tangent", directions, found, keep_outputs), original)
 
 
-class _Forward(Derivative):
+class _Forward(Transposition):
     """A program while its tangent is written. As a `Transposition` it turns flows into tangent statements."""
 
     def __init__(self, program: Program, wrt: Sequence[str]) -> None:
@@ -169,15 +151,18 @@ class _Forward(Derivative):
         tape = Tape()
         root = tape.flatten(expr)
         known = None if result is None else tape.flatten(result)
-        found = tangent_step(tape, root, self.wants, self.extents, self.tangents.__getitem__, known)
+        found = self._step(tape, root, known)
         return None if found is None else tape.assemble(found)
+
+    def _step(self, tape: Tape, leaf: Expr, known: Expr | None = None) -> Expr | None:
+        return tangent_step(tape, leaf, self.wants, self.extents, self.tangents.__getitem__, known)
 
     def _elementwise(self, statement: Statement, declared: Tensor) -> None:
         # new = primitive(old, value): the rows by both arguments, stored over the tangent of the start.
         dtype = compute_dtype(declared.dtype)
         tape = Tape()
         value = tape.flatten(statement.value)
-        own = tangent_step(tape, value, self.wants, self.extents, self.tangents.__getitem__)
+        own = self._step(tape, value)
         old: Expr = neutral_constant(statement.accumulate, dtype)
         before: Expr | None = None
         match statement.start:
@@ -187,7 +172,7 @@ class _Forward(Derivative):
                     before = tape.flatten(read_at(statement, self.tensor(self.tangents[tensor]), dtype))
             case Fill(value=filled):
                 old = tape.flatten(filled)
-                before = tangent_step(tape, old, self.wants, self.extents, self.tangents.__getitem__)
+                before = self._step(tape, old)
         names = {"a": old, "b": value, "y": tape.flatten(read_at(statement, declared, dtype))}
         shares = [share for share in old_and_new_shares(statement, names, before, own) if share is not None]
         leaves = [tape.flatten(share) for share in shares] or [constant(0, dtype)]
@@ -214,8 +199,7 @@ class _Forward(Derivative):
 
     def _stand_in(self) -> str:
         declared = self._target
-        name = self.names.fresh(f"d_{declared.name}")
-        self.declared[name] = Tensor(name, declared.dtype, declared.shape)
+        name = self.given(f"d_{declared.name}", declared).name
         self._sums[name] = None
         return name
 
@@ -240,7 +224,7 @@ class _Forward(Derivative):
         """The seed, linear in the derivative of the target, with the tangent of the value in its place."""
         tape = Tape()
         root = tape.flatten(flow.value)
-        found = tangent_step(tape, root, self.wants, self.extents, self.tangents.__getitem__)
+        found = self._step(tape, root)
         if found is None:
             return
         bound = {VALUE: root, _TANGENT: found}

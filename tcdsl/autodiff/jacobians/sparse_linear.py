@@ -50,7 +50,7 @@ def with_sparse_seed(program: Program, seed: Tensor, writers: Sequence[Statement
     return replace(
         program,
         inputs=tuple(tensor for tensor in program.inputs if tensor.name != seed.name),
-        tensors=tuple(tensor for tensor in (seed, *program.tensors, *work.made) if tensor.name in made),
+        tensors=tuple(tensor for tensor in (seed, *program.tensors, *work.work.made) if tensor.name in made),
         statements=statements,
         outputs=outputs,
     )
@@ -71,9 +71,9 @@ class _Work(Derivative):
 
 class _SparseLinear:
     def __init__(self, program: Program, seed: Tensor, writers: tuple[Statement, ...]) -> None:
-        self._work = _Work(program)
+        self.work = _Work(program)
         self._dependent = dependents(program, [seed.name])
-        self._contributions = Contributions(self._work)
+        self._contributions = Contributions(self.work)
         self._contributions.sparse[seed.name] = writers
         # What the dependent tensors are called now; None for those that are zero.
         self._current: dict[str, str | None] = {seed.name: seed.name}
@@ -81,31 +81,21 @@ class _SparseLinear:
         self._taken = {tensor.name for tensor in program.inputs}
 
     @property
-    def statements(self) -> list[Statement]:
-        """The statements so far."""
-        return self._work.statements
-
-    @property
     def factored_statements(self) -> list[Statement]:
         """The statements, common factors of those that depend on the seed written once."""
-        given = {statement.target.tensor for statement in self._work.program.statements} - self._dependent
+        given = {statement.target.tensor for statement in self.work.program.statements} - self._dependent
         return [
             statement if statement.target.tensor in given else replace(statement, value=factored(statement.value))
-            for statement in self.statements
+            for statement in self.work.statements
         ]
-
-    @property
-    def made(self) -> list[Tensor]:
-        """The tensors that the given program does not have."""
-        return self._work.made
 
     def add(self, statement: Statement) -> None:
         """A statement of the program."""
         name = statement.target.tensor
         if name not in self._dependent:
-            self._work.append(statement)
+            self.work.append(statement)
         elif self._is_dense(statement):
-            self._work.append(self._renamed(statement))
+            self.work.append(self._renamed(statement))
             self._current[name] = name
         else:
             self._give_start(statement)
@@ -116,11 +106,11 @@ class _SparseLinear:
     def result(self, name: str) -> str:
         """What an output is called now; made now if it is zeros, has another type, or is another tensor's own."""
         current = self._current[name] if name in self._dependent else name
-        declared = self._work.tensor(name)
-        if current is not None and current not in self._taken and self._work.tensor(current).dtype == declared.dtype:
+        declared = self.work.tensor(name)
+        if current is not None and current not in self._taken and self.work.tensor(current).dtype == declared.dtype:
             self._taken.add(current)
             return current
-        return self._work.result(name, declared, current)
+        return self.work.result(name, declared, current)
 
     # -- parts of a statement --------------------------------------------------------------------------------
 
@@ -156,11 +146,11 @@ class _SparseLinear:
                 part = replace(_added(writer), target=target, start=Neutral(), domain=Domain.from_set(points))
                 self._contributions.add(name, part)
             return
-        declared = self._work.tensor(name)
-        made = self._work.declare(name, declared.dtype, declared.shape)
+        declared = self.work.tensor(name)
+        made = self.work.declare(name, declared.dtype, declared.shape)
         zero = constant(0, compute_dtype(declared.dtype))
         target = replace(statement.target, tensor=made)
-        self._work.append(self._renamed(replace(statement, target=target, start=Keep(kept), value=zero)))
+        self.work.append(self._renamed(replace(statement, target=target, start=Keep(kept), value=zero)))
         self._contributions.add_whole(name, made)
 
     def _terms(self, statement: Statement) -> Iterator[Statement]:
@@ -168,7 +158,7 @@ class _SparseLinear:
         tape = Tape()
         root = tape.flatten(statement.value)
         one: Expr = constant(1, statement.value.dtype)
-        work = self._work
+        work = self.work
         for partial in partials(tape, root, Guarded((), one), self._dependent.__contains__, work.extents):
             name = self._current[partial.read.tensor]
             if name is not None:
@@ -189,9 +179,9 @@ class _SparseLinear:
         self, term: _Term, read: Read, points: isl.Set, writers: Sequence[Statement]
     ) -> list[Statement] | None:
         """The term where the writers of a sparse tensor have put something; ``None`` if that cannot be said."""
-        extents = self._work.extents(read.tensor)
+        extents = self.work.extents(read.tensor)
         found: list[Statement] = []
-        for place in places(read.indices, read.boundaries, extents, points, self._work.context):
+        for place in places(read.indices, read.boundaries, extents, points, self.work.context):
             cell = replace(read, indices=place.indices, boundaries=(Boundary.SKIP,) * len(extents))
             for writer in writers:
                 origin = source(writer, place.points, cell) if place.total else None

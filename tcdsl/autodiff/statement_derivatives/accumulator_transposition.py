@@ -98,7 +98,7 @@ def old_and_new_shares(
 
 
 def _elementwise(this: StatementTransposition) -> None:
-    names = {"a": this.start_at_target(), "b": this.value, "y": this.at_target(this.target.name)}
+    names = {"a": this.start_at(this.at_target), "b": this.value, "y": this.at_target(this.target.name)}
     _, share = old_and_new_shares(this.statement, names, None, this.seed)
     if share is not None:
         this.to_value(share)

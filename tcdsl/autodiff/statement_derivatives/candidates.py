@@ -15,9 +15,9 @@ from functools import reduce
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.build import apply, index, integer, plain_read
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, Read, SizeValue, is_affine_index
+from tcdsl.ir.expressions import Apply, Expr, Local, Read, SizeValue, is_affine_index
 from tcdsl.ir.fresh_names import names_of
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
 from tcdsl.polyhedra.affine import expression_of
@@ -25,7 +25,7 @@ from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.writes import writes_each_cell_once
 from tcdsl.simplification.expressions.tape import Tape
 
-__all__ = ["bounds", "with_candidates_stored"]
+__all__ = ["bounds", "stored", "with_candidates_stored"]
 
 _RECOGNIZING = frozenset(("max", "min", "multiply", "power"))
 _MULTIPLYING = frozenset(("multiply", "power", "divide"))
@@ -42,9 +42,10 @@ def with_candidates_stored(program: Program, active: Callable[[str], bool]) -> P
     statements: list[Statement] = []
     for statement in program.statements:
         if active(statement.target.tensor) and _must_be_stored(statement) and not writes_each_cell_once(statement):
-            made, store, statement = _stored(statement, names.fresh(f"{statement.target.tensor}_values"))
+            made, store, read = stored(statement, names.fresh(f"{statement.target.tensor}_values"))
             tensors.append(made)
             statements.append(store)
+            statement = replace(statement, value=read)
         statements.append(statement)
     if len(tensors) == len(program.tensors):
         return program
@@ -72,14 +73,11 @@ def _is_reproducible(value: Expr) -> bool:
     return roundings <= 1
 
 
-def _stored(statement: Statement, name: str) -> tuple[Tensor, Statement, Statement]:
-    """The tensor of a statement's values, the statement that makes it, and the statement reading it."""
-    points = statement.domain.set
-    lows, extents = bounds(points, len(statement.domain.variables))
-    cell = tuple(
-        apply("sub", index(variable), low) for variable, low in zip(statement.domain.variables, lows, strict=True)
-    )
-    dtype = statement.value.dtype
+def stored(statement: Statement, name: str) -> tuple[Tensor, Statement, Read]:
+    """A tensor ``name`` for the values of a statement, the statement that stores them, and the read at a point."""
+    variables, value = statement.domain.variables, statement.value
+    lows, extents = bounds(statement.domain.set, len(variables))
+    cell = tuple(apply("sub", index(variable), low) for variable, low in zip(variables, lows, strict=True))
     store = replace(
         statement,
         target=Access(name, cell, statement.target.span),
@@ -88,8 +86,7 @@ def _stored(statement: Statement, name: str) -> tuple[Tensor, Statement, Stateme
         oob="check",
         unique=False,
     )
-    read = Read(name, cell, (Boundary.SKIP,) * len(cell), dtype, span=statement.value.span)
-    return Tensor(name, dtype, tuple(extents)), store, replace(statement, value=read)
+    return Tensor(name, value.dtype, tuple(extents)), store, plain_read(name, cell, value.dtype, value.span)
 
 
 def bounds(points: isl.Set, count: int) -> tuple[Sequence[Expr], Sequence[Expr]]:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
 
-import islpy as isl
-
+from tcdsl.autodiff.statement_derivatives.derivative import Derivative
 from tcdsl.ir.build import apply
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Constant, Expr, Read, walk
 from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor
-from tcdsl.polyhedra.boxes import is_over_box, over_box
+from tcdsl.polyhedra.boxes import is_over_box
 from tcdsl.polyhedra.scatter_to_gather import solve
 from tcdsl.polyhedra.variables import positional, renamed, targets_first
-from tcdsl.polyhedra.writes import affine_target, read_cell, writes_each_cell_once
+from tcdsl.polyhedra.writes import affine_target, writes_each_cell_once
 from tcdsl.simplification.expressions.tape import shared
 from tcdsl.simplification.sparsity.compaction import compacted
 from tcdsl.simplification.sparsity.composition import is_sparse
@@ -75,30 +73,13 @@ def _as_store(statement: Statement) -> Statement:
     return statement
 
 
-class _Owner(Protocol):
-    @property
-    def context(self) -> isl.Set: ...
-
-    def is_input(self, name: str) -> bool: ...
-
-    def tensor(self, name: str) -> Tensor: ...
-
-    def declare(self, hint: str, dtype: str, shape: tuple[Expr, ...]) -> str: ...
-
-    def append(self, statement: Statement) -> None: ...
-
-    def place(self, statement: Statement) -> None: ...
-
-    def cell_variables(self, rank: int) -> tuple[str, ...]: ...
-
-
 class Contributions:
     """Statements that add to ``d_X`` and whole tensors that are added to it, for each tensor X.
 
     The statements' targets name X itself; `total` makes the adjoint tensors.
     """
 
-    def __init__(self, owner: _Owner) -> None:
+    def __init__(self, owner: Derivative) -> None:
         self._owner = owner
         #: The statements that made a derivative, for those that are zero but on thin sets.
         self.sparse: dict[str, tuple[Statement, ...]] = {}
@@ -123,7 +104,8 @@ class Contributions:
         statements = self._merged(self._statements.pop(tensor, []))
         declared = self._owner.tensor(tensor)
         if len(wholes) > 1 or (wholes and any(is_over_box(s, declared.shape) for s in statements)):
-            statements = self._merged([*(self._copy(declared, name) for name in wholes), *statements])
+            copies = [self._owner.added(self._owner.tensor(name), tensor) for name in wholes]
+            statements = self._merged([*copies, *statements])
             wholes = []
         statements.sort(key=lambda statement: not is_over_box(statement, declared.shape))
         current = wholes[0] if wholes else None
@@ -172,11 +154,6 @@ class Contributions:
 
     def _declare(self, tensor: Tensor, hint: str) -> str:
         return self._owner.declare(hint, compute_dtype(tensor.dtype), tensor.shape)
-
-    def _copy(self, tensor: Tensor, adjoint: str) -> Statement:
-        cells = self._owner.cell_variables(len(tensor.shape))
-        source = self._owner.tensor(adjoint)
-        return over_box(tensor.name, cells, tensor.shape, read_cell(source, cells, compute_dtype(source.dtype)), "add")
 
     def _whole(self, tensor: str, statement: Statement) -> str | None:
         # The tensor whose cells a statement adds, one for one.

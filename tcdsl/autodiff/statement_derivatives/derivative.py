@@ -16,7 +16,9 @@ from tcdsl.ir.program import Assertion, DerivativeRule, Fill, Keep, Program, Siz
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import read_cell
+from tcdsl.simplification.expressions.factoring import with_factored_values
 from tcdsl.simplification.expressions.tape import Tape
+from tcdsl.simplification.simplify import simplify
 from tcdsl.span import Span
 
 __all__ = ["Derivative", "active_tensors", "check_inputs", "chosen_outputs"]
@@ -85,7 +87,7 @@ def _no_gradient(tensor: Tensor) -> Diagnostic:
 
 
 class Derivative:
-    """The part of a `tcdsl.autodiff.statement_derivatives.transposition.Transposition` that both modes share.
+    """A program under construction: what both modes share.
 
     ``work`` says what a derivative of this mode takes, where values that it would compute too often are to be stored.
     """
@@ -137,11 +139,9 @@ class Derivative:
 
     def declare(self, hint: str, dtype: str, shape: tuple[Expr, ...]) -> str:
         """A new tensor."""
-        name = self.names.fresh(hint)
-        tensor = Tensor(name, dtype, shape)
-        self.declared[name] = tensor
+        tensor = self.given(hint, Tensor("", dtype, shape))
         self.made.append(tensor)
-        return name
+        return tensor.name
 
     def result(self, hint: str, like: Tensor, source: str | None) -> str:
         """A new tensor of the type and shape of ``like``: a copy of ``source``, or zeros."""
@@ -150,6 +150,34 @@ class Derivative:
         value = constant(0, dtype) if source is None else read_cell(self.tensor(source), cells, dtype)
         self.append(over_box(name, cells, like.shape, value))
         return name
+
+    def given(self, hint: str, like: Tensor) -> Tensor:
+        """A new tensor of the type and shape of ``like`` that no statement makes."""
+        tensor = Tensor(self.names.fresh(hint), like.dtype, like.shape)
+        self.declared[tensor.name] = tensor
+        return tensor
+
+    def added(self, source: Tensor, target: str) -> Statement:
+        """``target += source``, for all cells."""
+        cells = self.cell_variables(len(source.shape))
+        return over_box(target, cells, source.shape, read_cell(source, cells, compute_dtype(source.dtype)), "add")
+
+    def finished(self, suffix: str, seeds: Sequence[Tensor], found: Sequence[str], keep_outputs: bool) -> Program:
+        """The derivative: it takes ``seeds`` too, and returns ``found``, behind the outputs if they are kept."""
+        program = self.program
+        return simplify(
+            Program(
+                name=f"{program.name}_{suffix}",
+                inputs=(*program.inputs, *seeds),
+                sizes=tuple(self.sizes),
+                tensors=(*program.tensors, *self.made),
+                statements=(*program.statements, *with_factored_values(self.statements)),
+                outputs=(*(program.outputs if keep_outputs else ()), *found),
+                updates=program.updates if keep_outputs else (),
+                assertions=tuple(self.assertions),
+                rules=tuple(self.rules),
+            )
+        )
 
     def append(self, statement: Statement) -> None:
         """A statement that makes a declared tensor."""

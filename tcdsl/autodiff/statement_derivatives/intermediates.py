@@ -16,12 +16,12 @@ from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.autodiff.statement_derivatives.candidates import bounds
+from tcdsl.autodiff.statement_derivatives.candidates import stored
 from tcdsl.autodiff.statement_derivatives.recomputation import ValueSteps
 from tcdsl.autodiff.statement_derivatives.scalar import conjunction
-from tcdsl.ir.build import apply, index
+from tcdsl.ir.build import apply
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Local, Read, children, index_variables, rebuild
+from tcdsl.ir.expressions import Apply, Constant, Expr, Local, Read, children, index_variables, rebuild
 from tcdsl.ir.fresh_names import names_of
 from tcdsl.ir.program import Access, Fill, Neutral, Program, Statement, Tensor
 from tcdsl.polyhedra.read_pieces import restrict
@@ -189,17 +189,6 @@ def _store(
     for position in reversed(range(len(statement.domain.variables))):
         if statement.domain.variables[position] not in used:
             points = points.project_out(isl.dim_type.set, position, 1)
-    variables = tuple(variable for variable in statement.domain.variables if variable in used)
-    lows, extents = bounds(points, len(variables))
-    cell = tuple(apply("sub", index(variable), low) for variable, low in zip(variables, lows, strict=True))
-    store = Statement(
-        Access(name, cell, value.span),
-        "assign",
-        Neutral(),
-        value,
-        Domain.from_set(points),
-        condition,
-        span=statement.span,
-    )
-    read = Read(name, cell, (Boundary.SKIP,) * len(cell), value.dtype, span=value.span)
-    return Tensor(name, value.dtype, tuple(extents)), store, read
+    value_of = Access(name, (), value.span)
+    domain = Domain.from_set(points)
+    return stored(Statement(value_of, "assign", Neutral(), value, domain, condition, span=statement.span), name)

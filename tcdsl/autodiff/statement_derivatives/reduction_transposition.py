@@ -43,7 +43,7 @@ def _tally(
     """A tensor that accumulates ``term(e)`` over all values e of each cell, its start included, that pass ``test``."""
     start: Start = Neutral()
     if not isinstance(this.start, Neutral):
-        value = this.start_at_cell()
+        value = this.start_at(this.at_cell)
         made = this.program.declare(name, dtype, this.target.shape)
         this.filling(made, accumulate, start, term(value), test(value, this.at_cell))
         start = Keep(made)
@@ -154,7 +154,7 @@ def _power(this: StatementTransposition) -> None:
     exponents = StatementTransposition(this.program, statement, this.adjoint.name)
     rest, share = _product_of_others(exponents, this.target.name, None)
     zero = this.zero
-    base = this.start_at_cell()
+    base = this.start_at(this.at_cell)
     logarithm = apply("where", apply("gt", base, zero), apply("log", base), zero)
     slope = apply("mul", this.at_cell(this.target.name), logarithm)
     scaled = this.scaled(apply("mul", slope, rest(this.at_cell)))
@@ -181,7 +181,7 @@ def _gate(this: StatementTransposition) -> None:
 
     name = f"{this.target.name}_shut"
     at_first = this.program.declare(name, "bool", this.target.shape)
-    this.filling(at_first, "or", Neutral(), shuts(this.start_at_cell()))
+    this.filling(at_first, "or", Neutral(), shuts(this.start_at(this.at_cell)))
     shut = this.program.declare(name, "bool", this.target.shape)
     this.writing(shut, "or", Keep(at_first), shuts(this.statement.value), this.points.subtract(last))
     written = this.image(this.points)

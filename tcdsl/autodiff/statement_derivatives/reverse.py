@@ -17,10 +17,9 @@ from dataclasses import replace
 import islpy as isl
 
 from tcdsl.autodiff.statement_derivatives.contributions import Contributions
-from tcdsl.autodiff.statement_derivatives.derivative import Derivative
 from tcdsl.autodiff.statement_derivatives.recomputation import ValueSteps
 from tcdsl.autodiff.statement_derivatives.scalar import Guarded, Partial, conjunction, partials
-from tcdsl.autodiff.statement_derivatives.transposition import VALUE, Flow
+from tcdsl.autodiff.statement_derivatives.transposition import VALUE, Flow, Transposition
 from tcdsl.ir.build import apply, constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
@@ -41,7 +40,7 @@ def with_read_replaced(expr: Expr, read: Read, value: Expr) -> Expr:
     return transform(expr, lambda node: value if node == read else node)
 
 
-class Reverse(Derivative):
+class Reverse(Transposition):
     """A program while its adjoint is written: the `Transposition` of reverse mode."""
 
     def __init__(self, program: Program, wrt: Sequence[str]) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import islpy as isl
 
+from tcdsl.autodiff.statement_derivatives.derivative import Derivative
 from tcdsl.errors import Diagnostic, DifferentiationError
-from tcdsl.ir.build import constant, index, neutral_constant
+from tcdsl.ir.build import constant, neutral_constant
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local, Read
-from tcdsl.ir.program import Access, Fill, Keep, Start, Statement, Tensor
-from tcdsl.polyhedra.boxes import box
+from tcdsl.ir.program import Access, Fill, Keep, Start, Statement
+from tcdsl.polyhedra.boxes import box, over_box
 from tcdsl.polyhedra.spaces import named
 from tcdsl.polyhedra.writes import affine_target, cell_map, reached, read_at, read_cell
 
@@ -38,33 +40,18 @@ class Flow:
     result: Expr | None = None
 
 
-class Transposition(Protocol):
-    """What transposing a statement asks of the program under construction."""
+class Transposition(Derivative, ABC):
+    """A program under construction to which statements are transposed: it takes their flows."""
 
-    def tensor(self, name: str) -> Tensor:
-        """A declaration."""
-
-    def wants(self, tensor: str) -> bool:
-        """Whether the derivative by a tensor is wanted."""
-
-    def carries(self, expr: Expr) -> bool:
-        """Whether an expression depends differentiably on a tensor whose derivative is wanted."""
-
-    def declare(self, hint: str, dtype: str, shape: tuple[Expr, ...]) -> str:
-        """A new tensor."""
-
-    def append(self, statement: Statement) -> None:
-        """A statement that makes a declared tensor."""
-
+    @abstractmethod
     def contribute(self, flow: Flow) -> None:
         """Pass a flow on to the reads of its value."""
 
+    @abstractmethod
     def give(self, tensor: str, adjoint: str) -> None:
         """Add a whole tensor to the derivative by ``tensor``."""
 
-    def cell_variables(self, rank: int) -> tuple[str, ...]:
-        """Names of index variables for the cells of a tensor."""
-
+    @abstractmethod
     def scaled(self, adjoint: str, cells: isl.Set, factor: Expr) -> str:
         """The derivative ``adjoint`` with each of ``cells`` multiplied by ``factor``, an expression of that cell."""
 
@@ -91,11 +78,6 @@ class StatementTransposition:
         """What the target's cells start from."""
         return self.statement.start
 
-    @property
-    def cell(self) -> tuple[Expr, ...]:
-        """Cell z of the box, as indices."""
-        return tuple(index(name) for name in self.cells)
-
     def start_is_wanted(self) -> bool:
         """Whether the start depends on anything whose derivative is wanted."""
         match self.start:
@@ -106,29 +88,15 @@ class StatementTransposition:
             case _:
                 return False
 
-    def start_at_cell(self) -> Expr:
-        """What cell z of the box holds at first."""
+    def start_at(self, read: Callable[[str], Expr]) -> Expr:
+        """What a cell holds at first: cell z of the box for `at_cell`, the one that a point writes for `at_target`."""
         match self.start:
             case Keep(tensor=tensor):
-                return self.at_cell(tensor)
+                return read(tensor)
             case Fill(value=value):
                 return value
             case _:
-                return self.neutral()
-
-    def start_at_target(self) -> Expr:
-        """What the cell that a point writes holds at first."""
-        match self.start:
-            case Keep(tensor=tensor):
-                return self.at_target(tensor)
-            case Fill(value=value):
-                return value
-            case _:
-                return self.neutral()
-
-    def neutral(self) -> Expr:
-        """The accumulator's neutral element."""
-        return neutral_constant(self.statement.accumulate, self.dtype)
+                return neutral_constant(self.statement.accumulate, self.dtype)
 
     def at_cell(self, tensor: str) -> Read:
         """A tensor of the target's shape at cell z of the box."""
@@ -151,7 +119,7 @@ class StatementTransposition:
     def to_start(self, seed: Expr, guards: tuple[Expr, ...] = (), cells: isl.Set | None = None) -> None:
         """``seed`` at cell z, for the start of the cell."""
         where = self.box if cells is None else cells
-        self.program.contribute(Flow(where, None, self.start_at_cell(), seed, guards))
+        self.program.contribute(Flow(where, None, self.start_at(self.at_cell), seed, guards))
 
     def all_to_start(self, adjoint: str) -> None:
         """A whole tensor for the start."""
@@ -199,6 +167,5 @@ class StatementTransposition:
 
     def filling(self, tensor: str, accumulate: str, start: Start, value: Expr, condition: Expr | None = None) -> None:
         """Append a statement that writes cell z of ``tensor``, for the whole box."""
-        where = Domain.from_set(self.box)
-        target = Access(tensor, self.cell)
-        self.program.append(Statement(target, accumulate, start, value, where, condition, span=self.statement.span))
+        statement = over_box(tensor, self.cells, self.target.shape, value, accumulate)
+        self.program.append(replace(statement, start=start, condition=condition, span=self.statement.span))

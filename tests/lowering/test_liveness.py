@@ -12,11 +12,12 @@ import pytest
 from tcdsl import op
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 from tcdsl.ir.text.parser import parse_program
-from tcdsl.lowering.loop_passes.liveness import lifetimes, peak_bytes, place_temporaries
+from tcdsl.lowering.loop_passes.liveness import lifetimes, peak_bytes
 from tcdsl.lowering.loopir.loops import Buffer, Kernel
 from tcdsl.lowering.lower import lower
 from tcdsl.targets.protocol.target import Build
 from tests.lowering.cases import CASES
+from tests.lowering.placement import place_temporaries
 from tests.targets.compiling import compile_kernel
 
 
@@ -48,14 +49,14 @@ def test_living_temporaries_never_overlap(name: str) -> None:
     lives = lifetimes(made)
     for extents in case.sizes:
         sizes = bind_sizes(made.program, [np.shape(each) for each in case.inputs(*extents)])
-        placement = place_temporaries(made, sizes)
+        offsets, size = place_temporaries(made, sizes)
         temporaries = [buffer for buffer in made.buffers if buffer.kind == "temporary"]
-        assert set(placement.offsets) == {buffer.name for buffer in temporaries}
-        ends = {each.name: placement.offsets[each.name] + bytes_of(each, sizes) for each in temporaries}
-        assert all(end <= placement.size for end in ends.values())
+        assert set(offsets) == {buffer.name for buffer in temporaries}
+        ends = {each.name: offsets[each.name] + bytes_of(each, sizes) for each in temporaries}
+        assert all(end <= size for end in ends.values())
         for one, other in combinations(ends, 2):
             if lives[one][0] <= lives[other][1] and lives[other][0] <= lives[one][1]:
-                assert ends[one] <= placement.offsets[other] or ends[other] <= placement.offsets[one]
+                assert ends[one] <= offsets[other] or ends[other] <= offsets[one]
 
 
 def bytes_of(buffer: Buffer, sizes: dict[str, int]) -> int:

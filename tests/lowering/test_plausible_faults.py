@@ -13,13 +13,14 @@ from tcdsl import cd, op
 from tcdsl.autodiff import gradient, tangent
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
-from tcdsl.lowering.loop_passes.liveness import lifetimes, place_temporaries
+from tcdsl.lowering.loop_passes.liveness import lifetimes
 from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.lower import lower
 from tcdsl.simplification import simplify
 from tests.golden_texts import Golden
+from tests.lowering.placement import place_temporaries
 from tests.lowering.test_lowering import shuffled
 
 X = np.array([0.3, -1.1, 2.7, 0.0, 1.9, -0.4])
@@ -159,15 +160,15 @@ def test_what_neighbours_read_is_not_updated_before() -> None:
 def lives_apart(kernel: Kernel, *arrays: np.ndarray) -> None:
     """What lies in the same memory is never needed together, and what is copied at the end is there until then."""
     sizes = bind_sizes(kernel.program, [array.shape for array in arrays])
-    placement, lives = place_temporaries(kernel, sizes), lifetimes(kernel)
+    (offsets, _), lives = place_temporaries(kernel, sizes), lifetimes(kernel)
     bytes_of = {each.name: 8 * int(np.prod([bound(size, sizes) for size in each.shape])) for each in kernel.buffers}
-    names = sorted(placement.offsets, key=placement.offsets.__getitem__)
+    names = sorted(offsets, key=offsets.__getitem__)
     for one in names:
         for other in names:
             together = lives[one][0] <= lives[other][1] and lives[other][0] <= lives[one][1]
             if one != other and together:
-                first, second = sorted((one, other), key=placement.offsets.__getitem__)
-                assert placement.offsets[first] + bytes_of[first] <= placement.offsets[second]
+                first, second = sorted((one, other), key=offsets.__getitem__)
+                assert offsets[first] + bytes_of[first] <= offsets[second]
     for _, source in kernel.updates:
         assert lives[source][1] == len(kernel.nests)
 

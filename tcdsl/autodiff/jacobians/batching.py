@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-import islpy as isl
-
 from tcdsl.autodiff.jacobians.linearization import dependents
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
@@ -37,6 +35,7 @@ from tcdsl.ir.program import (
     map_statement,
 )
 from tcdsl.polyhedra.boxes import box, over_box
+from tcdsl.polyhedra.writes import read_cell
 
 __all__ = ["batched"]
 
@@ -134,8 +133,7 @@ class _Batching:
         tensor = self.program.tensor(name)
         made = Tensor(self.names.fresh(name), tensor.dtype, self._joined(tensor.shape, self.extents), tensor.label)
         cells = self._cells(len(tensor.shape))
-        indices = tuple(map(index, cells))
-        value = Read(name, indices, (Boundary.SKIP,) * len(cells), compute_dtype(tensor.dtype))
+        value = read_cell(tensor, cells, compute_dtype(tensor.dtype))
         self._append(self._store(made, cells, tensor.shape, value), made)
         self.repeated[name] = made.name
         return made.name
@@ -181,16 +179,8 @@ class _Batching:
 
     def _domain(self, domain: Domain) -> Domain:
         # The new variables stand where the axes do, so that points of one batch entry keep their order.
-        points = domain.set
-        position = points.dim(isl.dim_type.set) if self.trailing else 0
-        points = points.insert_dims(isl.dim_type.set, position, len(self.variables))
-        for k, name in enumerate(self.variables):
-            points = points.set_dim_name(isl.dim_type.set, position + k, name)
-        every = box(self.variables, self.extents)
-        count = len(domain.variables)
-        if count:
-            every = every.insert_dims(isl.dim_type.set, 0 if self.trailing else len(self.variables), count)
-        return Domain.from_set(points.reset_tuple_id().intersect(every.reset_tuple_id()))
+        first, second = self._joined((domain.set,), (box(self.variables, self.extents),))
+        return Domain.from_set(first.reset_tuple_id().flat_product(second.reset_tuple_id()))
 
 
 def _all_names(program: Program) -> FreshNames:
@@ -221,7 +211,7 @@ def _summed(program: Program, name: str, count: int, trailing: bool) -> Program:
     rank = len(tensor.shape)
     kept = slice(0, rank - count) if trailing else slice(count, rank)
     made = Tensor(free.fresh(name), tensor.dtype, tensor.shape[kept], tensor.label)
-    value = Read(name, tuple(map(index, variables)), (Boundary.SKIP,) * rank, compute_dtype(tensor.dtype))
+    value = read_cell(tensor, variables, compute_dtype(tensor.dtype))
     target = Access(made.name, tuple(map(index, variables[kept])))
     statement = Statement(target, "add", Neutral(), value, Domain.from_set(box(variables, tensor.shape)))
     return replace(

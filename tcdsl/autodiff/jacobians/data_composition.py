@@ -95,13 +95,9 @@ def _is_free(name: str, points: isl.Set, fixed: frozenset[str], found: Sequence[
     if name in fixed:
         return False
     [extent] = {extent for position, extent in found if position == IndexValue(name)}
-    every = box([name], [extent])
-    names = dimension_names(points)
-    position = names.index(name)
-    without = _without(points, name).insert_dims(isl.dim_type.set, position, 1)
-    line = every.insert_dims(isl.dim_type.set, 0, position)
-    line = line.insert_dims(isl.dim_type.set, position + 1, len(names) - position - 1)
-    return bool(points.reset_tuple_id().is_equal(without.intersect(line.reset_tuple_id())))
+    points = points.reset_tuple_id()
+    without = _without(points, name).insert_dims(isl.dim_type.set, dimension_names(points).index(name), 1)
+    return bool(points.is_equal(without.intersect(box([name], [extent], points))))
 
 
 def _without(points: isl.Set, name: str) -> isl.Set:

@@ -21,18 +21,10 @@ from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, LocalBuffer, Nest
 from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written, walk_nodes
 
-__all__ = ["ALIGNMENT", "MemoryUse", "Placement", "Temporaries", "lifetimes", "peak_bytes", "place_temporaries"]
+__all__ = ["ALIGNMENT", "MemoryUse", "Temporaries", "lifetimes", "peak_bytes"]
 
 ALIGNMENT = 64
 """Temporaries begin on a cache line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Where the temporaries of a call lie: the ``offsets`` of each in a block of ``size`` bytes."""
-
-    offsets: Mapping[str, int]
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +56,7 @@ def peak_bytes(kernel: Kernel, sizes: Mapping[str, int]) -> MemoryUse:
     """``peak_bytes(lower(program), {"N": 1000}).peak``: the bytes that one call holds at its height.
 
     ``sizes`` gives every size of the program, as `tcdsl.ir.sizes.size_binding.bind_sizes` does. This is what the run
-    time allocates: the outputs, and one block of temporaries placed by `place_temporaries`. The inputs are the
+    time allocates: the outputs, and one block of temporaries that `Temporaries` places. The inputs are the
     caller's.
     """
     program = kernel.program
@@ -72,8 +64,9 @@ def peak_bytes(kernel: Kernel, sizes: Mapping[str, int]) -> MemoryUse:
     inputs = 0
     for tensor in program.inputs:
         inputs += _bytes(Buffer(tensor.name, tensor.dtype, tensor.shape, "input", ()), sizes)
-    unshared = sum(_aligned(_bytes(each, sizes)) for each in kernel.buffers if each.kind == "temporary")
-    return MemoryUse(inputs, outputs, place_temporaries(kernel, sizes).size, unshared)
+    temporaries = Temporaries(kernel)
+    counts = [_bytes(buffer, sizes) for buffer in temporaries.buffers]
+    return MemoryUse(inputs, outputs, temporaries.placed(counts)[1], sum(map(_aligned, counts)))
 
 
 def lifetimes(kernel: Kernel) -> dict[str, tuple[int, int]]:
@@ -125,13 +118,6 @@ class Temporaries:
                 insort(placed, (offset, end, life))
                 size = max(size, end)
         return offsets, size
-
-
-def place_temporaries(kernel: Kernel, sizes: Mapping[str, int]) -> Placement:
-    """Offsets for the temporaries of ``kernel``: see `Temporaries.placed`."""
-    temporaries = Temporaries(kernel)
-    offsets, size = temporaries.placed([_bytes(buffer, sizes) for buffer in temporaries.buffers])
-    return Placement(dict(zip((buffer.name for buffer in temporaries.buffers), offsets, strict=True)), size)
 
 
 def _touched(nest: Nest) -> set[str]:

@@ -6,14 +6,14 @@ it stays an expression, which code generation prints as Python's lazy operators;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import islpy as isl
 
 from tcdsl.ir.boundaries import moved_index
-from tcdsl.ir.build import apply, cast, constant, in_range, integer, plain_read
+from tcdsl.ir.build import all_of, apply, cast, constant, in_range, integer, plain_read
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import (
     Apply,
@@ -25,6 +25,7 @@ from tcdsl.ir.expressions import (
     Local,
     Read,
     SizeValue,
+    certain_children,
     children,
     is_affine_index,
     rebuild,
@@ -63,14 +64,13 @@ class _Needs:
                 return other == name
             case Let(value=value, body=body):
                 return (self._local(value, name) and self.value(expr)) or self._local(body, name)
-            case Apply(primitive=primitive, arguments=arguments) if primitive in LAZY:
-                if self._local(arguments[0], name):
-                    return True
-                return primitive == "where" and all(self._local(part, name) for part in arguments[1:])
-            case Read(indices=indices):
-                return any(self._local(part, name) for part in indices)
-            case _:
-                return any(self._local(part, name) for part in children(expr))
+        if any(self._local(part, name) for part in certain_children(expr)):
+            return True
+        return (
+            isinstance(expr, Apply)
+            and expr.primitive == "where"
+            and all(self._local(part, name) for part in expr.arguments[1:])
+        )
 
 
 @dataclass(slots=True)
@@ -181,10 +181,16 @@ class Scalars:
             parts, bodies = [*parts, constant(False, "bool")], [*bodies, []]
         elif expr.primitive == "or_":
             parts, bodies = [constant(True, "bool"), *parts], [[], *bodies]
-        name = self.names.fresh("t")
-        yes, no = ((*body, Define(name, part)) for body, part in zip(bodies, parts, strict=True))
+        return self._chosen(condition, bodies, parts, out)
+
+    def _chosen(
+        self, condition: Expr, bodies: Sequence[Sequence[Node]], parts: Sequence[Expr], out: list[Node]
+    ) -> Local:
+        # The first or the second part, each behind nodes of its own.
+        local = Local(self.names.fresh("t"), parts[0].dtype)
+        yes, no = ((*body, Define(local.name, part)) for body, part in zip(bodies, parts, strict=True))
         out.append(Branch(condition, yes, no))
-        return Local(name, expr.dtype)
+        return local
 
     def _read(self, read: Read, out: list[Node]) -> Expr:
         return self._axes(read, 0, (), (), out)
@@ -237,18 +243,14 @@ class Scalars:
             return inside(self, out)
         if read.fill is None:
             raise TypeError(f"the read of {read.tensor} has no fill value")
-        condition = questions[0]
-        for question in questions[1:]:
-            condition = apply("and_", condition, question)
+        condition = all_of(questions)
         yes: list[Node] = []
         chosen = inside(self._inside(), yes)
         no: list[Node] = []
         fill = self._inside().value(read.fill, no)
         if not yes and not no:
             return apply("where", condition, chosen, fill)
-        name = self.names.fresh("t")
-        out.append(Branch(condition, (*yes, Define(name, chosen)), (*no, Define(name, fill))))
-        return Local(name, read.dtype)
+        return self._chosen(condition, (yes, no), (chosen, fill), out)
 
     def _positive(self, extent: Expr) -> bool:
         return holds(apply("gt", extent, integer(0)), self.points)

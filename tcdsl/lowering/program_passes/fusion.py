@@ -50,7 +50,7 @@ from tcdsl.ir.program import Fill, Keep, Program, Statement, statement_reads, te
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.program_passes.expansion import outgrows, read_where_written
 from tcdsl.lowering.program_passes.schedule import covers
-from tcdsl.lowering.program_passes.touched_tensors import evaluated
+from tcdsl.lowering.program_passes.touched_tensors import evaluated, readers
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["fresh_locals", "fuse"]
@@ -86,7 +86,7 @@ def fuse(program: Program, context: isl.Set, names: FreshNames) -> Program:
     """``program`` with elementwise producers moved into their readers; ``context`` is what is known of the sizes."""
     tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     fixed = {*program.outputs, *(name for _, name in program.updates)}
-    readers = _readers(program)
+    found = readers(program.statements)
     producers: dict[str, _Producer] = {}
     statements: list[Statement] = []
     for position, statement in enumerate(program.statements):
@@ -97,20 +97,11 @@ def fuse(program: Program, context: isl.Set, names: FreshNames) -> Program:
             continue
         variables = tuple(axis.name for axis in statement.target.indices if isinstance(axis, IndexValue))
         producer = _Producer(position, statement, variables)
-        if _moves(producer, readers.get(name, []), program, tensors, context):
+        if _moves(producer, found.get(name, []), program, tensors, context):
             producers[name] = producer
     kept = tuple(each for each in statements if each.target.tensor not in producers)
     declared = tuple(tensor for tensor in program.tensors if tensor.name not in producers)
     return replace(program, statements=kept, tensors=declared)
-
-
-def _readers(program: Program) -> dict[str, list[int]]:
-    # The positions of the statements that need a tensor.
-    found: dict[str, list[int]] = {}
-    for position, statement in enumerate(program.statements):
-        for name in tensors_read(statement):
-            found.setdefault(name, []).append(position)
-    return found
 
 
 def _elementwise(statement: Statement, tensors: Declarations) -> bool:
@@ -127,28 +118,30 @@ def _elementwise(statement: Statement, tensors: Declarations) -> bool:
     return all(boundary in harmless for read in reads(statement.value) for boundary in read.boundaries)
 
 
-def _moves(producer: _Producer, readers: list[int], program: Program, tensors: Declarations, context: isl.Set) -> bool:
+def _moves(
+    producer: _Producer, positions: list[int], program: Program, tensors: Declarations, context: isl.Set
+) -> bool:
     """Whether the producer's value may stand in all of its readers instead."""
     name = producer.statement.target.tensor
-    if not readers:
+    if not positions:
         return False
     size = _size(producer.value)
-    for position in readers:
+    for position in positions:
         reader = program.statements[position]
         if not _readable(reader, name) or _overwritten(producer, position, program):
             return False
         if size + sum(_size(expr) for expr in evaluated(reader)) > _LARGEST:
             return False
-    found = [program.statements[position] for position in readers]
+    found = [program.statements[position] for position in positions]
     if outgrows(producer.statement, program, tensors) and read_where_written(producer.statement, found):
         return True
     if not covers(producer.statement, tensors[name], context):
         return False
-    if len(readers) == 1 and _once(program.statements[readers[0]], name):
+    if len(positions) == 1 and _once(found[0], name):
         return True
-    if len(readers) > _FEW:
+    if len(positions) > _FEW:
         return False
-    return all(_worth_repeating(producer, program.statements[position], tensors) for position in readers)
+    return all(_worth_repeating(producer, reader, tensors) for reader in found)
 
 
 def _readable(reader: Statement, name: str) -> bool:

@@ -19,7 +19,7 @@ from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.loops import Buffer
 from tcdsl.lowering.program_passes.in_place import InPlace
 from tcdsl.lowering.program_passes.schedule import LoopOrder
-from tcdsl.lowering.program_passes.touched_tensors import can_fail
+from tcdsl.lowering.program_passes.touched_tensors import can_fail, readers
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["Memory", "assign_memory"]
@@ -106,13 +106,7 @@ class _Sharing:
         self.inputs = {tensor.name for tensor in program.inputs}
         self.kept = set(program.outputs) | {name for _, name in program.updates}
         # The last statement that needs a tensor.
-        self.last: dict[str, int] = {}
-        for position, plan in enumerate(plans):
-            needed = {read.tensor for read in statement_reads(plan.statement)}
-            if isinstance(plan.statement.start, Keep):
-                needed.add(plan.statement.start.tensor)
-            for name in needed:
-                self.last[name] = position
+        self.last = {name: found[-1] for name, found in readers(plan.statement for plan in plans).items()}
         # From where on nothing can fail.
         self.safe = 1 + max((k for k, plan in enumerate(plans) if can_fail(plan.statement, tensors)), default=-1)
         self.written = self._written_inputs()

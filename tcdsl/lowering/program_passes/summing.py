@@ -27,6 +27,7 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor, statement_reads, tensors_read
 from tcdsl.lowering.program_passes.fusion import fresh_locals
 from tcdsl.lowering.program_passes.thinness import is_thin
+from tcdsl.lowering.program_passes.touched_tensors import readers
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
@@ -75,16 +76,13 @@ def summed(program: Program, context: isl.Set, names: FreshNames) -> Program:
 def _chains(program: Program) -> list[list[int]]:
     """Positions of statements each of which starts from the one before, which nobody else reads."""
     made = {statement.target.tensor: position for position, statement in enumerate(program.statements)}
-    users: dict[str, int] = {}
-    for statement in program.statements:
-        for name in tensors_read(statement):
-            users[name] = users.get(name, 0) + 1
+    users = readers(program.statements)
     fixed = {*program.outputs, *(name for _, name in program.updates)}
     chains: dict[int, list[int]] = {}
     for position, statement in enumerate(program.statements):
         start = statement.start
         before = made.get(start.tensor) if isinstance(start, Keep) else None
-        if before is None or users[program.statements[before].target.tensor] > 1:
+        if before is None or len(users[program.statements[before].target.tensor]) > 1:
             continue
         first, name = program.statements[before], program.statements[before].target.tensor
         if _kind(statement) is None or _kind(first) != _kind(statement) or _is_first_store(statement):

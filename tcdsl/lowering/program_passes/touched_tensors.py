@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, is_affine_index
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Keep, Statement, Tensor, statement_reads
+from tcdsl.ir.program import Keep, Statement, Tensor, statement_reads, tensors_read
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.writes import read_cell
 
-__all__ = ["can_fail", "copy_statement", "evaluated"]
+__all__ = ["can_fail", "copy_statement", "evaluated", "readers"]
+
+
+def readers(statements: Iterable[Statement]) -> dict[str, list[int]]:
+    """The positions of the statements that need a tensor, for each tensor that some do."""
+    found: dict[str, list[int]] = {}
+    for position, statement in enumerate(statements):
+        for name in tensors_read(statement):
+            found.setdefault(name, []).append(position)
+    return found
 
 
 def evaluated(statement: Statement) -> tuple[Expr, ...]:

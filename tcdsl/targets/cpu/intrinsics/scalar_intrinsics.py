@@ -59,10 +59,7 @@ def _function(name: str, formula: Callable[..., Scalar]) -> Any:
     def binary(typing_context: Any, a: Any, b: Any) -> Any:
         return _typed(formula, (a, b))
 
-    def ternary(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
-        return _typed(formula, (a, b, c))
-
-    definition = (unary, binary, ternary)[len(inspect.signature(formula).parameters) - 1]
+    definition = (unary, binary)[len(inspect.signature(formula).parameters) - 1]
     definition.__name__ = definition.__qualname__ = name
     definition.__doc__ = f"``{name}`` of numbers of one type, as `FORMULAS` computes it."
     return intrinsic(definition)
@@ -115,22 +112,13 @@ def _operator(function: Callable[..., Any], formula: Callable[..., Scalar], resu
     lower_builtin(function, *[WideInteger] * arity)(emit)
 
 
-for _function_of_two, _compute, _result in (
-    (operator.add, lambda a, b: a + b, ""),
-    (operator.sub, lambda a, b: a - b, ""),
-    (operator.mul, lambda a, b: a * b, ""),
-    (operator.and_, lambda a, b: a & b, ""),
-    (operator.or_, lambda a, b: a | b, ""),
-    (operator.xor, lambda a, b: a ^ b, ""),
-    (operator.lt, lambda a, b: a < b, "bool"),
-    (operator.le, lambda a, b: a <= b, "bool"),
-    (operator.gt, lambda a, b: a > b, "bool"),
-    (operator.ge, lambda a, b: a >= b, "bool"),
-    (operator.eq, lambda a, b: a.equals(b), "bool"),
-    (operator.ne, lambda a, b: a.differs(b), "bool"),
-):
-    _operator(_function_of_two, _compute, _result)
-_operator(operator.neg, lambda a: -a)
+for _arithmetic in (operator.add, operator.sub, operator.mul, operator.and_, operator.or_, operator.xor):
+    _operator(_arithmetic, _arithmetic)
+for _comparison in (operator.lt, operator.le, operator.gt, operator.ge):
+    _operator(_comparison, _comparison, "bool")
+_operator(operator.eq, Scalar.equals, "bool")
+_operator(operator.ne, Scalar.differs, "bool")
+_operator(operator.neg, operator.neg)
 
 
 # One function per row: generated modules import them by the names that rows and types have.

@@ -33,6 +33,7 @@ __all__ = [
     "knowing_all",
     "sizes_condition",
     "universe",
+    "with_variable",
 ]
 
 
@@ -60,6 +61,13 @@ def function_of(expr: Expr, points: isl.Set, any_pieces: bool = False) -> isl.Pw
     if not any_pieces:
         _ask(expr)
     return _function(expr, _space_with_sizes(expr, points))
+
+
+def with_variable(points: isl.Set, name: str, value: Expr) -> isl.Set:
+    """``points`` with one dimension more, the last one, which equals ``value``."""
+    count = points.dim(isl.dim_type.set)
+    points = points.insert_dims(isl.dim_type.set, count, 1).set_dim_name(isl.dim_type.set, count, name)
+    return equated(points, IndexValue(name), value)
 
 
 def _ask(expr: Expr) -> None:

@@ -8,7 +8,7 @@ from tcdsl.ir.build import apply, cast, constant
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, children, is_affine_index, rebuild, walk
 
-__all__ = ["has_cases", "linear_expression", "linear_form", "normalized"]
+__all__ = ["has_cases", "linear_expression", "linear_form", "normalized", "solved_for"]
 
 # Sums of these types are sums of multiples of their parts: those of int64 modulo 2**64, if they are values.
 _LINEAR = ("int64", INTEGER)
@@ -75,6 +75,13 @@ def linear_expression(terms: Mapping[Expr, int], offset: int, dtype: str = "int6
     if result is None:
         return constant(offset, dtype)
     return apply("add" if offset >= 0 else "sub", result, constant(abs(offset), dtype))
+
+
+def solved_for(variable: Expr, terms: Mapping[Expr, int], offset: int, value: Expr) -> Expr:
+    """What ``variable`` is, whose coefficient is 1 or -1, where a linear form equals ``value``."""
+    scale = terms[variable]
+    rest = {atom: -scale * factor for atom, factor in terms.items() if atom != variable}
+    return linear_expression({value: scale, **rest}, -scale * offset)
 
 
 def normalized(expr: Expr) -> Expr:

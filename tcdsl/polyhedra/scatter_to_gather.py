@@ -25,8 +25,8 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Expr, index_variables, is_affine_index, substitute
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Statement, map_statement, statement_sizes
-from tcdsl.polyhedra.affine import NotAffine, equated, expression_of, function_of
-from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
+from tcdsl.polyhedra.affine import NotAffine, equated, expression_of, function_of, with_variable
+from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized, solved_for
 from tcdsl.polyhedra.spaces import arranged, constant_range, dimension_names, twice
 
 __all__ = ["solve", "target_variables"]
@@ -193,16 +193,12 @@ class _Equation:
         return False
 
     def _replace(self, axis: Expr, fresh: str) -> None:
-        count = self.points.dim(isl.dim_type.set)
-        points = self.points.insert_dims(isl.dim_type.set, count, 1).set_dim_name(isl.dim_type.set, count, fresh)
-        points = equated(points, index(fresh), axis)
+        points = with_variable(self.points, fresh, axis)
         pivot = self._pivot(axis)
         self.indices = [index(fresh) if other == axis else other for other in self.indices]
         if pivot is not None:
             terms, constant = linear_form(axis)
-            scale = terms.pop(index(pivot))
-            solution = {atom: -scale * factor for atom, factor in terms.items()}
-            value = linear_expression({index(fresh): scale, **solution}, -scale * constant)
+            value = solved_for(index(pivot), terms, constant, index(fresh))
             step: dict[Expr, Expr] = {index(pivot): value}
             self.indices = [normalized(substitute(other, step)) for other in self.indices]
             self.replacements = {name: normalized(substitute(expr, step)) for name, expr in self.replacements.items()}

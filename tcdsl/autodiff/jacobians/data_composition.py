@@ -15,7 +15,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, substitute
 from tcdsl.ir.program import Access, Neutral, Statement
-from tcdsl.polyhedra.affine import NotAffine, function_of
+from tcdsl.polyhedra.affine import NotAffine, equated, function_of
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.polyhedra.writes import both
@@ -56,7 +56,7 @@ def composed_with_data(
         values[IndexValue(name)] = cast(first, "int64")
         for other in others:
             if _is_affine(first, points):
-                points = points.intersect(function_of(first, points).eq_set(function_of(other, points)))
+                points = equated(points, first, other)
             elif (
                 isinstance(other, IndexValue)
                 and other not in moved

@@ -16,8 +16,8 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Program, Statement, Tensor, map_statement
 from tcdsl.lowering.program_passes.thinness import is_thin
 from tcdsl.lowering.program_passes.touched_tensors import can_fail, copy_statement
-from tcdsl.polyhedra.affine import NotAffine, function_of
-from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
+from tcdsl.polyhedra.affine import NotAffine, equated
+from tcdsl.polyhedra.linear import linear_form, normalized, solved_for
 from tcdsl.polyhedra.scatter_to_gather import solve, target_variables
 from tcdsl.polyhedra.spaces import arranged, dimension_names
 
@@ -61,14 +61,13 @@ def over_cells(statement: Statement, names: FreshNames) -> Statement:
         variable = next(iter(used), None)
         if not is_affine_index(axis) or variable is None or len(used) > 1 or variable in cells:
             return statement
-        scale = terms.pop(index(variable), 0)
-        if abs(scale) != 1 or any(variable in index_variables(atom) for atom in terms):
+        others = terms.keys() - {index(variable)}
+        if abs(terms.get(index(variable), 0)) != 1 or any(variable in index_variables(atom) for atom in others):
             return statement
         cells[variable] = variable if axis == index(variable) else names.fresh("z")
         target.append(index(cells[variable]))
         if cells[variable] != variable:
-            rest = {atom: -scale * factor for atom, factor in terms.items()}
-            values[index(variable)] = linear_expression({target[-1]: scale, **rest}, -scale * offset)
+            values[index(variable)] = solved_for(index(variable), terms, offset, target[-1])
     order = [cells.get(name, name) for name in statement.domain.variables]
     try:
         points = substituted(statement.domain.set, values, order)
@@ -89,7 +88,7 @@ def substituted(points: isl.Set, values: Mapping[Expr, Expr], order: Sequence[st
     for k, name in enumerate(new):
         points = points.set_dim_name(isl.dim_type.set, count + k, name)
     for variable, value in values.items():
-        points = points.intersect(function_of(variable, points).eq_set(function_of(value, points)))
+        points = equated(points, variable, value)
     return arranged(points, tuple(order))
 
 

@@ -17,7 +17,7 @@ from functools import reduce
 import islpy as isl
 
 from tcdsl.ir.boundaries import moved_index
-from tcdsl.ir.build import apply, in_range, index, integer, truth
+from tcdsl.ir.build import apply, in_range, index, integer, plain_read, truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read, substitute, transform
@@ -26,7 +26,7 @@ from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor, map_state
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.program_passes.schedule import FixedOrder, LoopOrder, plan
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
-from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of, holds
+from tcdsl.polyhedra.affine import NotAffine, condition_set, equated, expression_of, holds
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.limits import TooMuchWork, limited
 from tcdsl.polyhedra.linear import has_cases, normalized
@@ -161,7 +161,7 @@ class InPlace:
         for position, whole in zip(source, tensor.shape, strict=True):
             points = points.intersect(condition_set(in_range(position, whole), points))
         points = points.align_params(self.context.get_space()).gist_params(self.context)
-        value = Read(tensor.name, source, (Boundary.SKIP,) * len(cell), compute_dtype(tensor.dtype))
+        value = plain_read(tensor.name, source, compute_dtype(tensor.dtype))
         domain = Domain.from_set(points)
         return Statement(Access(saved.name, cell), "assign", Neutral(), value, domain, span=saved.span)
 
@@ -225,7 +225,7 @@ class InPlace:
 def _where_equal(pairs: isl.Set, left: Expr, right: Expr) -> isl.Set:
     # All pairs where isl cannot tell.
     try:
-        return pairs.intersect(function_of(left, pairs).eq_set(function_of(right, pairs)))
+        return equated(pairs, left, right)
     except NotAffine:
         return pairs
 

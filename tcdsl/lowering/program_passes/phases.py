@@ -29,7 +29,7 @@ from tcdsl.lowering.program_passes.canonical_statements import substituted
 from tcdsl.lowering.program_passes.merging import Group
 from tcdsl.lowering.program_passes.schedule import LoopOrder, plan
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
-from tcdsl.polyhedra.affine import function_of
+from tcdsl.polyhedra.affine import with_variable
 from tcdsl.polyhedra.linear import linear_form, normalized
 from tcdsl.polyhedra.spaces import constant_range, dimension_names
 
@@ -100,14 +100,8 @@ def _plain(constraint: isl.Constraint) -> bool:
 
 def _bounded(points: isl.Set, cell: str, other: str, step: int) -> bool:
     # Whether cell - step * other lies between constants.
-    distance = _with_equation(points, "distance", apply("sub", index(cell), apply("mul", integer(step), index(other))))
-    return bool(constant_range(distance, "distance"))
-
-
-def _with_equation(points: isl.Set, name: str, value: Expr) -> isl.Set:
-    count = points.dim(isl.dim_type.set)
-    points = points.insert_dims(isl.dim_type.set, count, 1).set_dim_name(isl.dim_type.set, count, name)
-    return points.intersect(function_of(index(name), points).eq_set(function_of(value, points)))
+    distance = apply("sub", index(cell), apply("mul", integer(step), index(other)))
+    return bool(constant_range(with_variable(points, "distance", distance), "distance"))
 
 
 def _stepping(statement: Statement, number: int, axis: Expr) -> Stride | None:

@@ -28,9 +28,9 @@ from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Te
 from tcdsl.lowering.program_passes.fusion import fresh_locals
 from tcdsl.lowering.program_passes.thinness import is_thin
 from tcdsl.lowering.program_passes.touched_tensors import readers
-from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, function_of
+from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, with_variable
 from tcdsl.polyhedra.boxes import box
-from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
+from tcdsl.polyhedra.linear import linear_form, normalized, solved_for
 from tcdsl.polyhedra.spaces import arranged
 
 __all__ = ["summed"]
@@ -108,20 +108,15 @@ def _term(position: int, statement: Statement, variables: tuple[str, ...], conte
         terms, offset = linear_form(axis)
         if len(used) > 1 or any(used & index_variables(atom) and not isinstance(atom, IndexValue) for atom in terms):
             return None
-        count = points.dim(isl.dim_type.set)
-        points = points.insert_dims(isl.dim_type.set, count, 1).set_dim_name(isl.dim_type.set, count, name)
         try:
-            points = points.intersect(function_of(index(name), points).eq_set(function_of(axis, points)))
+            points = with_variable(points, name, axis)
         except NotAffine:
             return None
         for variable in used:
-            scale = terms.pop(index(variable))
-            if abs(scale) != 1:
+            if abs(terms[index(variable)]) != 1:
                 return None
-            rest = {atom: -scale * factor for atom, factor in terms.items()}
-            value = linear_expression({index(name): scale, **rest}, -scale * offset)
             # Of a diagonal one axis gives the variable, the others are conditions.
-            replacements.setdefault(index(variable), value)
+            replacements.setdefault(index(variable), solved_for(index(variable), terms, offset, index(name)))
     if any(index(variable) not in replacements for variable in statement.domain.variables):
         return None
     cells = arranged(points, variables).intersect_params(context)

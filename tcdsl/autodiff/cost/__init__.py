@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from tcdsl.autodiff.cost.count import count_operations
 from tcdsl.autodiff.cost.operations import OperationCount, weight
+from tcdsl.autodiff.cost.statement_cost import count_operations
 
 __all__ = ["OperationCount", "count_operations", "weight"]

@@ -1,27 +1,48 @@
-"""The operations of one statement: its condition and value at every point, and combining values in cells."""
+"""The operations of a program, statement by statement: conditions and values at every point, and combining values in
+cells.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import islpy as isl
 import numpy as np
 
 from tcdsl.autodiff.cost.expression_cost import ExpressionCounter
 from tcdsl.autodiff.cost.first_writes import Cells, WrittenCells, image
+from tcdsl.autodiff.cost.operations import OperationCount
 from tcdsl.autodiff.cost.point_sets import AffinePoints, ListedPoints
 from tcdsl.autodiff.cost.tensors import TensorValues
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, is_affine_index
 from tcdsl.ir.program import Fill, Keep, Program, Statement
+from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.spaces import at_sizes
 
-__all__ = ["StatementCounter"]
+__all__ = ["count_operations"]
 
 _SUMS = ("add", "subtract")
+
+
+def count_operations(program: Program, inputs: Sequence[Any]) -> OperationCount:
+    """``count_operations(matmul, [A, B])``: the operations that ``program`` executes on these arrays.
+
+    Exact, and quick where conditions and indices are affine: then the arrays' values are never looked at, and
+    ``np.broadcast_to(0.0, shape)`` stands for an array of any size. What depends on data is found from the data.
+    `tcdsl.autodiff.cost.operations` says what counts. Raises `ShapeError` and `DataIndexError` as a call would.
+    """
+    arrays = [np.asarray(array) for array in inputs]
+    sizes = bind_sizes(program, [array.shape for array in arrays])
+    counter = _StatementCounter(program, TensorValues(program, arrays, sizes))
+    for statement in program.statements:
+        counter.add(statement)
+    return OperationCount.of(counter.operations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +56,8 @@ class _Executed:
     changed: Cells
 
 
-class StatementCounter:
-    """Counts the statements of a program in order: ``StatementCounter(program, values).add(statement)``.
+class _StatementCounter:
+    """Counts the statements of a program in order: ``_StatementCounter(program, values).add(statement)``.
 
     ``operations`` holds the counts so far.
     """

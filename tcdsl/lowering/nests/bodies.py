@@ -24,7 +24,7 @@ from tcdsl.lowering.loopir.point_code import Action, TargetCell, first, point, s
 from tcdsl.lowering.loopir.scalars import Scalars
 from tcdsl.lowering.loopir.traversal import renamed
 from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_locals, with_parameters
-from tcdsl.lowering.nests.polyhedron_scanning import scan
+from tcdsl.lowering.nests.polyhedron_scanning import Leaf, scan
 from tcdsl.lowering.nests.scattered_sums import in_scattered_blocks
 from tcdsl.lowering.program_passes.schedule import FixedOrder, LoopOrder
 from tcdsl.lowering.program_passes.touched_tensors import evaluated
@@ -76,8 +76,7 @@ class Body:
 
     def full(self) -> tuple[Node, ...]:
         """The only point of a cell, for a plan in which every cell has one."""
-        statement = self._specialized(self.points)
-        return tuple(point(statement, self.place, self.scalars(self.points), first(statement, self.place)))
+        return tuple(self._leaf(self.points, first(self.plan.statement, self.place))({}))
 
     def cell(
         self,
@@ -93,11 +92,7 @@ class Body:
         name = self.setting.names.fresh("acc")
         out: list[Node] = []
         out.append(Define(name, start_value(statement, self.place, cell, self.scalars(self.points), out)))
-        act = sum_up(statement, name)
-        if known is None:
-            out.extend(self.visits(points, order, act, context, given))
-        else:
-            out.extend(self.loops(points, order, act, context, given, known=known))
+        out.extend(self.visits(points, order, sum_up(statement, name), context, given, known=known))
         out.append(Store(self.place.buffer, cell, Local(name, compute_dtype(self.plan.tensor.dtype))))
         return tuple(out)
 
@@ -105,10 +100,7 @@ class Body:
 
     def start(self) -> tuple[Node, ...]:
         """A nest that writes every cell's start value; empty where the memory holds it already."""
-        if self.started:
-            return ()
-
-        return every_cell(self.plan.tensor, self.setting.names, self.start_of)
+        return () if self.started else every_cell(self.plan.tensor, self.setting.names, self.start_of)
 
     def start_of(self, cell: tuple[Expr, ...] | None = None, values: Mapping[Expr, Expr] | None = None) -> list[Node]:
         """Nodes that write the start value of a cell, or of the one that a point writes.
@@ -167,15 +159,17 @@ class Body:
 
     def in_fixed_order(self, order: FixedOrder) -> tuple[Node, ...]:
         """The loops of a statement that reads cells before it writes them; its start is in memory or needs none."""
-        statement = self._specialized(self.points)
-        act = first(statement, self.place)
-
-        def leaf(values: Mapping[Expr, Expr]) -> list[Node]:
-            return point(statement, self.place, self.scalars(self.points, values), act)
-
-        parallel = order.variables[:1] if order.parallel else ()
-        context = self.setting.context
-        return scan(self.points, order.variables, leaf, context=context, parallel=parallel, descending=order.descending)
+        return tuple(
+            self.visits(
+                self.points,
+                order.variables,
+                first(self.plan.statement, self.place),
+                self.setting.context,
+                parallel=order.variables[:1] if order.parallel else (),
+                descending=order.descending,
+                known=self.points,
+            )
+        )
 
     # Shared.
 
@@ -185,33 +179,22 @@ class Body:
         order: Sequence[str],
         act: Action,
         context: isl.Set,
-        given: tuple[str, ...],
+        given: tuple[str, ...] = (),
         parallel: tuple[str, ...] = (),
+        descending: frozenset[str] = frozenset(),
+        known: isl.Set | None = None,
     ) -> list[Node]:
-        """Loops over ``points``, interior and border apart."""
+        """Loops over ``points``, interior and border apart; together if loops outside keep to ``known`` ones."""
         out: list[Node] = []
-        for part in self.parts(points):
-            out.extend(self.loops(part, order, act, context, given, parallel))
+        for part in self.parts(points) if known is None else (points,):
+            leaf = self._leaf(part if known is None else known, act)
+            made = scan(part, order, leaf, context=context, given=given, parallel=parallel, descending=descending)
+            out.extend(made)
         return out
 
-    def loops(
-        self,
-        points: isl.Set,
-        order: Sequence[str],
-        act: Action,
-        context: isl.Set,
-        given: tuple[str, ...],
-        parallel: tuple[str, ...] = (),
-        known: isl.Set | None = None,
-    ) -> tuple[Node, ...]:
-        """Loops over ``points``; ``known`` are the ones to which loops outside keep, if not all."""
-        known = points if known is None else known
+    def _leaf(self, known: isl.Set, act: Action) -> Leaf:
         statement = self._specialized(known)
-
-        def leaf(values: Mapping[Expr, Expr]) -> list[Node]:
-            return point(statement, self.place, self.scalars(known, values), act)
-
-        return scan(points, order, leaf, context=context, given=given, parallel=parallel)
+        return lambda values: point(statement, self.place, self.scalars(known, values), act)
 
     def parts(self, points: isl.Set, window: Sequence[str] = ()) -> tuple[isl.Set, ...]:
         """``points`` of the interior and of the border, or all of them."""

@@ -137,7 +137,7 @@ class _Row:
         statement = self.plan.statement
         if self.plan.single and statement.condition is None:
             act = first(statement, self.body.place)
-            return list(self.body.loops(points, (self.variable,), act, self.context, self.given))
+            return self.body.visits(points, (self.variable,), act, self.context, self.given, known=points)
         shadow = arranged(points, (), (*self.given, self.variable)).params()
         inside = with_parameters(self.context, (self.variable,)).intersect(shadow).coalesce()
 

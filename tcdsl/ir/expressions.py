@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from operator import is_
 from typing import ClassVar
 
 from tcdsl.ir.primitives import LAZY, PRIMITIVES
@@ -36,6 +37,7 @@ __all__ = [
     "is_affine_index",
     "is_plain_read",
     "locals_read",
+    "map_children",
     "reads",
     "rebuild",
     "size_names",
@@ -265,14 +267,18 @@ def rebuild(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
             return expr
 
 
+def map_children(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
+    """``expr`` with ``rule`` applied to its direct sub-expressions; ``expr`` itself if it returns each as it is."""
+    parts = children(expr)
+    if not parts:
+        return expr
+    new = tuple([rule(part) for part in parts])
+    return expr if all(map(is_, parts, new)) else rebuild(expr, new)
+
+
 def transform(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
     """Apply ``rule`` to every node, innermost first; ``rule`` returns its argument to leave a node as it is."""
-    parts = children(expr)
-    if parts:
-        new = tuple(transform(part, rule) for part in parts)
-        if any(a is not b for a, b in zip(parts, new, strict=True)):
-            expr = rebuild(expr, new)
-    return rule(expr)
+    return rule(map_children(expr, lambda part: transform(part, rule)))
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

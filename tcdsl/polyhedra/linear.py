@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tcdsl.ir.build import apply, cast, constant
 from tcdsl.ir.dtypes import INTEGER
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, children, is_affine_index, rebuild, walk
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, is_affine_index, map_children, walk
 
 __all__ = ["has_cases", "linear_expression", "linear_form", "normalized", "solved_for"]
 
@@ -47,8 +47,7 @@ def _collect(expr: Expr, scale: int, terms: dict[Expr, int]) -> int:
         case Cast(operand=operand, dtype="integer") if is_affine_index(operand):
             return _collect(operand, scale, terms)
         case _:
-            parts = children(expr)
-            atom = rebuild(expr, tuple(normalized(part) for part in parts)) if parts else expr
+            atom = map_children(expr, normalized)
             terms[atom] = terms.get(atom, 0) + scale
             return 0
 
@@ -88,5 +87,4 @@ def normalized(expr: Expr) -> Expr:
     """``expr`` with like terms collected, inside its parts too: ``(z - k) + k`` becomes ``z``. Other types stay."""
     if expr.dtype in _LINEAR:
         return linear_expression(*linear_form(expr), expr.dtype)
-    parts = children(expr)
-    return rebuild(expr, tuple(normalized(part) for part in parts)) if parts else expr
+    return map_children(expr, normalized)

@@ -104,9 +104,10 @@ def _with_start_stored(statement: Statement, name: str) -> tuple[tuple[Tensor, S
     assert isinstance(statement.start, Fill)
     value = statement.start.value
     once = Domain.from_set(isl.Set("{ [] }"))
-    store = Statement(Access(name, ()), "assign", Neutral(), value, once, span=statement.span)
-    start = Fill(Read(name, (), (), value.dtype, span=value.span))
-    return (Tensor(name, value.dtype, ()), store), replace(statement, start=start)
+    tensor, store, read = stored(
+        Statement(Access(name, ()), "assign", Neutral(), value, once, span=statement.span), name
+    )
+    return (tensor, store), replace(statement, start=Fill(read))
 
 
 def _with_steps_stored(

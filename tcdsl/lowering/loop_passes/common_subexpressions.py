@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tcdsl.ir.expressions import Apply, Expr, Local, children, reads, rebuild, substitute
+from tcdsl.ir.expressions import Apply, Expr, Local, certain_children, map_children, reads, substitute
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.primitives import LAZY, PRIMITIVES
+from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Call, Check, Define, LocalBuffer, Loop, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import changed_names, rewritten, scalars_of, with_expressions
 
@@ -83,14 +83,8 @@ class _Calls:
         return out
 
     def value(self, expr: Expr, known: _Known, out: list[Node], *, certain: bool = True) -> Expr:
-        parts = children(expr)
-        if parts:
-            lazy = isinstance(expr, Apply) and expr.primitive in LAZY
-            new = tuple(
-                self.value(part, known, out, certain=certain and not (lazy and k)) for k, part in enumerate(parts)
-            )
-            if any(a is not b for a, b in zip(parts, new, strict=True)):
-                expr = rebuild(expr, new)
+        sure = certain_children(expr) if certain else ()
+        expr = map_children(expr, lambda part: self.value(part, known, out, certain=any(part is each for each in sure)))
         if not isinstance(expr, Apply) or PRIMITIVES[expr.primitive].kind != "real" or expr.primitive in _CHEAP:
             return expr
         local = known.calls.get(expr)

@@ -28,8 +28,8 @@ from tcdsl.ir.expressions import (
     Local,
     Read,
     SizeValue,
-    children,
     is_affine_index,
+    map_children,
     rebuild,
 )
 from tcdsl.ir.primitives import PRIMITIVES
@@ -157,7 +157,7 @@ class _Widths:
             case _:
                 return Interval(0, 1) if expr.dtype == "bool" else interval_of_dtype(expr.dtype)
         every = interval_of_dtype(expr.dtype)
-        return found if found.within(every) == found else every
+        return found if every.low <= found.low and found.high <= every.high else every
 
     def node(self, node: Node) -> Node:
         match node:
@@ -201,8 +201,7 @@ class _Widths:
             case Cast(operand=operand) if operand.dtype == INTEGER:
                 return cast(self.typed(operand), expr.dtype)
             case _:
-                parts = children(expr)
-                return rebuild(expr, tuple(map(self.value, parts))) if parts else expr
+                return map_children(expr, self.value)
 
     def cell(self, index: Expr) -> Expr:
         """An index that is in range, as an int64."""

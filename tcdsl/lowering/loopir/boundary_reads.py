@@ -12,7 +12,7 @@ from dataclasses import replace
 import islpy as isl
 
 from tcdsl.ir.build import apply, in_range
-from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, children, is_affine_index, rebuild
+from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, children, is_affine_index, map_children, rebuild
 from tcdsl.ir.program import Tensor
 from tcdsl.polyhedra.affine import NotAffine, condition_set, holds
 from tcdsl.polyhedra.disjunctions import within
@@ -135,9 +135,7 @@ def specialized(expr: Expr, points: isl.Set, tensors: Declarations) -> Expr:
                 return second
             return expr if new == expr.arguments else rebuild(expr, new)
         case _:
-            parts = children(expr)
-            new = tuple(specialized(part, points, tensors) for part in parts)
-            return rebuild(expr, new) if any(a is not b for a, b in zip(parts, new, strict=True)) else expr
+            return map_children(expr, lambda part: specialized(part, points, tensors))
 
 
 def _left_out(expr: Expr, before: Expr) -> bool:

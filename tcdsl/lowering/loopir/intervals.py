@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import product
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ class Interval(NamedTuple):
         return Interval(low, high)
 
 
+@cache
 def interval_of_dtype(dtype: str) -> Interval:
     """All values of an integer type."""
     ends = np.iinfo(dtype)

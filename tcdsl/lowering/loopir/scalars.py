@@ -28,6 +28,7 @@ from tcdsl.ir.expressions import (
     certain_children,
     children,
     is_affine_index,
+    map_children,
     rebuild,
     walk,
 )
@@ -105,7 +106,7 @@ class Scalars:
             case Apply(primitive=primitive) if primitive in LAZY:
                 return self._lazy(expr, out)
             case _:
-                return rebuild(expr, tuple(self.value(part, out) for part in children(expr)))
+                return map_children(expr, lambda part: self.value(part, out))
 
     def position(self, expr: Expr, out: list[Node]) -> Expr:
         """An index: like `value`, with like terms collected."""
@@ -274,8 +275,7 @@ def _bound(expr: Expr, name: str, value: Expr) -> Expr:
         case Let(name=inner) if inner == name:
             return replace(expr, value=_bound(expr.value, name, value))
         case _:
-            parts = children(expr)
-            return rebuild(expr, tuple(_bound(part, name, value) for part in parts)) if parts else expr
+            return map_children(expr, lambda part: _bound(part, name, value))
 
 
 def _is_small(expr: Expr) -> bool:

@@ -39,8 +39,8 @@ from tcdsl.ir.expressions import (
     SizeValue,
     children,
     is_affine_index,
+    map_children,
     reads,
-    rebuild,
     substitute,
     transform,
     walk,
@@ -285,5 +285,4 @@ def fresh_locals(expr: Expr, renamed: dict[str, str], names: FreshNames) -> Expr
                 body=fresh_locals(body, {**renamed, name: fresh}, names),
             )
         case _:
-            parts = children(expr)
-            return rebuild(expr, tuple(fresh_locals(part, renamed, names) for part in parts)) if parts else expr
+            return map_children(expr, lambda part: fresh_locals(part, renamed, names))

@@ -29,7 +29,7 @@ from tcdsl.frontend.symbols.values import Product, Value, cast_value, require_fi
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import DTYPES, compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, children, substitute
+from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, IndexValue, Read, children, substitute, transform
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, function_of, universe
 from tcdsl.polyhedra.boxes import box
@@ -221,11 +221,7 @@ def _combine_numbers(session: Session, primitive: str, operands: Sequence[object
 
 def _named(session: Session, expr: Expr) -> Expr:
     # N * M and N // K are names in domains; sums of sizes, and quotients by integers, stay what they are.
-    from tcdsl.ir.expressions import transform
-
     def opaque(node: Expr) -> Expr:
-        from tcdsl.ir.expressions import Apply
-
         if isinstance(node, Apply) and node.primitive in ("mul", "floor_div", "mod"):
             left, right = node.arguments
             if node.primitive == "mul" and not isinstance(left, Constant) and not isinstance(right, Constant):

@@ -6,6 +6,7 @@ As in NumPy, with symbolic extents. The cells of a `View` are those of the origi
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from types import EllipsisType
 from typing import Any
 
@@ -24,7 +25,7 @@ from tcdsl.frontend.symbols.symbols import (
     SymbolicTensor,
     View,
 )
-from tcdsl.ir.build import apply, in_range, integer, range_tests
+from tcdsl.ir.build import apply, cast, in_range, integer, range_tests
 from tcdsl.ir.dtypes import is_integer
 from tcdsl.ir.expressions import (
     Boundary,
@@ -196,8 +197,6 @@ def _source_index(session: Session, source: Any, rank: int) -> Expr:
             element.expr,
             {IndexValue(axis_variable(k)): IndexValue(axis_variable(k + shift)) for k in range(len(extents))},
         )
-        from tcdsl.ir.build import cast
-
         return cast(moved, "int64")
     start, step, position = source
     variable: Expr = IndexValue(axis_variable(rank - 1 - position))
@@ -208,8 +207,6 @@ def _checked(expr: Expr, data: set[Expr]) -> Expr:
     # A read whose index is data is checked before memory is touched.
     def rule(node: Expr) -> Expr:
         if isinstance(node, Read) and any(index in data for index in node.indices):
-            from dataclasses import replace
-
             boundaries = tuple(
                 Boundary.CHECK if index in data else boundary
                 for index, boundary in zip(node.indices, node.boundaries, strict=True)

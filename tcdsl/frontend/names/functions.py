@@ -35,17 +35,26 @@ def _is_symbolic(argument: object) -> bool:
 _WEAK = (bool, int, float)
 
 
-class PrimitiveFunction:
+class _Named:
+    # ``__tcdsl_name__`` is what the language calls it.
+    kind = ""
+
+    def __init__(self, name: str) -> None:
+        self.__tcdsl_name__ = self.__name__ = name
+        self.__doc__ = f"The {self.kind} `{name}` of the language{', elementwise' * (self.kind == 'primitive')}."
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.__tcdsl_name__}>"
+
+
+class PrimitiveFunction(_Named):
     """One primitive, by name: ``PrimitiveFunction("relu")``.
 
     On symbolic operands it builds programs; on NumPy arrays and numbers it computes. ``__tcdsl_name__`` is the name of
     its row.
     """
 
-    def __init__(self, name: str) -> None:
-        self.__tcdsl_name__ = name
-        self.__name__ = name
-        self.__doc__ = f"The primitive `{name}` of the language, elementwise."
+    kind = "primitive"
 
     def __call__(self, *arguments: Any) -> Any:
         """Apply the primitive to arrays and numbers, symbolic or concrete."""
@@ -60,16 +69,11 @@ class PrimitiveFunction:
         # What is computed from Python's numbers is as weak as they are: `sqrt(8) * x` has the type of `x`.
         return made.item() if all(type(argument) in _WEAK for argument in arguments) else made
 
-    def __repr__(self) -> str:
-        return f"<primitive {self.__tcdsl_name__}>"
 
-
-class CastFunction:
+class CastFunction(_Named):
     """``float32(x)`` as a function of the language."""
 
-    def __init__(self, name: str) -> None:
-        self.__tcdsl_name__ = name
-        self.__name__ = name
+    kind = "cast"
 
     def __call__(self, argument: Any) -> Any:
         """Convert an array or a number, symbolic or concrete."""
@@ -79,17 +83,11 @@ class CastFunction:
             return call_function(self, (argument,), {})
         return np.asarray(argument).astype(self.__tcdsl_name__)[()]
 
-    def __repr__(self) -> str:
-        return f"<cast {self.__tcdsl_name__}>"
 
-
-class ReductionFunction:
+class ReductionFunction(_Named):
     """``mean(x)`` and ``mean(x, axis=0)`` as functions of whole arrays; in statements, ``mean(x[i, k])``."""
 
-    def __init__(self, name: str) -> None:
-        self.__tcdsl_name__ = name
-        self.__name__ = name
-        self.__doc__ = f"The reduction `{name}` of the language."
+    kind = "reduction"
 
     def __call__(self, array: Any, **keywords: Any) -> Any:
         """Reduce all axes or the given ones, as NumPy's function of that name does."""
@@ -98,9 +96,6 @@ class ReductionFunction:
 
             return call_function(self, (array,), keywords)
         return getattr(np, self.__tcdsl_name__)(array, **keywords)
-
-    def __repr__(self) -> str:
-        return f"<reduction {self.__tcdsl_name__}>"
 
 
 def _only_in_statements(name: str) -> Any:

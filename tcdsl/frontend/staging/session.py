@@ -8,7 +8,7 @@ and the program serves every later call for which they hold.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -114,7 +114,7 @@ class Session:
 
     def __init__(self, name: str, algebra: Algebra) -> None:
         self.builder = ProgramBuilder(name, algebra)
-        self.extents: dict[str, int] = {}
+        self.extents: dict[str, int] = _Extents(self.builder)
         self.guards: dict[BroadcastGuard, None] = {}
         self.captured: list[CapturedArray] = []
         self.integers = RunTimeIntegers(self)
@@ -169,7 +169,7 @@ class Session:
 
     def evaluate(self, expr: Expr) -> int:
         """An expression of sizes for this call. ``KeyError`` where there is no call."""
-        return evaluate_size(expr, _Extents(self))
+        return evaluate_size(expr, self.extents)
 
     def capture(self, value: Any, label: str = "") -> SymbolicTensor:
         """The input for an array of the function's surroundings; the same one for the same array."""
@@ -219,28 +219,21 @@ class Session:
         return Diagnostic(kind, fact, self.location(), tuple(notes), hint).error()
 
 
-class _Extents(Mapping[str, int]):
+class _Extents(dict[str, int]):
     """Sizes of this call, opaque ones evaluated on demand."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, builder: ProgramBuilder) -> None:
+        super().__init__()
+        self._builder = builder
 
-    def __getitem__(self, name: str) -> int:
-        known = self._session.extents
-        if name not in known:
-            source = self._session.builder.size(name).source
-            if isinstance(source, AxisExtent):
-                raise KeyError(name)
-            if self._session.builder.is_open(name):
-                return evaluate_size(source, self)  # it may grow yet
-            known[name] = evaluate_size(source, self)
-        return known[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._session.extents)
-
-    def __len__(self) -> int:
-        return len(self._session.extents)
+    def __missing__(self, name: str) -> int:
+        source = self._builder.size(name).source
+        if isinstance(source, AxisExtent):
+            raise KeyError(name)
+        value = evaluate_size(source, self)
+        if not self._builder.is_open(name):  # it may grow yet
+            self[name] = value
+        return value
 
 
 def materialized(value: Any, label: str) -> Any:

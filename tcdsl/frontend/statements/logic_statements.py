@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError
 from tcdsl.frontend.logics.logic import extents_of, stage_logic, stage_projected
@@ -21,6 +22,7 @@ from tcdsl.frontend.source.logic_operands import Applied, Term
 from tcdsl.frontend.staging.environment import UNBOUND, TargetState
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.statements.statement_syntax import AUGMENTED, assign_operator
+from tcdsl.frontend.symbols.recognition import COMBINING
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicTensor
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr, index_variables
@@ -28,8 +30,6 @@ from tcdsl.rows.logic import POINTWISE
 from tcdsl.span import Span
 
 __all__ = ["LogicForm", "indexes_tensors", "logic_form", "record_logic"]
-
-_RESET = {"sum": "add", "prod": "multiply", "max": "max", "min": "min", "any": "or", "all": "and"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,31 +157,17 @@ def record_logic(session: Session, form: LogicForm, state: TargetState, term: Te
     accumulate, reset = form.accumulate, form.reset
     if form.plain and not reset:
         reduced = term.reduction()
-        if reduced is not None and reduced[0] in _RESET:
-            accumulate, reset, term = _RESET[reduced[0]], True, reduced[1]
+        if reduced is not None and reduced[0] in COMBINING:
+            accumulate, reset, term = COMBINING[reduced[0]], True, reduced[1]
     applied = term.applied()
-    if isinstance(form.logic, Projections):
-        projections = _in_slots(session, form, form.logic, state, applied)
-        return stage_projected(
-            session,
-            projections,
-            applied.primitive,
-            applied.operands,
-            accumulate,
-            reset=reset,
-            target=state,
-            span=form.span,
-        )
-    return stage_logic(
-        session,
-        form.logic,
-        applied.primitive,
-        applied.operands,
-        accumulate,
-        reset=reset,
-        target=state,
-        span=form.span,
+    record: Any = stage_logic
+    logic = form.logic
+    if isinstance(logic, Projections):
+        record, logic = stage_projected, _in_slots(session, form, logic, state, applied)
+    made: SymbolicTensor = record(
+        session, logic, applied.primitive, applied.operands, accumulate, reset=reset, target=state, span=form.span
     )
+    return made
 
 
 def _in_slots(

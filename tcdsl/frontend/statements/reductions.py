@@ -18,7 +18,7 @@ from tcdsl.frontend.staging.faults import FAULTY, Faulty
 from tcdsl.frontend.staging.run_time_integers import terms
 from tcdsl.frontend.statements.evaluator import Evaluator
 from tcdsl.frontend.symbols.int64_numbers import int64_constant
-from tcdsl.frontend.symbols.recognition import REDUCTIONS
+from tcdsl.frontend.symbols.recognition import COMBINING, REDUCTIONS
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, as_truth, convert, stored_dtype, sum_dtype
@@ -40,8 +40,6 @@ from tcdsl.ir.expressions import (
 )
 
 __all__ = ["Loops", "leading_loops", "open_reduction", "reduce_given", "reduction"]
-
-_COMBINABLE = ("sum", "prod", "max", "min", "any", "all")
 
 
 class Loops:
@@ -165,7 +163,7 @@ def _over_generator(
     loops = Loops()
     with evaluation.scope(loops.names):
         count = leading_loops(evaluation, clauses, loops)
-        if count < len(clauses) and name not in _COMBINABLE:
+        if count < len(clauses) and name not in COMBINING:
             return evaluation.fault(
                 DslSyntaxError, f"`{name}` over a range and over Python objects at once", node, "separate the two"
             )
@@ -323,7 +321,7 @@ def _one_element(
     value = evaluation.scalar(_over_generator(evaluation, name, generator, rest, node), generator.elt)
     if guard is None or value is None:
         return [value]
-    if name not in _COMBINABLE:
+    if name not in COMBINING:
         evaluation.fault(DslSyntaxError, f"`{name}` with a condition over Python objects", node, "use a range")
         return [None]
     otherwise = neutral_constant(REDUCTIONS[name], value.expr.dtype)
@@ -348,7 +346,7 @@ def _combined(evaluation: Evaluator, name: str, values: Sequence[Value | None], 
     if name == "mean" and count:
         total = reduce(lambda a, b: apply_primitive("add", (a, b), span), known)
         return apply_primitive("div", (total, Value.of(count)), span)
-    if name not in _COMBINABLE or (not known and name in ("max", "min")):
+    if name not in COMBINING or (not known and name in ("max", "min")):
         return evaluation.fault(
             DslSyntaxError, f"`{name}` over {count} Python objects", node, "use a range, or an array"
         )

@@ -37,7 +37,7 @@ from tcdsl.frontend.statements.statement_syntax import StatementForm, read_form
 from tcdsl.frontend.stores.partial_resets import record_partial_reset, restarted
 from tcdsl.frontend.stores.stores import TargetStore, store
 from tcdsl.frontend.stores.truth_targets import record_truth
-from tcdsl.frontend.symbols.recognition import recognize
+from tcdsl.frontend.symbols.recognition import COMBINING, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.expressions import Boundary, Expr
@@ -45,8 +45,6 @@ from tcdsl.ir.program import Access
 from tcdsl.ranges.sketches.sketch import Sketch
 
 __all__ = ["evaluate_local", "evaluate_statement", "is_local_definition", "reads_points", "sketch_statement"]
-
-_RESET = {"sum": "add", "prod": "multiply", "max": "max", "min": "min", "any": "or", "all": "and"}
 
 
 def evaluate_statement(
@@ -193,10 +191,10 @@ def _value(evaluation: Evaluation, form: StatementForm) -> tuple[str, bool, Valu
     if form.plain and isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords:
         function = evaluation.quietly(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
         name = recognize(function)
-        if name is not None and name in _RESET and _is_reset(call.args[0], evaluation.environment):
+        if name is not None and name in COMBINING and _is_reset(call.args[0], evaluation.environment):
             given = _reduced(evaluation, call.args[0], loops)
             if isinstance(given, Value | Faulty):
-                return _RESET[name], True, evaluation.scalar(given, call.args[0]), loops
+                return COMBINING[name], True, evaluation.scalar(given, call.args[0]), loops
             # A list of scalars or a whole tensor: the reduction is part of the value, and the statement a plain store.
             given = reduce_given(evaluation, name, given, call, function)
             return form.accumulate, form.reset, evaluation.scalar(given, call), loops

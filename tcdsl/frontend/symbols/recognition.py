@@ -18,7 +18,7 @@ import numpy as np
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.primitives import PRIMITIVES
 
-__all__ = ["BOUNDARIES", "CASTS", "CONSTANTS", "REDUCTIONS", "language_name", "recognize"]
+__all__ = ["BOUNDARIES", "CASTS", "COMBINING", "CONSTANTS", "REDUCTIONS", "language_name", "recognize"]
 
 REDUCTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -33,6 +33,8 @@ REDUCTIONS: Mapping[str, str] = MappingProxyType(
         "argmin": "argmin",
     }
 )
+COMBINING = MappingProxyType({name: REDUCTIONS[name] for name in ("sum", "prod", "max", "min", "any", "all")})
+"""Those that an accumulator alone computes, so that a statement may be one."""
 BOUNDARIES = ("clamp", "wrap", "reflect", "symmetric")
 CASTS: Mapping[str, str] = MappingProxyType({**{name: name for name in DTYPES}, "float": "float64", "int": "int64"})
 CONSTANTS: Mapping[str, float] = MappingProxyType({"pi": math.pi, "inf": math.inf})

@@ -121,8 +121,8 @@ class PointValue(PrimitiveOperators):
     def __getitem__(self, key: object) -> Any:
         raise Diagnostic(ShapeError, "a scalar at a point has no axes to index", self.span).error()
 
-    def combined(self, primitive: str, *operands: object) -> Any:
-        """The primitive on operands, one of which this is."""
+    def _combined(self, primitive: str, *operands: object) -> Any:
+        # The primitive on operands, one of which this is.
         return combine_points(primitive, operands)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: object, **kwargs: object) -> Any:

@@ -91,16 +91,16 @@ class OperatorHost(Protocol):
 
 
 def _unary(primitive: str) -> Any:
-    return lambda self: self.combined(primitive, self)
+    return lambda self: self._combined(primitive, self)
 
 
 def _binary(primitive: str) -> Any:
-    return lambda self, other: self.combined(primitive, self, other)
+    return lambda self, other: self._combined(primitive, self, other)
 
 
 def _both(primitive: str) -> tuple[Any, Any]:
     # The operator, and what Python calls where the left operand does not know it.
-    return _binary(primitive), lambda self, other: self.combined(primitive, other, self)
+    return _binary(primitive), lambda self, other: self._combined(primitive, other, self)
 
 
 class PrimitiveOperators:
@@ -109,8 +109,8 @@ class PrimitiveOperators:
     __slots__ = ()
     __hash__ = object.__hash__
 
-    def combined(self, primitive: str, *operands: object) -> Any:
-        """The primitive on operands, one of which this is."""
+    def _combined(self, primitive: str, *operands: object) -> Any:
+        # The primitive on operands, one of which this is.
         raise NotImplementedError
 
     __add__, __radd__ = _both("add")
@@ -144,8 +144,8 @@ class ArithmeticOperators(PrimitiveOperators):
 
     builder: OperatorHost
 
-    def combined(self, primitive: str, *operands: object) -> Any:
-        """The primitive on operands, one of which this is."""
+    def _combined(self, primitive: str, *operands: object) -> Any:
+        # The primitive on operands, one of which this is.
         return self.builder.algebra.combine(primitive, *operands)
 
     def __matmul__(self, other: object) -> Any:

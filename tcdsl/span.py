@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Sequence
 from dataclasses import dataclass
+from types import FrameType
 
 __all__ = ["Span"]
+
+#: Line, last line, column, last column.
+_Place = tuple[int | None, int | None, int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,18 @@ class Span:
     column: int
     end_line: int
     end_column: int
+
+    @staticmethod
+    def executed(frame: FrameType, instruction: int, positions: Sequence[_Place] = ()) -> Span:
+        """The expression that ``instruction`` of the frame's code belongs to.
+
+        ``positions`` are those of all its instructions, where they are known.
+        """
+        code = frame.f_code
+        line, end_line, column, end_column = (positions or list(code.co_positions()))[instruction // 2]
+        if line is None:
+            return Span(code.co_filename, frame.f_lineno, 0, frame.f_lineno, 0)
+        return Span(code.co_filename, line, column or 0, end_line or line, end_column or 0)
 
     @property
     def text(self) -> str:

@@ -97,10 +97,7 @@ def _place(error: BaseException, caller: FrameType | None) -> Span | None:
     if not users:
         return None
     frame, instruction = users[-1]
-    positions = list(frame.f_code.co_positions())
-    line, end_line, column, end_column = positions[instruction // 2]
-    line = line or frame.f_code.co_firstlineno
-    return Span(frame.f_code.co_filename, line, column or 0, end_line or line, end_column or 0)
+    return Span.executed(frame, instruction)
 
 
 def _is_users(frame: FrameType) -> bool:

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, Diagnostic
+from tcdsl.errors import ConfigurationError
 from tcdsl.ir.program import Program
 from tcdsl.runtime.calling.bound_programs import BoundProgram
 from tcdsl.runtime.explanation import Explanation
 from tcdsl.tensors.functions.parameters import by_label
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory, tick
@@ -118,13 +118,12 @@ class Routine:
         for name in numbers:
             if name not in self._named:
                 known = ", ".join(self._named) or "none"
-                raise Diagnostic(
+                raise fault(
                     ConfigurationError,
                     f"this routine has no number `{name}`",
-                    user_location(),
-                    (f"numbers that a run sets: {known}",),
                     "they are the keyword arguments of @cd functions that are numbers, and static indices",
-                ).error()
+                    notes=(f"numbers that a run sets: {known}",),
+                )
         given = [(*found, found[0].checked(number)) for name, number in numbers.items() for found in self._named[name]]
         for each, array, number in given:
             if array is not None:

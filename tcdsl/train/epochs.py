@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from tcdsl.errors import ConfigurationError, Diagnostic
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.errors import ConfigurationError
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.linking.static_indices import StaticIndex
 from tcdsl.tensors.routines import Routine
@@ -62,7 +62,7 @@ def _check(routine: Any, index: Any, count: Any, loss: Any) -> None:
     elif loss is not None and (not isinstance(loss, Tensor) or loss.size != 1):
         fact, hint = "the loss is no tensor of one cell", "give the tensor that the routine differentiates"
     if fact:
-        raise Diagnostic(ConfigurationError, fact, user_location(), hint=hint).error()
+        raise fault(ConfigurationError, fact, hint)
 
 
 def _at(numbers: Mapping[str, Any], step: int) -> dict[str, Any]:

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, Diagnostic
+from tcdsl.errors import ConfigurationError
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.tensors.functions.parameters import by_label
 from tcdsl.tensors.graphs.element_types import FloatingType
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.linking.asked_values import read_memory
 from tcdsl.tensors.routines import Routine
@@ -50,9 +50,7 @@ def save(path: str | os.PathLike[str], *sources: Any) -> None:
     # Copies, because a file format may keep references until it is written.
     arrays = {name: np.array(read_memory(tensor.buffer("value"))) for name, tensor in _named(sources).items()}
     if not target.parent.is_dir():
-        raise Diagnostic(
-            ConfigurationError, f"tc.save: there is no folder {target.parent}", user_location(), hint="make it first"
-        ).error()
+        raise fault(ConfigurationError, f"tc.save: there is no folder {target.parent}", "make it first")
     handle, temporary = tempfile.mkstemp(suffix=target.suffix, prefix=f".{target.stem}-", dir=target.parent)
     os.close(handle)
     try:
@@ -74,13 +72,11 @@ def load(path: str | os.PathLike[str], *sources: Any) -> dict[str, np.ndarray]:
     source = Path(path)
     read = _format(source)[1]
     if not source.is_file():
-        raise Diagnostic(ConfigurationError, f"there is no file {source}", user_location()).error()
+        raise fault(ConfigurationError, f"there is no file {source}")
     try:
         arrays = read(source)
     except UnreadableError as error:
-        raise Diagnostic(
-            ConfigurationError, f"{source} cannot be read as {source.suffix}: {error}", user_location()
-        ).error() from None
+        raise fault(ConfigurationError, f"{source} cannot be read as {source.suffix}: {error}") from None
     if sources:
         tensors = _named(sources)
         _check(source, arrays, tensors)
@@ -111,13 +107,12 @@ def _named(sources: tuple[Any, ...]) -> dict[str, Tensor]:
 
 
 def _nothing(fact: str) -> Exception:
-    return Diagnostic(
+    return fault(
         ConfigurationError,
         fact,
-        user_location(),
-        hint="give parameters, a loss, a layer, a routine or a list of these; the parameters of a layer are known "
+        "give parameters, a loss, a layer, a routine or a list of these; the parameters of a layer are known "
         "after its first call",
-    ).error()
+    )
 
 
 def _tensors(source: Any) -> list[Tensor]:
@@ -147,13 +142,12 @@ def _check(path: Path, arrays: Arrays, tensors: Mapping[str, Tensor]) -> None:
         return
     notes = [f"not in the file: {', '.join(missing)}"] if missing else []
     notes += [f"only in the file: {', '.join(unexpected)}"] if unexpected else []
-    raise Diagnostic(
+    raise fault(
         ConfigurationError,
         f"{path} does not fit; nothing was loaded",
-        user_location(),
-        (*notes, *different),
         "arrays = tc.load(path) gives what is in the file; assign by hand with `tensor.value = array`",
-    ).error()
+        notes=(*notes, *different),
+    )
 
 
 def _is_open(tensor: Tensor, array: np.ndarray) -> bool:
@@ -192,12 +186,11 @@ def _safetensors() -> Any:
     try:
         import safetensors.numpy
     except ImportError:
-        raise Diagnostic(
+        raise fault(
             ConfigurationError,
             "files that end in .safetensors need the package safetensors, which is not installed",
-            user_location(),
-            hint="pip install tcdsl[safetensors], or use .npz",
-        ).error() from None
+            "pip install tcdsl[safetensors], or use .npz",
+        ) from None
     return safetensors.numpy
 
 
@@ -222,12 +215,7 @@ _FORMATS: dict[str, tuple[Callable[[Path, Arrays], None], Callable[[Path], dict[
 
 def _format(path: Path) -> tuple[Callable[[Path, Arrays], None], Callable[[Path], dict[str, np.ndarray]]]:
     if path.suffix not in _FORMATS:
-        raise Diagnostic(
-            ConfigurationError,
-            f"the ending of {path.name!r} says no format",
-            user_location(),
-            hint=f"use {' or '.join(_FORMATS)}",
-        ).error()
+        raise fault(ConfigurationError, f"the ending of {path.name!r} says no format", f"use {' or '.join(_FORMATS)}")
     if path.suffix == ".safetensors":
         _safetensors()
     return _FORMATS[path.suffix]

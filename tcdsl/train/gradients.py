@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
+from tcdsl.errors import ConfigurationError, DifferentiationError
 from tcdsl.tensors.functions.decorators import TensorFunction
 from tcdsl.tensors.functions.layers import Layer
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.linking.code import Code, GradientUpdate
 from tcdsl.tensors.linking.linking import leaves
@@ -23,28 +23,25 @@ __all__ = ["checked_loss", "clip_gradients", "grad_update", "parameters", "train
 def checked_loss(loss: Any) -> Tensor:
     """``loss`` if it is a tensor of one cell that has a gradient; else an error that says what it is."""
     if not isinstance(loss, Tensor):
-        raise Diagnostic(
+        raise fault(
             ConfigurationError,
             f"a {type(loss).__name__} as a loss",
-            user_location(),
-            hint="a loss is a tensor of a graph, such as ((model(x) - y) ** 2).mean() with x = tc.tensor(...)",
-        ).error()
+            "a loss is a tensor of a graph, such as ((model(x) - y) ** 2).mean() with x = tc.tensor(...)",
+        )
     if not loss.differentiable:
-        raise Diagnostic(
+        raise fault(
             DifferentiationError,
             f"the loss `{loss.label}` depends on no parameter",
-            user_location(),
-            (f"`{loss.label}` is {loss.rows} {loss.element_type}",),
             'parameters come from tc.param(...), and from strings in an @op, such as `"w" @ x`',
-        ).error()
+            notes=(f"`{loss.label}` is {loss.rows} {loss.element_type}",),
+        )
     if loss.size != 1:
-        raise Diagnostic(
+        raise fault(
             DifferentiationError,
             f"the loss `{loss.label}` has {loss.size} cells, not one",
-            user_location(),
-            (f"`{loss.label}` is {loss.rows}",),
             "sum it up or take the mean: `loss.sum()`, `loss.mean()`",
-        ).error()
+            notes=(f"`{loss.label}` is {loss.rows}",),
+        )
     return loss
 
 
@@ -66,12 +63,11 @@ def parameters(*sources: Any) -> list[Tensor]:
         elif isinstance(source, list | tuple):
             pending.extend(reversed(source))
         else:
-            raise Diagnostic(
+            raise fault(
                 ConfigurationError,
                 f"a {type(source).__name__} has no parameters",
-                user_location(),
-                hint="give a loss or another tensor, a layer, an op, or a list of these",
-            ).error()
+                "give a loss or another tensor, a layer, an op, or a list of these",
+            )
     return list(found.values())
 
 
@@ -80,13 +76,12 @@ def trained_parameters(loss: Any) -> list[Tensor]:
     found = parameters(loss)
     if not found:
         fact = f"`{loss.label}` depends on no parameter" if isinstance(loss, Tensor) else "there are no parameters here"
-        raise Diagnostic(
+        raise fault(
             DifferentiationError,
             fact,
-            user_location(),
-            hint='parameters come from tc.param(...), and from strings in an @op, such as `"w" @ x`; those of a layer '
+            'parameters come from tc.param(...), and from strings in an @op, such as `"w" @ x`; those of a layer '
             "are known after its first call",
-        ).error()
+        )
     return found
 
 
@@ -110,12 +105,11 @@ def grad_update(loss: Tensor, wrt: Iterable[Tensor] = ()) -> Code:
     for tensor in further:
         if not isinstance(tensor, Tensor) or not any(tensor is each for each in needed):
             name = tensor.label if isinstance(tensor, Tensor) else repr(tensor)
-            raise Diagnostic(
+            raise fault(
                 DifferentiationError,
                 f"the loss `{loss.label}` does not depend on `{name}`",
-                user_location(),
-                hint="`wrt` takes the tensors that the loss was computed from",
-            ).error()
+                "`wrt` takes the tensors that the loss was computed from",
+            )
         tensor.buffer("grad")
     unique = {id(tensor): tensor for tensor in (*leaves(loss), *further)}
     return Code([GradientUpdate(loss, tuple(unique.values()))])
@@ -139,10 +133,9 @@ def clip_gradients(loss: Any, *, norm: float | None = None, value: float | None 
     if norm is not None:
         items.append(clip_norm(*trained, limit=number("norm", norm)))
     if not items:
-        raise Diagnostic(
+        raise fault(
             ConfigurationError,
             "clip_gradients() without a limit",
-            user_location(),
-            hint="say what is limited: `norm=1.0` for all gradients together, `value=0.5` for each cell",
-        ).error()
+            "say what is limited: `norm=1.0` for all gradients together, `value=0.5` for each cell",
+        )
     return Code([item for code in items for item in code.items])

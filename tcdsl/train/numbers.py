@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, Diagnostic
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.errors import ConfigurationError
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.tensor import Tensor
 
 __all__ = ["fixed_number", "number"]
@@ -19,7 +19,7 @@ def number(name: str, given: Any) -> float | Tensor:
         return _float(name, given, f"a float, or a tensor of one cell; a schedule is called: `{name}=schedule(step)`")
     if given.size != 1:
         fact = f"`{name}` has {given.size} cells: `{given.label}` is {given.rows}"
-        raise Diagnostic(ConfigurationError, fact, user_location(), hint="give one number").error()
+        raise fault(ConfigurationError, fact, "give one number")
     return given
 
 
@@ -31,7 +31,5 @@ def fixed_number(name: str, given: Any) -> float:
 def _float(name: str, given: Any, wanted: str) -> float:
     scalar = isinstance(given, int | float | np.integer | np.floating)
     if isinstance(given, bool) or not (scalar or (type(given) is np.ndarray and given.ndim == 0)):
-        raise Diagnostic(
-            ConfigurationError, f"`{name}` is a number, not {given!r}", user_location(), hint=f"give {wanted}"
-        ).error()
+        raise fault(ConfigurationError, f"`{name}` is a number, not {given!r}", f"give {wanted}")
     return float(given)

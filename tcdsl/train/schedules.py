@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, Diagnostic
+from tcdsl.errors import ConfigurationError
 from tcdsl.primitives import cos, floor, min, where  # noqa: A004  # the language's
 from tcdsl.tensors.functions.decorators import cd
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["Schedule", "advance", "constant", "cosine", "exponential", "linear", "stepwise"]
@@ -41,17 +41,13 @@ def advance(count: Any) -> None:
 
 def _rate(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise Diagnostic(ConfigurationError, f"`{name}` is a number, not {value!r}", user_location()).error()
+        raise fault(ConfigurationError, f"`{name}` is a number, not {value!r}")
     return float(value)
 
 
 def _steps(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise Diagnostic(
-            ConfigurationError,
-            f"`{name}` is a number of steps, {least} or more, not {value!r}",
-            user_location(),
-        ).error()
+        raise fault(ConfigurationError, f"`{name}` is a number of steps, {least} or more, not {value!r}")
     return int(value)
 
 

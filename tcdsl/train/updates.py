@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tcdsl.errors import ConfigurationError, Diagnostic
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.errors import ConfigurationError
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.linking.code import Code, sequence
 from tcdsl.tracebacks import user_facing
 from tcdsl.train.gradients import trained_parameters
@@ -39,12 +39,7 @@ def update(loss: Any, rule: Callable[..., Any], **configuration: Any) -> Code:
     """
     made = [rule(parameter, **configuration) for parameter in trained_parameters(loss)]
     if not all(isinstance(code, Code) for code in made):
-        raise Diagnostic(
-            ConfigurationError,
-            f"`{getattr(rule, '__name__', rule)}` gives no code",
-            user_location(),
-            hint="decorate it with @cd",
-        ).error()
+        raise fault(ConfigurationError, f"`{getattr(rule, '__name__', rule)}` gives no code", "decorate it with @cd")
     return sequence(made)
 
 

@@ -41,10 +41,6 @@ __all__ = [
 ]
 
 
-#: Line, last line, column, last column.
-_Place = tuple[int | None, int | None, int | None, int | None]
-
-
 class StagingStopped(BaseException):
     """Something used a tensor whose statement has a fault; the fault itself is already recorded."""
 
@@ -121,7 +117,7 @@ class Session:
         self.faults: list[Diagnostic] = []
         self.filenames: set[str] = set()
         #: Where the instructions of user's code come from, by the id of the code, which is kept alive.
-        self._positions: dict[int, tuple[CodeType, list[_Place]]] = {}
+        self._positions: dict[int, tuple[CodeType, list[Any]]] = {}
         self.readings: list[Reading] = []
         self.context = StagingContext()
         #: The lists that Python has joined or repeated, by id.
@@ -207,10 +203,7 @@ class Session:
                 _, positions = self._positions.setdefault(id(code), (code, []))
                 if not positions:
                     positions.extend(code.co_positions())
-                line, end_line, column, end_column = positions[frame.f_lasti // 2]
-                if line is None:
-                    return Span(code.co_filename, frame.f_lineno, 0, frame.f_lineno, 0)
-                return Span(code.co_filename, line, column or 0, end_line or line, end_column or 0)
+                return Span.executed(frame, frame.f_lasti, positions)
             frame = frame.f_back  # type: ignore[assignment]
         return self.context.outer_location()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,13 +11,6 @@ if TYPE_CHECKING:
     from tcdsl.targets.protocol.loaded_kernel import BoundKernel
 
 __all__ = ["BoundProgram"]
-
-
-class RunWatch(Protocol):
-    """Who looks at each run."""
-
-    def watched(self, run: Callable[[], None], arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
-        """Do ``run()``, which reads ``arrays`` and changes them and ``outputs``."""
 
 
 class BoundProgram:
@@ -40,7 +33,7 @@ class BoundProgram:
         self,
         bind: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], BoundKernel],
         kernel: BoundKernel,
-        watch: RunWatch | None = None,
+        watch: Callable[[BoundKernel], None] | None = None,
     ) -> None:
         self._bind = bind
         self._kernel = kernel
@@ -67,8 +60,7 @@ class BoundProgram:
 
     def __call__(self) -> None:
         """Run. Raises `DataIndexError` if an index read from data is out of range, and has then changed no input."""
-        kernel = self._kernel
         if self._watch is None:
-            kernel()
+            self._kernel()
         else:
-            self._watch.watched(kernel, kernel.inputs, kernel.outputs)
+            self._watch(self._kernel)

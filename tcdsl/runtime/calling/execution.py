@@ -164,14 +164,14 @@ class Executable:
         are written in place, so no other array may share their memory. Raises `ShapeError` for arrays that do not fit.
         """
         current = settings()
-        watched = self if "nan" in current.check else None
+        watched = self._watched if "nan" in current.check else None
         return BoundProgram(partial(self._bound, current), self._bound(current, arrays, outputs), watched)
 
-    def watched(self, run: Callable[[], None], arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
-        """``run()``, which runs the program on these arrays; `NanError` if it leaves NaN in any of them."""
-        search = NanSearch(self.program, arrays)
-        run()
-        search.after(outputs, self.sizes(arrays), _run_unwatched)
+    def _watched(self, kernel: BoundKernel) -> None:
+        # Run it; `NanError` if it leaves NaN in any of its arrays.
+        search = NanSearch(self.program, kernel.inputs)
+        kernel()
+        search.after(kernel.outputs, self.sizes(kernel.inputs), _run_unwatched)
 
     def _bound(
         self, current: Settings, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None

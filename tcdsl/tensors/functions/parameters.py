@@ -32,7 +32,7 @@ from tcdsl.span import Span
 from tcdsl.tensors.graphs.element_types import type_name
 from tcdsl.tensors.graphs.initialization import Filled, Given, InitialValue, Made, Uniform
 from tcdsl.tensors.graphs.literals import sizes_of
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tracebacks import user_facing
 
@@ -50,18 +50,15 @@ def param(name: str, *, o: Any = None, i: Any = None, init: Any = None, dtype: A
     name is the same parameter. Raises `ShapeError` and `DtypeError` where these contradict each other.
     """
     if not isinstance(name, str) or not name:
-        raise Diagnostic(
-            DtypeError, f"tc.param({name!r}): a parameter has a name", user_location(), hint='write tc.param("w", o=3)'
-        ).error()
+        raise fault(DtypeError, f"tc.param({name!r}): a parameter has a name", 'write tc.param("w", o=3)')
     scope, session = current_parameters(), current_session()
     if scope is None and session is not None:
-        fault = Diagnostic(
+        error = fault(
             DslSyntaxError,
             f"the parameter `{name}` is made in code, which runs anew at every call",
-            user_location(),
-            hint="make it outside, and pass it; ops declare parameters, and keep them",
-        ).error()
-        raise DeclarationMet(fault) if session.context.graph is None else fault
+            "make it outside, and pass it; ops declare parameters, and keep them",
+        )
+        raise DeclarationMet(error) if session.context.graph is None else error
     if isinstance(scope, Parameters):
         return scope.made(name, lambda labels: _made(labels, o, i, init, dtype), user_location())
     return _made((name,), o, i, init, dtype)
@@ -71,21 +68,18 @@ def _made(labels: Sequence[str], o: Any, i: Any, init: Any, dtype: Any) -> Tenso
     name = labels[0]
     element_type = None if dtype is None else type_name(dtype)
     if element_type is not None and (element_type not in DTYPES or not is_floating(element_type)):
-        raise Diagnostic(
-            DtypeError, f"a parameter of type {element_type}", user_location(), hint="parameters are floating"
-        ).error()
+        raise fault(DtypeError, f"a parameter of type {element_type}", "parameters are floating")
     initial, given = _initial(name, init)
     output = None if o is None else sizes_of(o)
     inputs = None if i is None else sizes_of(i)
     if given is not None:
         output, inputs = _agreed(name, given, (output, inputs))
     if given is not None and given[2]:
-        raise Diagnostic(
+        raise fault(
             ShapeError,
             f"the initial value of the parameter `{name}` has batch axes {list(given[2])}",
-            user_location(),
-            hint="a parameter has output and input axes; tc.tensor(x, batch=1, grad=True) makes a differentiable leaf",
-        ).error()
+            "a parameter has output and input axes; tc.tensor(x, batch=1, grad=True) makes a differentiable leaf",
+        )
     rows = parameter(".".join(labels), output, inputs, origin=Origin(user_location()))
     return Tensor(
         labels,
@@ -127,12 +121,11 @@ def _agreed(
     sizes = (*(output or ()), *(inputs or ()))
     cells = int(np.prod([size for row in literal for size in row], dtype=np.int64))
     if int(np.prod(sizes, dtype=np.int64)) != cells:
-        raise Diagnostic(
+        raise fault(
             ShapeError,
             f"the initial value of `{name}` has {cells} cells, but its axes have the sizes {list(sizes)}",
-            user_location(),
-            hint="leave out the sizes, or give an array of them",
-        ).error()
+            "leave out the sizes, or give an array of them",
+        )
     return output or (), inputs or ()
 
 

@@ -27,7 +27,7 @@ from tcdsl.runtime.decorated import run_inline
 from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.tensors.functions.layers import Layer, describe
 from tcdsl.tensors.functions.parameters import Parameters
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.linking.code import Assignments, Code
@@ -274,12 +274,11 @@ def _assignments(
         behind[original] = buffer
         if staged.name != original:
             if buffer.kind == "value" and not buffer.owner.is_leaf:
-                raise Diagnostic(
+                raise fault(
                     DslSyntaxError,
                     f"`{name}` stores into `{buffer.owner.label}`, which is computed from other tensors",
-                    user_location(),
-                    hint="store into a leaf: a parameter, or a tensor made with tc.tensor(...)",
-                ).error()
+                    "store into a leaf: a parameter, or a tensor made with tc.tensor(...)",
+                )
             outputs[buffer] = staged.name
     program = without_dead_statements(session.builder.program(tuple(outputs.values())))
     program, inputs = without_unread_inputs(program, [behind[each.name] for each in program.inputs])

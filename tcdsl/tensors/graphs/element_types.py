@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DtypeError
+from tcdsl.errors import DtypeError
 from tcdsl.ir.dtypes import DTYPES, is_floating
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault
 
 __all__ = ["FloatingType", "type_name"]
 
@@ -26,7 +26,7 @@ def type_name(dtype: Any) -> str:
         name = ""
     if name not in DTYPES:
         hint = f"write one of {', '.join(DTYPES)}"
-        raise Diagnostic(DtypeError, f"{dtype!r} as an element type", user_location(), hint=hint).error()
+        raise fault(DtypeError, f"{dtype!r} as an element type", hint)
     return name
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
+from tcdsl.errors import DslSyntaxError, DtypeError
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of, literal_of
 from tcdsl.frontend.arrays.stacking import regrouped, stack
 from tcdsl.frontend.arrays.views import transposed
@@ -30,7 +30,7 @@ from tcdsl.rows.logic import result_may_grow
 from tcdsl.tensors.graphs.element_types import FloatingType
 from tcdsl.tensors.graphs.engine import ENGINE
 from tcdsl.tensors.graphs.literals import tensor
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.node_operations import Operation
 from tcdsl.tensors.graphs.numpy_of_graphs import graph_function
 from tcdsl.tensors.graphs.tensor import Tensor, is_differentiable
@@ -57,12 +57,11 @@ def as_operand(value: Any) -> Any:
         return literal_of(session, value)
     if is_literal(value) or hasattr(value, "__array__"):
         return tensor(value)
-    raise Diagnostic(
+    raise fault(
         DtypeError,
         f"a {type(value).__name__} does not take part in tensor arithmetic",
-        user_location(),
-        hint="use tensors, arrays, numbers, and literals of these",
-    ).error()
+        "use tensors, arrays, numbers, and literals of these",
+    )
 
 
 def _computed(value: Any) -> Any:
@@ -184,7 +183,7 @@ class GraphAlgebra:
             return recorded.combine(primitive, *operands)
         if any(isinstance(operand, PointValue) for operand in operands):
             hint = "tensor statements compute with numbers, sizes, index variables and cells of arrays"
-            raise Diagnostic(DtypeError, "a Tensor is not a number", user_location(), hint=hint).error()
+            raise fault(DtypeError, "a Tensor is not a number", hint)
         arguments = [as_operand(operand) for operand in operands]
         operation = Operation(primitive, partial(_staged, "combine", (primitive,), ()), pointwise)
         return apply_operation(operation, arguments)
@@ -197,7 +196,7 @@ class GraphAlgebra:
         arguments = [as_operand(left), as_operand(right)]
         for argument in arguments:
             if not isinstance(argument, Tensor):
-                raise _fault("`@` takes tensors, not numbers", "use `*` to scale by a number")
+                raise fault(DslSyntaxError, "`@` takes tensors, not numbers", "use `*` to scale by a number")
         rule = _rule("@", [argument.rows for argument in arguments])
         return apply_operation(Operation("@", partial(_staged_product, rule is not None), rule), arguments)
 
@@ -207,7 +206,8 @@ class GraphAlgebra:
         if any(
             isinstance(bound, GraphTensor) for each in entries if isinstance(each, slice) for bound in _bounds(each)
         ):
-            raise _fault(
+            raise fault(
+                DslSyntaxError,
                 "a tensor as a bound of a slice, whose length would not be known",
                 "select positions with an integer tensor: `t[start + np.arange(length)]`",
             )
@@ -219,7 +219,9 @@ class GraphAlgebra:
 
     def store(self, array: Any, key: object, value: object) -> None:
         """Nodes of a graph are values."""
-        raise _fault("a tensor is not stored into outside of decorated functions", "write a @cd function")
+        raise fault(
+            DslSyntaxError, "a tensor is not stored into outside of decorated functions", "write a @cd function"
+        )
 
     def transposed(self, array: Any) -> Any:
         """``array.T``: input and output axes swapped; without batch and input axes NumPy's transpose."""
@@ -270,8 +272,10 @@ class GraphAlgebra:
             return self.matrix_product(*inputs)
         primitive = recognize(ufunc)
         if method != "__call__" or primitive is None or keywords:
-            raise _fault(
-                f"np.{ufunc.__name__} is not a primitive of tcdsl", "use the primitives of the language reference"
+            raise fault(
+                DslSyntaxError,
+                f"np.{ufunc.__name__} is not a primitive of tcdsl",
+                "use the primitives of the language reference",
             )
         return self.combine(primitive, *inputs)
 
@@ -343,7 +347,3 @@ def _recorded_in_session(operands: Sequence[object]) -> Any:
     # Beside what a decorated function has staged, a tensor is part of that program.
     leaves = (leaf for each in operands for leaf in leaves_of(each))
     return next((each.builder.algebra for each in leaves if isinstance(each, _SYMBOLIC)), None)
-
-
-def _fault(fact: str, hint: str) -> TcdslError:
-    return Diagnostic(DslSyntaxError, fact, user_location(), hint=hint).error()

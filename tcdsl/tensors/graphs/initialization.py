@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, Diagnostic
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["Filled", "Given", "InitialValue", "Made", "Uniform", "seed"]
@@ -52,9 +52,7 @@ def seed(number: int) -> None:
     A parameter's first value depends on the seed, on how many parameters were made since, and on its sizes.
     """
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
-        raise Diagnostic(
-            ConfigurationError, f"tc.seed({number!r}): a seed is an integer, 0 or more", user_location()
-        ).error()
+        raise fault(ConfigurationError, f"tc.seed({number!r}): a seed is an integer, 0 or more")
     _SEEDS.set(int(number))
 
 

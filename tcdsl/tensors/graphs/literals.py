@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DtypeError, ShapeError
+from tcdsl.errors import DtypeError, ShapeError
 from tcdsl.frontend.arrays.array_literals import (
     Batch,
     axes_of_literal,
@@ -36,15 +36,11 @@ from tcdsl.rows.inference import known
 from tcdsl.rows.inference import number as number_shape
 from tcdsl.tensors.graphs.element_types import type_name
 from tcdsl.tensors.graphs.initialization import Given
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["Batch", "batch", "literal_array", "number", "tensor"]
-
-
-def _fault(kind: Any, fact: str, hint: str) -> Exception:
-    return Diagnostic(kind, fact, user_location(), hint=hint).error()
 
 
 def _holds_tensors(value: Any) -> bool:
@@ -69,7 +65,7 @@ def tensor(
     ``grad`` makes data differentiable. Raises `ShapeError` for more axes than there are.
     """
     if not isinstance(label, str):
-        raise _fault(DtypeError, f"{label!r} as a label", 'a label is a string, as in label="x"')
+        raise fault(DtypeError, f"{label!r} as a label", 'a label is a string, as in label="x"')
     _check_counts(batch, input)
     if isinstance(value, Tensor | SymbolicArray):
         return _restated(value, batch, input, label, dtype, grad)
@@ -83,7 +79,7 @@ def tensor(
         array, ranks = literal_array(value, user_location())
         if batch or input:
             if ranks[0] or ranks[2]:
-                raise _fault(ShapeError, "the literal says itself which axes are which", "leave out batch and input")
+                raise fault(ShapeError, "the literal says itself which axes are which", "leave out batch and input")
             ranks = (batch, array.ndim - batch - input, input)
     else:
         array = _data(value, label or "x", dtype)
@@ -92,7 +88,7 @@ def tensor(
     if dtype is not None:
         array = array.astype(type_name(dtype))
     if grad and not is_floating(str(array.dtype)):
-        raise _fault(DtypeError, f"a gradient of {array.dtype} data", "convert it: dtype='float64'")
+        raise fault(DtypeError, f"a gradient of {array.dtype} data", "convert it: dtype='float64'")
     sizes = array.shape
     output, inputs = ranks[0], ranks[0] + ranks[1]
     rows = known(sizes[output:inputs], sizes[inputs:], sizes[:output], name=label or "tensor")
@@ -113,7 +109,7 @@ def _data(value: Any, label: str, dtype: Any) -> np.ndarray:
 
 def _check_ranks(batch: int, inputs: int, rank: int) -> None:
     if min(batch, inputs, rank - batch - inputs) < 0:
-        raise _fault(
+        raise fault(
             ShapeError,
             f"{batch} batch and {inputs} input axes of an array of rank {rank}",
             "batch axes lead, input axes trail, and what is between are output axes",
@@ -123,14 +119,14 @@ def _check_ranks(batch: int, inputs: int, rank: int) -> None:
 def _check_counts(*counts: object) -> None:
     for each in counts:
         if isinstance(each, bool) or not isinstance(each, int | np.integer):
-            raise _fault(ShapeError, f"{each!r} as a number of axes", "write an integer, as in batch=1")
+            raise fault(ShapeError, f"{each!r} as a number of axes", "write an integer, as in batch=1")
 
 
 def _restated(value: Any, batch: int, inputs: int, label: str, dtype: Any, grad: bool) -> Tensor:
     # What is computed already keeps its rows, type and label unless others are stated.
     if grad and not getattr(value, "differentiable", False):
         hint = "make what it is computed from with grad=True, or a leaf: tc.tensor(t.value, grad=True)"
-        raise _fault(DtypeError, "a gradient of what is computed from other data", hint)
+        raise fault(DtypeError, "a gradient of what is computed from other data", hint)
     made: Any = value
     if batch or inputs:
         _check_ranks(batch, inputs, value.ndim)
@@ -167,7 +163,7 @@ def number(value: Any, *, label: str = "") -> Any:
     ``number(learning_rate) * g``, in the literal spelling ``!.learning_rate *. g``.
     """
     if not isinstance(value, ArithmeticOperators | int | float | np.number):
-        raise _fault(DtypeError, f"{value!r} as a number", "tc.tensor(...) makes tensors of arrays and literals")
+        raise fault(DtypeError, f"{value!r} as a number", "tc.tensor(...) makes tensors of arrays and literals")
     if isinstance(value, ArithmeticOperators):
         is_integer = isinstance(value, SymbolicSize) or getattr(value, "weak_kind", "float") != "float"
         return value * 1.0 if is_integer else value
@@ -183,6 +179,6 @@ def sizes_of(given: Any) -> tuple[int, ...]:
     sizes = []
     for value in values:
         if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 0:
-            raise _fault(ShapeError, f"{value!r} as the size of an axis", "sizes are integers, 0 or more")
+            raise fault(ShapeError, f"{value!r} as the size of an axis", "sizes are integers, 0 or more")
         sizes.append(int(value.__index__()))
     return tuple(sizes)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tcdsl.errors import TcdslError, raise_diagnostics
+from tcdsl.errors import Diagnostic, TcdslError, raise_diagnostics
 from tcdsl.installation import FOLDER
 from tcdsl.span import Span
 
-__all__ = ["located", "user_location"]
+__all__ = ["fault", "located", "user_location"]
 
 _BETWEEN = (contextlib.__file__, functools.__file__)
 
@@ -23,12 +23,14 @@ def user_location() -> Span | None:
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith(FOLDER) and code.co_filename not in _BETWEEN:
-            line, end_line, column, end_column = list(code.co_positions())[frame.f_lasti // 2]
-            if line is None:
-                return Span(code.co_filename, frame.f_lineno, 0, frame.f_lineno, 0)
-            return Span(code.co_filename, line, column or 0, end_line or line, end_column or 0)
+            return Span.executed(frame, frame.f_lasti)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def fault(kind: type[TcdslError], fact: str, hint: str = "", notes: Sequence[str] = ()) -> TcdslError:
+    """The error for what is wrong at the user's line that is being executed."""
+    return Diagnostic(kind, fact, user_location(), tuple(notes), hint).error()
 
 
 @contextlib.contextmanager

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, Diagnostic
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.errors import ConfigurationError
+from tcdsl.tensors.graphs.location import fault
 
 __all__ = ["Setting"]
 
@@ -35,16 +35,13 @@ class Setting:
         if type(given) is float and self.dtype != "int64":
             return given
         if isinstance(given, bool) or not isinstance(given, int | float | np.integer | np.floating):
-            raise Diagnostic(
-                ConfigurationError, f"`{self.name}` is a number, not a {type(given).__name__}", user_location()
-            ).error()
+            raise fault(ConfigurationError, f"`{self.name}` is a number, not a {type(given).__name__}")
         if self.dtype == "int64" and int(given) != given:
-            raise Diagnostic(
+            raise fault(
                 ConfigurationError,
                 f"`{self.name}` is an integer in this code, which {given} is not",
-                user_location(),
-                hint=f"write {self.name}={float(self.initial)} where the code is made, for one that may have fractions",
-            ).error()
+                f"write {self.name}={float(self.initial)} where the code is made, for one that may have fractions",
+            )
         return int(given) if self.dtype == "int64" else float(given)
 
     def __eq__(self, other: object) -> bool:

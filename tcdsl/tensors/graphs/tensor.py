@@ -20,7 +20,7 @@ from weakref import ReferenceType
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DifferentiationError, DslSyntaxError
+from tcdsl.errors import DifferentiationError, DslSyntaxError
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.frontend.symbols.symbols import ElementType
@@ -31,7 +31,7 @@ from tcdsl.span import Span
 from tcdsl.targets.protocol.memory_spaces import HOST
 from tcdsl.tensors.graphs.element_types import FloatingType, type_name
 from tcdsl.tensors.graphs.engine import ENGINE
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.node_operations import Operation, Recorded
 from tcdsl.tensors.graphs.tensor_memory import NodeArray, TensorMemory
 from tcdsl.tracebacks import user_facing
@@ -205,13 +205,12 @@ class Tensor(GraphTensor):
     def buffer(self, kind: str) -> TensorMemory:
         """The memory of that kind: ``value``, ``grad``, ``value.merge``, ``grad.merge``."""
         if kind.startswith("grad") and not self.differentiable:
-            raise Diagnostic(
+            raise fault(
                 DifferentiationError,
                 f"`{self.label}` has no gradient: nothing that it is computed from is differentiable",
-                user_location(),
-                hint="gradients belong to parameters and what is computed from them; tc.tensor(x, grad=True) makes a "
+                "gradients belong to parameters and what is computed from them; tc.tensor(x, grad=True) makes a "
                 "leaf with one",
-            ).error()
+            )
         if kind not in self._buffers:
             self._buffers[kind] = TensorMemory(self, kind)
         return self._buffers[kind]
@@ -235,12 +234,11 @@ class Tensor(GraphTensor):
     @user_facing
     def value(self, array: Any) -> None:
         if not self.is_leaf:
-            raise Diagnostic(
+            raise fault(
                 DifferentiationError,
                 f"`{self.label}` is computed, so its value cannot be assigned",
-                user_location(),
-                hint="assign to the tensors that it is computed from, or make a leaf with tc.tensor(...)",
-            ).error()
+                "assign to the tensors that it is computed from, or make a leaf with tc.tensor(...)",
+            )
         self.buffer("value").assign(array)
 
     @property

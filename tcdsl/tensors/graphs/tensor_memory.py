@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcdsl.config import settings
-from tcdsl.errors import ConfigurationError, Diagnostic, DtypeError, ShapeError
+from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.frontend.staging.given_arrays import given_array, require_plain
 from tcdsl.targets.registry import target_named
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault, user_location
 
 if TYPE_CHECKING:
     from tcdsl.tensors.graphs.tensor import Tensor
@@ -106,22 +106,20 @@ class TensorMemory:
             array = self._weak(given)
         shape = self.owner.sizes
         if array.shape != shape and array.ndim:
-            raise Diagnostic(
+            raise fault(
                 ShapeError,
                 f"{KINDS[self.kind]} of `{self.owner.name}`: an array of shape {list(array.shape)} for {list(shape)}",
-                user_location(),
-                (f"`{self.owner.name}` is {self.owner.rows}",),
                 "a tensor keeps its shape; make a new one with tc.tensor(...)",
-            ).error()
+                notes=(f"`{self.owner.name}` is {self.owner.rows}",),
+            )
         weak = isinstance(given, int) and np.dtype(self.owner.element_type).kind != "b"
         if not weak and not np.can_cast(array.dtype, self.owner.element_type, "same_kind"):
-            raise Diagnostic(
+            raise fault(
                 DtypeError,
                 f"{KINDS[self.kind]} of `{self.owner.name}`: {array.dtype} cannot be stored as "
                 f"{self.owner.element_type}",
-                user_location(),
-                hint=f"convert it: `.astype({self.owner.element_type!r})`",
-            ).error()
+                f"convert it: `.astype({self.owner.element_type!r})`",
+            )
         self.allocated()[...] = array
         self.clock = tick()
 
@@ -139,11 +137,10 @@ class TensorMemory:
         try:
             return np.asarray(number, self.owner.element_type)
         except OverflowError:
-            raise Diagnostic(
+            raise fault(
                 DtypeError,
                 f"{KINDS[self.kind]} of `{self.owner.name}`: {number} does not fit in {self.owner.element_type}",
-                user_location(),
-            ).error() from None
+            ) from None
 
     def array_of_user(self) -> NodeArray:
         """A view for the user, read-only. `ConfigurationError` if nothing has been written."""
@@ -166,7 +163,7 @@ class TensorMemory:
             source = self.kind.partition(".")[0]
             fact = f"nothing has arrived for `{name}.{self.kind}`"
             hint = f"hand over what another device has sent: `{name}.{source}.merge = array`"
-        return Diagnostic(ConfigurationError, fact, user_location(), hint=hint).error()
+        return fault(ConfigurationError, fact, hint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _of, (self.owner, self.kind)

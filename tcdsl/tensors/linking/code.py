@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcdsl.errors import ConfigurationError, Diagnostic
+from tcdsl.errors import ConfigurationError
 from tcdsl.ir.program import Program
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory
@@ -140,10 +140,9 @@ def sequence(parts: Any) -> Code:
         elif isinstance(part, list | tuple):
             pending.extend(reversed(part))
         else:
-            raise Diagnostic(
+            raise fault(
                 ConfigurationError,
                 f"a {type(part).__name__} is no code",
-                user_location(),
-                hint="code is what @cd functions give for tensors, and tc.train.grad_update(loss)",
-            ).error()
+                "code is what @cd functions give for tensors, and tc.train.grad_update(loss)",
+            )
     return Code(items)

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, DataIndexError, Diagnostic
+from tcdsl.errors import ConfigurationError, DataIndexError
 from tcdsl.rows.inference import known
 from tcdsl.tensors.graphs.initialization import Filled
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import tick
 from tcdsl.tracebacks import user_facing
@@ -37,18 +37,13 @@ class StaticIndex(Tensor):
     def checked(self, number: object) -> int:
         """``number`` as a position. `DataIndexError` if out of range, `ConfigurationError` if it is no integer."""
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
-            raise Diagnostic(
-                ConfigurationError,
-                f"the static index `{self.label}` is an integer, not {number!r}",
-                user_location(),
-            ).error()
+            raise fault(ConfigurationError, f"the static index `{self.label}` is an integer, not {number!r}")
         if not 0 <= number < self.extent:
-            raise Diagnostic(
+            raise fault(
                 DataIndexError,
                 f"the static index `{self.label}` = {number} is out of range",
-                user_location(),
-                hint=f"it runs from 0 to {self.extent - 1}",
-            ).error()
+                f"it runs from 0 to {self.extent - 1}",
+            )
         return int(number)
 
     @property
@@ -78,17 +73,15 @@ def static_index(name: str, size: int) -> StaticIndex:
     `ConfigurationError` unless ``name`` is an identifier and ``size`` an integer above 0.
     """
     if not isinstance(name, str) or not name.isidentifier():
-        raise Diagnostic(
+        raise fault(
             ConfigurationError,
             f"tc.static_index({name!r}): the name of a static index is an identifier",
-            user_location(),
-            hint='write tc.static_index("batch_n", size); run(batch_n=...) sets it',
-        ).error()
+            'write tc.static_index("batch_n", size); run(batch_n=...) sets it',
+        )
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise Diagnostic(
+        raise fault(
             ConfigurationError,
             f"tc.static_index({name!r}, {size!r}): a size is an integer above 0",
-            user_location(),
-            hint="give the number of positions, such as the number of minibatches",
-        ).error()
+            "give the number of positions, such as the number of minibatches",
+        )
     return StaticIndex(name, int(size))

@@ -146,48 +146,38 @@ def _detached(entry: Entry, numbers: dict[int, int]) -> Entry | None:
     # Without what belongs to the function. None if what it holds could not be let go.
     if any(isinstance(each, CapturedArray) and each.reading is None for each in entry.inputs):
         return None
-    readings = [_detached_reading(reading, numbers) for reading in entry.readings]
-    if any(isinstance(reading.seen, list | dict | set) for reading in readings):
-        return None
+
+    def root(value: Any) -> Any:
+        return _Part(numbers[id(value)]) if id(value) in numbers else value
+
+    detached = _moved(entry, root, lambda value: _noted(value, numbers))
+    return None if any(isinstance(each.seen, list | dict | set) for each in detached.readings) else detached
+
+
+def _attached(entry: Entry, parts: Sequence[Any]) -> Entry:
+    def found(value: Any) -> Any:
+        return parts[value.number] if isinstance(value, _Part) else _strong(value)
+
+    return _moved(entry, found, found)
+
+
+def _moved(entry: Entry, root: Callable[[Any], Any], held: Callable[[Any], Any]) -> Entry:
+    # Read from other places: ``root`` of where names are looked up, and with ``held`` of the values there.
+    def moved(reading: Reading) -> Reading:
+        inner = reading.root
+        place = Instance(held(inner.value)) if isinstance(inner, Instance) else root(inner)
+        return Reading(reading.names, place, held(reading.seen))
+
     inputs = tuple(
-        replace(each, value=None, reading=_detached_reading(each.reading, numbers))
+        replace(each, value=None, reading=moved(each.reading))
         if isinstance(each, CapturedArray) and each.reading is not None
         else each
         for each in entry.inputs
     )
-    return replace(entry, readings=tuple(readings), inputs=inputs)
-
-
-def _detached_reading(reading: Reading, numbers: dict[int, int]) -> Reading:
-    root = reading.root
-    if isinstance(root, Instance):
-        root = Instance(_noted(root.value, numbers))
-    elif id(root) in numbers:
-        root = _Part(numbers[id(root)])
-    return Reading(reading.names, root, _noted(reading.seen, numbers))
+    return replace(entry, readings=tuple(map(moved, entry.readings)), inputs=inputs)
 
 
 def _noted(value: Any, numbers: dict[int, int]) -> Any:
     if isinstance(value, np.ndarray):
         return np.empty(0)  # arrays are inputs: that it is one is all that counts
     return _Part(numbers[id(value)]) if id(value) in numbers else _weak(value)
-
-
-def _attached(entry: Entry, parts: Sequence[Any]) -> Entry:
-    inputs = tuple(
-        replace(each, reading=_attached_reading(each.reading, parts))
-        if isinstance(each, CapturedArray) and each.reading is not None
-        else each
-        for each in entry.inputs
-    )
-    return replace(entry, readings=tuple(_attached_reading(each, parts) for each in entry.readings), inputs=inputs)
-
-
-def _attached_reading(reading: Reading, parts: Sequence[Any]) -> Reading:
-    root = reading.root
-    root = Instance(_found(root.value, parts)) if isinstance(root, Instance) else _found(root, parts)
-    return Reading(reading.names, root, _found(reading.seen, parts))
-
-
-def _found(value: Any, parts: Sequence[Any]) -> Any:
-    return parts[value.number] if isinstance(value, _Part) else _strong(value)

@@ -44,22 +44,19 @@ class TensorFunction(DecoratedFunction):
         if current_session() is not None:
             return super()._called(out, arguments, keywords)
         if any(isinstance(argument, GraphTensor) for argument in arguments):
-            from tcdsl.tensors.functions.tensor_calls import call_with_tensors
-
             if out is not None:
                 raise ConfigurationError(f"{self.__name__}(): out is for arrays; tensors have memory of their own")
-            return call_with_tensors(self, arguments, keywords)
-        if out is not None or self.in_place:
+        elif out is not None or self.in_place:
             with self.without_parameters("out="):
                 return super()._called(out, arguments, keywords)
-        if not self._declares:
+        elif not self._declares:
             try:
                 return super()._called(out, arguments, keywords)
             except DeclarationMet:
                 self._declares = True
-        from tcdsl.tensors.functions.tensor_calls import call_with_arrays
+        from tcdsl.tensors.functions.tensor_calls import call_outside
 
-        return call_with_arrays(self, arguments, keywords)
+        return call_outside(self, arguments, keywords)
 
     def _is_configured_by(self, keywords: Mapping[str, Any]) -> bool:
         # `mlp_layer(hid_dim=16)`: configuration alone makes a layer.

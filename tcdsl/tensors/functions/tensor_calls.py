@@ -39,7 +39,7 @@ from tcdsl.tensors.staging.state import CodeState, StateShape
 if TYPE_CHECKING:
     from tcdsl.runtime.function import DecoratedFunction
 
-__all__ = ["call_layer", "call_with_arrays", "call_with_tensors", "configured", "parameters_of", "scope_of_inner_call"]
+__all__ = ["call_layer", "call_outside", "configured", "parameters_of", "scope_of_inner_call"]
 
 
 def parameters_of(function: DecoratedFunction) -> Parameters:
@@ -54,22 +54,29 @@ def configured(function: DecoratedFunction, keywords: Mapping[str, Any]) -> Laye
     """``mlp_layer(hid_dim=16)``: the layer of that configuration. `ConfigurationError` if some of it is missing."""
     function.signature.split([None] * function.signature.required_positional, keywords)
     outer = current_parameters()
-    if isinstance(outer, Parameters):
-        # Inside another op it is made once, like a layer that is called there.
-        made: Layer = outer.layer(
-            function, lambda: Layer(function, keywords), describe(function, keywords), user_location()
-        )
-        return made
-    return Layer(function, keywords)
+    # Inside another op it is made once, like a layer that is called there.
+    return _inner_layer(outer, function, keywords) if isinstance(outer, Parameters) else Layer(function, keywords)
 
 
-def call_with_tensors(function: DecoratedFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """A decorated function on tensors, outside of any other: tensors from an `@op`, code from a `@cd` function."""
+def _inner_layer(outer: Parameters, function: DecoratedFunction, configuration: Mapping[str, Any]) -> Layer:
+    description = describe(function, configuration)
+    made: Layer = outer.layer(function, lambda: Layer(function, configuration), description, user_location())
+    return made
+
+
+def call_outside(function: DecoratedFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """A decorated function on tensors, or an op that declares parameters on arrays, outside of any other function.
+
+    Code comes from a `@cd` function. An op gives tensors for tensors and arrays for arrays; one without arguments gives
+    a tensor, or, with configuration, a layer, which is called without arguments: it is a factory like any other.
+    """
     positional, configuration = function.signature.split(arguments, keywords)
     if function.in_place:
         return _code(function, positional, configuration)
+    if configuration and not positional:
+        return configured(function, configuration)
     scope = _Unconfigured(function, configuration) if configuration else parameters_of(function)
-    return _tensors(function, positional, configuration, scope)
+    return _op(function, positional, configuration, scope)
 
 
 def call_layer(layer: Layer, arguments: tuple[Any, ...]) -> Any:
@@ -80,37 +87,21 @@ def call_layer(layer: Layer, arguments: tuple[Any, ...]) -> Any:
     if current_session() is not None:
         with layer.scope.call():
             return run_inline(function, arguments, layer.configuration, declared=True)
-    positional, configuration = function.signature.split(arguments, layer.configuration)
-    if not positional or any(isinstance(value, Tensor) for _, value in positional):
-        return _tensors(function, positional, configuration, layer.scope)
-    return _arrays(function, positional, configuration, layer.scope)
+    return _op(function, *function.signature.split(arguments, layer.configuration), layer.scope)
 
 
-def call_with_arrays(function: DecoratedFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """An op that declares parameters, called with arrays: arrays come out. Without arguments it gives a tensor.
-
-    One that takes nothing but configuration is a factory like any other: it gives a layer, called without arguments.
-    """
-    positional, configuration = function.signature.split(arguments, keywords)
-    if not positional:
-        if configuration:
-            return configured(function, configuration)
-        return _tensors(function, positional, configuration, parameters_of(function))
-    scope = _Unconfigured(function, configuration) if configuration else parameters_of(function)
-    return _arrays(function, positional, configuration, scope)
-
-
-def _arrays(
+def _op(
     function: DecoratedFunction,
     positional: Sequence[tuple[str, Any]],
     configuration: Mapping[str, Any],
     scope: Parameters,
 ) -> Any:
-    given = [(name, _as_tensor(value)) for name, value in positional]
-    result = _tensors(function, given, configuration, scope)
-    leaves, structure = flatten(result, lambda value: isinstance(value, Tensor))
+    if not positional or any(isinstance(value, Tensor) for _, value in positional):
+        return _tensors(function, [value for _, value in positional], configuration, scope)
     from tcdsl.tensors.linking.asked_values import evaluate
 
+    result = _tensors(function, [_as_tensor(value) for _, value in positional], configuration, scope)
+    leaves, structure = flatten(result, lambda value: isinstance(value, Tensor))
     evaluate(leaves)
     return structure.build([np.asarray(leaf) for leaf in leaves])
 
@@ -142,30 +133,18 @@ def scope_of_inner_call(function: DecoratedFunction, configuration: Mapping[str,
     outer = current_parameters()
     if not isinstance(outer, Parameters):
         return nullcontext()
-    if not configuration:
-        scope = parameters_of(function)
-    else:
-        made = outer.layer(
-            function,
-            lambda: Layer(function, configuration),
-            describe(function, configuration),
-            user_location(),
-        )
-        scope = made.scope
+    scope = _inner_layer(outer, function, configuration).scope if configuration else parameters_of(function)
     return scope.call()
 
 
 def _tensors(
-    function: DecoratedFunction,
-    positional: Sequence[tuple[str, Any]],
-    configuration: Mapping[str, Any],
-    scope: Parameters,
+    function: DecoratedFunction, given: Sequence[Any], configuration: Mapping[str, Any], scope: Parameters
 ) -> Any:
     owner = function.template
     with tensors_session(function.__name__) as (session, recording), session.within(oob=function.oob):
         session.filenames.add(owner.filename)
         session.readings.extend(called_readings(configuration.values()))
-        values = [_operand(value) for _, value in positional]
+        values = list(map(_operand, given))
         recording.meet([value for value in values if isinstance(value, Tensor)])
         receiver = () if function.receiver is None else (function.receiver,)
         # What a call says of an op's parameters holds also where its result is dropped, and not where the call fails.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial, reduce
 
-from tcdsl.autodiff.rules import floating, pulled_back
+from tcdsl.autodiff.rules import applied, floating
 from tcdsl.autodiff.statement_derivatives.accumulator_transposition import transpose
 from tcdsl.autodiff.statement_derivatives.derivative import check_inputs, chosen_outputs
 from tcdsl.autodiff.statement_derivatives.reverse import Reverse
@@ -117,14 +117,10 @@ def _apply_rule(work: Reverse, rule: DerivativeRule) -> None:
     totals = [work.contributions.total(name, f"d_{name}") if work.ruled[name] is rule else None for name in outputs]
     if all(total is None for total in totals):
         return
-    found = pulled_back(work, rule, totals, _transposed)
+    found = applied(work, rule, "pullback", totals, partial(adjoint, keep_outputs=False))
     for name, made in zip(floating(work, rule.arguments), found, strict=True):
         if name in work.active:
             work.contributions.add_whole(name, made)
-
-
-def _transposed(program: Program, wrt: Sequence[str]) -> Program:
-    return adjoint(program, wrt, keep_outputs=False)
 
 
 def _finished(work: Reverse, wrt: Sequence[str], suffix: str, seeds: Sequence[Tensor], keep_outputs: bool) -> Program:

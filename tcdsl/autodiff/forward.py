@@ -16,7 +16,7 @@ from functools import partial, reduce
 import islpy as isl
 
 from tcdsl.autodiff.adjoint import adjoint
-from tcdsl.autodiff.rules import floating, pushed_forward
+from tcdsl.autodiff.rules import applied, floating
 from tcdsl.autodiff.statement_derivatives.accumulator_transposition import (
     holds_its_value,
     old_and_new_shares,
@@ -96,7 +96,7 @@ class _Forward(Transposition):
         tangents = [self.tangents.get(name) for name in floating(self, rule.arguments)]
         if all(tangent is None for tangent in tangents):
             return
-        found = pushed_forward(self, rule, tangents, partial(adjoint, keep_outputs=False))
+        found = applied(self, rule, "pushforward", tangents, partial(adjoint, keep_outputs=False))
         for name, made in zip(floating(self, rule.outputs), found, strict=True):
             # An output that another rule covers has its tangent from that one.
             if self.ruled[name] is rule:

@@ -17,7 +17,7 @@ from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.program import DerivativeRule, Program, Tensor, tensors_read
 from tcdsl.rewrite.inlining import append_program
 
-__all__ = ["Transpose", "floating", "pulled_back", "pushed_forward"]
+__all__ = ["Transpose", "applied", "floating"]
 
 #: The adjoint of a program by the inputs named.
 Transpose = Callable[[Program, Sequence[str]], Program]
@@ -28,32 +28,16 @@ def floating(work: Derivative, names: Sequence[str]) -> list[str]:
     return [name for name in names if is_floating(work.tensor(name).dtype)]
 
 
-def pulled_back(
-    work: Derivative, rule: DerivativeRule, cotangents: Sequence[str | None], transpose: Transpose
+def applied(
+    work: Derivative, rule: DerivativeRule, mode: str, seeds: Sequence[str | None], transpose: Transpose
 ) -> list[str]:
-    """Append the rule's pullback; the adjoints of its floating arguments. ``None`` is a cotangent of zeros."""
-    return _applied(work, rule, "pullback", rule.outputs, cotangents, transpose)
+    """Append the rule's program in ``mode``; the adjoints of its floating arguments, or the tangents of its outputs.
 
-
-def pushed_forward(
-    work: Derivative, rule: DerivativeRule, tangents: Sequence[str | None], transpose: Transpose
-) -> list[str]:
-    """Append the rule's pushforward; the tangents of its floating outputs. ``None`` is a tangent of zeros."""
-    return _applied(work, rule, "pushforward", rule.arguments, tangents, transpose)
-
-
-def _applied(
-    work: Derivative,
-    rule: DerivativeRule,
-    mode: str,
-    seeded: Sequence[str],
-    seeds: Sequence[str | None],
-    transpose: Transpose,
-) -> list[str]:
-    """Append the program of a rule in ``mode`` with ``seeds`` for its floating ``seeded`` tensors."""
+    ``seeds`` are the cotangents of its floating outputs, or the tangents of its arguments; ``None`` is one of zeros.
+    """
     _check_constants(work, rule)
     given = [work.tensor(name) for name in rule.named]
-    of_mode = floating(work, seeded)
+    of_mode = floating(work, rule.outputs if mode == "pullback" else rule.arguments)
     values = [
         work.tensor(_zeros(work, work.tensor(name)) if seed is None else seed)
         for name, seed in zip(of_mode, seeds, strict=True)

@@ -188,9 +188,8 @@ class ExpressionCounter(Generic[_Points]):
             return self._sum(operations[1:], product, summand, points)
         if expr.primitive in ("add", "sub"):
             return self._sum(operations, zero[0], zero[1], points)
-        if operations:
-            for operation in operations:
-                self.operations[operation] += points.count
+        for operation in operations:
+            self.operations[operation] += points.count
         if expr.primitive == "mul":
             return _united(zero)
         return zero[0] if expr.primitive in ("neg", "div", "id") else None

@@ -92,15 +92,8 @@ class _StatementCounter:
 
     def _combine(self, accumulate: str, points: int, fresh: int) -> None:
         """``points`` values joined with what cells hold, ``fresh`` of which hold nothing."""
-        match accumulate:
-            case "add" | "subtract":
-                self.operations["add"] += points - fresh
-            case "multiply":
-                self.operations["mul"] += points - fresh
-            case "divide":
-                self.operations["div"] += points
-            case _:
-                self.operations[ACCUMULATORS[accumulate].primitive] += points - fresh
+        operation = "add" if accumulate in _SUMS else ACCUMULATORS[accumulate].primitive
+        self.operations[operation] += points - (0 if accumulate == "divide" else fresh)
 
     def _start(self, statement: Statement) -> WrittenCells:
         name = statement.target.tensor

@@ -17,7 +17,7 @@ from tcdsl.ir.program import Tensor
 from tcdsl.polyhedra.affine import NotAffine, condition_set, holds
 from tcdsl.polyhedra.disjunctions import within
 from tcdsl.polyhedra.linear import normalized
-from tcdsl.polyhedra.spaces import arranged, dimension_names
+from tcdsl.polyhedra.spaces import arranged, constant_range, dimension_names
 
 __all__ = ["Declarations", "interior", "specialized"]
 
@@ -90,10 +90,9 @@ def _missing(points: isl.Set, cells: Sequence[str], window: Sequence[str]) -> is
     around = _cylinder(points, cells, points)
     names = dimension_names(points)
     for name in window:
-        line = arranged(points, (name,))
-        line = line.project_out(isl.dim_type.param, 0, line.dim(isl.dim_type.param))
-        around = around.lower_bound_val(isl.dim_type.set, names.index(name), line.dim_min_val(0))
-        around = around.upper_bound_val(isl.dim_type.set, names.index(name), line.dim_max_val(0))
+        values = constant_range(points, name) or range(0)
+        around = around.lower_bound_val(isl.dim_type.set, names.index(name), isl.Val(values.start))
+        around = around.upper_bound_val(isl.dim_type.set, names.index(name), isl.Val(values.stop - 1))
     missing = around.subtract(points)
     return None if missing.is_empty() else missing
 

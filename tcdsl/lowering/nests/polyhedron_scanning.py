@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import islpy as isl
@@ -87,14 +88,14 @@ def _next(last: Expr) -> Expr:
             return normalized(apply("add", last, integer(1)))
 
 
+@dataclass(frozen=True, slots=True)
 class _Scanner:
     """Turns isl's tree into nodes."""
 
-    def __init__(self, order: tuple[str, ...], variables: frozenset[str], parallel: frozenset[str], leaf: Leaf) -> None:
-        self.order = order
-        self.variables = variables
-        self.parallel = parallel
-        self.leaf = leaf
+    order: tuple[str, ...]
+    variables: frozenset[str]
+    parallel: frozenset[str]
+    leaf: Leaf
 
     def nodes(self, tree: isl.AstNode, values: Mapping[Expr, Expr], outermost: bool) -> list[Node]:
         kind: Any = tree.get_type()

@@ -29,11 +29,7 @@ def outgrows(statement: Statement, program: Program, tensors: Mapping[str, Tenso
     others = {read.tensor for read in reads(statement.value)}
     others.update(tensor.name for tensor in program.inputs)
     others.update(program.outputs)
-    return not any(_contains(tensors[name].shape, shape) for name in others)
-
-
-def _contains(larger: Sequence[Expr], smaller: Sequence[Expr]) -> bool:
-    return not _extents(smaller) - _extents(larger)
+    return all(_extents(shape) - _extents(tensors[name].shape) for name in others)
 
 
 def _extents(shape: Sequence[Expr]) -> Counter[frozenset[str]]:

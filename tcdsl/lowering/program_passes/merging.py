@@ -179,15 +179,8 @@ def _accesses(statement: Statement) -> Iterator[tuple[Access, bool]]:
 
 def _same_extents(group: Group, plan: LoopOrder, depth: int, context: isl.Set) -> bool:
     first = group.plans[0]
-    for mine, its in zip(plan.outer[:depth], first.outer[:depth], strict=True):
-        if not same_size(plan.extent(mine), first.extent(its), context):
-            return False
-    return True
-
-
-def same_size(left: Expr, right: Expr, context: isl.Set) -> bool:
-    """Whether two expressions of sizes are equal wherever ``context`` holds."""
-    return left == right or holds(apply("eq", left, right), context)
+    mine, its = map(plan.extent, plan.outer[:depth]), map(first.extent, first.outer[:depth])
+    return all(one == other or holds(apply("eq", one, other), context) for one, other in zip(mine, its, strict=True))
 
 
 def _aligned(first: LoopOrder, second: LoopOrder, depth: int, touched: _Touched) -> bool:
@@ -217,11 +210,6 @@ def _with_variables(plan: LoopOrder, shared: tuple[str, ...], names: FreshNames)
     for name in plan.statement.domain.variables:
         if name not in wanted:
             wanted[name] = names.fresh(name) if name in shared else name
-    return renamed_plan(plan, wanted)
-
-
-def renamed_plan(plan: LoopOrder, wanted: dict[str, str]) -> LoopOrder:
-    """The plan with its statement's index variables renamed."""
     return replace(
         plan,
         statement=renamed(plan.statement, [wanted[name] for name in plan.statement.domain.variables]),

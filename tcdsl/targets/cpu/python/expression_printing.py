@@ -22,7 +22,7 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.primitives import LAZY, PRIMITIVES
 from tcdsl.targets.cpu.python.identifiers import Identifiers
 
-__all__ = ["ExpressionWriter", "assignment", "call", "name"]
+__all__ = ["ExpressionWriter", "assignment", "call", "function_definition", "name"]
 
 _NARROW = frozenset(("int8", "int16", "int32", "uint8", "uint16", "uint32"))
 _REPEATED = 32  # The largest constant exponent that is multiplied out: beyond it rounding adds up.
@@ -41,6 +41,17 @@ def call(function: str, *arguments: ast.expr) -> ast.Call:
 def assignment(identifier: str, value: ast.expr) -> ast.Assign:
     """``identifier = value``."""
     return ast.Assign([ast.Name(identifier, ast.Store())], value, lineno=0)
+
+
+def function_definition(
+    identifier: str, parameters: Sequence[str], body: Sequence[ast.stmt], decorator: ast.expr
+) -> ast.FunctionDef:
+    """``@decorator`` above ``def identifier(parameters): body``."""
+    arguments = ast.arguments([], [ast.arg(each) for each in parameters], None, [], [], None, [])
+    function = ast.FunctionDef(identifier, arguments, list(body), [decorator], lineno=0)
+    if hasattr(function, "type_params"):
+        function.type_params = []
+    return function
 
 
 @cache

@@ -26,8 +26,7 @@ from tcdsl.lowering.loopir.loops import (
     Update,
 )
 from tcdsl.targets.cpu.layout.frame import MAX_POSITIONS, FrameLayout
-from tcdsl.targets.cpu.python.expression_printing import ExpressionWriter, assignment, call, name
-from tcdsl.targets.cpu.python.function_definitions import function_definition
+from tcdsl.targets.cpu.python.expression_printing import ExpressionWriter, assignment, call, function_definition, name
 from tcdsl.targets.cpu.python.identifiers import Identifiers
 from tcdsl.targets.cpu.python.nest_deduplication import PrintedNest
 from tcdsl.targets.cpu.python.procedure_calls import ProcedureCalls

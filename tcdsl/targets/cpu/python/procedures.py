@@ -17,7 +17,7 @@ import ast
 
 from tcdsl.lowering.loopir.loops import Check, Procedure
 from tcdsl.lowering.loopir.traversal import sizes_of, walk_nodes
-from tcdsl.targets.cpu.python.function_definitions import function_definition
+from tcdsl.targets.cpu.python.expression_printing import function_definition
 from tcdsl.targets.cpu.python.nest_printing import NestWriter
 
 __all__ = ["procedure_function"]

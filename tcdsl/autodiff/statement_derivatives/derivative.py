@@ -54,29 +54,23 @@ def chosen_outputs(program: Program, outputs: Sequence[str] | None) -> tuple[str
     """The outputs to differentiate: ``outputs``, or all floating ones. `DifferentiationError` for others."""
     if outputs is None:
         return tuple(name for name in program.outputs if is_floating(program.tensor(name).dtype))
-    faults = []
-    for name in outputs:
-        if name not in program.outputs:
-            known = f"the outputs are {', '.join(program.outputs)}"
-            fact = f"{name} is not an output of {program.name}"
-            faults.append(Diagnostic(DifferentiationError, fact, notes=(known,)))
-        elif not is_floating(program.tensor(name).dtype):
-            faults.append(_no_gradient(program.tensor(name)))
-    raise_diagnostics(faults)
+    _check(program, outputs, program.outputs, "output")
     return tuple(outputs)
 
 
 def check_inputs(program: Program, wrt: Sequence[str]) -> None:
     """Raise `DifferentiationError` for names that are no inputs, and for integer and bool ones."""
-    inputs = {tensor.name: tensor for tensor in program.inputs}
+    _check(program, wrt, [tensor.name for tensor in program.inputs], "input")
+
+
+def _check(program: Program, names: Sequence[str], known: Sequence[str], kind: str) -> None:
     faults = []
-    for name in wrt:
-        if name not in inputs:
-            known = f"the inputs are {', '.join(inputs)}"
-            fact = f"{name} is not an input of {program.name}"
-            faults.append(Diagnostic(DifferentiationError, fact, notes=(known,)))
-        elif not is_floating(inputs[name].dtype):
-            faults.append(_no_gradient(inputs[name]))
+    for name in names:
+        if name not in known:
+            fact = f"{name} is not an {kind} of {program.name}"
+            faults.append(Diagnostic(DifferentiationError, fact, notes=(f"the {kind}s are {', '.join(known)}",)))
+        elif not is_floating(program.tensor(name).dtype):
+            faults.append(_no_gradient(program.tensor(name)))
     raise_diagnostics(faults)
 
 

@@ -49,7 +49,6 @@ def assign_memory(
     sharing = _Sharing(program, plans, tensors)
     inside = InPlace(tensors, context, names)
     of: dict[str, str] = {tensor.name: tensor.name for tensor in program.inputs}
-    members: dict[str, list[str]] = {tensor.name: [tensor.name] for tensor in program.inputs}
     in_place: set[str] = set()
     made: list[LoopOrder] = []
     saved: list[str] = []
@@ -61,17 +60,12 @@ def assign_memory(
             earlier, suited = None, [plan]
         for saving in suited[:-1]:
             copy = saving.statement.target.tensor
-            of[copy], members[copy] = copy, [copy]
+            of[copy] = copy
             saved.append(copy)
         made.extend(suited)
-        if earlier is None:
-            of[name] = name
-            members[name] = [name]
-        else:
-            of[name] = of[earlier]
-            members[of[earlier]].append(name)
-            if isinstance(plan.statement.start, Keep):
-                in_place.add(name)
+        of[name] = name if earlier is None else of[earlier]
+        if earlier is not None and isinstance(plan.statement.start, Keep):
+            in_place.add(name)
     program = replace(
         program,
         tensors=(*program.tensors, *(tensors[name] for name in saved)),
@@ -84,6 +78,9 @@ def assign_memory(
     }
     inputs = {tensor.name for tensor in program.inputs}
     outputs = {of[name] for name in program.outputs}
+    members: dict[str, list[str]] = {}
+    for name, buffer in of.items():
+        members.setdefault(buffer, []).append(name)
     buffers = []
     for buffer, holders in members.items():
         tensor = program.tensor(holders[0])

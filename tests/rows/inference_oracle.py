@@ -14,6 +14,7 @@ import numpy as np
 from tcdsl.rows import inference
 from tcdsl.rows.inference import Origin, Shape
 from tcdsl.rows.spec import AxisSpec, RowSpec, parse_spec
+from tests.rows.stated_shapes import equal
 
 __all__ = ["Concrete", "Graph", "Node", "evaluate", "graph", "solutions", "state"]
 
@@ -47,7 +48,7 @@ class Node:
     @property
     def states(self) -> bool:
         """Whether it only states something, and is no shape."""
-        return self.kind in ("equal", "store")
+        return self.kind == "equal"
 
 
 @dataclass
@@ -76,7 +77,7 @@ def graph(choose: Choose, parameters: int, operations: int) -> Graph:
     for _ in range(operations):
         shapes = made.shapes
         pick = [shapes[choose(len(shapes))] for _ in range(3)]
-        kind = ("pointwise", "compose", "einsum", "einsum", "transpose", "equal", "store")[choose(7)]
+        kind = ("pointwise", "compose", "einsum", "einsum", "transpose", "equal")[choose(6)]
         if kind == "einsum":
             count = 1 + choose(2)
             specs = SPECS[count - 1] + (REDUCED if count == 1 else [])
@@ -92,7 +93,7 @@ def graph(choose: Choose, parameters: int, operations: int) -> Graph:
 
 def state(node: Node, shapes: Sequence[Shape | None], name: str) -> Shape | None:
     """Add the node's constraint; the shape of its result, if it has one."""
-    origin = Origin(text=name)
+    origin = Origin()
     operands = [shape for place in node.operands if (shape := shapes[place]) is not None]
     match node.kind:
         case "parameter":
@@ -110,10 +111,8 @@ def state(node: Node, shapes: Sequence[Shape | None], name: str) -> Shape | None
             return inference.transpose(operands[0], origin)
         case "einsum":
             return inference.einsum(node.spec, operands, origin)
-        case "equal":
-            inference.equal(operands[0], operands[1], origin)
         case _:
-            inference.stores_into(operands[0], operands[1], origin)
+            equal(operands[0], operands[1], origin)
     return None
 
 
@@ -161,8 +160,6 @@ def _apply(node: Node, operands: Sequence[Concrete]) -> Concrete | None:
             return np.broadcast_shapes(left[0], right[0]), right[1], left[2]
         case "equal":
             _require(left == right)
-        case "store":
-            _require(all(np.broadcast_shapes(a, b) == b for a, b in zip(left, right, strict=True)))
         case _:
             return _einsum(node.spec, operands)
     return None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tcdsl.rows.inference.closing import close
 from tcdsl.rows.inference.einsum_constraints import einsum
-from tcdsl.rows.inference.result_shapes import compose, equal, pointwise, stores_into, transpose
+from tcdsl.rows.inference.result_shapes import compose, pointwise, transpose
 from tcdsl.rows.inference.variables.keeping import keeping
 from tcdsl.rows.inference.variables.origin import Origin
-from tcdsl.rows.inference.variables.shape import Axis, Shape, known, number, parameter, scalar, unknown
+from tcdsl.rows.inference.variables.shape import Axis, Shape, known, number, parameter, scalar
 from tcdsl.rows.inference.variables.undoing import all_or_nothing
 
 __all__ = [
@@ -18,14 +18,11 @@ __all__ = [
     "close",
     "compose",
     "einsum",
-    "equal",
     "keeping",
     "known",
     "number",
     "parameter",
     "pointwise",
     "scalar",
-    "stores_into",
     "transpose",
-    "unknown",
 ]

@@ -26,7 +26,7 @@ def close(shapes: Sequence[Shape], origin: Origin) -> None:
     Defaults are taken in this order, and again from the start after each that changed something:
 
     1. a result has no more axes than the operands that are known have;
-    2. an axis has the least size that was said of it: positions of a target, data of size 1 that is stretched;
+    2. an axis has the least size that was said of it: positions of a result, data of size 1 that is stretched;
     3. what broadcasts into a known row has as many axes, and what broadcasts into a known axis its size and label:
        parameters take what is above them;
     4. affine axes: indices take the largest size, axes the least;
@@ -208,7 +208,7 @@ _LEAST = Reason(text="an axis that nothing else determines")
 def _lower(variable: RowVariable, *, weak: bool) -> Iterator[bool]:
     """Of the results that end in ``variable``: for each operand that is known, that it is."""
     for constraint in constraints_of(variable):
-        if isinstance(constraint, RowJoin) and constraint.exact and constraint.result.resolved.variable is variable:
+        if isinstance(constraint, RowJoin) and constraint.result.resolved.variable is variable:
             for row in constraint.operands:
                 if row.closed and row.is_weak == weak:
                     yield True

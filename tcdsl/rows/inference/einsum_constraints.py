@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.rows.inference.equations.affine_axes import ReadAxis, WrittenAxis
-from tcdsl.rows.inference.equations.facts import set_least, set_minimum, set_size
+from tcdsl.rows.inference.equations.facts import set_least, set_minimum
 from tcdsl.rows.inference.equations.row_equations import Meeting, equate_rows, row_of
-from tcdsl.rows.inference.equations.row_joins import join_rows, store_row
+from tcdsl.rows.inference.equations.row_joins import join_rows
 from tcdsl.rows.inference.result_shapes import describe, names_of
 from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Reason, SourcePlace
@@ -21,14 +21,7 @@ from tcdsl.rows.spec import ROWS, AxisSpec, RowSpec, Spec, SpecSyntaxError, pars
 __all__ = ["einsum"]
 
 
-def einsum(
-    spec: str | Spec,
-    operands: Sequence[Shape],
-    origin: Origin,
-    *,
-    target: Shape | None = None,
-    sizes: Mapping[str, int] | None = None,
-) -> Shape:
+def einsum(spec: str, operands: Sequence[Shape], origin: Origin) -> Shape:
     """``einsum("ij;jk=>ik", (a, b), origin)`` is the shape of the contraction.
 
     - A name is one size, wherever it stands. Nothing stretches.
@@ -39,20 +32,17 @@ def einsum(
     - A position on the right needs a larger axis; on the left the axis has the size that the positions need.
     - An affine axis on the right has "valid" size, on the left 1 + the largest index.
 
-    ``target`` is the shape of what the result is written to, if that exists: names are equations with its axes, row
-    variables broadcast into it. ``sizes`` gives sizes of names. `ShapeError` at the place in the spec;
-    `DslSyntaxError` for a spec that does not parse.
+    `ShapeError` at the place in the spec; `DslSyntaxError` for a spec that does not parse.
     """
-    parsed = _parsed(spec, origin) if isinstance(spec, str) else spec
-    shapes = (*operands, target) if target is not None else tuple(operands)
-    with Transaction(origin, describe(shapes, origin)) as transaction:
+    parsed = _parsed(spec, origin)
+    with Transaction(origin, describe(operands, origin)) as transaction:
         if len(parsed.operands) != len(operands):
             extra = parsed.operands[min(len(operands), len(parsed.operands) - 1)]
             raise Contradiction(
                 f"the spec has {len(parsed.operands)} operands, and {len(operands)} are given",
                 place=SourcePlace(parsed.text, *extra.place),
             )
-        result = _Einsum(transaction, parsed, names_of(shapes, origin)).result(operands, target, sizes or {})
+        result = _Einsum(transaction, parsed, names_of(operands, origin)).result(operands)
     return Shape(result.batch.resolved, result.input.resolved, result.output.resolved)
 
 
@@ -78,24 +68,13 @@ class _Einsum:
         self._uses: dict[str, list[Row]] = {}
         self._places: dict[str, SourcePlace] = {}
 
-    def result(self, operands: Sequence[Shape], target: Shape | None, sizes: Mapping[str, int]) -> Shape:
-        for name, size in sizes.items():
-            reason = Reason(text=f"the size given for `{name}`")
-            set_size(self._transaction, self._size(name), size, reason)
-            self._read.add(name)
+    def result(self, operands: Sequence[Shape]) -> Shape:
         for place, (shape, spec) in enumerate(zip(operands, self._spec.operands, strict=True)):
             for row, given, wanted in zip(ROWS, shape.rows, spec.rows, strict=True):
                 self._operand(self._names[place], row, given, wanted or RowSpec(place=spec.place))
-        joined = {name: self._joined(name, rows, target) for name, rows in self._uses.items()}
-        made = []
-        for place, row in enumerate(ROWS):
-            wanted = self._spec.result.rows[place]
-            if target is None:
-                made.append(EMPTY if wanted is None else self._made(wanted, joined))
-            else:
-                wanted = wanted or RowSpec(place=self._spec.result.place)
-                self._stored(row, target.rows[place], wanted, joined)
-        return Shape(made[0], made[1], made[2]) if target is None else target
+        joined = {name: self._joined(name, rows) for name, rows in self._uses.items()}
+        made = [EMPTY if wanted is None else self._made(wanted, joined) for wanted in self._spec.result.rows]
+        return Shape(made[0], made[1], made[2])
 
     def _place(self, place: tuple[int, int]) -> SourcePlace:
         return SourcePlace(self._spec.text, *place)
@@ -113,21 +92,18 @@ class _Einsum:
             self._places.setdefault(wanted.variable, self._place(wanted.place))
         leading = tuple(self._read_axis(axis) for axis in wanted.leading)
         trailing = tuple(self._read_axis(axis) for axis in wanted.trailing)
-        self._equate(name, row, given, Row(leading, rest, trailing), wanted)
-
-    def _equate(self, name: str, row: str, given: Row, here: Row, wanted: RowSpec) -> None:
         places = (
             tuple(self._place(axis.place) for axis in wanted.leading),
             tuple(self._place(axis.place) for axis in wanted.trailing),
         )
         meeting = Meeting(name, "the spec", row, row, self._place(wanted.place), places)
-        equate_rows(self._transaction, given, here, meeting)
+        equate_rows(self._transaction, given, Row(leading, rest, trailing), meeting)
 
-    def _joined(self, name: str, rows: Sequence[Row], target: Shape | None) -> Row:
+    def _joined(self, name: str, rows: Sequence[Row]) -> Row:
         # What is reduced is no part of the result, and still has to fit.
         written = {row.variable for row in self._spec.result.rows if row is not None}
-        kept = target is not None or name not in written
-        return join_rows(self._transaction, rows, name if name in ROWS else "", self._places[name], kept=kept)
+        shown = name if name in ROWS else ""
+        return join_rows(self._transaction, rows, shown, self._places[name], kept=name not in written)
 
     def _read_axis(self, axis: AxisSpec) -> Dimension:
         self._read.update(name for _, name in axis.terms)
@@ -150,9 +126,8 @@ class _Einsum:
     # -- the result
 
     def _made(self, wanted: RowSpec, joined: Mapping[str, Row]) -> Row:
-        """A row of a result that is made here."""
-        leading = tuple(self._written_axis(axis, made=True) for axis in wanted.leading)
-        trailing = tuple(self._written_axis(axis, made=True) for axis in wanted.trailing)
+        leading = tuple(self._written_axis(axis) for axis in wanted.leading)
+        trailing = tuple(self._written_axis(axis) for axis in wanted.trailing)
         if wanted.variable is None:
             return row_of(leading + trailing)
         middle = joined.get(wanted.variable, EMPTY).resolved
@@ -160,23 +135,10 @@ class _Einsum:
             return row_of(leading + middle.trailing + trailing)
         return Row(leading + middle.leading, middle.variable, middle.trailing + trailing)
 
-    def _stored(self, row: str, target: Row, wanted: RowSpec, joined: Mapping[str, Row]) -> None:
-        """A row of a target that exists."""
-        leading = tuple(self._written_axis(axis, made=False) for axis in wanted.leading)
-        trailing = tuple(self._written_axis(axis, made=False) for axis in wanted.trailing)
-        name = self._names[-1]
-        if wanted.variable is None:
-            self._equate(name, row, target, row_of(leading + trailing), wanted)
-            return
-        rest = Row((), RowVariable())
-        self._equate(name, row, target, Row(leading, rest.variable, trailing), wanted)
-        if wanted.variable in joined:
-            store_row(self._transaction, joined[wanted.variable], rest, row, self._place(wanted.place))
-
-    def _written_axis(self, axis: AxisSpec, *, made: bool) -> Dimension:
+    def _written_axis(self, axis: AxisSpec) -> Dimension:
         place = self._place(axis.place)
         for _, name in axis.terms:
-            if made and name not in self._read:
+            if name not in self._read:
                 raise Contradiction(
                     f"nothing determines the size of `{name}`, which the result alone has",
                     hint=f"name `{name}` in an operand, or write to a target that has this axis",

@@ -1,18 +1,18 @@
-"""The shapes of results: pointwise operations, composition, transposition; and what is merely stated of shapes."""
+"""The shapes of results: pointwise operations, composition, transposition."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from tcdsl.rows.inference.equations.row_equations import Meeting, equate_rows
-from tcdsl.rows.inference.equations.row_joins import join_rows, store_row
+from tcdsl.rows.inference.equations.row_joins import join_rows
 from tcdsl.rows.inference.variables.origin import Origin
 from tcdsl.rows.inference.variables.row import EMPTY
 from tcdsl.rows.inference.variables.shape import Shape
 from tcdsl.rows.inference.variables.transaction import Transaction
 from tcdsl.rows.spec import ROWS
 
-__all__ = ["compose", "describe", "equal", "names_of", "pointwise", "stores_into", "transpose"]
+__all__ = ["compose", "describe", "names_of", "pointwise", "transpose"]
 
 
 def pointwise(operands: Sequence[Shape], origin: Origin) -> Shape:
@@ -48,21 +48,6 @@ def transpose(operand: Shape, origin: Origin) -> Shape:
     """``100 | 2 -> 3`` becomes ``100 | 3 -> 2``: the logic ``"T"``. Nothing can go wrong, whatever ``origin`` is."""
     del origin
     return Shape(operand.batch, operand.output, operand.input)
-
-
-def equal(left: Shape, right: Shape, origin: Origin) -> None:
-    """State that both shapes are the same, axis by axis."""
-    names = names_of((left, right), origin)
-    with Transaction(origin, describe((left, right), origin)) as transaction:
-        for row, here, there in zip(ROWS, left.rows, right.rows, strict=True):
-            equate_rows(transaction, here, there, Meeting(names[0], names[1], row, row))
-
-
-def stores_into(value: Shape, target: Shape, origin: Origin) -> None:
-    """State that ``value`` broadcasts into ``target``, which may be larger. It counts as long as both exist."""
-    with Transaction(origin, describe((value, target), origin)) as transaction:
-        for row, here, there in zip(ROWS, value.rows, target.rows, strict=True):
-            store_row(transaction, here, there, row)
 
 
 _NO_INPUT = (

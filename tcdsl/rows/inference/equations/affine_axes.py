@@ -198,7 +198,7 @@ class WrittenAxis(AffineAxis):
         return [each for each in unknown if each is self.axis.root], [u for u in unknown if u is not self.axis.root]
 
     def choice(self) -> tuple[Dimension, int] | None:
-        """The largest size of an index that nothing but a known target limits."""
+        """The largest size of an index that nothing but a known result limits."""
         total, others = self._part(1)
         extent = self.axis.root.size
         if extent is None or len(others) != 1 or extent - 1 - self.offset - total < 0:

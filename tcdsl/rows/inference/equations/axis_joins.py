@@ -24,11 +24,10 @@ class AxisJoin(Constraint):
     """``operands`` broadcast to ``result``: each has its size, or size 1.
 
     If it is ``exact``, the result is the least such axis: it has size 1 only if all operands have, and any other size
-    only if one of them has. It is not while it is open which operands have an axis here (`RowJoin`), nor where a value
-    is stored into a target, which is said by ``stores``.
+    only if one of them has. It is not while it is open which operands have an axis here (`RowJoin`).
     """
 
-    __slots__ = ("_result", "exact", "operands", "place", "stores")
+    __slots__ = ("_result", "exact", "operands", "place")
 
     def __init__(
         self,
@@ -37,14 +36,12 @@ class AxisJoin(Constraint):
         origin: Origin,
         *,
         exact: bool,
-        stores: bool = False,
         place: SourcePlace | None = None,
     ) -> None:
         super().__init__(origin)
         self._result = _held(result, strongly=self.kept)
         self.operands = operands
         self.exact = exact
-        self.stores = stores
         self.place = place
 
     @property
@@ -77,7 +74,7 @@ class AxisJoin(Constraint):
         """What follows from there being no more, or one more, that is not known."""
         itself = any(axis.root is result for axis in self.operands)
         if not self.exact:
-            if result.size is not None and (self.stores or not unknown):
+            if result.size is not None and not unknown:
                 transaction.finish(self)
             return
         if itself or self._reached(result):
@@ -132,8 +129,6 @@ class AxisJoin(Constraint):
     def _no_common_size(self, axis: Dimension, result: Dimension) -> Contradiction:
         sizes = f"{result.reason} is {result.size}, and {axis.reason} is {axis.size}"
         fact = f"axes of sizes {result.size} and {axis.size} do not broadcast to one"
-        if self.stores:
-            fact = f"an axis of size {axis.size} does not broadcast to size {result.size}"
         return Contradiction(f"{fact}: {sizes}", place=self.place)
 
 

@@ -12,7 +12,7 @@ from tcdsl.rows.inference.variables.origin import Contradiction, Origin, SourceP
 from tcdsl.rows.inference.variables.row import EMPTY, MOST_AXES, Row, RowVariable
 from tcdsl.rows.inference.variables.transaction import Constraint, Transaction, Variable
 
-__all__ = ["RowJoin", "join_rows", "store_row"]
+__all__ = ["RowJoin", "join_rows"]
 
 
 def join_rows(
@@ -33,17 +33,12 @@ def join_rows(
     ):
         return _of_known(transaction, resolved, place)
     result = Row((), RowVariable())
-    join = RowJoin(result, tuple(resolved), transaction.origin, row, exact=True, place=place)
+    join = RowJoin(result, tuple(resolved), transaction.origin, row, place)
     join.kept |= kept
     transaction.add(join)
     # What follows at once is of use to who asked.
     transaction.propagate()
     return result.resolved
-
-
-def store_row(transaction: Transaction, value: Row, target: Row, row: str, place: SourcePlace | None = None) -> None:
-    """``value`` broadcasts into ``target``, which may be larger."""
-    transaction.add(RowJoin(target, (value,), transaction.origin, row, exact=False, place=place))
 
 
 def _of_known(transaction: Transaction, rows: Sequence[Row], place: SourcePlace | None) -> Row:
@@ -67,12 +62,11 @@ def _of_known(transaction: Transaction, rows: Sequence[Row], place: SourcePlace 
 class RowJoin(Constraint):
     """``operands`` broadcast to ``result``, aligned at the right.
 
-    The result is at least as long as each operand; if it is ``exact`` it is as long as the longest, and each of its
-    axes is the least that those of the operands broadcast to (`AxisJoin`). ``joins`` are those that were made so far,
-    from the right.
+    The result is as long as the longest operand, and each of its axes is the least that those of the operands broadcast
+    to (`AxisJoin`). ``joins`` are those that were made so far, from the right.
     """
 
-    __slots__ = ("_operands", "_result", "exact", "joins", "place", "row")
+    __slots__ = ("_result", "joins", "operands", "place", "row")
 
     def __init__(
         self,
@@ -80,15 +74,12 @@ class RowJoin(Constraint):
         operands: tuple[Row, ...],
         origin: Origin,
         row: str,
-        *,
-        exact: bool,
-        place: SourcePlace | None = None,
+        place: SourcePlace | None,
     ) -> None:
         super().__init__(origin)
         self._result = _Held(result)
-        self._operands = tuple(_Held(row) for row in operands)
+        self.operands = operands
         self.row = row
-        self.exact = exact
         self.place = place
         self.joins: tuple[AxisJoin, ...] = ()
 
@@ -98,15 +89,9 @@ class RowJoin(Constraint):
         return self._result.row
 
     @property
-    def operands(self) -> tuple[Row, ...]:
-        """The rows that it is determined from."""
-        return tuple(held.row for held in self._operands)
-
-    @property
     def is_waiting(self) -> bool:
         """Whether what it determines is there at all."""
-        # Operands are held weakly where a value is stored, which is one.
-        return not self.done and self._result.is_there and (self.exact or self._operands[0].is_there)
+        return not self.done and self._result.is_there
 
     def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
         """The result's variable determines nothing: the operands' determine it, and with it which axes meet."""
@@ -123,21 +108,19 @@ class RowJoin(Constraint):
         operands = tuple(row.resolved for row in self.operands)
         self._narrow(transaction, result, list(dict.fromkeys(operands)))
         result, operands = result.resolved, tuple(row.resolved for row in operands)
-        # What holds the join is not held by it: the result, or what is stored into a target that is known.
-        stored = not self.exact and result.variable is None
+        # The result holds the join, and is not held by it.
         transaction.set(self, "_result", _Held(result, weakly=not self.kept))
-        transaction.set(self, "_operands", tuple(_Held(row, weakly=stored and not self.kept) for row in operands))
+        transaction.set(self, "operands", operands)
 
     def _narrow(self, transaction: Transaction, result: Row, operands: list[Row]) -> None:
-        exact = self.exact and result not in operands
+        exact = result not in operands
         operands = self._without_numbers(transaction, result, [row for row in operands if row != result])
         if not operands:
             transaction.finish(self)
             return
         if exact and len(operands) == 1:
             transaction.finish(self)
-            here = f"the result of `{self.origin.text}`" if self.origin.text else "the result"
-            meeting = Meeting(here, "what it is made from", self.row, self.row, self.place)
+            meeting = Meeting("the result", "what it is made from", self.row, self.row, self.place)
             equate_rows(transaction, result, operands[0], meeting, self.origin)
             return
         result = self._lengthen(transaction, result, operands)
@@ -215,7 +198,7 @@ class RowJoin(Constraint):
             transaction.finish(self)
 
     def _join(self, result: Dimension, operands: tuple[Dimension, ...], *, exact: bool) -> AxisJoin:
-        join = AxisJoin(result, operands, self.origin, exact=exact, stores=not self.exact, place=self.place)
+        join = AxisJoin(result, operands, self.origin, exact=exact, place=self.place)
         join.kept = self.kept
         return join
 

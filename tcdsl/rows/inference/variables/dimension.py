@@ -22,7 +22,7 @@ class Dimension:
     - ``size``, and ``label``, with the reasons for both;
     - ``cap``: it broadcasts into an axis of this size, so it is ``cap`` or 1;
     - ``minimum``: it is at least this;
-    - ``least``: unless constraints say more, closing makes it this: the extent that positions of a target write to, or
+    - ``least``: unless constraints say more, closing makes it this: the extent that positions of a result write to, or
       1 because a data axis of size 1 is what broadcasts into it;
     - ``fallback``: the same, weaker: a number broadcasts into it, and it is 1 if nothing else is found;
     - ``owners``: the parameters of which it is an axis.

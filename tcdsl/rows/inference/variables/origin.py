@@ -19,23 +19,16 @@ __all__ = ["Contradiction", "Origin", "Reason", "SourcePlace", "axes"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origin:
-    """The operation of the user that a constraint belongs to: ``Origin(span, "w @ x", ("w", "x"))``.
+    """The operation of the user that a constraint belongs to: ``Origin(span, ("w", "x"))``.
 
-    ``text`` is the operation as the user wrote it, or a spec. ``operands`` are the names of the operands for messages;
-    where there are none, the names of the shapes are used. ``spec_at`` is the place of the first character of a spec in
-    the user's source, if it stands there as it is: then carets point into it.
+    ``operands`` are the names of the operands for messages; where there are none, the names of the shapes are used.
     """
 
     span: Span | None = None
-    text: str = ""
     operands: tuple[str, ...] = ()
-    spec_at: Span | None = None
 
     def __str__(self) -> str:
-        parts = [] if self.span is None else [f"{self.span.filename}:{self.span.line}"]
-        if self.text:
-            parts.append(f"`{self.text}`")
-        return ": ".join(parts)
+        return "" if self.span is None else f"{self.span.filename}:{self.span.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +80,13 @@ class Contradiction(Exception):  # noqa: N818 - not an error of the user yet: th
     def diagnostic(self, origin: Origin, cause: Origin | None, shapes: Sequence[str] = ()) -> Diagnostic:
         """The fault, at the operation ``origin``; ``cause`` is the operation whose constraint cannot hold."""
         notes: list[str] = []
-        span = origin.span
-        here = cause is None or cause is origin
-        if self.place is not None and here and origin.spec_at is not None:
-            span = _inside(origin.spec_at, self.place)
-        elif self.place is not None:
+        if self.place is not None:
             notes.extend(self.place.lines)
         notes.extend(self.notes)
         notes.extend(shapes)
-        if not here and cause is not None and str(cause) and str(cause) != str(origin):
+        if cause is not None and str(cause) not in ("", str(origin)):
             notes.append(f"as {cause} needs")
-        return Diagnostic(ShapeError, self.fact, span, tuple(notes), self.hint)
-
-
-def _inside(start: Span, place: SourcePlace) -> Span:
-    column = start.column
-    return type(start)(start.filename, start.line, column + place.start, start.line, column + place.stop)
+        return Diagnostic(ShapeError, self.fact, origin.span, tuple(notes), self.hint)
 
 
 def axes(number: int, row: str) -> str:

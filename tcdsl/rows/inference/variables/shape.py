@@ -12,7 +12,7 @@ from tcdsl.rows.inference.variables.dimension import known_dimension
 from tcdsl.rows.inference.variables.origin import Origin, Reason
 from tcdsl.rows.inference.variables.row import MOST_AXES, Row, RowOwner, RowVariable
 
-__all__ = ["Axis", "Shape", "known", "number", "parameter", "scalar", "unknown"]
+__all__ = ["Axis", "Shape", "known", "number", "parameter", "scalar"]
 
 Axis = int | tuple[str, int]
 """A size, or a label and a size: ``3`` or ``("channel", 3)``."""
@@ -140,11 +140,6 @@ def parameter(
         else:
             rows.append(_row(row, sizes, name, origin))
     return Shape(Row(), rows[0], rows[1], name)
-
-
-def unknown(name: str = "") -> Shape:
-    """The shape of a tensor that operations determine, such as a target that is declared before it is written."""
-    return Shape(Row((), RowVariable()), Row((), RowVariable()), Row((), RowVariable()), name)
 
 
 def _row(row: str, sizes: Sequence[Axis], name: str, origin: Origin | None) -> Row:

@@ -8,12 +8,13 @@ import islpy as isl
 
 from tcdsl.ir.build import index
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Apply, Expr, IndexValue, is_affine_index, substitute, walk
+from tcdsl.ir.expressions import Expr, IndexValue, substitute, walk
 from tcdsl.ir.program import Program, Statement, Tensor
 from tcdsl.polyhedra.boxes import box, is_over_box
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.polyhedra.writes import read_cell
+from tcdsl.simplification.sparsity.composition import operations
 
 __all__ = ["with_values_reused"]
 
@@ -27,7 +28,7 @@ def with_values_reused(program: Program) -> Program:
     for statement in program.statements:
         tensor = program.tensor(statement.target.tensor)
         pattern, variables = _pattern(statement.value)
-        if _has_arithmetic(statement.value):
+        if operations(statement.value):
             found = held.get(pattern)
             if found is not None:
                 context = size_context(program) if context is None else context
@@ -47,10 +48,6 @@ def _pattern(value: Expr) -> tuple[Expr, tuple[str, ...]]:
     names = tuple(dict.fromkeys(node.name for node in walk(value) if isinstance(node, IndexValue)))
     step: dict[Expr, Expr] = {index(name): index(f"_{k}") for k, name in enumerate(names)}
     return substitute(value, step), names
-
-
-def _has_arithmetic(value: Expr) -> bool:
-    return any(isinstance(node, Apply) and not is_affine_index(node) for node in walk(value))
 
 
 def _fills(statement: Statement, tensor: Tensor) -> bool:

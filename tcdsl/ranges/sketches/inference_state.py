@@ -40,10 +40,6 @@ class Inference:
             return self.sketch.label or tensor
         return self.scope.tensor(tensor).label or tensor
 
-    def place(self, tensor: str, axis: int, index: Expr) -> str:
-        """Where an access is made: `` `n + k` on axis 0 of I``."""
-        return f"`{self.text(index)}` on axis {axis} of {self.label(tensor)}"
-
     def fault(
         self, fact: str, span: Span | None, *notes: str, hint: str = "", kind: type[TcdslError] = ShapeError
     ) -> None:

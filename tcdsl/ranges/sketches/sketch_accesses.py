@@ -66,8 +66,8 @@ class AxisAccess:
         return self.form, self.extent
 
     def place(self, inference: Inference) -> str:
-        """Where this is, in the user's words."""
-        return inference.place(self.tensor, self.axis, self.index)
+        """Where this is, in the user's words: `` `n + k` on axis 0 of I``."""
+        return f"`{inference.text(self.index)}` on axis {self.axis} of {inference.label(self.tensor)}"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -244,10 +244,6 @@ def _pow(arguments: _Arguments, definition: _Lookup) -> Expr | None:
     return constant(1, base.dtype) if _number(exponent, 0) else None
 
 
-def _fma(arguments: _Arguments, definition: _Lookup) -> Expr | None:
-    return apply("mul", *arguments[:2]) if _zero(arguments[2]) else None
-
-
 def _not(arguments: _Arguments, definition: _Lookup) -> Expr | None:
     opposite = negated(arguments[0], definition)
     return None if opposite == Apply("not_", arguments, "bool") else opposite
@@ -301,7 +297,7 @@ _RULES: dict[str, Callable[[_Arguments, _Lookup], Expr | None]] = {
     "mul": _mul,
     "div": _div,
     "pow": _pow,
-    "fma": _fma,
+    "fma": lambda arguments, definition: apply("mul", *arguments[:2]) if _zero(arguments[2]) else None,
     "not_": _not,
     "where": _where,
     "and_": _logical(True),

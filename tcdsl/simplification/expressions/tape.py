@@ -36,10 +36,9 @@ _Leaf = Constant | SizeValue | IndexValue | Local
 
 
 class Tape:
-    """Steps in the order in which they were made; ``prefix`` begins their names."""
+    """Steps in the order in which they were made."""
 
-    def __init__(self, prefix: str = "t") -> None:
-        self._prefix = prefix
+    def __init__(self) -> None:
         self._names: dict[Expr, str] = {}
         self._steps: dict[str, Expr] = {}
 
@@ -57,7 +56,7 @@ class Tape:
             step = Apply("neg", (Local(difference, step.dtype),), step.dtype, step.span)
             name = self._names.get(step)
         if name is None:
-            name = f"{self._prefix}{len(self._steps)}"
+            name = f"t{len(self._steps)}"
             self._names[step] = name
             self._steps[name] = step
         return Local(name, step.dtype, step.span)

@@ -20,7 +20,7 @@ from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.spaces import dimension_names, named
 from tcdsl.polyhedra.writes import cell_map, places_values
 
-__all__ = ["WrittenPoints", "has_trivial_value", "is_sparse", "source"]
+__all__ = ["WrittenPoints", "has_trivial_value", "is_sparse", "operations", "source"]
 
 # Operations that may be repeated at every read.
 _MOST_OPERATIONS = 2
@@ -41,8 +41,12 @@ def is_sparse(statement: Statement, rank: int) -> bool:
 
 def has_trivial_value(statement: Statement) -> bool:
     """Whether the value of a statement may be computed again wherever it is read."""
-    work = sum(isinstance(node, Apply) for node in walk(statement.value) if not is_affine_index(node))
-    return work <= _MOST_OPERATIONS
+    return operations(statement.value) <= _MOST_OPERATIONS
+
+
+def operations(value: Expr) -> int:
+    """The number of operations in ``value``, index arithmetic aside."""
+    return sum(isinstance(node, Apply) for node in walk(value) if not is_affine_index(node))
 
 
 def source(writer: Statement, points: isl.Set, read: Read) -> WrittenPoints | None:

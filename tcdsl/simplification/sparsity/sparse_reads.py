@@ -14,14 +14,14 @@ import islpy as isl
 
 from tcdsl.ir.build import apply, neutral_constant, truth
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Apply, Constant, Expr, Read, is_affine_index, is_plain_read, reads, transform, walk
+from tcdsl.ir.expressions import Constant, Expr, Read, is_plain_read, reads, transform
 from tcdsl.ir.program import Fill, Keep, Program, Statement, statement_reads
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition
 from tcdsl.polyhedra.boxes import all_cells
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import cell_map, places_values
 from tcdsl.simplification.expressions.tape import shared
-from tcdsl.simplification.sparsity.composition import is_sparse, source
+from tcdsl.simplification.sparsity.composition import is_sparse, operations, source
 
 __all__ = ["with_thin_reads_composed"]
 
@@ -69,7 +69,7 @@ def with_thin_reads_composed(program: Program) -> Program:
 
 def _pays(program: Program, maker: Statement, cells: isl.Set) -> bool:
     """Whether to compute the cells of a tensor where they are read: not if these are all, and take work."""
-    if not any(isinstance(node, Apply) and not is_affine_index(node) for node in walk(maker.value)):
+    if not operations(maker.value):
         return True
     tensor = program.tensor(maker.target.tensor)
     context = size_context(program)

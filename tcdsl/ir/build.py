@@ -189,9 +189,8 @@ def _simplified(primitive: str, arguments: tuple[Expr, ...]) -> Expr | None:
 def apply(primitive: str, *arguments: Expr, span: Span | None = None) -> Expr:
     """``apply("mul", a, b)``: the primitive on arguments of fitting types, simplified where that is free."""
     dtype = result_dtype(primitive, (argument.dtype for argument in arguments))
-    if primitive in EXACT:
-        exact = (a.value if isinstance(a, Constant) and a.dtype in ("int64", INTEGER) else None for a in arguments)
-        folded = fold(primitive, tuple(exact))
+    if all(isinstance(a, Constant) and a.dtype in ("int64", INTEGER) for a in arguments) and primitive in EXACT:
+        folded = fold(primitive, [a.value for a in arguments if isinstance(a, Constant)])
         if folded is not None and (dtype in ("bool", INTEGER) or -(2**63) <= folded < 2**63):
             return constant(folded, dtype, span)
     simplified = _simplified(primitive, arguments)

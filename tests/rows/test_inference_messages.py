@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,7 @@ def test_labels_travel() -> None:
     y = pointwise([compose(w, x, HERE), t], HERE)
     close([w, y], HERE)
     assert str(w) == "in=3 -> class=4"
-    assert y.labels == ("class",)
+    assert [axis.root.label for axis in y.output.axes] == ["class"]
     wrong = told(lambda: compose(known((("hidden", 5),), (("channel", 3),), name="v"), x, HERE))
     assert wrong.startswith(
         "one axis has two labels: 'channel' from input axis 1 from the right of `v`, "
@@ -76,7 +77,8 @@ def test_labels_travel() -> None:
     # One use of data says nothing of others.
     plain = known((4,), name="plain")
     pointwise([plain, t], HERE)
-    assert pointwise([plain, known((("other", 4),))], HERE).labels == ("other",)
+    (axis,) = pointwise([plain, known((("other", 4),))], HERE).output.axes
+    assert axis.root.label == "other"
 
 
 def test_rows_that_are_composed() -> None:
@@ -106,7 +108,7 @@ def test_rows_that_are_composed() -> None:
 
 def test_the_operands_sizes_are_traced_to_where_they_come_from(at: Callable[[int, str], Span]) -> None:
     w, b, x = parameter("w"), parameter("b", (16,)), known((2,), batch=(100,), name="x")
-    y = pointwise([compose(w, x, HERE), b], HERE).named("y")
+    y = replace(pointwise([compose(w, x, HERE), b], HERE), name="y")
     assert told(lambda: pointwise([y, known((17,), name="t")], Origin(at(3, "y - t")))) == (
         "model.py:3: axes of sizes 16 and 17 do not broadcast to one: "
         "output axis 1 from the right of `b` is 16, and output axis 1 from the right of `t` is 17\n"

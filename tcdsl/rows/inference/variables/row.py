@@ -132,11 +132,6 @@ class Row:
             raise ValueError(f"the sizes of the row {self} are not all known")
         return known
 
-    @property
-    def labels(self) -> tuple[str | None, ...]:
-        """The labels of the axes of a closed row."""
-        return tuple(axis.root.label for axis in self.axes)
-
     def from_right(self, position: int) -> Dimension | None:
         """The axis at ``position`` from the right, counted from 0, of a resolved row, if that is known."""
         return self.trailing[-1 - position] if position < len(self.trailing) else None

@@ -45,15 +45,6 @@ class Shape:
         """All sizes, in the order of storage: batch, output, input. `ValueError` while some are not known."""
         return (*self.batch.sizes, *self.output.sizes, *self.input.sizes)
 
-    @property
-    def labels(self) -> tuple[str | None, ...]:
-        """The labels of all axes, in the order of storage."""
-        return (*self.batch.labels, *self.output.labels, *self.input.labels)
-
-    def named(self, name: str) -> Shape:
-        """The same shape under another name."""
-        return Shape(self.batch, self.input, self.output, name)
-
     def __reduce__(self) -> tuple[Any, ...]:
         # What is known, without the constraints that it came from.
         rows = [[(axis.root.size, axis.root.label, axis.root.weak) for axis in row.axes] for row in self.rows]

@@ -123,6 +123,8 @@ def _moved(statement: Statement, names: Mapping[str, str], sizes: Mapping[Expr, 
 
 
 def _domain(domain: Domain, renaming: Mapping[str, str], sizes: Mapping[Expr, Expr], host: Host) -> Domain:
+    if not renaming and not domain.parameters:
+        return domain
     points = domain.set
     # Parameters get names of their own first, so that a size called N on both sides is not one size by accident.
     parameters = domain.parameters

@@ -233,3 +233,10 @@ def test_comparisons_are_elementwise_but_with_none() -> None:
 def test_a_tensor_is_shown_with_its_type() -> None:
     assert repr(tc.tensor(np.zeros((2, 3), np.float32), label="x")) == "<tensor x: 2, 3 float32>"
     assert repr(tc.param("w", o=2)) == "<param w: ... -> 2>"
+
+
+def test_truth_values_are_joined_by_methods_as_those_of_arrays_are() -> None:
+    x = tc.tensor([[1.0, -2.0], [3.0, 4.0]])
+    assert value((x > 0).any(axis=1)).tolist() == [True, True]
+    assert value((x > 0).all(axis=1)).tolist() == [False, True]
+    assert value((x > 0).all()).item() is False

@@ -124,7 +124,8 @@ def _lengths(statement: Statement, copy: Tensor, tensors: Declarations) -> _Leng
         if length is None or cells is None:
             return None
         lengths[index(name)] = length
-    return lengths if cells is not None and cells <= min(_CELLS, prod(lengths.values()) // _POINTS) else None
+    pays = cells is not None and cells <= _CELLS and cells * _POINTS <= prod(lengths.values())
+    return lengths if pays else None
 
 
 def _plain(indices: tuple[Expr, ...]) -> bool:

@@ -28,7 +28,7 @@ from tcdsl.targets.cpu.layout.call_arrays import CallArrays
 from tcdsl.targets.cpu.layout.call_block import BIND_ONLY, KNOWN_APART, NOT_AS_PLANNED, OVERLAPPING
 from tcdsl.targets.cpu.layout.frame import FIRST_WORD, STATUS_WORD, layout_of
 from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
-from tcdsl.targets.cpu.machine.machine_code import CompiledNest, load_module
+from tcdsl.targets.cpu.machine.machine_code import CompiledModule, compiled_module
 from tcdsl.targets.cpu.machine.module_names import module_stem
 from tcdsl.targets.cpu.python.module import GeneratedModule
 from tcdsl.targets.protocol.target import Build
@@ -43,9 +43,10 @@ _FRAMES = 4  # Frames that wait for calls.
 
 def load_kernel(kernel: Kernel, generated: GeneratedModule, build: Build) -> CompiledKernel:
     """Write, compile and load ``generated``, which is the module of ``kernel``; machine code may come from disk."""
-    module = load_module(store(build.cache_dir), module_stem(kernel.program.name, generated.text), generated.text)
-    nests = tuple(getattr(module, function) for function in generated.functions)
-    return CompiledKernel(kernel, generated, Path(str(module.__file__)), nests, build)
+    functions = sorted(set(generated.functions))
+    stem = module_stem(kernel.program.name, generated.text)
+    module = compiled_module(store(build.cache_dir), stem, generated.text, functions)
+    return CompiledKernel(kernel, generated, module, build)
 
 
 @cache
@@ -74,23 +75,22 @@ class CompiledKernel:
         self,
         kernel: Kernel,
         generated: GeneratedModule,
-        path: Path,
-        nests: tuple[CompiledNest, ...],
+        module: CompiledModule,
         build: Build,
     ) -> None:
         self.kernel = kernel
         self.source = generated.text
-        self.path = path
-        self.from_disk = all(nest.from_disk for nest in nests)
+        self.path = module.path
+        self.from_disk = module.from_disk
         self._generated = generated
         self._layout = layout_of(kernel)
-        self._nests = nests
+        self._module = module
         self._drivers = _drivers(build.cache_dir)
         self._places = [np.array(places, np.int64) for places in generated.places]
         addresses = [int(places.__array_interface__["data"][0]) for places in self._places]
-        rows = zip(kernel.nests, nests, addresses, strict=True)
-        self._launches = [Launch(nest, built.address, places) for nest, built, places in rows]
-        self._count = len(nests)
+        rows = zip(kernel.nests, generated.functions, addresses, strict=True)
+        self._launches = [Launch(nest, module.addresses[function], places) for nest, function, places in rows]
+        self._count = len(kernel.nests)
         self._readable = array_header() is not None and tuple_header() is not None
         self._arrays = CallArrays(kernel, build.contiguous)
         self._temporaries = Temporaries(kernel)

@@ -33,8 +33,8 @@ from tcdsl.targets.cpu.layout.call_block import (
     WRITTEN,
 )
 from tcdsl.targets.cpu.layout.frame import PLACES_WORD, STATUS_WORD
-from tcdsl.targets.cpu.machine.machine_code import compile_driver
 from tcdsl.targets.cpu.machine.native import call_nest, load_int, load_word, store_word
+from tcdsl.targets.cpu.machine.numba_modules import compile_driver
 
 __all__ = ["execute", "run"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from tcdsl.locks import lock_of_this_process
 from tcdsl.targets.cache.store import store
-from tcdsl.targets.cpu.machine.machine_code import load_module
 from tcdsl.targets.cpu.machine.module_names import module_stem
+from tcdsl.targets.cpu.machine.numba_modules import load_module
 
 __all__ = ["Drivers"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from numba import prange
 
 from tcdsl.targets.cpu.layout.frame import COUNTER_WORD, PLACES_WORD, STATUS_WORD
-from tcdsl.targets.cpu.machine.machine_code import compile_driver
 from tcdsl.targets.cpu.machine.native import call_nest, load_word, next_number, store_word
+from tcdsl.targets.cpu.machine.numba_modules import compile_driver
 
 __all__ = ["execute"]
 

@@ -9,123 +9,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
-from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from tcdsl.ir.dtypes import numpy_dtype
-from tcdsl.targets.cpu.intrinsics.frame_memory import BufferType, address_of, record_outside, scratch
+from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
+from tcdsl.targets.cpu.intrinsics.conversions import convert
+from tcdsl.targets.cpu.intrinsics.frame_memory import (
+    BYTES,
+    WORD,
+    BufferKind,
+    BufferValue,
+    address_of,
+    record_outside,
+    scratch,
+)
 
-__all__ = ["checked_local_buffer", "local_buffer", "view"]
+__all__ = ["box", "local_buffer"]
 
-_WORD = ir.IntType(64)
-_BYTES = ir.IntType(8).as_pointer()
 _CACHE_LINE = 64
 
 
-def _local(slot: Any, description: Any, *, checked: bool) -> Any:
-    dtype, _, axes = description.literal_value.rstrip("]").partition("[")
+def local_buffer(
+    builder: ir.IRBuilder,
+    slot: int,
+    description: str,
+    frame: ir.Value | None = None,
+    extents: Sequence[Scalar] | None = None,
+) -> BufferValue:
+    """An array on the stack, known by ``slot``; ``description`` gives its type and bounds of its extents.
+
+    With a ``frame`` every index is tested against ``extents``: the debug mode.
+    """
+    dtype, _, axes = description.rstrip("]").partition("[")
     bounds = [int(extent) for extent in axes.split(",") if extent.strip()]
-    kind = BufferType(slot.literal_value, dtype, len(bounds), contiguous=True, checked=checked)
-
-    def emit(context: Any, builder: ir.IRBuilder) -> Any:
-        held = cgutils.create_struct_proxy(kind)(context, builder)
+    # One place in the function, however often the node runs.
+    with builder.goto_entry_block():
         cells = ir.ArrayType(ir.IntType(8), max(1, numpy_dtype(dtype).itemsize * prod(bounds)))
-        # One place in the function, however often the node runs.
-        memory = cgutils.alloca_once(builder, cells)
+        memory = builder.alloca(cells)
         memory.align = _CACHE_LINE
-        held.address = builder.bitcast(memory, _BYTES)
-        for axis in range(len(bounds)):
-            setattr(held, f"stride_{axis}", ir.Constant(_WORD, prod(bounds[axis + 1 :])))
-        return held
-
-    return kind, emit
+        address = builder.bitcast(memory, BYTES)
+    strides = tuple(ir.Constant(WORD, prod(bounds[axis + 1 :])) for axis in range(len(bounds)))
+    kind = BufferKind(slot, dtype, len(bounds), contiguous=True, checked=frame is not None)
+    return BufferValue(kind, address, strides, frame, tuple(_word(extent) for extent in extents or ()))
 
 
-@intrinsic(prefer_literal=True)
-def local_buffer(typing_context: Any, slot: Any, description: Any) -> Any:
-    """An array on the stack, known by ``slot``; ``description`` gives its type and bounds of its extents."""
-    kind, make = _local(slot, description, checked=False)
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, values: tuple[ir.Value, ...]) -> ir.Value:
-        return make(context, builder)._getvalue()
-
-    return kind(slot, description), emit
-
-
-@intrinsic(prefer_literal=True)
-def checked_local_buffer(typing_context: Any, frame: Any, slot: Any, description: Any, extents: Any) -> Any:
-    """The same, with every index tested against ``extents``: the debug mode."""
-    kind, make = _local(slot, description, checked=True)
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, values: tuple[ir.Value, ...]) -> ir.Value:
-        held = make(context, builder)
-        held.frame = values[0]
-        for axis, extent in enumerate(_integers(context, builder, signature.args[3], values[3])):
-            setattr(held, f"extent_{axis}", extent)
-        return held._getvalue()
-
-    return kind(frame, slot, description, types.unliteral(extents)), emit
-
-
-@intrinsic
-def view(typing_context: Any, parent: Any, starts: Any, extents: Any) -> Any:
+def box(
+    builder: ir.IRBuilder, parent: BufferValue, starts: Sequence[Scalar], extents: Sequence[Scalar | None]
+) -> BufferValue:
     """The box of ``parent`` that begins at ``starts``; an axis whose extent is None is left out."""
-    kept = [axis for axis, extent in enumerate(extents) if not isinstance(extent, types.NoneType)]
-    contiguous = not kept or (parent.contiguous and kept[-1] == parent.ndim - 1)
+    kept = [axis for axis, extent in enumerate(extents) if extent is not None]
+    contiguous = not kept or (parent.kind.contiguous and kept[-1] == parent.kind.ndim - 1)
     # The slot of the parent, because it is the same memory.
-    kind = BufferType(parent.slot, parent.dtype, len(kept), contiguous=contiguous, checked=parent.checked)
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, values: tuple[ir.Value, ...]) -> ir.Value:
-        whole = cgutils.create_struct_proxy(parent)(context, builder, value=values[0])
-        held = cgutils.create_struct_proxy(kind)(context, builder)
-        positions = _integers(context, builder, starts, values[1])
-        address = builder.bitcast(address_of(builder, parent, whole, positions), _BYTES)
-        counts = _integers(context, builder, extents, values[2])
-        outside = None
-        if kind.checked:
-            ranges = [count if axis in kept else None for axis, count in enumerate(counts)]
-            outside = _outside(builder, parent, whole, positions, ranges)
-            address = builder.select(outside, builder.bitcast(scratch(builder, whole.frame), _BYTES), address)
-            held.frame = whole.frame
-        held.address = address
-        for number, axis in enumerate(kept):
-            setattr(held, f"stride_{number}", getattr(whole, f"stride_{axis}"))
-            if outside is not None:
-                # Nothing is in range of a view that is out of range.
-                extent = builder.select(outside, ir.Constant(_WORD, 0), counts[axis])
-                setattr(held, f"extent_{number}", extent)
-        return held._getvalue()
-
-    return kind(parent, starts, extents), emit
+    kind = replace(parent.kind, ndim=len(kept), contiguous=contiguous)
+    positions = [_word(start) for start in starts]
+    counts = [None if extent is None else _word(extent) for extent in extents]
+    address = builder.bitcast(address_of(builder, parent, positions), BYTES)
+    strides = tuple(parent.strides[axis] for axis in kept)
+    if not kind.checked:
+        return BufferValue(kind, address, strides)
+    outside = _outside(builder, parent, positions, counts)
+    address = builder.select(outside, builder.bitcast(scratch(builder, parent), BYTES), address)
+    # Nothing is in range of a view that is out of range.
+    ranges = tuple(builder.select(outside, ir.Constant(WORD, 0), counts[axis]) for axis in kept)
+    return BufferValue(kind, address, strides, parent.frame, ranges)
 
 
-def _integers(context: Any, builder: ir.IRBuilder, kind: Any, value: ir.Value) -> list[ir.Value]:
-    parts = zip(cgutils.unpack_tuple(builder, value), kind, strict=True)
-    return [
-        ir.Constant(_WORD, 0) if isinstance(each, types.NoneType) else context.cast(builder, part, each, types.int64)
-        for part, each in parts
-    ]
+def _word(number: Scalar) -> ir.Value:
+    return convert(number, "int64").value
 
 
 def _outside(
-    builder: ir.IRBuilder, kind: BufferType, whole: Any, starts: list[ir.Value], counts: list[ir.Value | None]
+    builder: ir.IRBuilder, parent: BufferValue, starts: Sequence[ir.Value], counts: Sequence[ir.Value | None]
 ) -> ir.Value:
     # Whether the box has a cell that the buffer has not; the first and the last cell along each axis tell.
-    one, outside = ir.Constant(_WORD, 1), ir.Constant(ir.IntType(1), 0)
+    one, outside = ir.Constant(WORD, 1), ir.Constant(ir.IntType(1), 0)
     for axis, (start, count) in enumerate(zip(starts, counts, strict=True)):
-        extent = getattr(whole, f"extent_{axis}")
+        extent = parent.extents[axis]
         some = ir.Constant(ir.IntType(1), 1)
         ends = [start]
         if count is not None:
-            some = builder.icmp_signed(">", count, ir.Constant(_WORD, 0))
+            some = builder.icmp_signed(">", count, ir.Constant(WORD, 0))
             ends.append(builder.sub(builder.add(start, count), one))
         for end in ends:
             wrong = builder.and_(some, builder.icmp_unsigned(">=", end, extent))
-            record_outside(builder, kind, whole.frame, wrong, axis, end, extent)
+            record_outside(builder, parent, wrong, axis, end, extent)
             outside = builder.or_(outside, wrong)
     return outside

@@ -115,8 +115,7 @@ def _decorator(function: str) -> ast.expr:
 def _imports(used: set[str]) -> list[ast.stmt]:
     groups = (
         ("math", used & _MATH),
-        ("tcdsl.targets.cpu.machine.machine_code", used & _DECORATORS),
-        ("tcdsl.targets.cpu.intrinsics.scalar_intrinsics", used - _MATH - _DECORATORS),
+        ("tcdsl.targets.cpu.python.language", used - _MATH),
     )
     return [
         ast.ImportFrom(module, [ast.alias(function) for function in sorted(names)], 0)

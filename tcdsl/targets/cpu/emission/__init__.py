@@ -1,0 +1,1 @@
+"""The functions of generated modules as LLVM code."""

@@ -1,0 +1,122 @@
+"""The text of a generated module as one LLVM module, a function ``void (int64 begin, int64 end, int64 frame)`` a nest.
+
+Procedures become functions of what their buffers are, one for each combination that is called: a procedure so knows
+that its buffers lie apart, and LLVM may put it where it is called.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from tcdsl.targets.cpu.emission.emitted_functions import scalar
+from tcdsl.targets.cpu.emission.function_emission import FunctionEmission
+from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
+from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue
+
+__all__ = ["emitted_module"]
+
+_LIBERAL = frozenset(("fadd", "fsub", "fmul", "fdiv", "frem", "fcmp"))
+
+
+def emitted_module(text: str, name: str) -> str:
+    """LLVM's text for the generated module ``text``; the symbols of its nests are the names of the functions."""
+    definitions = _definitions(text)
+    emission = _ModuleEmission(name, [each for each in definitions if _decorator(each) == "procedure"])
+    for definition in definitions:
+        if _decorator(definition) == "nest":
+            emission.nest(definition)
+    return str(emission.module)
+
+
+def _definitions(text: str) -> list[ast.FunctionDef]:
+    try:
+        return [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    except (SyntaxError, MemoryError):
+        # Python's parser has limits of its own: blocks within blocks, for one.
+        raise RecursionError from None
+
+
+def _decorator(definition: ast.FunctionDef) -> str:
+    call = definition.decorator_list[0]
+    assert isinstance(call, ast.Call)
+    assert isinstance(call.func, ast.Name)
+    return call.func.id
+
+
+def _liberties(definition: ast.FunctionDef) -> tuple[str, ...]:
+    call = definition.decorator_list[0]
+    assert isinstance(call, ast.Call)
+    found: tuple[str, ...] = ast.literal_eval(call.keywords[0].value)
+    return found
+
+
+class _ModuleEmission:
+    def __init__(self, name: str, procedures: Sequence[ast.FunctionDef]) -> None:
+        self.module = ir.Module(name)
+        self._procedures = {each.name: each for each in procedures}
+        self._made: dict[tuple[object, ...], ir.Function] = {}
+
+    def nest(self, definition: ast.FunctionDef) -> None:
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [WORD] * 3), definition.name)
+        names = zip(("begin", "end", "frame"), function.args, strict=True)
+        self._function(definition, function, {name: Scalar(None, value, "int64") for name, value in names})
+
+    def _function(self, definition: ast.FunctionDef, function: ir.Function, names: dict[str, Any]) -> None:
+        function.attributes.add("nounwind")
+        emission = FunctionEmission(function, names, self._call)
+        emission.body(definition.body)
+        _set_flags(function, _liberties(definition))
+
+    def _call(self, builder: ir.IRBuilder, name: str, arguments: list[Any]) -> None:
+        given = [each if isinstance(each, BufferValue) else scalar(builder, each) for each in arguments]
+        kinds = tuple(each.kind if isinstance(each, BufferValue) else each.dtype for each in given)
+        function = self._made.get((name, *kinds))
+        if function is None:
+            function = self._made[name, *kinds] = self._procedure(self._procedures[name], kinds)
+        builder.call(function, [part for each in given for part in _parts(each)])
+
+    def _procedure(self, definition: ast.FunctionDef, kinds: Sequence[BufferKind | str]) -> ir.Function:
+        types: list[ir.Type] = []
+        counts = []
+        for kind in kinds:
+            held = _types(kind)
+            counts.append(len(held))
+            types += held
+        name = self.module.get_unique_name(definition.name)
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), types), name)
+        function.linkage = "internal"
+        values = iter(function.args)
+        names: dict[str, Any] = {}
+        for parameter, kind, count in zip(definition.args.args, kinds, counts, strict=True):
+            parts = [next(values) for _ in range(count)]
+            if isinstance(kind, BufferKind):
+                names[parameter.arg] = BufferValue.of_parts(kind, parts)
+            else:
+                names[parameter.arg] = Scalar(None, parts[0], kind)
+        self._function(definition, function, names)
+        return function
+
+
+def _parts(value: BufferValue | Scalar) -> tuple[ir.Value, ...]:
+    return value.parts if isinstance(value, BufferValue) else (value.value,)
+
+
+def _types(kind: BufferKind | str) -> list[ir.Type]:
+    if isinstance(kind, str):
+        return [llvm_type(kind)]
+    words = kind.ndim + (1 + kind.ndim if kind.checked else 0)
+    return [ir.IntType(8).as_pointer(), *[WORD] * words]
+
+
+def _set_flags(function: ir.Function, flags: Sequence[str]) -> None:
+    # The liberties of the module for floating-point operations that have no flags of their own, and for calls.
+    for block in function.blocks:
+        for instruction in block.instructions:
+            if instruction.opname in _LIBERAL and not instruction.flags:
+                instruction.flags = list(flags)
+            elif instruction.opname == "call" and isinstance(instruction.type, ir.FloatType | ir.DoubleType):
+                instruction.fastmath.update(flags)

@@ -1,0 +1,72 @@
+"""LLVM: from the text of a module to object code for this processor, and from object code to addresses."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+__all__ = ["LoadedObject", "object_code", "optimized", "processor_of_code"]
+
+_NUMBERS = itertools.count()
+
+
+@cache
+def _target_machine() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    processor, features = processor_of_code()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(cpu=processor, features=features, opt=3, reloc="pic", codemodel="default")
+
+
+@cache
+def processor_of_code() -> tuple[str, str]:
+    """The processor and its features, as text for LLVM; Numba's settings ``NUMBA_CPU_NAME`` and the like are heeded."""
+    from numba import config
+
+    name = config.CPU_NAME or llvm.get_host_cpu_name()
+    if config.CPU_FEATURES is not None:
+        return name, config.CPU_FEATURES
+    return name, "" if config.CPU_NAME else llvm.get_host_cpu_features().flatten()
+
+
+def optimized(text: str) -> Any:
+    """The LLVM module of ``text``, tested and optimized."""
+    machine = _target_machine()
+    module = llvm.parse_assembly(text)
+    module.triple = llvm.get_process_triple()
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(3)
+    options.loop_vectorization = True
+    options.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def object_code(text: str) -> bytes:
+    """The object code of the LLVM module ``text``."""
+    code: bytes = _target_machine().emit_object(optimized(text))
+    return code
+
+
+@cache
+def _linker() -> Any:
+    return llvm.create_lljit_compiler(_target_machine())
+
+
+class LoadedObject:
+    """Object code in memory: ``LoadedObject(code, ["nest"]).addresses["nest"]``; it stays while this lives."""
+
+    def __init__(self, code: bytes, symbols: Sequence[str]) -> None:
+        library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        for symbol in symbols:
+            library.export_symbol(symbol)
+        # LLVM wants a name for each that no other one ever had.
+        self._tracker = library.link(_linker(), f"nests {next(_NUMBERS)}")
+        self.addresses: Mapping[str, int] = {symbol: self._tracker[symbol] for symbol in symbols}

@@ -1,0 +1,227 @@
+"""What generated modules import: their functions in plain Python, one number at a time.
+
+A generated module runs as it stands, slowly, on the same frame as its machine code
+(`tcdsl.targets.cpu.emission` says what that is): so it can be stepped through, and tests compare the two.
+"""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS, numpy_dtype
+from tcdsl.ir.primitives import PRIMITIVES, Primitive
+from tcdsl.targets.cpu.layout.frame import (
+    CHECK_FAILED,
+    CHECK_WORD,
+    EXTENT_WORD,
+    OUT_OF_RANGE,
+    PLACES_WORD,
+    POSITION_WORD,
+    STATUS_WORD,
+    VALUE_WORD,
+    VALUE_WORDS,
+)
+
+__all__ = [
+    "buffer",
+    "checked_buffer",
+    "checked_local_buffer",
+    "fail",
+    "local_buffer",
+    "nest",
+    "placed_buffer",
+    "placed_size",
+    "power",
+    "procedure",
+    "size",
+    "view",
+]
+
+
+def nest(*, fastmath: tuple[str, ...]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A function of the module that the driver calls; Python takes no liberties with rounding."""
+    # Integers wrap, and division by zero gives infinities, without a word.
+    return np.errstate(all="ignore")
+
+
+procedure = nest
+"""A function of the module that its nests call."""
+
+
+def _words(address: int, count: int) -> Any:
+    return (ctypes.c_int64 * count).from_address(address)
+
+
+class _Cells:
+    # Memory that begins at an address and steps by strides, which count elements; with a frame its indices are tested.
+    def __init__(
+        self,
+        dtype: str,
+        address: int,
+        strides: Sequence[int],
+        slot: int = 0,
+        frame: int | None = None,
+        extents: Sequence[int] = (),
+        owner: Any = None,
+    ) -> None:
+        self.dtype, self.address, self.strides = dtype, address, tuple(strides)
+        self.slot, self.frame, self.extents, self.owner = slot, frame, tuple(extents), owner
+        self._bytes = numpy_dtype(dtype).itemsize
+
+    def _outside(self, positions: Sequence[int]) -> bool:
+        if self.frame is None:
+            return False
+        for axis, (position, extent) in enumerate(zip(positions, self.extents, strict=True)):
+            if not 0 <= position < extent:
+                if _words(self.frame, 1)[0] == 0:
+                    _record(self.frame, OUT_OF_RANGE, self.slot, position, extent, [axis])
+                return True
+        return False
+
+    def _at(self, positions: Sequence[int]) -> Any:
+        offset = sum(p * stride for p, stride in zip(positions, self.strides, strict=True))
+        memory: Any = (ctypes.c_char * self._bytes).from_address(self.address + offset * self._bytes)
+        return np.ndarray((), numpy_dtype(self.dtype), memory)
+
+    def __getitem__(self, index: Any) -> Any:
+        positions = _positions(index)
+        value = numpy_dtype(self.dtype).type(0) if self._outside(positions) else self._at(positions)[()]
+        return np.float32(value) if self.dtype == "float16" else value
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        positions = _positions(index)
+        if not self._outside(positions):
+            self._at(positions)[...] = np.asarray(value).astype(numpy_dtype(self.dtype))
+
+    def box(self, starts: Sequence[Any], extents: Sequence[Any]) -> _Cells:
+        at = _positions(tuple(starts))
+        kept = [axis for axis, extent in enumerate(extents) if extent is not None]
+        counts = [int(extents[axis]) for axis in kept]
+        if self.frame is not None and all(count > 0 for count in counts):
+            steps = [0 if extent is None else int(extent) - 1 for extent in extents]
+            ends = [start + step for start, step in zip(at, steps, strict=True)]
+            if self._outside(at) or self._outside(ends):
+                counts = [0 for _ in kept]
+        address = self.address + self._bytes * sum(s * stride for s, stride in zip(at, self.strides, strict=True))
+        strides = [self.strides[axis] for axis in kept]
+        return _Cells(self.dtype, address, strides, self.slot, self.frame, counts, self.owner)
+
+
+def _positions(index: Any) -> tuple[int, ...]:
+    return tuple(map(int, index)) if isinstance(index, tuple) else (int(index),)
+
+
+def _record(frame: int, status: int, check: int, value: int, extent: int, positions: Sequence[int]) -> None:
+    words = _words(frame, VALUE_WORD + VALUE_WORDS)
+    words[STATUS_WORD], words[CHECK_WORD], words[EXTENT_WORD] = status, check, extent
+    for k, position in enumerate(positions):
+        words[POSITION_WORD + k] = position
+    for k in range(VALUE_WORDS):
+        words[VALUE_WORD + k] = ctypes.c_int64(value >> (64 * k)).value
+
+
+def size(frame: int, word: int) -> int:
+    """The size in word ``word`` of the frame."""
+    return int(_words(frame, word + 1)[word])
+
+
+def _placed(frame: int, place: int) -> int:
+    # The word that the nest's place names.
+    return int(_words(size(frame, PLACES_WORD), place + 1)[place])
+
+
+def placed_size(frame: int, place: int) -> int:
+    """The size in the word that the nest's place ``place`` names."""
+    return size(frame, _placed(frame, place))
+
+
+def buffer(frame: int, word: int, description: str) -> _Cells:
+    """The buffer whose address is in word ``word`` of the frame; ``description`` is its type."""
+    dtype, _, axes = description.partition("[")
+    ndim = 0 if axes == "]" else axes.count(",") + 1
+    address, *strides = _words(frame + 8 * word, 1 + ndim)
+    return _Cells(dtype, address, strides, word)
+
+
+def placed_buffer(frame: int, place: int, description: str) -> _Cells:
+    """The buffer whose address is in the word that the nest's place ``place`` names."""
+    return buffer(frame, _placed(frame, place), description)
+
+
+def checked_buffer(frame: int, word: int, description: str) -> _Cells:
+    """The same as `buffer`, with every index tested: the debug mode."""
+    found = buffer(frame, word, description)
+    rank = len(found.strides)
+    found.frame, found.extents = frame, tuple(_words(frame + 8 * (word + 1 + rank), rank))
+    return found
+
+
+def local_buffer(slot: int, description: str, frame: int | None = None, extents: Sequence[Any] = ()) -> _Cells:
+    """An array of the nest's own, known by ``slot``; ``description`` gives its type and bounds of its extents."""
+    dtype, _, axes = description.rstrip("]").partition("[")
+    bounds = [int(extent) for extent in axes.split(",") if extent.strip()]
+    memory = np.zeros(max(1, prod(bounds)), numpy_dtype(dtype))
+    strides = [prod(bounds[axis + 1 :]) for axis in range(len(bounds))]
+    return _Cells(dtype, memory.ctypes.data, strides, slot, frame, tuple(map(int, extents)), memory)
+
+
+def checked_local_buffer(frame: int, slot: int, description: str, extents: Sequence[Any]) -> _Cells:
+    """The same as `local_buffer`, with every index tested against ``extents``."""
+    return local_buffer(slot, description, frame, extents)
+
+
+def view(parent: _Cells, starts: Sequence[Any], extents: Sequence[Any]) -> _Cells:
+    """The box of ``parent`` that begins at ``starts``; an axis whose extent is None is left out."""
+    return parent.box(starts, extents)
+
+
+def fail(frame: int, check: int, value: Any, extent: Any, positions: Sequence[int]) -> None:
+    """Write into the frame that a check failed, for which value and extent, and where the loops stood."""
+    _record(frame, CHECK_FAILED, check, int(value), int(extent), [int(position) for position in positions])
+
+
+def _number(given: Any) -> Any:
+    # Python's numbers in generated code are int64 and float64.
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return given
+    return np.int64(given) if isinstance(given, int) else np.float64(given)
+
+
+def _conversion(dtype: str, given: Any) -> Any:
+    if dtype in WIDE_INTEGERS:
+        return int(given)
+    made = np.asarray(given).astype(numpy_dtype(dtype))[()]
+    return np.float32(made) if dtype == "float16" else made
+
+
+def _computed(row: Primitive, *given: Any) -> Any:
+    # Nothing is promoted: the result has the type of the operands.
+    if any(isinstance(each, int) and not -(2**63) <= each < 2**63 for each in given):
+        return row.evaluate(*given)
+    values = [_number(each) for each in given]
+    return np.asarray(row.evaluate(*values)).astype(values[0].dtype)[()]
+
+
+def power(a: Any, b: Any) -> Any:
+    """``a ** b`` for numbers of one type, or for a constant integer ``b``."""
+    return _computed(PRIMITIVES["pow"], a, b)
+
+
+def _function_of(row: Primitive) -> str:
+    called = ast.parse(row.code.format("a", "b", "c"), mode="eval").body
+    return called.func.id if isinstance(called, ast.Call) and isinstance(called.func, ast.Name) else ""
+
+
+# The functions of the table of primitives and the element types, by the names that generated code has for them.
+for _row in PRIMITIVES.values():
+    if _function_of(_row) not in ("", "power"):
+        globals()[_function_of(_row)] = partial(_computed, _row)
+for _dtype in (*DTYPES, *WIDE_INTEGERS):
+    globals()["bool_" if _dtype == "bool" else _dtype] = partial(_conversion, _dtype)

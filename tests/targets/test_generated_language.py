@@ -1,0 +1,119 @@
+"""The text of a generated module means what its machine code does: Python runs it on the same frames."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcdsl.errors import TcdslError
+from tcdsl.ir.build import apply, constant
+from tcdsl.ir.dtypes import DTYPES, compute_dtype
+from tcdsl.ir.sizes.size_binding import bind_sizes
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.lowering.loopir.loops import Kernel, Store
+from tcdsl.lowering.lower import lower
+from tcdsl.targets.cpu.compiled import CompiledKernel, load_kernel
+from tcdsl.targets.cpu.emission.module_emission import emitted_module
+from tcdsl.targets.cpu.python.module import generate_module
+from tcdsl.targets.protocol.target import Build
+from tests.lowering.cases import CASES
+from tests.targets import tiled_kernels
+from tests.targets.kernels import I, N, loop, make, read
+
+NEST = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+RNG = np.random.default_rng(6)
+
+
+def both(kernel: Kernel, options: Build, contiguous: bool = True) -> tuple[CompiledKernel, CompiledKernel]:
+    """The kernel as machine code, and as the functions of its text."""
+    build = replace(options, contiguous=(contiguous,) * len(kernel.program.inputs))
+    generated = generate_module(kernel, build)
+    functions: dict[str, Any] = {}
+    exec(generated.text, functions)
+    callbacks = {name: NEST(functions[name]) for name in generated.functions}
+    addresses = {name: ctypes.cast(callback, ctypes.c_void_p).value for name, callback in callbacks.items()}
+    module: Any = SimpleNamespace(path=Path(), from_disk=False, addresses=addresses, callbacks=callbacks)
+    return load_kernel(kernel, generated, build), CompiledKernel(kernel, generated, module, build)
+
+
+def outcome(kernel: CompiledKernel, arrays: list[np.ndarray], sizes: dict[str, int]) -> list[np.ndarray] | str:
+    given = [array.copy() for array in arrays]
+    try:
+        return [*kernel.run(given, sizes, threads=1), *given]
+    except TcdslError as error:
+        return str(error)
+
+
+def agree(kernels: tuple[CompiledKernel, ...], arrays: list[np.ndarray], sizes: dict[str, int]) -> None:
+    fast, slow = (outcome(kernel, arrays, sizes) for kernel in kernels)
+    if isinstance(fast, str) or isinstance(slow, str):
+        assert fast == slow
+        return
+    for mine, its in zip(fast, slow, strict=True):
+        assert mine.dtype == its.dtype
+        tolerance = {2: 2e-3, 4: 1e-5, 8: 1e-12}[mine.dtype.itemsize] if mine.dtype.kind == "f" else 0
+        np.testing.assert_allclose(mine, its, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_programs(name: str, options: Build) -> None:
+    case = CASES[name]
+    program = parse_program(case.text)
+    kernels = both(lower(program), options)
+    for sizes in case.sizes[:3]:
+        arrays = [np.asarray(array) for array in case.inputs(*sizes)]
+        agree(kernels, arrays, bind_sizes(program, [array.shape for array in arrays]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_operators_of_every_type(dtype: str, options: Build) -> None:
+    computed = compute_dtype(dtype)
+    x = read("X", I, dtype=computed)
+    one = constant(1, computed)
+    values = {"b": apply("snd", x, one)}
+    if dtype != "bool":
+        values |= {
+            "a": apply("max", x, one),
+            "c": apply("sub", apply("mul", x, x), apply("neg", x)),
+            "d": apply("pow", x, x),
+        }
+        values |= {
+            "e": apply("floor_div", x, one),
+            "f": apply("mod", one, x),
+            "g": apply("pow", x, constant(3, computed)),
+        }
+    if computed.startswith("float"):
+        values |= {"h": apply("gelu", x), "i": apply("div", one, x), "j": apply("softplus", apply("neg", x))}
+    body = loop("i", N, *(Store(name, (I,), value) for name, value in values.items()))
+    kernel = make({"X": (dtype, (N,))}, dict.fromkeys(values, (dtype, (N,))), [body])
+    agree(both(kernel, options), [np.arange(5).astype(dtype)], {"N": 5})
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_local_buffers_and_procedures(checked: bool, options: Build) -> None:
+    options = replace(options, checked=checked)
+    A, B = RNG.normal(size=(5, 7)).astype(np.float32), RNG.normal(size=(7, 6)).astype(np.float32)
+    agree(both(tiled_kernels.transpose(), options), [A], {"N": 5, "M": 7})
+    agree(both(tiled_kernels.matmul(), options), [A, B], {"N": 5, "P": 7, "M": 6})
+    if checked:
+        agree(both(tiled_kernels.matmul(over=1), options), [A, B], {"N": 5, "P": 7, "M": 6})
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("y = float32(1.0) + 1.0", "operands of types float32 and float64"),
+        ("while True: pass", "not a statement of generated code: while True"),
+        ("y = [1, 2]", "not an expression of generated code"),
+        ("y = 1\n    y = 1.0", "y is int64 and is assigned float64"),
+    ],
+)
+def test_what_generated_code_does_not_say(line: str, fault: str) -> None:
+    with pytest.raises(TypeError, match=fault):
+        emitted_module(f"@nest(fastmath=())\ndef n(begin, end, frame):\n    {line}\n", "m")

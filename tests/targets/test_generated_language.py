@@ -19,7 +19,7 @@ from tcdsl.ir.text.parser import parse_program
 from tcdsl.lowering.loopir.loops import Kernel, Store
 from tcdsl.lowering.lower import lower
 from tcdsl.targets.cpu.compiled import CompiledKernel, load_kernel
-from tcdsl.targets.cpu.emission.module_emission import emitted_module
+from tcdsl.targets.cpu.emission.module_emission import emitted_nests
 from tcdsl.targets.cpu.python.module import generate_module
 from tcdsl.targets.protocol.target import Build
 from tests.lowering.cases import CASES
@@ -116,4 +116,4 @@ def test_local_buffers_and_procedures(checked: bool, options: Build) -> None:
 )
 def test_what_generated_code_does_not_say(line: str, fault: str) -> None:
     with pytest.raises(TypeError, match=fault):
-        emitted_module(f"@nest(fastmath=())\ndef n(begin, end, frame):\n    {line}\n", "m")
+        list(emitted_nests(f"@nest(fastmath=())\ndef n(begin, end, frame):\n    {line}\n"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -52,18 +53,25 @@ def test_settings_are_set_and_restored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_numbas_protocol_functions_are_compiled_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     from numba import types
-    from numba.core import ccallback
 
-    known = ccallback.CFunc
+    class Fixed:
+        # A dispatcher that lets nobody set its cache.
+        __slots__ = ("made",)
 
-    def unknown(function: Any, signature: Any, locals: Any, options: Any, **more: Any) -> Any:
-        monkeypatch.setattr(ccallback, "CFunc", known)
-        raise TypeError("it wants something else")
+        def __init__(self, made: Any) -> None:
+            self.made = made
 
-    monkeypatch.setattr(ccallback, "CFunc", unknown)
+        def __getattr__(self, name: str) -> Any:
+            return getattr(object.__getattribute__(self, "made"), name)
+
+        def __call__(self, n: int) -> int:
+            return int(self.made(n))
+
+    known = numba.njit
+    monkeypatch.setattr(numba, "njit", lambda **options: lambda function: Fixed(known(**options)(function)))
     code = internals.MachineCode()
-    made = internals.compiled_callback(lambda n: n + 1, types.int64(types.int64), {}, code)
-    assert made.ctypes(2) == 3
+    made = internals.compiled_function(lambda n: n + 1, types.int64(types.int64), {}, code)
+    assert made(2) == 3
     assert code.made == {}
 
 

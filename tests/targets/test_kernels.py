@@ -13,7 +13,7 @@ from tcdsl.ir.dtypes import DTYPES, compute_dtype
 from tcdsl.ir.expressions import IndexValue, Local
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Kernel, Node, Store, Update
-from tcdsl.targets.cpu.emission.module_emission import emitted_module
+from tcdsl.targets.cpu.emission.module_emission import emitted_nests
 from tcdsl.targets.cpu.machine.object_code import optimized
 from tcdsl.targets.protocol.target import Build
 from tests.targets.compiling import compile_kernel
@@ -359,13 +359,15 @@ def test_arithmetic_stays_in_float32(tmp_path: Path) -> None:
     value = apply("add", value, cast(I, "float32"))
     kernel = elementwise(value, "float32", {"X": "float32"})
     compiled = compile_kernel(kernel, contiguous=(True,), options=Build((), cache_dir=tmp_path))
-    text = str(optimized(emitted_module(compiled.source, "module")))
+    ((_, nest),) = emitted_nests(compiled.source)
+    text = str(optimized(nest))
     assert "float" in text
     assert "double" not in text
 
 
 def test_inner_loops_are_vectorized_without_tests_for_overlap(tmp_path: Path) -> None:
     compiled = compile_kernel(matmul(), contiguous=(True, True), options=Build((), cache_dir=tmp_path))
-    text = str(optimized(emitted_module(compiled.source, "module")))
+    ((_, nest),) = emitted_nests(compiled.source)
+    text = str(optimized(nest))
     assert "x float>" in text
     assert "memcheck" not in text

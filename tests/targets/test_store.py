@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import pickle
 import re
 import shutil
 import stat
@@ -21,6 +22,7 @@ import numpy as np
 import pytest
 
 import tcdsl.targets.cpu.compiled as compiled_module
+import tcdsl.targets.cpu.machine.machine_code as machine_code
 import tcdsl.targets.cpu.machine.module_names as module_names
 from tcdsl.targets.cache.sealed_files import read_sealed, write_sealed
 from tcdsl.targets.cache.store import ProgramStore, cache_entries, clear_cache, store
@@ -102,7 +104,8 @@ def again(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         store.cache_clear()
         compiled_module._drivers.cache_clear()
         monkeypatch.setattr(ProgramStore, "_warned", False)
-        for name in [name for name in sys.modules if name.startswith(("matmul_", "tcdsl_"))]:
+        machine_code._LOADED.clear()
+        for name in [name for name in sys.modules if name.startswith("tcdsl_")]:
             del sys.modules[name]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -146,7 +149,9 @@ def rewrite(directory: Path, change: Any) -> None:
 def seal_nonsense(directory: Path) -> None:
     # Whole, but no code.
     for file in codes(directory):
-        write_sealed(file, read_sealed(file)[:-20])
+        code = pickle.loads(read_sealed(file))
+        cut = {name: data[:-20] for name, data in code.items()} if isinstance(code, dict) else [code[0][:-20]]
+        write_sealed(file, pickle.dumps(cut))
 
 
 REPAIRED = {
@@ -279,10 +284,9 @@ def test_the_name_depends_on_everything() -> None:
     stems = {
         module_stem("f", "text"),
         module_stem("f", "text2"),
-        module_stem("f", "text", ("nsz",)),
         module_stem("g", "text"),
     }
-    assert len(stems) == 4
+    assert len(stems) == 3
     assert module_stem("a/b c", "x").startswith("a_b_c_")
 
 

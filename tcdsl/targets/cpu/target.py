@@ -20,7 +20,7 @@ __all__ = ["CpuTarget"]
 
 
 class CpuTarget:
-    """Kernels as modules of Python that Numba compiles: see `tcdsl.targets.cpu.compiled`."""
+    """Kernels as modules of Python that LLVM compiles: see `tcdsl.targets.cpu.compiled`."""
 
     name = "cpu"
     spaces = (HOST,)

@@ -1,13 +1,14 @@
-"""The text of a generated module as one LLVM module, a function ``void (int64 begin, int64 end, int64 frame)`` a nest.
+"""The text of a generated module as LLVM modules, a function ``void (int64 begin, int64 end, int64 frame)`` a nest.
 
-Procedures become functions of what their buffers are, one for each combination that is called: a procedure so knows
-that its buffers lie apart, and LLVM may put it where it is called.
+Each nest is a module of its own, so that long programs can be interrupted between them. Procedures become functions of
+what their buffers are, one for each combination that is called: a procedure so knows that its buffers lie apart, and
+LLVM may put it where it is called.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -17,19 +18,20 @@ from tcdsl.targets.cpu.emission.function_emission import FunctionEmission
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue
 
-__all__ = ["emitted_module"]
+__all__ = ["emitted_nests"]
 
 _LIBERAL = frozenset(("fadd", "fsub", "fmul", "fdiv", "frem", "fcmp"))
 
 
-def emitted_module(text: str, name: str) -> str:
-    """LLVM's text for the generated module ``text``; the symbols of its nests are the names of the functions."""
+def emitted_nests(text: str) -> Iterator[tuple[str, str]]:
+    """The names of the nests of the generated module ``text``, which are their symbols, with LLVM's text for each."""
     definitions = _definitions(text)
-    emission = _ModuleEmission(name, [each for each in definitions if _decorator(each) == "procedure"])
+    procedures = {each.name: each for each in definitions if _decorator(each) == "procedure"}
     for definition in definitions:
         if _decorator(definition) == "nest":
+            emission = _NestEmission(definition.name, procedures)
             emission.nest(definition)
-    return str(emission.module)
+            yield definition.name, str(emission.module)
 
 
 def _definitions(text: str) -> list[ast.FunctionDef]:
@@ -54,10 +56,10 @@ def _liberties(definition: ast.FunctionDef) -> tuple[str, ...]:
     return found
 
 
-class _ModuleEmission:
-    def __init__(self, name: str, procedures: Sequence[ast.FunctionDef]) -> None:
+class _NestEmission:
+    def __init__(self, name: str, procedures: Mapping[str, ast.FunctionDef]) -> None:
         self.module = ir.Module(name)
-        self._procedures = {each.name: each for each in procedures}
+        self._procedures = procedures
         self._made: dict[tuple[object, ...], ir.Function] = {}
 
     def nest(self, definition: ast.FunctionDef) -> None:

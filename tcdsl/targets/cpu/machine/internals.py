@@ -22,7 +22,6 @@ import numpy as np
 __all__ = [
     "MachineCode",
     "array_header",
-    "compiled_callback",
     "compiled_function",
     "own_settings",
     "tuple_header",
@@ -65,8 +64,6 @@ class MachineCode:
     def __init__(self, kept: Mapping[str, bytes] = MappingProxyType({})) -> None:
         self.kept = dict(kept)
         self.made: dict[str, bytes] = {}
-        #: The functions whose machine code was taken from ``kept``.
-        self.used: set[str] = set()
         #: Why the code of some function could not be taken from ``kept``.
         self.fault: Exception | None = None
 
@@ -92,7 +89,6 @@ class _FunctionCode:
         except Exception as fault:
             self._code.fault = fault
             return None
-        self._code.used.add(self._name)
         return found
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
@@ -108,23 +104,6 @@ class _FunctionCode:
             # LLVM hands its code over in a callback, where Python drops what is raised: there it was Ctrl-C.
             raise KeyboardInterrupt from fault
         self._code.made[self._name] = dumps(parts)
-
-
-def compiled_callback(
-    function: Callable[..., Any], signature: Any, options: Mapping[str, Any], code: MachineCode
-) -> Any:
-    """``cfunc(signature, **options)(function)``, with its machine code taken from ``code``, or put there."""
-    try:
-        from numba.core.ccallback import CFunc
-
-        made: Any = CFunc(function, (signature.args, signature.return_type), {}, dict(options))
-        made._cache = code.of(function)
-    except (ImportError, AttributeError, TypeError):
-        from numba import cfunc
-
-        return cfunc(signature, **options)(function)
-    made.compile()
-    return made
 
 
 def compiled_function(

@@ -8,8 +8,9 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from tcdsl.locks import COMPILING
+from tcdsl.targets.cache.kept_values import keep_value, kept_value
 from tcdsl.targets.cache.store import ProgramStore
-from tcdsl.targets.cpu.emission.module_emission import emitted_module
+from tcdsl.targets.cpu.emission.module_emission import emitted_nests
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
 
 __all__ = ["CompiledModule", "compiled_module"]
@@ -44,18 +45,18 @@ def compiled_module(store: ProgramStore, stem: str, text: str, nests: Sequence[s
 
 
 def _from_disk(store: ProgramStore, stem: str, nests: Sequence[str]) -> CompiledModule | None:
-    code = store.read(f"{stem}.code")
+    code = kept_value(store, f"{stem}.code")
     if code is None:
         return None
     try:
         loaded = LoadedObject(code, nests)
-    except RuntimeError as fault:
+    except (RuntimeError, TypeError) as fault:
         store.reject(f"{stem}.code", fault)
         return None
     return CompiledModule(store.directory / f"{stem}.py", loaded, from_disk=True)
 
 
 def _compiled(store: ProgramStore, stem: str, text: str, nests: Sequence[str]) -> CompiledModule:
-    code = object_code(emitted_module(text, stem))
-    store.write(f"{stem}.code", code)
+    code = [object_code(nest) for _, nest in emitted_nests(text)]
+    keep_value(store, f"{stem}.code", code)
     return CompiledModule(store.directory / f"{stem}.py", LoadedObject(code, nests), from_disk=False)

@@ -61,10 +61,12 @@ def _linker() -> Any:
 
 
 class LoadedObject:
-    """Object code in memory: ``LoadedObject(code, ["nest"]).addresses["nest"]``; it stays while this lives."""
+    """Object code in memory: ``LoadedObject([code], ["nest"]).addresses["nest"]``; it stays while this lives."""
 
-    def __init__(self, code: bytes, symbols: Sequence[str]) -> None:
-        library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    def __init__(self, objects: Sequence[bytes], symbols: Sequence[str]) -> None:
+        library = llvm.JITLibraryBuilder().add_current_process()
+        for code in objects:
+            library.add_object_img(code)
         for symbol in symbols:
             library.export_symbol(symbol)
         # LLVM wants a name for each that no other one ever had.

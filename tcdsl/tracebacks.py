@@ -52,10 +52,17 @@ def user_facing(function: Callable[Parameters, Result]) -> Callable[Parameters, 
         except RecursionError as error:
             return with_large_stack(functools.partial(function, *arguments, **keywords), error)
         except Exception as error:
+            if _was_interrupted(error):
+                raise KeyboardInterrupt from None
             hide_library_frames(error)
             raise
 
     return boundary
+
+
+def _was_interrupted(error: Exception) -> bool:
+    # isl drops what its callbacks raise and says that it failed, without a reason. Ours raise nothing but Ctrl-C.
+    return type(error).__module__.startswith("islpy") and str(error).endswith("<no message>")
 
 
 def with_large_stack(action: Callable[[], Result], error: RecursionError) -> Result:

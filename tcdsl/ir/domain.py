@@ -85,12 +85,7 @@ class Domain:
         points = self.set
         for k, name in enumerate(self.parameters):
             points = points.fix_val(isl.dim_type.param, k, isl.Val(sizes[name]))
-        rows: list[tuple[int, ...]] = []
-        count = len(self.variables)
-
-        def collect(point: isl.Point) -> None:
-            rows.append(tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(count)))
-
-        points.foreach_point(collect)
-        rows.sort()
-        return iter(rows)
+        found: list[isl.Point] = []
+        points.foreach_point(found.append)
+        axes = range(len(self.variables))
+        return iter(sorted(tuple(p.get_coordinate_val(isl.dim_type.set, k).to_python() for k in axes) for p in found))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import islpy as isl
 import numpy as np
 import pytest
 from numba.core.codegen import CPUCodeLibrary
@@ -142,3 +143,20 @@ def test_calls_leave_everything_usable() -> None:
             np.testing.assert_array_equal(b, a / 2)
     assert count > 140, count  # one that comes while Python cleans up is lost
     assert threading.active_count() < 20
+
+
+def test_interruptions_that_isl_drops_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    @op
+    def halves(x):
+        y[i] = x[i] / 2
+        return y
+
+    def interrupted(point: Any) -> None:
+        raise KeyboardInterrupt
+
+    foreach = isl.Set.foreach_point
+    with monkeypatch.context() as patch:
+        patch.setattr(isl.Set, "foreach_point", lambda points, collect: foreach(points, interrupted))
+        with pytest.raises(KeyboardInterrupt):
+            halves.interpret(np.ones(3))
+    np.testing.assert_array_equal(halves.interpret(np.ones(3)), np.full(3, 0.5))

@@ -19,7 +19,7 @@ from tcdsl import cd, op
 from tcdsl.config import settings
 from tcdsl.ir.build import integer
 from tcdsl.runtime.calling.execution import Executable
-from tcdsl.targets.cpu import CompiledKernel
+from tcdsl.targets.cpu.compiled import CompiledKernel
 
 x = np.array([1.0, -2.0, 4.0])
 factor = 2.0

@@ -122,6 +122,5 @@ def _below(points: isl.Set, k: int) -> Expr:
     least = points.dim_min_val(k)
     if least.is_int():
         return integer(least.to_python())
-    pieces: list[Expr] = []
-    points.dim_min(k).foreach_piece(lambda _, piece: pieces.append(expression_of(isl.PwAff.from_aff(piece))))
+    pieces = [expression_of(isl.PwAff.from_aff(piece)) for _, piece in points.dim_min(k).get_pieces()]
     return reduce(lambda one, other: apply("min", one, other), pieces)

@@ -27,8 +27,8 @@ from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.logics.logic import PRODUCT, projections_of, stage_logic
 from tcdsl.frontend.logics.projections import Projections
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS, run_projected
-from tcdsl.frontend.staging.environment import Existing
 from tcdsl.frontend.staging.session import Session, current_session, session_of
+from tcdsl.frontend.staging.target_states import Existing
 from tcdsl.frontend.symbols.graphs import algebra_of
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.build import integer

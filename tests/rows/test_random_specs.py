@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 
 import tcdsl as tc
 from tcdsl.frontend.logics.logic import PRODUCT, stage_logic
-from tcdsl.frontend.staging.environment import Existing
 from tcdsl.frontend.staging.session import session_of
+from tcdsl.frontend.staging.target_states import Existing
 from tcdsl.rows.ranks import RowRanks
 from tests.rows.random_specs import Case, cases
 from tests.rows.staged import rowed, run

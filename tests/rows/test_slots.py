@@ -13,8 +13,8 @@ from tcdsl import cd
 from tcdsl.frontend.arrays.arithmetic import record_elementwise
 from tcdsl.frontend.logics.logic import projections_of
 from tcdsl.frontend.logics.slots import run_projected
-from tcdsl.frontend.staging.environment import Existing
 from tcdsl.frontend.staging.session import session_of
+from tcdsl.frontend.staging.target_states import Existing
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tests.rows.staged import Rowed, run

@@ -8,8 +8,8 @@ from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import all_cells, axes, broadcast, element_of, staged_operand
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, common_rows, rows_of
 from tcdsl.frontend.arrays.views import part_of, whole
-from tcdsl.frontend.staging.environment import Existing
 from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.staging.target_states import Existing
 from tcdsl.frontend.stores.stores import TargetStore, store
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, View

@@ -16,8 +16,8 @@ from dataclasses import replace
 
 from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.arrays.row_alignment import cell_at
-from tcdsl.frontend.staging.environment import Existing
 from tcdsl.frontend.staging.session import session_of
+from tcdsl.frontend.staging.target_states import Existing
 from tcdsl.frontend.symbols.symbols import SymbolicTensor, View
 from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index, reads, transform
 from tcdsl.ir.program import Keep, Statement, Tensor, map_statement

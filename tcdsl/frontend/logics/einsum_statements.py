@@ -8,8 +8,8 @@ from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.frontend.logics.logic import PRODUCT, stage_logic
-from tcdsl.frontend.staging.environment import Declared
 from tcdsl.frontend.staging.session import current_session, session_of
+from tcdsl.frontend.staging.target_states import Declared
 from tcdsl.frontend.symbols.graphs import algebra_of
 from tcdsl.frontend.symbols.recognition import REDUCTIONS, recognize
 from tcdsl.ir.accumulators import ACCUMULATORS

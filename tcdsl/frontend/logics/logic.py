@@ -15,8 +15,8 @@ from tcdsl.frontend.arrays.arithmetic import element_of, staged_operand
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at
 from tcdsl.frontend.logics.projections import Projections, project
 from tcdsl.frontend.logics.spec_faults import spec_diagnostic
-from tcdsl.frontend.staging.environment import Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.staging.target_states import Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.stores.stores import store
 from tcdsl.frontend.stores.truth_targets import record_truth
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.staging.declarations import DeclaredTarget, given_extent
-from tcdsl.frontend.staging.environment import UNBOUND
+from tcdsl.frontend.staging.target_states import UNBOUND
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicSize
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.expressions import Expr

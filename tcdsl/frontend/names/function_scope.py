@@ -19,8 +19,8 @@ from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten, output
 from tcdsl.frontend.staging.declared_parameters import current_parameters
-from tcdsl.frontend.staging.environment import UNBOUND
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped
+from tcdsl.frontend.staging.target_states import UNBOUND
 from tcdsl.frontend.symbols.recognition import CONSTANTS
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.indices import IndexLetter

@@ -24,7 +24,7 @@ from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.names.indexing_parameters import indexing_arguments, is_users
 from tcdsl.frontend.points.bare_reductions import point_of
-from tcdsl.frontend.staging.environment import UNBOUND
+from tcdsl.frontend.staging.target_states import UNBOUND
 from tcdsl.frontend.symbols.recognition import CONSTANTS, language_name
 from tcdsl.frontend.symbols.symbols import SymbolicArray
 

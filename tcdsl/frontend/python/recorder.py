@@ -35,9 +35,9 @@ from tcdsl.frontend.source.spacing import refused, signed
 from tcdsl.frontend.source.statement_targets import target_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
-from tcdsl.frontend.staging.environment import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.staging.held_memory import held, is_tensor_memory, of_its_own
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, materialized, session_of
+from tcdsl.frontend.staging.target_states import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.statements.logic_statements import indexes_tensors, logic_form, record_logic
 from tcdsl.frontend.statements.part_targets import extents_of, is_part, record_part
 from tcdsl.frontend.statements.statement_syntax import AUGMENTED

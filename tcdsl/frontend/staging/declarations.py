@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError
-from tcdsl.frontend.staging.environment import Declared, Fresh
 from tcdsl.frontend.staging.session import session_of
+from tcdsl.frontend.staging.target_states import Declared, Fresh
 from tcdsl.frontend.symbols.int64_numbers import int64_constant
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize
 from tcdsl.ir.expressions import Expr

@@ -19,8 +19,8 @@ from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS, slots_of
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_names, is_letter
 from tcdsl.frontend.source.logic_operands import Applied, Term
-from tcdsl.frontend.staging.environment import UNBOUND, TargetState
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.staging.target_states import UNBOUND, TargetState
 from tcdsl.frontend.statements.statement_syntax import AUGMENTED, assign_operator
 from tcdsl.frontend.symbols.recognition import COMBINING
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicTensor

@@ -21,9 +21,9 @@ from tcdsl.frontend.names.name_resolution import (
     value_meaning,
 )
 from tcdsl.frontend.names.suggestions import undefined_name_hint
-from tcdsl.frontend.staging.environment import UNBOUND
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
 from tcdsl.frontend.staging.session import current_session
+from tcdsl.frontend.staging.target_states import UNBOUND
 from tcdsl.frontend.statements import accesses, applications, statement_operators
 from tcdsl.frontend.statements.evaluator import Evaluator
 from tcdsl.frontend.symbols.values import Value

@@ -27,8 +27,8 @@ from tcdsl.frontend.points.divisors import require_divisors
 from tcdsl.frontend.points.point_scalars import PointValue, scalar_of
 from tcdsl.frontend.points.statement_rows import statement_rows
 from tcdsl.frontend.staging.builder import ProgramBuilder
-from tcdsl.frontend.staging.environment import Existing, Fresh, TargetState
 from tcdsl.frontend.staging.faults import Faulty, shape_note
+from tcdsl.frontend.staging.target_states import Existing, Fresh, TargetState
 from tcdsl.frontend.statements.accesses import axis_index, axis_nodes, is_data
 from tcdsl.frontend.statements.reduction_scopes import BoundStatement, Open, ReductionScopes
 from tcdsl.frontend.statements.reductions import Loops, leading_loops, reduce_given

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcdsl.errors import Diagnostic, DtypeError
-from tcdsl.frontend.staging.environment import Declared, Existing, Fresh, TargetState
+from tcdsl.frontend.staging.target_states import Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.symbols.values import Value, as_truth, store_value, stored_dtype, sum_dtype
 from tcdsl.frontend.symbols.weak_targets import Retyping
 from tcdsl.ir.build import cast, constant, truth

@@ -19,7 +19,7 @@ import numpy as np
 
 from tcdsl.errors import TcdslError
 from tcdsl.frontend.staging.builder import ProgramBuilder
-from tcdsl.frontend.staging.environment import UNBOUND, Declared, Existing, Fresh
+from tcdsl.frontend.staging.target_states import UNBOUND, Declared, Existing, Fresh
 from tcdsl.frontend.statements.tensor_statements import (
     evaluate_local,
     evaluate_statement,

@@ -17,7 +17,7 @@ from tcdsl.frontend.names.name_resolution import (
     index_names,
     value_meaning,
 )
-from tcdsl.frontend.staging.environment import UNBOUND
+from tcdsl.frontend.staging.target_states import UNBOUND
 from tests.frontend.statements.small_function import SmallFunction, run, sketch
 
 X = np.arange(6.0)

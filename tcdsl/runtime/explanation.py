@@ -54,7 +54,8 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
     if stage == "python" and arrays is None and executable.compiled_last is not None:
         return Explanation(executable.compiled_last.source)
     if stage in _STAGES_OF_PROGRAMS:
-        sizes = None if arrays is None else executable.sizes(arrays)
+        # A program is shown whether or not the call fits it; the bytes of a call are those of one that does.
+        sizes = executable.sizes(arrays) if stage == "loops" and arrays is not None else None
         layout = None if arrays is None else [array.flags.c_contiguous for array in arrays]
         return _explained(executable, stage, sizes, layout)
     if stage == "cost":

@@ -20,7 +20,12 @@ def _target_machine() -> Any:
     llvm.initialize_native_asmprinter()
     processor, features = processor_of_code()
     target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(cpu=processor, features=features, opt=3, reloc="pic", codemodel="default")
+    # Code for the running process, which may lie any distance from its constants: with the model of ordinary objects
+    # LLVM's linker ends the process where large arrays have left no room for both within two gigabytes.
+    placing = "static" if target.name.startswith("x86") else "default"
+    return target.create_target_machine(
+        cpu=processor, features=features, opt=3, reloc=placing, codemodel="jitdefault", jit=True
+    )
 
 
 @cache

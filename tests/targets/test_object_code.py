@@ -1,0 +1,41 @@
+"""Object code in memory: wherever the system has room for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# Holes of a few pages here and there, eight gigabytes taken between them: code and its constants come to lie far apart.
+FRAGMENTED = """
+import mmap
+from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
+
+CODE = '''
+@numbers = private constant [3000 x double] [{}]
+define double @f(i64 %k) {{
+    %place = getelementptr [3000 x double], [3000 x double]* @numbers, i64 0, i64 %k
+    %number = load double, double* %place
+    ret double %number
+}}
+'''
+code = object_code(CODE.format(", ".join(f"double {k}.0" for k in range(3000))))
+LoadedObject([code], ["f"])
+flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+kinds = (mmap.PROT_READ | mmap.PROT_WRITE, mmap.PROT_READ)
+pages = [mmap.mmap(-1, 4096 * (1 + k % 4), flags=flags, prot=kinds[k % 2]) for k in range(4000)]
+between = mmap.mmap(-1, 8 << 30, flags=flags, prot=mmap.PROT_READ)
+for page in pages[::2]:
+    page.close()
+kept = [LoadedObject([code], ["f"]) for _ in range(300)]
+import ctypes
+function = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64)
+assert [function(each.addresses["f"])(2999) for each in kept] == [2999.0] * 300
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lays out memory as Linux does")
+def test_code_may_lie_far_from_its_constants() -> None:
+    done = subprocess.run([sys.executable, "-c", FRAGMENTED], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-1000:]

@@ -37,6 +37,14 @@ def _fault(function: FunctionType, fact: str, hint: str) -> TcdslError:
     return Diagnostic(DslSyntaxError, fact, span, hint=hint).error()
 
 
+def _unavailable(function: FunctionType, name: str) -> TcdslError:
+    return _fault(
+        function,
+        f"the source of `{name}` is not available, so its tensor statements cannot be read",
+        "define it in a file or a notebook cell (not through exec, standard input or a frozen application)",
+    )
+
+
 def read_source(function: FunctionType) -> FunctionSource:
     """Read and parse the definition of ``function``.
 
@@ -53,11 +61,7 @@ def read_source(function: FunctionType) -> FunctionSource:
     try:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
-        raise _fault(
-            function,
-            f"the source of `{name}` is not available, so its tensor statements cannot be read",
-            "define it in a file or a notebook cell (not through exec, standard input or a frozen application)",
-        ) from None
+        raise _unavailable(function, name) from None
     text = "".join(lines)
     # An indented definition is parsed inside a block of its own, so that columns, and strings over several lines, stay.
     indented = text[:1].isspace()
@@ -72,6 +76,9 @@ def read_source(function: FunctionType) -> FunctionSource:
         ) from None
     definition = module.body[0].body[0] if isinstance(module.body[0], ast.If) else module.body[0]
     if not isinstance(definition, ast.FunctionDef) or definition.name != function.__name__:
+        if function.__code__.co_filename == "<string>":
+            # What exec runs has the name under which Python 3.13 keeps the text of ``python -c``.
+            raise _unavailable(function, name)
         raise _fault(
             function,
             f"the source found for `{name}` is not its definition",

@@ -25,6 +25,8 @@ from tcdsl.installation import FOLDER
 __all__ = ["Chain", "called_readings", "chains", "is_installed", "users_function"]
 
 _FIRST = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FAST", "LOAD_FAST_BORROW"))
+# From Python 3.13 on two names are loaded at once, the second of which may be followed by attributes.
+_PAIRS = frozenset(("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "STORE_FAST_LOAD_FAST"))
 _CALL = frozenset(("PRECALL", "CALL"))
 _NEXT = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
 
@@ -133,6 +135,8 @@ def chains(code: CodeType) -> tuple[Chain, ...]:
                 bare = instruction.opname in _CALL and instruction.arg == 0
                 found.append(Chain(names, position, bare))
             names = (str(instruction.argval),) if instruction.opname in _FIRST else ()
+            if instruction.opname in _PAIRS:
+                names = (str(instruction.argval[-1]),)
         if names and instruction.positions is not None:
             line, end_line, column, end_column = instruction.positions
             line = line or code.co_firstlineno

@@ -88,7 +88,7 @@ class _NestEmission:
             held = _types(kind)
             counts.append(len(held))
             types += held
-        name = self.module.get_unique_name(definition.name)
+        name = self.module.get_unique_name(f"procedure {definition.name}")
         function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), types), name)
         function.linkage = "internal"
         values = iter(function.args)

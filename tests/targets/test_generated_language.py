@@ -14,12 +14,14 @@ import pytest
 from tcdsl.errors import TcdslError
 from tcdsl.ir.build import apply, constant
 from tcdsl.ir.dtypes import DTYPES, compute_dtype
+from tcdsl.ir.expressions import Cast
 from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.lowering.loopir.loops import Kernel, Store
 from tcdsl.lowering.lower import lower
 from tcdsl.targets.cpu.compiled import CompiledKernel, load_kernel
 from tcdsl.targets.cpu.emission.module_emission import emitted_nests
+from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
 from tcdsl.targets.cpu.python.module import generate_module
 from tcdsl.targets.protocol.target import Build
 from tests.lowering.cases import CASES
@@ -93,6 +95,21 @@ def test_operators_of_every_type(dtype: str, options: Build) -> None:
     body = loop("i", N, *(Store(name, (I,), value) for name, value in values.items()))
     kernel = make({"X": (dtype, (N,))}, dict.fromkeys(values, (dtype, (N,))), [body])
     agree(both(kernel, options), [np.arange(5).astype(dtype)], {"N": 5})
+
+
+def test_constants_of_every_kind(options: Build) -> None:
+    values = [constant(value, "float64") for value in (np.inf, -np.inf, np.nan, 1e30, -0.0, 3.7)]
+    body = [Store(f"y{k}", (), Cast(value, "float32")) for k, value in enumerate(values)]
+    body += [Store(f"z{k}", (), constant(value, "uint64")) for k, value in enumerate((0, 2**63, 2**64 - 1))]
+    outputs = {node.buffer: ("float32" if node.buffer[0] == "y" else "uint64", ()) for node in body}
+    agree(both(make({}, outputs, body), options), [], {})
+
+
+@pytest.mark.parametrize("conversion", ["int32(inf)", "int64(-inf)", "uint8(nan)", "int64(1e30)", "bool_(nan)"])
+def test_conversions_of_what_does_not_fit(conversion: str) -> None:
+    # What they give is the processor's affair.
+    ((name, code),) = emitted_nests(f"@nest(fastmath=())\ndef n(begin, end, frame):\n    y = {conversion}\n")
+    assert LoadedObject([object_code(code)], [name]).addresses[name]
 
 
 @pytest.mark.parametrize("checked", [False, True])

@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS, is_floating
+from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS, is_integer
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.intrinsics.conversions import convert
 from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS, repeated_product
@@ -44,8 +44,8 @@ def _conversion(dtype: str) -> Function:
         if isinstance(given, str):
             # A constant that Python's compiler would not keep: the digits as text.
             return Scalar(builder, ir.Undefined, dtype).constant(int(given))
-        if isinstance(given, int | float) and not is_floating(dtype) and dtype != "bool" and given == int(given):
-            return Scalar(builder, ir.Undefined, dtype).constant(int(given))
+        if isinstance(given, int) and is_integer(dtype):
+            return Scalar(builder, ir.Undefined, dtype).constant(given)
         return convert(scalar(builder, given), dtype)
 
     return write

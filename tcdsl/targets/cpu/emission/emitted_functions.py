@@ -13,6 +13,7 @@ from tcdsl.targets.cpu.intrinsics.conversions import convert
 from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS, repeated_product
 from tcdsl.targets.cpu.intrinsics.frame_memory import fail, frame_buffer, frame_size
 from tcdsl.targets.cpu.intrinsics.local_memory import box, local_buffer
+from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY
 
 __all__ = ["FUNCTIONS", "scalar"]
 
@@ -75,7 +76,7 @@ def _checked_local(builder: ir.IRBuilder, frame: Scalar, slot: int, description:
 
 
 FUNCTIONS: Mapping[str, Function] = {
-    **{name: _formula(formula) for name, formula in FORMULAS.items()},
+    **{name: _formula(formula) for name, formula in {**FORMULAS, **ELEMENTARY}.items()},
     **{"bool_" if dtype == "bool" else dtype: _conversion(dtype) for dtype in (*DTYPES, *WIDE_INTEGERS)},
     "power": _power,
     "size": lambda builder, frame, word: frame_size(builder, frame.value, word),

@@ -190,7 +190,7 @@ def _libm(name: str) -> Callable[..., Scalar]:
 
 FORMULAS: Mapping[str, Callable[..., Scalar]] = MappingProxyType(
     {
-        **{name: _llvm(name) for name in ("floor", "ceil", "rint", "sqrt", "exp", "exp2", "log", "log2", "sin", "cos")},
+        **{name: _llvm(name) for name in ("floor", "ceil", "rint", "sqrt", "exp2", "log2", "sin", "cos")},
         **{name: _libm(name) for name in ("expm1", "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")},
         **{name: _libm(name) for name in ("asinh", "acosh", "atanh", "erf")},
         "absolute": _absolute,

@@ -1,0 +1,1 @@
+"""Elementary functions in arithmetic that LLVM vectorizes."""

@@ -1,0 +1,42 @@
+"""Formulas as functions of the module: written once, and put by LLVM where they are called.
+
+The instructions of a formula have no fast-math flags, whatever liberties the nest takes that calls it: sums of parts
+are added in the order in which they are written, and infinities, NaN and signed zeros are what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llvmlite import ir
+
+from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
+
+__all__ = ["function"]
+
+
+def function(name: str, formula: Callable[..., Scalar]) -> Callable[..., Scalar]:
+    """``function("exp", exponential)(x)`` calls ``formula`` of the type of ``x``, as a function of ``x``'s module."""
+
+    def call(*operands: Scalar) -> Scalar:
+        first = operands[0]
+        module = first.builder.module
+        symbol = f"tcdsl.{name}.{first.dtype}"
+        made = module.globals.get(symbol)
+        if made is None:
+            made = _definition(module, symbol, formula, [operand.dtype for operand in operands])
+        return first.like(first.builder.call(made, [operand.value for operand in operands]))
+
+    return call
+
+
+def _definition(module: ir.Module, symbol: str, formula: Callable[..., Scalar], dtypes: list[str]) -> ir.Function:
+    kind = ir.FunctionType(llvm_type(dtypes[0]), [llvm_type(dtype) for dtype in dtypes])
+    made = ir.Function(module, kind, symbol)
+    made.linkage = "internal"
+    for attribute in ("alwaysinline", "nounwind"):
+        made.attributes.add(attribute)
+    builder = ir.IRBuilder(made.append_basic_block("entry"))
+    operands = [Scalar(builder, value, dtype) for value, dtype in zip(made.args, dtypes, strict=True)]
+    builder.ret(formula(*operands).value)
+    return made

@@ -1,0 +1,103 @@
+"""Loops over one function, compiled for any processor: ``y[i] = exp(x[i])``."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.targets.cpu.emission.module_emission import emitted_nests
+from tcdsl.targets.cpu.layout.frame import FIRST_WORD
+from tcdsl.targets.cpu.machine.fast_math import FASTMATH
+from tcdsl.targets.cpu.machine.object_code import LoadedObject, processor_of_code
+
+__all__ = ["HOST", "arity", "assembly", "llvm_text", "loop"]
+
+HOST = (llvm.get_process_triple(), *processor_of_code())
+"""Triple, processor and features."""
+
+Processor = tuple[str, str, str]
+
+_NEST = """
+@nest(fastmath={flags})
+def nest(begin, end, frame):
+    x = buffer(frame, {first}, "{dtype}[::1]")
+    y = buffer(frame, {second}, "{dtype}[::1]")
+    z = buffer(frame, {third}, "{dtype}[::1]")
+    for i in range(begin, end):
+        z[i] = {value}
+"""
+_WORDS = (FIRST_WORD, FIRST_WORD + 2, FIRST_WORD + 4)
+
+
+def arity(name: str) -> int:
+    """How many operands the function of generated code has."""
+    rows = {row.code.partition("(")[0]: row.arity for row in PRIMITIVES.values()}
+    return rows[name]
+
+
+def llvm_text(name: str, dtype: str) -> str:
+    """LLVM's text of the loop, with the liberties that all nests take."""
+    first, second, third = _WORDS
+    value = f"{name}(x[i], y[i])" if arity(name) == 2 else f"{name}(x[i])"
+    text = _NEST.format(
+        flags=tuple(sorted(FASTMATH)), first=first, second=second, third=third, dtype=dtype, value=value
+    )
+    ((_, found),) = emitted_nests(text)
+    return found
+
+
+@cache
+def _machine(processor: Processor) -> Any:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    triple, name, features = processor
+    target = llvm.Target.from_triple(triple)
+    jit = triple == HOST[0]
+    placing = "static" if jit and target.name.startswith("x86") else "default"
+    return target.create_target_machine(
+        cpu=name, features=features, opt=3, reloc=placing, codemodel="jitdefault" if jit else "default", jit=jit
+    )
+
+
+def _optimized(text: str, processor: Processor) -> Any:
+    machine = _machine(processor)
+    module = llvm.parse_assembly(text)
+    module.triple = processor[0]
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(3)
+    options.loop_vectorization = True
+    options.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def assembly(name: str, dtype: str, processor: Processor) -> str:
+    """The assembly of the loop."""
+    text: str = _machine(processor).emit_assembly(_optimized(llvm_text(name, dtype), processor))
+    return text
+
+
+@cache
+def _compiled(name: str, dtype: str, processor: Processor) -> LoadedObject:
+    code = _machine(processor).emit_object(_optimized(llvm_text(name, dtype), processor))
+    return LoadedObject([code], ["nest"])
+
+
+def loop(name: str, arrays: tuple[np.ndarray, ...], processor: Processor = HOST) -> np.ndarray:
+    """The function at the elements of ``arrays``, by machine code for ``processor``."""
+    dtype = str(arrays[0].dtype)
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(_compiled(name, dtype, processor).addresses["nest"])
+    result = np.empty_like(arrays[0])
+    frame = np.zeros(_WORDS[-1] + 2, np.int64)
+    for word, array in zip(_WORDS, (arrays[0], arrays[-1], result), strict=True):
+        assert array.flags.c_contiguous
+        frame[word : word + 2] = array.ctypes.data, 1
+    call(0, len(result), frame.ctypes.data)
+    return result

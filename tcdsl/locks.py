@@ -18,7 +18,7 @@ from weakref import WeakSet
 __all__ = ["COMPILING", "lock_of_this_process"]
 
 COMPILING = threading.RLock()
-"""Held by whoever stages or compiles: neither isl's contexts nor Numba's compiler are made for several threads."""
+"""Held by whoever stages or compiles: neither isl's contexts nor LLVM's are made for several threads."""
 
 # A fork waits so long for compilations to end; one that is in a wait itself for the thread that forks never does.
 _PATIENCE = 20.0

@@ -13,7 +13,6 @@ from typing import Any
 import islpy as isl
 import numpy as np
 import pytest
-from numba.core.codegen import CPUCodeLibrary
 
 import tcdsl as tc
 from tcdsl import cd, op
@@ -98,24 +97,6 @@ def test_compilations_begin_anew(tmp_path: Path) -> None:
     with tc.config(cache_dir=tmp_path):
         for k in range(1, 40):
             check_begun_anew(0.02 * k, k + 3)
-
-
-def test_interruptions_that_llvm_drops_are_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    @op
-    def doubled(x):
-        y[i] = 2 * x[i] + 0.125
-        return y
-
-    def missing(library: Any) -> None:
-        raise RuntimeError(f"no compiled object yet for {library}")
-
-    with tc.config(cache_dir=tmp_path):
-        with monkeypatch.context() as patch:
-            # What Numba says where the callback that LLVM gives its code to was interrupted.
-            patch.setattr(CPUCodeLibrary, "_get_compiled_object", missing)
-            with pytest.raises(KeyboardInterrupt):
-                doubled(np.ones(3))
-        np.testing.assert_array_equal(doubled(np.ones(3)), np.full(3, 2.125))
 
 
 def test_calls_leave_everything_usable() -> None:

@@ -1,1 +1,1 @@
-"""Kernels of loop nests to modules of Python that Numba compiles, kept on disk, and run on arrays."""
+"""Kernels of loop nests to modules of Python that LLVM compiles, kept on disk, and run on arrays."""

@@ -1,4 +1,4 @@
-"""The CPU as a target. Numba is imported when something is generated or loaded."""
+"""The CPU as a target. LLVM is imported when something is generated or loaded."""
 
 from __future__ import annotations
 

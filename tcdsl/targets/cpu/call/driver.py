@@ -1,20 +1,19 @@
-"""The driver: compiled code that takes the arrays of a call and runs a table of nests. Compiled once per machine.
+"""The driver: machine code that takes the arrays of a call and runs a table of nests. Compiled once per machine.
 
 A row of the table holds five words: the address of a nest, where its outermost loop begins and ends, the number of
 blocks that the loop is cut into for threads, or 1 for a nest that runs as it is, and the address of its places. A nest
 that fails writes its reason into the frame, and the driver stops; it returns the number of nests that ran to their end.
 
-`tcdsl.targets.cpu.layout.call_block` says what is in the block of words that describes a call.
+`tcdsl.targets.cpu.layout.call_block` says what is in the block of words that describes a call. This text becomes
+machine code by `tcdsl.targets.cpu.emission.driver_emission`; it runs in Python too, slowly.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from numba import njit
-
+from tcdsl.targets.cpu.call.words import call_nest, load_int, load_word, next_number, on_threads, store_word
 from tcdsl.targets.cpu.layout.call_block import (
     ARRAY_FIELDS,
+    ARRAY_FLAGS,
     ARRAY_TYPE,
     BIND_ONLY,
     CONTIGUOUS,
@@ -24,6 +23,7 @@ from tcdsl.targets.cpu.layout.call_block import (
     KNOWN_APART,
     MADE,
     NESTS,
+    NO_CELLS,
     NOT_AS_PLANNED,
     NUMBER,
     OVERLAPPING,
@@ -32,38 +32,70 @@ from tcdsl.targets.cpu.layout.call_block import (
     TUPLE_ITEMS,
     WRITTEN,
 )
-from tcdsl.targets.cpu.layout.frame import PLACES_WORD, STATUS_WORD
-from tcdsl.targets.cpu.machine.native import call_nest, load_int, load_word, store_word
-from tcdsl.targets.cpu.machine.numba_modules import compile_driver
+from tcdsl.targets.cpu.layout.frame import COUNTER_WORD, PLACES_WORD, ROW_WORD, STATUS_WORD
 
-__all__ = ["execute", "run"]
-
-_FLAGS = WRITTEN - 1
+__all__ = ["execute", "execute_parallel", "run", "share"]
 
 
-def _execute(table: int, nests: int, frame: int) -> int:
-    status = frame + 8 * STATUS_WORD
-    places = frame + 8 * PLACES_WORD
+def execute(table: int, nests: int, frame: int) -> int:
+    """Run so many nests of the table, one after the other."""
     for n in range(nests):
         row = table + 40 * n
-        store_word(places, load_word(row + 32))
+        store_word(frame + 8 * PLACES_WORD, load_word(row + 32))
         call_nest(load_word(row), load_word(row + 8), load_word(row + 16), frame)
-        if load_word(status) != 0:
+        if load_word(frame + 8 * STATUS_WORD) != 0:
             return n
     return nests
 
 
-@njit(inline="always")
-def _next_row(row: int) -> Any:
+def execute_parallel(table: int, nests: int, frame: int, threads: int, parallel_for: int, shared: int) -> int:
+    """Like `execute`, with nests that are cut into blocks on several threads.
+
+    ``parallel_for`` is the function that starts them, ``shared`` the address of `share`.
+    """
+    for n in range(nests):
+        row = table + 40 * n
+        store_word(frame + 8 * PLACES_WORD, load_word(row + 32))
+        blocks = load_word(row + 24)
+        if blocks <= 1:
+            call_nest(load_word(row), load_word(row + 8), load_word(row + 16), frame)
+        else:
+            store_word(frame + 8 * COUNTER_WORD, 0)
+            store_word(frame + 8 * ROW_WORD, row)
+            on_threads(parallel_for, shared, frame, min(threads, blocks))
+        if load_word(frame + 8 * STATUS_WORD) != 0:
+            return n
+    return nests
+
+
+def share(arrays: int, rounds: int, steps: int, frame: int) -> None:
+    """One thread's share of a nest.
+
+    The threads take blocks as they come: rows of a triangle differ in length, and threads in speed.
+    """
+    row = load_word(frame + 8 * ROW_WORD)
+    address = load_word(row)
+    begin = load_word(row + 8)
+    end = load_word(row + 16)
+    blocks = load_word(row + 24)
+    for _ in range(blocks):
+        block = next_number(frame + 8 * COUNTER_WORD)
+        if block >= blocks or load_word(frame + 8 * STATUS_WORD) != 0:
+            return
+        first = begin + block * (end - begin) // blocks
+        last = begin + (block + 1) * (end - begin) // blocks
+        call_nest(address, first, last, frame)
+
+
+def _next_row(row: int) -> int:
     return row + 8 * (ROW_WORDS + load_word(row + 16))
 
 
-@njit(inline="always")
-def _enter(block: int, row: int, frame: int, items: int) -> Any:
+def _enter(block: int, row: int, frame: int, items: int) -> bool:
     # Is the array as the row says? Then its address, and its strides, go into the frame.
     slot = frame + 8 * load_word(row)
     flags = load_word(row + 40)
-    if flags & NUMBER:
+    if flags & NUMBER != 0:
         store_word(slot, frame + 8 * load_word(row + 8))
         return True
     array = load_word(items + 8 * load_word(row + 8)) + load_word(block + 8 * ARRAY_FIELDS)
@@ -74,7 +106,7 @@ def _enter(block: int, row: int, frame: int, items: int) -> Any:
         return False
     if load_int(array + 8) != ndim or load_word(array + 40) != load_word(row + 24):
         return False
-    if load_int(array + 48) & flags & _FLAGS != flags & _FLAGS:
+    if load_int(array + 48) & flags & ARRAY_FLAGS != flags & ARRAY_FLAGS:
         return False
     store_word(slot, load_word(array))
     dimensions = load_word(array + 16)
@@ -84,19 +116,16 @@ def _enter(block: int, row: int, frame: int, items: int) -> Any:
         if load_word(dimensions + 8 * axis) != load_word(row + 8 * (ROW_WORDS + axis)) or stride % itemsize != 0:
             return False
         store_word(slot + 8 * (1 + axis), stride // itemsize)
-    if flags & WRITTEN and load_int(array + 48) & CONTIGUOUS == 0:
+    if flags & WRITTEN != 0 and load_int(array + 48) & CONTIGUOUS == 0:
         return _cells_apart(slot, row)
     return True
 
 
-@njit(inline="always")
 def _cells_apart(slot: int, row: int) -> bool:
     # Every axis must step over all that the axes with smaller strides reach.
     ndim = load_word(row + 16)
-    for axis in range(ndim):
-        extent = load_word(row + 8 * (ROW_WORDS + axis))
-        if extent == 0:
-            return True
+    if _without_cells(row):
+        return True
     for axis in range(ndim):
         stride = abs(load_word(slot + 8 * (1 + axis)))
         reach = 1
@@ -110,41 +139,40 @@ def _cells_apart(slot: int, row: int) -> bool:
     return True
 
 
-@njit(inline="always")
-def _bytes(slot: int, row: int, modulus: int) -> tuple[int, int]:
-    # The bytes from the first to behind the last cell, from where the array begins; without the axes whose steps are
-    # multiples of ``modulus``, unless that is 0.
-    itemsize = load_word(row + 32)
-    low = high = 0
+def _reach(slot: int, row: int, modulus: int, ahead: bool) -> int:
+    # How many bytes the first bytes of the cells lie ahead of where the array begins at most, or at least; without the
+    # axes whose steps are multiples of ``modulus``, unless that is 0.
+    total = 0
     for axis in range(load_word(row + 16)):
-        reach = load_word(slot + 8 * (1 + axis)) * itemsize
-        if modulus != 0 and reach % modulus == 0:
-            continue
-        reach *= load_word(row + 8 * (ROW_WORDS + axis)) - 1
-        if reach < 0:
-            low += reach
-        else:
-            high += reach
-    return low, high + itemsize
+        step = load_word(slot + 8 * (1 + axis)) * load_word(row + 32)
+        if (modulus == 0 or step % modulus != 0) and (step > 0) == ahead:
+            total += step * (load_word(row + 8 * (ROW_WORDS + axis)) - 1)
+    return total
 
 
-@njit(inline="always")
+def _without_cells(row: int) -> bool:
+    found = False
+    for axis in range(load_word(row + 16)):
+        found = found or load_word(row + 8 * (ROW_WORDS + axis)) == 0
+    return found
+
+
 def _apart_by_residues(slot: int, row: int, other_slot: int, other: int, owner_slot: int, owner: int) -> bool:
     # Columns of one table: modulo the length of a row the cells of one array lie in a stretch, on a circle, that those
     # of the other one do not meet. The moduli tried are the strides of ``owner``.
     for axis in range(load_word(owner + 16)):
         modulus = abs(load_word(owner_slot + 8 * (1 + axis))) * load_word(owner + 32)
-        if modulus == 0:
-            continue
-        low, high = _bytes(slot, row, modulus)
-        other_low, other_high = _bytes(other_slot, other, modulus)
-        ahead = (load_word(other_slot) + other_low - load_word(slot) - low) % modulus
-        if ahead >= high - low and modulus - ahead >= other_high - other_low:
-            return True
+        if modulus != 0:
+            low = _reach(slot, row, modulus, False)
+            other_low = _reach(other_slot, other, modulus, False)
+            length = _reach(slot, row, modulus, True) + load_word(row + 32) - low
+            other_length = _reach(other_slot, other, modulus, True) + load_word(other + 32) - other_low
+            ahead = (load_word(other_slot) + other_low - load_word(slot) - low) % modulus
+            if ahead >= length and modulus - ahead >= other_length:
+                return True
     return False
 
 
-@njit(inline="always")
 def _all_apart(block: int, frame: int) -> bool:
     # Whether no cell of an array that is written belongs to another array, as far as this simple test can tell.
     count = load_word(block + 8 * INPUTS) + load_word(block + 8 * MADE)
@@ -152,17 +180,19 @@ def _all_apart(block: int, frame: int) -> bool:
     row = block + 8 * FIRST_ROW
     for k in range(count):
         slot = frame + 8 * load_word(row)
-        low, high = _bytes(slot, row, 0)
-        for axis in range(load_word(row + 16)):
-            if load_word(row + 8 * (ROW_WORDS + axis)) == 0:
-                low, high = 0, -(1 << 60)
-        store_word(extents + 16 * k, load_word(slot) + low)
-        store_word(extents + 16 * k + 8, load_word(slot) + high)
+        first = load_word(slot)
+        if _without_cells(row):
+            store_word(extents + 16 * k, first)
+            store_word(extents + 16 * k + 8, NO_CELLS)
+        else:
+            store_word(extents + 16 * k, first + _reach(slot, row, 0, False))
+            store_word(extents + 16 * k + 8, first + _reach(slot, row, 0, True) + load_word(row + 32))
         row = _next_row(row)
     row = block + 8 * FIRST_ROW
     for k in range(count):
-        if load_word(row + 40) & WRITTEN:
-            low, high = load_word(extents + 16 * k), load_word(extents + 16 * k + 8)
+        if load_word(row + 40) & WRITTEN != 0:
+            low = load_word(extents + 16 * k)
+            high = load_word(extents + 16 * k + 8)
             slot = frame + 8 * load_word(row)
             other = block + 8 * FIRST_ROW
             for m in range(count):
@@ -177,9 +207,11 @@ def _all_apart(block: int, frame: int) -> bool:
     return True
 
 
-def _run(block: int, frame: int, inputs: int, made: int, mode: int) -> Any:
-    # ``inputs`` and ``made`` are tuples of arrays. The result is that of `execute`, or what kept the arrays from being
-    # entered.
+def run(block: int, frame: int, inputs: int, made: int, mode: int) -> int:
+    """Enter the arrays of the tuples ``inputs`` and ``made``, and run the nests.
+
+    The result is that of `execute`, or what kept the arrays from being entered.
+    """
     offset = load_word(block + 8 * TUPLE_ITEMS)
     row = block + 8 * FIRST_ROW
     for _ in range(load_word(block + 8 * INPUTS)):
@@ -192,11 +224,6 @@ def _run(block: int, frame: int, inputs: int, made: int, mode: int) -> Any:
         row = _next_row(row)
     if mode & KNOWN_APART == 0 and not _all_apart(block, frame):
         return OVERLAPPING
-    if mode & BIND_ONLY:
+    if mode & BIND_ONLY != 0:
         return 0
-    return _execute_table(block + 8 * load_word(block + 8 * TABLE), load_word(block + 8 * NESTS), frame)
-
-
-_execute_table: Any = njit(inline="always")(_execute)
-execute = compile_driver(_execute, parameters=3)
-run = compile_driver(_run, parameters=5)
+    return execute(block + 8 * load_word(block + 8 * TABLE), load_word(block + 8 * NESTS), frame)

@@ -10,8 +10,10 @@ from typing import Any
 
 from tcdsl.locks import lock_of_this_process
 from tcdsl.targets.cache.store import store
-from tcdsl.targets.cpu.machine.module_names import module_stem
-from tcdsl.targets.cpu.machine.numba_modules import load_module
+from tcdsl.targets.cpu.layout import call_block, frame
+from tcdsl.targets.cpu.machine.machine_code import compiled_driver
+from tcdsl.targets.cpu.machine.python_functions import python_function
+from tcdsl.targets.cpu.machine.threading_layer import ThreadingLayer, default_threads, threading_layer
 
 __all__ = ["Drivers"]
 
@@ -34,46 +36,34 @@ if hasattr(os, "register_at_fork"):
 class Drivers:
     """The compiled drivers, kept in one cache directory.
 
-    ``execute(table, nests, frame)`` and ``run(block, frame, inputs, made, mode)`` are always there; `execute_parallel`
-    loads the one that uses threads, because it takes longer to load and starts them.
+    ``execute(table, nests, frame)`` and ``run(block, frame, inputs, made, mode)`` are those of
+    `tcdsl.targets.cpu.call.driver`.
     """
 
     def __init__(self, cache_dir: Path | None) -> None:
-        self._cache_dir = cache_dir
-        serial = self._load("driver")
-        self.execute: Callable[[int, int, int], int] = serial.execute
-        self.run: Callable[[int, int, int, int, int], int] = serial.run
-        self._parallel: Callable[[int, int, int, int], int] | None = None
+        text = Path(__file__).with_name("driver.py").read_text(encoding="utf-8")
+        constants = {name: word for name, word in (vars(call_block) | vars(frame)).items() if name.isupper()}
+        self._code = compiled_driver(store(cache_dir), text, constants)
+
+        self.execute: Callable[[int, int, int], int] = python_function(self._code, "execute")
+        self.run: Callable[[int, int, int, int, int], int] = python_function(self._code, "run")
+        self._parallel: Callable[[int, int, int, int, int, int], int] = python_function(self._code, "execute_parallel")
+        self._share = self._code.addresses["share"]
+        self._layer: ThreadingLayer | None = None
         # Numba's own thread pool ends the process if two threads use it at once; OpenMP and TBB do not.
         self._guard: Any = lock_of_this_process()
-
-    def _load(self, name: str) -> Any:
-        text = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-        return load_module(store(self._cache_dir), module_stem(f"tcdsl_{name}", text), text)
 
     @property
     def available(self) -> int:
         """The number of threads that a call may use."""
-        if _Forked.unusable:
-            return 1
-        from numba import get_num_threads
-
-        return int(get_num_threads())
+        return 1 if _Forked.unusable else default_threads()
 
     def execute_parallel(self, table: int, nests: int, frame: int, threads: int) -> int:
         """Like ``execute``, on up to ``threads`` threads."""
         with self._guard:
-            if self._parallel is None:
-                return self._start(table, nests, frame, threads)
-            return int(self._parallel(table, nests, frame, threads))
-
-    def _start(self, table: int, nests: int, frame: int, threads: int) -> int:
-        from numba import threading_layer
-
-        parallel = self._load("parallel_driver").execute
-        _Forked.started = True
-        done = int(parallel(table, nests, frame, threads))
-        if threading_layer() != "workqueue":
-            self._guard = nullcontext()
-        self._parallel = parallel
-        return done
+            if self._layer is None:
+                _Forked.started = True
+                self._layer = threading_layer()
+                if self._layer.concurrent:
+                    self._guard = nullcontext()
+            return self._parallel(table, nests, frame, threads, self._layer.parallel_for, self._share)

@@ -15,7 +15,7 @@ from tcdsl.targets.cpu.intrinsics.frame_memory import fail, frame_buffer, frame_
 from tcdsl.targets.cpu.intrinsics.local_memory import box, local_buffer
 from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY
 
-__all__ = ["FUNCTIONS", "scalar"]
+__all__ = ["FUNCTIONS", "Function", "scalar"]
 
 Function = Callable[..., Any]
 """Of the builder and the arguments: numbers and texts as Python has them, all else as values of the code."""

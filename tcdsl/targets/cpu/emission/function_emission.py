@@ -15,7 +15,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, scalar
+from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, Function, scalar
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferValue, load, store
 
@@ -24,15 +24,21 @@ __all__ = ["FunctionEmission"]
 _NUMBERS = {"inf": math.inf, "nan": math.nan}
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[Scalar, Scalar], Scalar]] = {
-    ast.Add: lambda a, b: _steady(a, b, "add") if a.dtype == "int64" else a + b,
-    ast.Sub: lambda a, b: _steady(a, b, "sub") if a.dtype == "int64" else a - b,
-    ast.Mult: lambda a, b: _steady(a, b, "mul") if a.dtype == "int64" else a * b,
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
     ast.Div: lambda a, b: a / b,
     ast.FloorDiv: lambda a, b: (quotient := a.quotient(b)) - _below(a, b, quotient),
     ast.Mod: lambda a, b: (rest := a.remainder(b)) + (rest < 0).choose(b, 0),
     ast.BitAnd: lambda a, b: a & b,
     ast.BitOr: lambda a, b: a | b,
     ast.BitXor: lambda a, b: a ^ b,
+}
+
+_INDEX_OPERATORS: Mapping[type[ast.operator], Callable[[Scalar, Scalar], Scalar]] = {
+    ast.Add: lambda a, b: _steady(a, b, "add") if a.dtype == "int64" else a + b,
+    ast.Sub: lambda a, b: _steady(a, b, "sub") if a.dtype == "int64" else a - b,
+    ast.Mult: lambda a, b: _steady(a, b, "mul") if a.dtype == "int64" else a * b,
 }
 
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Scalar, Scalar], Scalar]] = {
@@ -58,12 +64,19 @@ def _below(a: Scalar, b: Scalar, quotient: Scalar) -> Scalar:
 class FunctionEmission:
     """``FunctionEmission(function, names, call).body(statements)`` writes the function.
 
-    ``names`` gives the parameters their values; ``call(name, arguments)`` writes a call of one of the module's
-    procedures.
+    ``names`` gives the parameters their values; ``functions`` are those that code is written for where they are
+    called, and ``call(builder, name, arguments)`` writes a call of another one of the module. int64 wraps only where
+    ``wrapping`` says so.
     """
 
     def __init__(
-        self, function: ir.Function, names: Mapping[str, Any], call: Callable[[ir.IRBuilder, str, list[Any]], None]
+        self,
+        function: ir.Function,
+        names: Mapping[str, Any],
+        call: Callable[[ir.IRBuilder, str, list[Any]], Any],
+        functions: Mapping[str, Function] = FUNCTIONS,
+        *,
+        wrapping: bool = False,
     ) -> None:
         self._builder = ir.IRBuilder(function.append_basic_block("entry"))
         self._values = {
@@ -71,13 +84,19 @@ class FunctionEmission:
             for name, given in names.items()
         }
         self._places: dict[str, tuple[ir.Value, str]] = {}
-        self._call_procedure = call
+        self._functions = functions
+        self._operators = _OPERATORS if wrapping else {**_OPERATORS, **_INDEX_OPERATORS}
+        self._call_function = call
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Write ``statements`` and the function's end."""
         self._block(statements)
-        if not self._builder.block.is_terminated:
+        if self._builder.block.is_terminated:
+            return
+        if isinstance(self._builder.function.function_type.return_type, ir.VoidType):
             self._builder.ret_void()
+        else:
+            self._builder.unreachable()
 
     # -- statements
 
@@ -107,6 +126,8 @@ class FunctionEmission:
                 self._value(node.value)
             case ast.Return(value=None):
                 self._builder.ret_void()
+            case ast.Return(value=ast.expr() as value):
+                self._builder.ret(self._scalar(value).value)
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 pass
             case _:
@@ -207,13 +228,13 @@ class FunctionEmission:
                 return self._choice(self._scalar(test), body, orelse)
             case ast.Call(func=ast.Name(id=function), args=arguments):
                 given = [self._value(argument) for argument in arguments]
-                write = FUNCTIONS.get(function)
-                return write(self._builder, *given) if write else self._call_procedure(self._builder, function, given)
+                write = self._functions.get(function)
+                return write(self._builder, *given) if write else self._call_function(self._builder, function, given)
         raise TypeError(f"not an expression of generated code: {ast.unparse(node)}")
 
     def _operation(self, operator: ast.operator, left: Scalar, right: Scalar) -> Scalar:
         _require_one_type(left, right, operator)
-        return _OPERATORS[type(operator)](left, right)
+        return self._operators[type(operator)](left, right)
 
     def _logical(self, conjunction: bool, parts: Sequence[ast.expr]) -> Scalar:
         builder = self._builder

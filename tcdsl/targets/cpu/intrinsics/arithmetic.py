@@ -1,8 +1,7 @@
 """Scalars of the code being compiled: ``x * x + 1`` on them writes LLVM instructions.
 
 The functions of generated code (`tcdsl.targets.cpu.intrinsics.scalar_intrinsics`) are written with these, so that they
-read like formulas, keep the type of their arguments (Numba's own integer arithmetic widens), and cost Numba no type
-inference.
+read like formulas and keep the type of their arguments.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ class Scalar:
     """A value of type ``dtype`` at the place where ``builder`` writes.
 
     Python numbers beside a scalar take its type. ``/`` is for floats; comparisons give bool scalars; ``&``, ``|`` and
-    ``~`` are bitwise. ``flags`` go onto the floating-point operations that read the scalar: Numba adds the module's
-    fast-math flags to operations that have none, so a formula that must be evaluated as it is written uses `exact`
-    arguments.
+    ``~`` are bitwise. ``flags`` go onto the floating-point operations that read the scalar: emission adds the
+    module's fast-math flags to operations that have none, so a formula that must be evaluated as it is written uses
+    `exact` arguments.
     """
 
     __slots__ = ("builder", "dtype", "flags", "value")

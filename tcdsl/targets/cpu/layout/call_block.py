@@ -19,6 +19,7 @@ from __future__ import annotations
 __all__ = [
     "ALIGNED",
     "ARRAY_FIELDS",
+    "ARRAY_FLAGS",
     "ARRAY_TYPE",
     "BIND_ONLY",
     "CONTIGUOUS",
@@ -29,6 +30,7 @@ __all__ = [
     "MADE",
     "NESTS",
     "NOT_AS_PLANNED",
+    "NO_CELLS",
     "NUMBER",
     "OVERLAPPING",
     "ROW_WORDS",
@@ -55,6 +57,11 @@ WRITEABLE = 0x400
 WRITTEN = 1 << 20
 """The call changes the array: its cells must not be shared, neither among each other nor with another array."""
 NUMBER = 1 << 21
+ARRAY_FLAGS = WRITTEN - 1
+"""Those that are NumPy's own."""
+
+NO_CELLS = -(1 << 60)
+"""Where the memory of an array without cells ends: before every other one begins."""
 
 BIND_ONLY = 1
 KNOWN_APART = 2

@@ -4,6 +4,7 @@
 
     word 0         status: 0, or why a nest stopped (`CHECK_FAILED`, `OUT_OF_RANGE`)
     word 1, 2      the number of the check (or the slot of the buffer), the extent of the axis
+    word 3         the address of the row of the table whose nest runs on several threads
     word 4 .. 14   the values of the loop variables around the check, outermost first
     word 15        the address of the places of the nest that runs (`tcdsl.targets.cpu.python.nest_deduplication`)
     word 16        the next block of a parallel nest, on a cache line that nothing else uses while nests run
@@ -33,6 +34,7 @@ __all__ = [
     "OUT_OF_RANGE",
     "PLACES_WORD",
     "POSITION_WORD",
+    "ROW_WORD",
     "SCRATCH_WORD",
     "STATUS_WORD",
     "VALUE_WORD",
@@ -45,6 +47,7 @@ __all__ = [
 STATUS_WORD = 0
 CHECK_WORD = 1
 EXTENT_WORD = 2
+ROW_WORD = 3
 POSITION_WORD = 4
 MAX_POSITIONS = 11
 PLACES_WORD = 15

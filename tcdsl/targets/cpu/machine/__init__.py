@@ -1,1 +1,1 @@
-"""Numba and LLVM: compiling functions, the liberties they take, and calls of machine code."""
+"""LLVM and threads: object code, where it is loaded, the liberties it takes, and calls of it."""

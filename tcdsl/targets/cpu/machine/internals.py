@@ -1,123 +1,19 @@
-"""The only file that relies on what Numba and NumPy do not document; each function has a documented way out.
+"""The only file that relies on what NumPy and Python do not document; each function has a documented way out.
 
-* How Numba's machine code is taken out of a compiled function, kept, and put into one again.
-* The fields of NumPy's array structure, and the items of a tuple, which compiled code reads without going through
-  Python. The fields are NumPy's binary interface, unchanged since its first version; `array_header` and `tuple_header`
-  test them on live objects first.
+Compiled code reads the fields of NumPy's array structure, and the items of a tuple, without going through Python. The
+fields are NumPy's binary interface, unchanged since its first version; `array_header` and `tuple_header` test them on
+live objects first.
 """
 
 from __future__ import annotations
 
 import ctypes
-import logging
-import pickle
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "MachineCode",
-    "array_header",
-    "compiled_function",
-    "own_settings",
-    "tuple_header",
-]
-
-
-@contextmanager
-def own_settings() -> Iterator[None]:
-    """Within it Numba compiles, even if ``NUMBA_DISABLE_JIT`` is set for the sake of the user's own functions.
-
-    And it vectorizes what is written out, such as short loops of constant length, which LLVM unrolls before it
-    vectorizes loops. Where Numba lacks these settings, its own apply. Numba's log, thousands of lines for a
-    compilation, is for applications that have configured its logger.
-    """
-    from numba import config
-
-    wanted = {"DISABLE_JIT": 0, "SLP_VECTORIZE": 1}
-    before = {name: getattr(config, name) for name in wanted if hasattr(config, name)}
-    logger = logging.getLogger("numba")
-    silent = logger.level == logging.NOTSET and not logger.handlers
-    try:
-        if silent:
-            logger.setLevel(logging.WARNING)
-        for name in before:
-            setattr(config, name, wanted[name])
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(config, name, value)
-        if silent:
-            logger.setLevel(logging.NOTSET)
-
-
-class MachineCode:
-    """The machine code of the functions of one module, by name: ``kept`` from disk, ``made`` now.
-
-    Numba has a cache of its own, which reads files without testing them and lets every fault of the disk out.
-    """
-
-    def __init__(self, kept: Mapping[str, bytes] = MappingProxyType({})) -> None:
-        self.kept = dict(kept)
-        self.made: dict[str, bytes] = {}
-        #: Why the code of some function could not be taken from ``kept``.
-        self.fault: Exception | None = None
-
-    def of(self, function: Callable[..., Any]) -> _FunctionCode:
-        """What Numba asks for the code of ``function``."""
-        return _FunctionCode(self, function.__name__)
-
-
-class _FunctionCode:
-    # Numba's protocol of a cache.
-    def __init__(self, code: MachineCode, name: str) -> None:
-        self._code, self._name = code, name
-
-    def load_overload(self, signature: Any, target: Any) -> Any:
-        payload = self._code.kept.get(self._name)
-        if payload is None:
-            return None
-        from numba.core.compiler import CompileResult
-
-        try:
-            target.refresh()
-            found = CompileResult._rebuild(target, *pickle.loads(payload))
-        except Exception as fault:
-            self._code.fault = fault
-            return None
-        return found
-
-    def save_overload(self, signature: Any, compiled: Any) -> None:
-        if compiled.library.has_dynamic_globals or any(not part.can_cache for part in compiled.lifted):
-            return
-        from numba.core.serialize import dumps
-
-        try:
-            parts = compiled._reduce()
-        except RuntimeError as fault:
-            if "no compiled object" not in str(fault):
-                raise
-            # LLVM hands its code over in a callback, where Python drops what is raised: there it was Ctrl-C.
-            raise KeyboardInterrupt from fault
-        self._code.made[self._name] = dumps(parts)
-
-
-def compiled_function(
-    function: Callable[..., Any], signature: Any, options: Mapping[str, Any], code: MachineCode
-) -> Any:
-    """``njit(signature, **options)(function)``, with its machine code taken from ``code``, or put there."""
-    from numba import njit
-
-    made = njit(**options)(function)
-    with suppress(AttributeError):
-        made._cache = code.of(function)
-    made.compile(signature)
-    made.disable_compile()
-    return made
+__all__ = ["array_header", "tuple_header"]
 
 
 @cache

@@ -1,8 +1,8 @@
-"""From the text of a generated module to functions that can be called by address."""
+"""From the text of a generated module, or of the driver, to functions that can be called by address."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -10,14 +10,16 @@ from weakref import WeakValueDictionary
 from tcdsl.locks import COMPILING
 from tcdsl.targets.cache.kept_values import keep_value, kept_value
 from tcdsl.targets.cache.store import ProgramStore
+from tcdsl.targets.cpu.emission.driver_emission import driver_symbols, emitted_driver
 from tcdsl.targets.cpu.emission.module_emission import emitted_nests
+from tcdsl.targets.cpu.machine.module_names import module_stem
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
 
-__all__ = ["CompiledModule", "compiled_module"]
+__all__ = ["CompiledModule", "compiled_driver", "compiled_module"]
 
 
 class CompiledModule:
-    """Machine code of the nests of a module: ``addresses["nest_C"]`` is ``void (int64 begin, int64 end, int64 frame)``.
+    """Machine code of a module's functions: ``addresses["nest_C"]`` is ``void (int64 begin, int64 end, int64 frame)``.
 
     ``path`` is the file that shows the text, ``from_disk`` says whether the machine code was found beside it. The
     addresses are good as long as this lives.
@@ -35,28 +37,44 @@ _LOADED: WeakValueDictionary[Path, Any] = WeakValueDictionary()
 
 def compiled_module(store: ProgramStore, stem: str, text: str, nests: Sequence[str]) -> CompiledModule:
     """The ``nests`` of the generated module ``text``: compiled, or taken from ``store``, where ``stem`` names them."""
+    return _module(store, stem, text, nests, (nest for _, nest in emitted_nests(text)))
+
+
+def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]) -> CompiledModule:
+    """The driver of this ``text``: see `tcdsl.targets.cpu.emission.driver_emission`."""
+    symbols = driver_symbols(text)
+    return _module(store, module_stem("tcdsl_driver", text), text, symbols, _driver(text, constants))
+
+
+def _driver(text: str, constants: Mapping[str, int]) -> Iterable[str]:
+    yield emitted_driver(text, constants)
+
+
+def _module(
+    store: ProgramStore, stem: str, text: str, symbols: Sequence[str], emitted: Iterable[str]
+) -> CompiledModule:
     with COMPILING:
         path = store.directory / f"{stem}.py"
         found: CompiledModule | None = _LOADED.get(path)
         if found is None:
             store.write_text(path.name, text)
-            found = _LOADED[path] = _from_disk(store, stem, nests) or _compiled(store, stem, text, nests)
+            found = _LOADED[path] = _from_disk(store, stem, symbols) or _compiled(store, stem, symbols, emitted)
         return found
 
 
-def _from_disk(store: ProgramStore, stem: str, nests: Sequence[str]) -> CompiledModule | None:
+def _from_disk(store: ProgramStore, stem: str, symbols: Sequence[str]) -> CompiledModule | None:
     code = kept_value(store, f"{stem}.code")
     if code is None:
         return None
     try:
-        loaded = LoadedObject(code, nests)
+        loaded = LoadedObject(code, symbols)
     except (RuntimeError, TypeError) as fault:
         store.reject(f"{stem}.code", fault)
         return None
     return CompiledModule(store.directory / f"{stem}.py", loaded, from_disk=True)
 
 
-def _compiled(store: ProgramStore, stem: str, text: str, nests: Sequence[str]) -> CompiledModule:
-    code = [object_code(nest) for _, nest in emitted_nests(text)]
+def _compiled(store: ProgramStore, stem: str, symbols: Sequence[str], emitted: Iterable[str]) -> CompiledModule:
+    code = [object_code(text) for text in emitted]
     keep_value(store, f"{stem}.code", code)
-    return CompiledModule(store.directory / f"{stem}.py", LoadedObject(code, nests), from_disk=False)
+    return CompiledModule(store.directory / f"{stem}.py", LoadedObject(code, symbols), from_disk=False)

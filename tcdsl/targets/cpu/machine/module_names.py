@@ -17,14 +17,14 @@ def generator_digest() -> str:
     """All that machine code depends on beside the module's text: this target's files, versions, the host."""
     import llvmlite
     import llvmlite.binding as llvm
-    import numba
     import numpy as np
 
+    from tcdsl.targets.cpu.machine.processor import processor_of_code
+
     sources = sources_digest(os.path.join(FOLDER, "targets", "cpu"))
-    versions = (sys.version, numba.__version__, llvmlite.__version__, np.__version__)
-    host = (llvm.get_default_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-    chosen = (numba.config.CPU_NAME, numba.config.CPU_FEATURES, numba.config.OPT)
-    return hashlib.sha256(repr((sources, versions, host, chosen)).encode()).hexdigest()
+    versions = (sys.version, llvmlite.__version__, np.__version__)
+    processor = (llvm.get_default_triple(), *processor_of_code())
+    return hashlib.sha256(repr((sources, versions, processor)).encode()).hexdigest()
 
 
 def module_stem(title: str, text: str) -> str:

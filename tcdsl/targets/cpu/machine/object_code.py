@@ -9,7 +9,9 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-__all__ = ["LoadedObject", "object_code", "optimized", "processor_of_code"]
+from tcdsl.targets.cpu.machine.processor import processor_of_code
+
+__all__ = ["LoadedObject", "object_code", "optimized"]
 
 _NUMBERS = itertools.count()
 
@@ -26,17 +28,6 @@ def _target_machine() -> Any:
     return target.create_target_machine(
         cpu=processor, features=features, opt=3, reloc=placing, codemodel="jitdefault", jit=True
     )
-
-
-@cache
-def processor_of_code() -> tuple[str, str]:
-    """The processor and its features, as text for LLVM; Numba's settings ``NUMBA_CPU_NAME`` and the like are heeded."""
-    from numba import config
-
-    name = config.CPU_NAME or llvm.get_host_cpu_name()
-    if config.CPU_FEATURES is not None:
-        return name, config.CPU_FEATURES
-    return name, "" if config.CPU_NAME else llvm.get_host_cpu_features().flatten()
 
 
 def optimized(text: str) -> Any:

@@ -180,7 +180,7 @@ class ExpressionWriter:
         if row.kind == "compare" and arguments[0].dtype == "bool":
             values = [self.convert(value, "uint8") for value in values]
         written: ast.expr = _Arguments(values).visit(ast.parse(text, mode="eval").body)
-        # Numba computes in at least 64 bits: go back to the type, so that overflow wraps as in NumPy.
+        # Python computes with constants in any number of bits: go back to the type, so that overflow wraps as in NumPy.
         _nest(written, values)
         widened = isinstance(written, ast.BinOp | ast.UnaryOp) and expr.dtype in _NARROW
         if widened or (expr.primitive == "neg" and expr.dtype == "uint64"):

@@ -7,7 +7,7 @@
         for i in range(M):
             C[i] += A[i]
 
-Numba compiles such a function for the types of its arguments, which name the memory that they are views of: so it
+Such a function is compiled for the types of its arguments, which name the memory that they are views of: so LLVM
 knows that they are apart, and may put the function's body where it is called.
 """
 

@@ -1,0 +1,40 @@
+"""What the driver's text calls, in plain Python: words of memory, and machine code at an address."""
+
+from __future__ import annotations
+
+import ctypes
+
+__all__ = ["call_nest", "load_int", "load_word", "next_number", "on_threads", "store_word"]
+
+
+def load_word(address: int) -> int:
+    """The word at ``address``."""
+    return ctypes.c_int64.from_address(address).value
+
+
+def load_int(address: int) -> int:
+    """The 32-bit integer at ``address``."""
+    return ctypes.c_int32.from_address(address).value
+
+
+def store_word(address: int, value: int) -> None:
+    """Write a word of memory."""
+    ctypes.c_int64.from_address(address).value = value
+
+
+def next_number(address: int) -> int:
+    """The word at ``address``, which goes up by one: every thread gets another number."""
+    number = load_word(address)
+    store_word(address, number + 1)
+    return number
+
+
+def call_nest(address: int, begin: int, end: int, frame: int) -> None:
+    """Call the nest at ``address``."""
+    ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(address)(begin, end, frame)
+
+
+def on_threads(parallel_for: int, function: int, data: int, threads: int) -> None:
+    """Call the machine code at ``function`` as ``(0, 0, 0, data)`` on so many threads; here on one after the other."""
+    for _ in range(threads):
+        ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(function)(0, 0, 0, data)

@@ -12,26 +12,25 @@ from dataclasses import dataclass
 from functools import reduce
 
 from tcdsl.frontend.arrays.arithmetic import element_of, staged_operand
-from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at
+from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, rows_of
 from tcdsl.frontend.logics.projections import Projections, project
 from tcdsl.frontend.logics.spec_faults import spec_diagnostic
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.staging.target_states import Declared, Existing, Fresh, TargetState
+from tcdsl.frontend.staging.target_states import Existing, Fresh, TargetState
+from tcdsl.frontend.stores.recording import record_sketch, sketch_of
 from tcdsl.frontend.stores.stores import store
-from tcdsl.frontend.stores.truth_targets import record_truth
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import apply
 from tcdsl.ir.expressions import Expr, IndexValue, Read, index_variables, walk
 from tcdsl.ir.program import Access
-from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.rows.logic import aligned
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.rows.spec import SpecError, SpecShapeError
 from tcdsl.span import Span
 
-__all__ = ["PRODUCT", "extents_of", "projections_of", "stage_logic", "stage_projected"]
+__all__ = ["PRODUCT", "projections_of", "stage_logic"]
 
 PRODUCT = "product"
 """In the place of a primitive: the operands' product, or the one operand itself."""
@@ -39,7 +38,7 @@ PRODUCT = "product"
 
 def stage_logic(
     session: Session,
-    logic: str,
+    logic: str | Projections,
     primitive: str,
     operands: Sequence[object],
     accumulate: str,
@@ -51,47 +50,38 @@ def stage_logic(
 ) -> SymbolicTensor:
     """Record ``target[logic] <accumulate>= primitive(*operands)`` and return the new version of the target.
 
-    ``logic`` is ``"."``, ``"@"``, ``"T"`` or a spec. ``primitive`` is a name of the table of that many arguments, or
-    `PRODUCT`. ``operands`` are whatever takes part in whole-array arithmetic: tensors, pending arithmetic, numbers,
-    sizes, arrays of the surroundings. ``accumulate`` is a name of the table of accumulators; ``reset`` lets a target
-    that exists start anew. Without ``target`` a new tensor called ``label`` is made, whose ``rows`` are those that the
-    logic gives. ``span`` is the place in the user's source, by default the expression being executed.
+    ``logic`` is ``"."``, ``"@"``, ``"T"`` or a spec, or index lists that are known already. ``primitive`` is a name of
+    the table of that many arguments, or `PRODUCT`. ``operands`` are whatever takes part in whole-array arithmetic:
+    tensors, pending arithmetic, numbers, sizes, arrays of the surroundings. ``accumulate`` is a name of the table of
+    accumulators; ``reset`` lets a target that exists start anew. Without ``target`` a new tensor called ``label`` is
+    made, whose ``rows`` are those that the logic gives. ``span`` is the place in the user's source, by default the
+    expression being executed.
 
     `DslSyntaxError` for a malformed spec, `ShapeError` where ranks and extents do not fit, `DtypeError` for types.
     """
     span = span or session.location()
     state = Fresh(label) if target is None else target
     parts = [_Operand.of(operand, session) for operand in operands]
-    projections = _projected(session, logic, parts, state, span)
-    return _record(session, projections, primitive, parts, accumulate, reset, state, span)
+    lists = logic if isinstance(logic, Projections) else _projected(session, logic, parts, state, span)
+    values = [part.at(indices, lists.variables) for part, indices in zip(parts, lists.operands, strict=True)]
+    if primitive == PRODUCT or (primitive == "id" and len(values) == 1):
+        value = reduce(lambda left, right: apply_primitive("mul", (left, right), span), values)
+    else:
+        value = apply_primitive(primitive, values, span)
+    stored = store(state, accumulate, reset, value, span)
+    access = Access(session.builder.fresh_name(state.label), lists.target, span)
+    sketch = sketch_of(
+        state, stored, access, stored.value, lists.variables, ranges=lists.ranges, resets=reset, span=span
+    )
+    made = record_sketch(sketch, state, session.builder)
+    made.rows = lists.rows
+    return made
 
 
-def projections_of(
-    session: Session,
-    logic: str,
-    operands: Sequence[object],
-    target: TargetState | None = None,
-    span: Span | None = None,
-) -> Projections:
+def projections_of(session: Session, logic: str, operands: Sequence[object], target: TargetState) -> Projections:
     """The projections of ``logic`` for these operands, and for ``target`` if it has its extents."""
     parts = [_Operand.of(operand, session) for operand in operands]
-    return _projected(session, logic, parts, target or Fresh(""), span or session.location())
-
-
-def stage_projected(
-    session: Session,
-    projections: Projections,
-    primitive: str,
-    operands: Sequence[object],
-    accumulate: str,
-    *,
-    reset: bool = False,
-    target: TargetState,
-    span: Span | None = None,
-) -> SymbolicTensor:
-    """As `stage_logic`, with index lists that are known already."""
-    parts = [_Operand.of(operand, session) for operand in operands]
-    return _record(session, projections, primitive, parts, accumulate, reset, target, span or session.location())
+    return _projected(session, logic, parts, target, session.location())
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +98,7 @@ class _Operand:
         if isinstance(given, PendingArray) and not _is_pointwise(given, session):
             given = given.materialize()
         value, extents = element_of(given, session)
-        rows = given.rows if isinstance(given, SymbolicArray) else RowRanks(output=len(extents))
-        return _Operand(session, given, value, extents, rows)
+        return _Operand(session, given, value, extents, rows_of(given, extents))
 
     def at(self, indices: Sequence[Expr], variables: Sequence[str]) -> Value:
         """The cell at ``indices``. Arithmetic is computed at each point if no two points share a cell, else stored."""
@@ -130,7 +119,8 @@ def _is_pointwise(array: PendingArray, session: Session) -> bool:
 
     def same(left: Expr | None, right: Expr) -> bool:
         # Extents that broadcasting has found equal are known to be.
-        return left == right or (left is not None and not equal.isdisjoint((_equal(left, right), _equal(right, left))))
+        pairs = () if left is None else ((left, right), (right, left))
+        return left == right or not equal.isdisjoint(apply("eq", *pair) for pair in pairs)
 
     for node in walk(array.element.expr):
         if isinstance(node, Read):
@@ -143,15 +133,11 @@ def _is_pointwise(array: PendingArray, session: Session) -> bool:
     return seen == extents.keys()
 
 
-def _equal(left: Expr, right: Expr) -> Expr:
-    return apply("eq", left, right)
-
-
 def _projected(
     session: Session, logic: str, parts: Sequence[_Operand], state: TargetState, span: Span | None
 ) -> Projections:
     ranks = tuple(part.rows for part in parts)
-    extents = extents_of(state)
+    extents = state.extents
     try:
         alignment = aligned(logic, ranks, None if extents is None else _rows(state, logic, ranks))
     except SpecError as error:
@@ -159,71 +145,13 @@ def _projected(
     return project(session, alignment, [part.extents for part in parts], extents, span)
 
 
-def extents_of(state: TargetState) -> tuple[Expr, ...] | None:
-    """The extents of a target, if it has them already."""
-    match state:
-        case Fresh():
-            return None
-        case Declared(extents=extents):
-            return extents
-        case Existing(tensor=tensor):
-            return tensor.extents
-
-
 def _rows(state: TargetState, logic: str, ranks: tuple[RowRanks, ...]) -> RowRanks:
     if isinstance(state, Existing):
         return state.tensor.rows
-    extents = extents_of(state) or ()
+    extents = state.extents or ()
     try:
         # A target that is declared by its extents has the rows of the result, if their number is right.
         rows = aligned(logic, ranks).rows
     except SpecShapeError:
         rows = RowRanks()
     return rows if rows.total == len(extents) else RowRanks(output=len(extents))
-
-
-def _record(
-    session: Session,
-    projections: Projections,
-    primitive: str,
-    parts: Sequence[_Operand],
-    accumulate: str,
-    reset: bool,
-    state: TargetState,
-    span: Span | None,
-) -> SymbolicTensor:
-    values = [
-        part.at(indices, projections.variables) for part, indices in zip(parts, projections.operands, strict=True)
-    ]
-    plain = primitive == PRODUCT or (primitive == "id" and len(values) == 1)
-    value = _product(values, span) if plain else apply_primitive(primitive, values, span)
-    stored = store(state, accumulate, reset, value, span)
-    name = session.builder.fresh_name(state.label)
-    extents = extents_of(state)
-    sketch = Sketch(
-        Access(name, projections.target, span),
-        stored.dtype,
-        (None,) * len(projections.target) if extents is None else extents,
-        state.mode,
-        stored.accumulate,
-        stored.start,
-        stored.value,
-        projections.variables,
-        projections.ranges,
-        label=state.label,
-        previous=state.tensor.name if isinstance(state, Existing) else "",
-        resets=reset,
-        weak=stored.weak,
-        sized=state.sized if isinstance(state, Existing) else None,
-        span=span,
-    )
-    if isinstance(state, Existing) and sketch.dtype != state.tensor.dtype:
-        made = record_truth(sketch, state.tensor, session.builder)
-    else:
-        made = session.builder.record(sketch, state.label)
-    made.rows = projections.rows
-    return made
-
-
-def _product(values: Sequence[Value], span: Span | None) -> Value:
-    return reduce(lambda left, right: apply_primitive("mul", (left, right), span), values)

@@ -61,9 +61,7 @@ def is_whole(expr: Expr, definitions: Mapping[str, Definition]) -> bool:
     return is_integer(expr.dtype)
 
 
-def exact_index(
-    expr: Expr, definitions: MutableMapping[str, Definition], integers: RunTimeIntegers | None = None
-) -> Expr:
+def exact_index(expr: Expr, definitions: MutableMapping[str, Definition], integers: RunTimeIntegers) -> Expr:
     """The index that the value ``expr`` stands for: an int64 expression if that holds it, else one of type ``integer``.
 
     Local definitions, which ``definitions`` gives by name, get a second one where index arithmetic needs them. What
@@ -77,7 +75,7 @@ class _Exact:
     """``bound`` says what the names of `Let`s around stand for, ``found`` what is known of definitions."""
 
     definitions: MutableMapping[str, Definition]
-    integers: RunTimeIntegers | None
+    integers: RunTimeIntegers
     bound: Mapping[str, Expr] = field(default_factory=dict)
     found: dict[str, tuple[Expr, Definition | None]] = field(default_factory=dict)
 
@@ -107,7 +105,7 @@ class _Exact:
 
     def computed(self, expr: Expr, primitive: str, arguments: tuple[Expr, ...]) -> Expr:
         first, last = arguments[0], arguments[-1]
-        if primitive not in _SUMS and self.integers is not None:
+        if primitive not in _SUMS:
             self.integers.specialize(self.numbers(expr) or frozenset())
         if primitive in _ARITHMETIC or primitive in _BITS:
             return self.applied(primitive, *arguments)
@@ -162,7 +160,7 @@ class _Exact:
         """A run-time integer as a size, if it is one and can be that."""
         read = expr.operand if isinstance(expr, Cast) else expr
         numbers = self.numbers(read)
-        if self.integers is None or not numbers:
+        if not numbers:
             return None
         size = self.integers.size(read)
         if size is None:
@@ -173,8 +171,6 @@ class _Exact:
         """The run-time integers of which ``expr`` is made, beside index variables, sizes and constants alone; ``None``
         if there is anything else in it.
         """
-        if self.integers is None:
-            return None
         found: set[str] = set()
         waiting = [(expr, self.definitions)]
         while waiting:

@@ -148,7 +148,7 @@ class Recorder:
             if form is None or term is None:
                 return self._tensor_statement(scope, statement, current, ordinary)
             value = Term(term())
-            if self._in_place and isinstance(current, Unwritten) and not (form.plain or form.reset):
+            if self._in_place and isinstance(current, Unwritten) and not (form.given.plain or form.given.reset):
                 # What it accumulates onto is read before anything is written: state, as after `t += p`.
                 element_of(current, session)
             return self._recorded(session, name, current, lambda state: record_logic(session, form, state, value))
@@ -179,9 +179,7 @@ class Recorder:
         if ordinary is not None and is_part(node, extents_of(current), scope):
             version = record_part(node, name, current, ordinary, scope)
             return self._stored(current, version) if isinstance(current, SymbolicTensor | View) else self._made(version)
-        return self._recorded(
-            session, name, current, lambda state: evaluate_statement(node, state, scope, session.builder)
-        )
+        return self._recorded(session, name, current, lambda state: evaluate_statement(node, state, scope))
 
     def _held(self, session: Session, name: str, current: object) -> object:
         if hasattr(current, "__array__") and not isinstance(current, SymbolicArray):
@@ -266,7 +264,7 @@ class Recorder:
             return ordinary()
         if refused(session, node, scope.span):
             return Poison()
-        return self._guarded(session, lambda: evaluate_local(node, scope, session.builder))
+        return self._guarded(session, lambda: evaluate_local(node, scope))
 
     # -- names and whole arrays
 

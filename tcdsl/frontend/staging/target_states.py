@@ -27,6 +27,9 @@ class Fresh:
 
     label: str
     mode = "fresh"
+    extents = None
+    previous = ""
+    sized = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Declared:
     dtype: str | None
     label: str
     mode = "declared"
+    previous = ""
+    sized = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,16 @@ class Existing:
     def label(self) -> str:
         """What the user calls it."""
         return self.tensor.label
+
+    @property
+    def extents(self) -> tuple[Expr, ...]:
+        """Its extents; a target that is fresh has none yet."""
+        return self.tensor.extents
+
+    @property
+    def previous(self) -> str:
+        """The version that the statement continues."""
+        return self.tensor.name
 
 
 TargetState = Fresh | Declared | Existing

@@ -18,7 +18,6 @@ from tcdsl.frontend.points.exact_indices import exact_index, is_whole
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.staging.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.staging.run_time_integers import Specialize, terms
-from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.statements.evaluator import Evaluator
 from tcdsl.frontend.symbols.graphs import PendingState
 from tcdsl.frontend.symbols.int64_numbers import int64_constant
@@ -162,16 +161,15 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
         hint = "compare in a condition" if value.logical == "bool" else "convert it with int64(...), or divide with //"
         evaluation.fault(DtypeError, f"an index of type {value.logical}", node, hint)
         return None
-    session = current_session()
-    integers = None if session is None else session.integers
+    integers = evaluation.environment.session.integers
     expr: Expr | None = evaluation.attempt(lambda: exact_index(given_expr, evaluation.definitions, integers), node)
     if expr is None or isinstance(expr, Faulty):
         return None
-    if session is not None and session.integers.is_alone(expr):
+    if integers.is_alone(expr):
         # A negative integer counts from the end.
-        negative = session.integers.is_negative(expr)
+        negative = integers.is_negative(expr)
         if negative is None:
-            raise Specialize(session.integers.places(expr))
+            raise Specialize(integers.places(expr))
         return _from_end(evaluation, expr, node, extent) if negative else expr
     if _kind(expr) == "data" and is_affine_index(expr):
         # Made of index variables, but not affine (`i * j`, `i // N`): the type keeps it from being taken for affine.

@@ -25,7 +25,6 @@ from tcdsl.frontend.points.bare_reductions import point_of
 from tcdsl.frontend.points.definitions import Definition, bounded
 from tcdsl.frontend.points.point_scalars import PointValue, scalar_of
 from tcdsl.frontend.staging.faults import FAULTY, Faulty, shape_note
-from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
@@ -167,8 +166,8 @@ class Evaluator:
         if position is not Position.VALUE and isinstance(given, SymbolicNumber) and given.weak_kind == "int":
             # Indices, ranges and conditions are solved when the function is staged: the number becomes a constant,
             # unless it is a term of an index or of a bound.
-            session, bound = current_session(), self.terms.get(id(node))
-            size = None if session is None or bound is None else session.integers.size(given.expr, bound)
+            bound = self.terms.get(id(node))
+            size = None if bound is None else self.environment.session.integers.size(given.expr, bound)
             return self.native(lambda: operator.index(given), node) if size is None else Value(size, "int", "int64")
         return given
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError
-from tcdsl.frontend.logics.logic import extents_of, stage_logic, stage_projected
+from tcdsl.frontend.logics.logic import stage_logic
 from tcdsl.frontend.logics.mixed_slots import mixed_indices
 from tcdsl.frontend.logics.projections import Projections
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS, slots_of
@@ -20,8 +19,8 @@ from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_names, is_letter
 from tcdsl.frontend.source.logic_operands import Applied, Term
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.staging.target_states import UNBOUND, TargetState
-from tcdsl.frontend.statements.statement_syntax import AUGMENTED, assign_operator
+from tcdsl.frontend.staging.target_states import UNBOUND, Existing, TargetState
+from tcdsl.frontend.statements.statement_syntax import Assignment, read_assignment, require_accumulator
 from tcdsl.frontend.symbols.recognition import COMBINING
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicTensor
 from tcdsl.ir.build import integer
@@ -34,69 +33,46 @@ __all__ = ["LogicForm", "indexes_tensors", "logic_form", "record_logic"]
 
 @dataclass(frozen=True, slots=True)
 class LogicForm:
-    """An assignment in logic notation.
+    """An assignment in logic notation: ``logic`` is a string, or the `Projections` that the statement is given."""
 
-    ``logic`` is a string, or the `Projections` that the statement is given. ``plain`` says that it is an ``=``, whose
-    value may be a reduction call; ``reset`` that the target starts anew.
-    """
-
-    name: str
+    given: Assignment
     logic: str | Projections
-    accumulate: str
-    plain: bool
-    reset: bool
     span: Span | None
 
 
 def logic_form(node: ast.stmt, scope: FunctionScope) -> LogicForm | None:
     """The form of an assignment whose indices a logic or projections give; ``None`` for any other."""
+    given = read_assignment(node, scope)
+    logic: str | Projections | None
     if isinstance(node, ast.Expr):
-        assert isinstance(node.value, ast.Call)
-        return _assign_form(node.value, scope)
-    span = scope.span(node)
-    target: ast.expr = node.targets[0] if isinstance(node, ast.Assign) else node.target  # type: ignore[attr-defined]
-    name = _name(target)
-    logic = _written(target, scope) if isinstance(target, ast.Subscript) else _default(name, scope)
+        logic = _logic_of_call(given, scope)
+    elif isinstance(given.target, ast.Subscript):
+        logic = _written(given.target, scope)
+    else:
+        logic = _default(given.name, scope)
     if logic is None:
         return None
-    if isinstance(node, ast.Assign):
-        return LogicForm(name, logic, "assign", True, False, span)
-    accumulated = AUGMENTED.get(type(node.op))  # type: ignore[attr-defined]
-    if accumulated is None:
-        hint = "write one of =, +=, -=, *=, /=, **=, >>= (max), <<= (min), |= (or), &= (and)"
-        raise Diagnostic(DslSyntaxError, "no accumulator has this operator", span, hint=hint).error()
-    return LogicForm(name, logic, accumulated, False, False, span)
+    require_accumulator(given, scope)
+    return LogicForm(given, logic, scope.span(node))
 
 
-def _assign_form(call: ast.Call, scope: FunctionScope) -> LogicForm | None:
+def _logic_of_call(given: Assignment, scope: FunctionScope) -> str | Projections | None:
     # `assign(c, "=:+", a * b, logic="@")`; without a logic a bare name is pointwise, or in its slot.
-    target, accumulate, reset = assign_operator(call, scope)
-    options = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
-    logic = _given(options, scope)
+    target, logic = given.target, _given(given.options, scope)
     written = _written(target, scope)
     if logic is not None and isinstance(target, ast.Subscript) and written is None:
-        hint = f"write `assign({_name(target)}, ...)`, or leave the logic out"
+        hint = f"write `assign({given.name}, ...)`, or leave the logic out"
         fact = "an index list and a logic at once"
         raise Diagnostic(DslSyntaxError, fact, scope.span(target), hint=hint).error()
-    if logic is None:
-        logic = written
+    logic = written if logic is None else logic
     if logic is None and not isinstance(target, ast.Name):
         return None
-    name = _name(target)
-    extra = [given for option, given in options.items() if option not in ("logic", PROJECTIONS)]
-    if extra or len(call.args) > 3:
-        place = extra[0] if extra else call.args[3]
+    extra = [option for name, option in given.options.items() if name not in ("logic", PROJECTIONS)]
+    if extra or given.conditions:
         hint = "conditions and options belong to index lists, `T[i, j]`"
         fact = "a statement in logic notation has a value and nothing else"
-        raise Diagnostic(DslSyntaxError, fact, scope.span(place), hint=hint).error()
-    found = logic if logic is not None else _default(name, scope) or POINTWISE
-    return LogicForm(name, found, accumulate, accumulate == "assign", reset, scope.span(call))
-
-
-def _name(target: ast.expr) -> str:
-    base = target.value if isinstance(target, ast.Subscript) else target
-    assert isinstance(base, ast.Name)
-    return base.id
+        raise Diagnostic(DslSyntaxError, fact, scope.span([*extra, *given.conditions][0]), hint=hint).error()
+    return logic if logic is not None else _default(given.name, scope) or POINTWISE
 
 
 def _given(options: Mapping[str, ast.expr], scope: FunctionScope) -> str | Projections | None:
@@ -154,20 +130,16 @@ def _default(name: str, scope: FunctionScope) -> Projections | None:
 
 def record_logic(session: Session, form: LogicForm, state: TargetState, term: Term) -> SymbolicTensor:
     """Record the assignment and return the new version of its target."""
-    accumulate, reset = form.accumulate, form.reset
-    if form.plain and not reset:
+    accumulate, reset, logic = form.given.accumulate, form.given.reset, form.logic
+    if form.given.plain and not reset:
         reduced = term.reduction()
         if reduced is not None and reduced[0] in COMBINING:
             accumulate, reset, term = COMBINING[reduced[0]], True, reduced[1]
     applied = term.applied()
-    record: Any = stage_logic
-    logic = form.logic
     if isinstance(logic, Projections):
-        record, logic = stage_projected, _in_slots(session, form, logic, state, applied)
-    made: SymbolicTensor = record(
-        session, logic, applied.primitive, applied.operands, accumulate, reset=reset, target=state, span=form.span
-    )
-    return made
+        logic = _in_slots(session, form, logic, state, applied)
+    primitive, operands = applied.primitive, applied.operands
+    return stage_logic(session, logic, primitive, operands, accumulate, reset=reset, target=state, span=form.span)
 
 
 def _in_slots(
@@ -186,11 +158,11 @@ def _in_slots(
             raise fault(f"{what} has rank {rank}, but the operation's tensor in its slot has rank {len(lists[slot])}")
         return lists[slot]
 
-    extents = extents_of(state)
-    slot = SLOTS.get(form.name)
+    extents, name = state.extents, form.given.name
+    slot = SLOTS.get(name)
     if slot is None or extents is None:
         raise fault(
-            f"`{form.name}` is not in a slot of the projections",
+            f"`{name}` is not in a slot of the projections",
             "store into one of lhs, t, v, g, rhs1, t1, v1, g1, ..., or give the assignment a logic of its own",
         )
     operands = []
@@ -222,6 +194,6 @@ def _in_slots(
                 f"{what} has no slot",
                 "use the slot names rhs1, t1, v1, g1 and so on, or give the assignment a logic of its own",
             )
-    target = indices(slot, len(extents), f"`{form.name}`")
-    rows = state.tensor.rows if hasattr(state, "tensor") else projections.rows
+    target = indices(slot, len(extents), f"`{name}`")
+    rows = state.tensor.rows if isinstance(state, Existing) else projections.rows
     return replace(projections, target=target, operands=tuple(operands), rows=rows)

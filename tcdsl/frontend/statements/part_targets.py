@@ -22,7 +22,7 @@ from tcdsl.frontend.source.statement_targets import target_of, value_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.statements.accesses import axis_nodes
-from tcdsl.frontend.statements.statement_syntax import AUGMENTED, assign_operator
+from tcdsl.frontend.statements.statement_syntax import read_assignment
 from tcdsl.frontend.statements.tensor_statements import reads_points
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
 from tcdsl.frontend.symbols.values import Value, stored_dtype, sum_dtype
@@ -91,7 +91,12 @@ def record_part(
     element.
     """
     _check_letters(node, name, extents_of(current), environment)
-    accumulate, reset = _accumulator(node, environment)
+    given = read_assignment(node, environment)
+    for extra in (*given.conditions, *given.options.values()):
+        fact = "a part of a tensor is given a value and nothing else"
+        hint = "conditions and options belong to index lists, `T[i, j]`"
+        raise Diagnostic(DslSyntaxError, fact, environment.span(extra), hint=hint).error()
+    accumulate = given.accumulate
     builder = session_of("a tensor statement").builder
     begin = len(builder.recording.statements)
     _, key, value = ordinary()
@@ -107,30 +112,14 @@ def record_part(
         ).error()
     _check_arrays(node, name, key, current.extents, environment)
     part = part_of(current, key)
-    if accumulate is None:
-        assert isinstance(node, ast.AugAssign)
+    if isinstance(node, ast.AugAssign) and not accumulate:
+        # An operator of Python that is no accumulator: `a[1:] //= 2`.
         accumulate, value = "assign", augmented(type(node.op), part, value)
-    if reset:
+    if given.reset:
         neutral = Value.of(neutral_element(accumulate, part.element_type))
         number = PendingArray(part.builder, neutral, ())
         part = part.of(store_elementwise(part, "assign", number))
     return store_elementwise(part, accumulate, value, parts)
-
-
-def _accumulator(node: ast.stmt, environment: FunctionScope) -> tuple[str | None, bool]:
-    # `None` for an operator of Python that is no accumulator: `a[1:] //= 2`. And whether the cells start anew.
-    match node:
-        case ast.AugAssign(op=kind):
-            return AUGMENTED.get(type(kind)), False
-        case ast.Expr(value=ast.Call() as call):
-            _, accumulate, reset = assign_operator(call, environment)
-            extra = [*call.args[3:], *(keyword.value for keyword in call.keywords)]
-            if extra:
-                fact = "a part of a tensor is given a value and nothing else"
-                hint = "conditions and options belong to index lists, `T[i, j]`"
-                raise Diagnostic(DslSyntaxError, fact, environment.span(extra[0]), hint=hint).error()
-            return accumulate, reset
-    return "assign", False
 
 
 # Their neutral elements are other numbers in other types.

@@ -13,13 +13,14 @@ further reduction; where it occurs only in several reductions side by side, each
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.frontend.points.bracket_filters import without_brackets
 from tcdsl.frontend.points.definitions import GENERATED, Definition, all_definitions, outside_names
 from tcdsl.frontend.points.let_placement import named_lets, share
 from tcdsl.frontend.statements.guards import in_range
+from tcdsl.frontend.statements.reductions import Loops
 from tcdsl.frontend.symbols.values import Conversion, require_fitting
 from tcdsl.ir.build import apply
 from tcdsl.ir.build import cast as converted
@@ -40,9 +41,7 @@ class Open:
     indices: tuple[Expr, ...]
     value: Expr
     conditions: tuple[Expr, ...]
-    loop_variables: tuple[str, ...] = ()
-    loop_ranges: tuple[ExplicitRange, ...] = ()
-    loop_conditions: tuple[Expr, ...] = ()
+    loops: Loops = field(default_factory=Loops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +83,16 @@ class ReductionScopes:
     def bind(self, statement: Open) -> BoundStatement:
         """The parts of the sketch of ``statement``."""
         on_target = self.occurrences(statement.indices)
-        here = dict.fromkeys((*on_target, *self.occurrences((statement.value,)), *statement.loop_variables))
+        loops = statement.loops
+        here = dict.fromkeys((*on_target, *self.occurrences((statement.value,)), *loops.variables))
         names = {name: self._taken.fresh(_readable(name)) for name in here}
         own = [condition for condition in statement.conditions if self.occurrences((condition,)).keys() <= names.keys()]
         self._trailing = [condition for condition in statement.conditions if condition not in own]
-        value = statement.value
-        filters: tuple[Expr, ...] = ()
-        if statement.accumulate in _SUMS:
-            filters, value = without_brackets(value, self._definitions.get)
-        conditions = (*statement.loop_conditions, *own)
-        bound = BoundStatement(
-            tuple(self._finished(index, names) for index in statement.indices),
-            *self._guarded(
-                self._finished(value, names, filters),
-                tuple(names.values()),
-                tuple(_renamed_range(stated, names) for stated in statement.loop_ranges),
-                tuple(self._finished(condition, names) for condition in conditions),
-                tuple(self._finished(condition, names) for condition in filters),
-            ),
-        )
+        indices = tuple(self._finished(index, names) for index in statement.indices)
+        conditions = (*loops.conditions, *own)
+        level = self._level(statement.accumulate, statement.value, names, loops.ranges, conditions)
+        value, ranges, conditions, filters = level
+        bound = BoundStatement(indices, value, tuple(names.values()), ranges, conditions, filters)
         self._check_trailing(names)
         return self._readable_lets(bound)
 
@@ -112,23 +102,30 @@ class ReductionScopes:
         indices, (value,), conditions, filters = (tuple(next(named) for _ in group) for group in groups)
         return replace(bound, indices=indices, value=value, conditions=conditions, filters=filters)
 
-    def _guarded(
+    def _level(
         self,
+        accumulate: str,
         value: Expr,
-        variables: tuple[str, ...],
-        ranges: tuple[ExplicitRange, ...],
-        conditions: tuple[Expr, ...],
-        filters: tuple[Expr, ...],
-    ) -> tuple[Expr, tuple[str, ...], tuple[ExplicitRange, ...], tuple[Expr, ...], tuple[Expr, ...]]:
-        # Data indices that skip: what is tested first guards what is evaluated later.
-        if self._extents is not None:
-            extents = self._extents
-            conditions = tuple(apply("and_", in_range(c, extents), c, span=c.span) for c in conditions)
+        names: Mapping[str, str],
+        ranges: Sequence[ExplicitRange],
+        conditions: Sequence[Expr],
+    ) -> tuple[Expr, tuple[ExplicitRange, ...], tuple[Expr, ...], tuple[Expr, ...]]:
+        """The value, the ranges, the conditions and the filters of a statement or a reduction, in its own names."""
+        filters: tuple[Expr, ...] = ()
+        if accumulate in _SUMS:
+            filters, value = without_brackets(value, self._definitions.get)
+        value = self._finished(value, names, filters)
+        tests = tuple(self._finished(condition, names) for condition in conditions)
+        filters = tuple(self._finished(condition, names) for condition in filters)
+        extents = self._extents
+        if extents is not None:
+            # Data indices that skip: what is tested first guards what is evaluated later.
+            tests = tuple(apply("and_", in_range(c, extents), c, span=c.span) for c in tests)
             filters = tuple(apply("and_", in_range(c, extents), c, span=c.span) for c in filters)
             guard = in_range(value, extents)
             if not isinstance(guard, Constant):
                 filters = (*filters, guard)
-        return value, variables, ranges, conditions, filters
+        return value, tuple(_renamed_range(stated, names) for stated in ranges), tests, filters
 
     def occurrences(self, expressions: Iterable[Expr]) -> dict[str, None]:
         """The index variables that occur outside of reductions without a generator, in order."""
@@ -189,17 +186,8 @@ class ReductionScopes:
             if mentioned & set(own) and mentioned <= names.keys():
                 conditions.append(condition)
                 self._placed.add(position)
-        value = expr.value
-        filters: tuple[Expr, ...] = ()
-        if expr.accumulate == "add":
-            filters, value = without_brackets(value, self._definitions.get)
-        value, variables, ranges, tests, filters = self._guarded(
-            self._finished(value, names, filters),
-            tuple(names[name] for name in own),
-            tuple(_renamed_range(stated, names) for stated in expr.ranges),
-            tuple(self._finished(condition, names) for condition in conditions),
-            tuple(self._finished(condition, names) for condition in filters),
-        )
+        value, ranges, tests, filters = self._level(expr.accumulate, expr.value, names, expr.ranges, conditions)
+        variables = tuple(names[name] for name in own)
         return Reduction(expr.accumulate, variables, ranges, tests, value, expr.dtype, filters, expr.span)
 
     # -- faults ----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 
 from tcdsl.errors import DslSyntaxError, DtypeError
@@ -42,14 +43,14 @@ from tcdsl.ir.expressions import (
 __all__ = ["Loops", "leading_loops", "open_reduction", "reduce_given", "reduction"]
 
 
+@dataclass(slots=True)
 class Loops:
     """The leading ``for`` clauses of a generator that run over ranges: variables, their ranges, and the ``if``s."""
 
-    def __init__(self) -> None:
-        self.variables: list[str] = []
-        self.ranges: list[ExplicitRange] = []
-        self.conditions: list[Expr] = []
-        self.names: dict[str, object] = {}
+    variables: list[str] = field(default_factory=list)
+    ranges: list[ExplicitRange] = field(default_factory=list)
+    conditions: list[Expr] = field(default_factory=list)
+    names: dict[str, object] = field(default_factory=dict)
 
 
 def reduction(evaluation: Evaluator, name: str, node: ast.Call, function: object, position: Position) -> object:

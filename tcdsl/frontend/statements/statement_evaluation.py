@@ -22,7 +22,6 @@ from tcdsl.frontend.names.name_resolution import (
 )
 from tcdsl.frontend.names.suggestions import undefined_name_hint
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
-from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.staging.target_states import UNBOUND
 from tcdsl.frontend.statements import accesses, applications, statement_operators
 from tcdsl.frontend.statements.evaluator import Evaluator
@@ -100,9 +99,9 @@ class Evaluation(Evaluator):
     def _without_value(self, name: str, node: ast.Name, meaning: object) -> object:
         if name in self.undefined:
             return FAULTY
-        session = current_session()
-        if session is not None and session.context.states is not None and self.environment.is_unwritten(name):
-            return session.context.states.read(name)
+        states = self.environment.session.context.states
+        if states is not None and self.environment.is_unwritten(name):
+            return states.read(name)
         self.undefined.add(name)
         if isinstance(meaning, GlobalNumber):
             return self.fault(

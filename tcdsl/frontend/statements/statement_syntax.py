@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
@@ -17,7 +17,7 @@ from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.statements.accesses import axis_nodes
 from tcdsl.ir.accumulators import ACCUMULATORS
 
-__all__ = ["AUGMENTED", "StatementForm", "assign_operator", "read_form"]
+__all__ = ["AUGMENTED", "Assignment", "read_assignment", "read_statement", "require_accumulator"]
 
 AUGMENTED: Mapping[type[ast.operator], str] = MappingProxyType(
     {
@@ -38,98 +38,96 @@ _TABLE = "=, +=, -=, *=, /=, **=, >>= (max), <<= (min), |= (or), &= (and)"
 
 
 @dataclass(frozen=True, slots=True)
-class StatementForm:
-    """A tensor statement as written.
+class Assignment:
+    """An assignment, an augmented one or a call of ``assign``, as written.
 
-    ``plain`` says that it is an ``=``, whose value may be a reduction call (the reset form); ``reset`` that
-    ``assign`` asks for a new start. ``options`` are the keywords of ``assign``.
+    ``accumulate`` is empty for an operator of Python's that is no accumulator. ``plain`` says that it is an ``=``,
+    whose value may be a reduction call (the reset form); ``reset`` that ``assign`` asks for a new start.
+    ``conditions`` and ``options`` are what follows the value of ``assign``.
     """
 
-    name: str
+    node: ast.stmt
     target: ast.expr
-    indices: tuple[ast.expr, ...]
     accumulate: str
     plain: bool
     reset: bool
     value: ast.expr
-    conditions: tuple[ast.expr, ...]
+    conditions: tuple[ast.expr, ...] = ()
     options: Mapping[str, ast.expr] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """The name that it writes to."""
+        base = self.target.value if isinstance(self.target, ast.Subscript) else self.target
+        assert isinstance(base, ast.Name)
+        return base.id
 
-def read_form(node: ast.stmt, environment: FunctionScope) -> StatementForm:
-    """The form of an assignment, an augmented one or a call of ``assign``. `DslSyntaxError` for anything else."""
+    @property
+    def indices(self) -> list[ast.expr]:
+        """The index list of the target, if it has one."""
+        return axis_nodes(self.target.slice) if isinstance(self.target, ast.Subscript) else []
+
+
+def read_assignment(node: ast.stmt, environment: FunctionScope) -> Assignment:
+    """The parts of a statement that writes to what one name holds. `DslSyntaxError` for a malformed ``assign``."""
     match node:
-        case ast.Assign(targets=[target], value=value):
-            return _form(target, "assign", True, False, value, (), {}, environment)
-        case ast.AugAssign(target=target, op=kind, value=value):
-            accumulate = AUGMENTED.get(type(kind))
-            if accumulate is None:
-                raise _fault(node, "no accumulator has this operator", f"write one of {_TABLE}", environment)
-            return _form(target, accumulate, False, False, value, (), {}, environment)
         case ast.Expr(value=ast.Call() as call):
-            return _assign_call(call, environment)
-    raise _fault(
-        node, "not a tensor statement", "write `T[i] = ...`, `T[i] += ...` or `assign(T[i], ...)`", environment
-    )
+            return _assign_call(node, call, environment)
+        case ast.AugAssign(target=target, op=kind, value=value):
+            return Assignment(node, target, AUGMENTED.get(type(kind), ""), False, False, value)
+        case ast.Assign(targets=[target], value=value):
+            return Assignment(node, target, "assign", True, False, value)
+    raise TypeError(f"a {type(node).__name__} writes to no name")
+
+
+def require_accumulator(given: Assignment, environment: FunctionScope) -> None:
+    """`DslSyntaxError` for an augmented assignment by which nothing accumulates."""
+    if not given.accumulate:
+        raise _fault(given.node, "no accumulator has this operator", f"write one of {_TABLE}", environment)
+
+
+def read_statement(node: ast.stmt, environment: FunctionScope) -> Assignment:
+    """The parts of a statement with an index list: conditions may follow its value. `DslSyntaxError` for others."""
+    given = read_assignment(node, environment)
+    require_accumulator(given, environment)
+    for name, option in given.options.items():
+        if name not in _OPTIONS:
+            hint = f"its options are {', '.join(_OPTIONS)}"
+            raise _fault(option, f"`assign` has no option `{name}`", hint, environment)
+    target, value = given.target, given.value
+    if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+        fact = "the target of a tensor statement is a name with an index list"
+        raise _fault(target, fact, "write `T[i]`", environment)
+    for index in given.indices:
+        if isinstance(index, ast.Constant) and isinstance(index.value, str):
+            raise _fault(index, "a string among indices", 'a logic stands alone, as in `T["ij;jk=>ik"]`', environment)
+    if not isinstance(value, ast.Tuple):
+        return given
+    if not value.elts:
+        raise _fault(value, "a statement without a value", "write a number, a cell or an expression", environment)
+    return replace(given, value=value.elts[0], conditions=(*value.elts[1:], *given.conditions))
 
 
 def _fault(node: ast.AST, fact: str, hint: str, environment: FunctionScope) -> TcdslError:
     return Diagnostic(DslSyntaxError, fact, environment.span(node), hint=hint).error()
 
 
-def _assign_call(call: ast.Call, environment: FunctionScope) -> StatementForm:
-    target, accumulate, reset = assign_operator(call, environment)
-    _, _, value, *conditions = call.args
-    options = {keyword.arg or "**": keyword.value for keyword in call.keywords}
-    for name, given in options.items():
-        if name not in _OPTIONS:
-            raise _fault(
-                given, f"`assign` has no option `{name}`", f"its options are {', '.join(_OPTIONS)}", environment
-            )
-    return _form(target, accumulate, accumulate == "assign", reset, value, tuple(conditions), options, environment)
-
-
-def assign_operator(call: ast.Call, environment: FunctionScope) -> tuple[ast.expr, str, bool]:
-    """The target, the accumulator and whether all cells start anew, of ``assign(T[i], "=:+", v)``."""
+def _assign_call(node: ast.stmt, call: ast.Call, environment: FunctionScope) -> Assignment:
+    # `assign(T[i], "=:+", v, i < m, unique=True)`
     if len(call.args) < 3 or any(isinstance(argument, ast.Starred) for argument in call.args):
-        raise _fault(
-            call, "`assign` takes a target, an operator and a value", 'write `assign(T[i], "=:+", v)`', environment
-        )
-    target, operator = call.args[:2]
+        fact = "`assign` takes a target, an operator and a value"
+        raise _fault(call, fact, 'write `assign(T[i], "=:+", v)`', environment)
+    target, operator, value, *conditions = call.args
     text = operator.value if isinstance(operator, ast.Constant) else None
-    literals = ", ".join(f'"=:{row.literal}"' for row in ACCUMULATORS.values())
+    hint = "write one of " + ", ".join(f'"=:{row.literal}"' for row in ACCUMULATORS.values())
     if not isinstance(text, str) or not text.startswith("="):
-        raise _fault(operator, "not an operator of `assign`", f"write one of {literals}", environment)
+        raise _fault(operator, "not an operator of `assign`", hint, environment)
     reset = text.startswith("=:")
     literal = text[2:] if reset else text[1:]
     if literal not in _LITERALS or (not literal and not reset):
-        raise _fault(operator, f"`{text}` is no operator of `assign`", f"write one of {literals}", environment)
+        raise _fault(operator, f"`{text}` is no operator of `assign`", hint, environment)
     accumulate = _LITERALS[literal]
+    plain = accumulate == "assign"
+    options = {keyword.arg or "**": keyword.value for keyword in call.keywords}
     # `=:` alone stores, and cells that are not written keep their value.
-    return target, accumulate, reset and accumulate != "assign"
-
-
-def _form(
-    target: ast.expr,
-    accumulate: str,
-    plain: bool,
-    reset: bool,
-    value: ast.expr,
-    conditions: tuple[ast.expr, ...],
-    options: Mapping[str, ast.expr],
-    environment: FunctionScope,
-) -> StatementForm:
-    if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
-        raise _fault(
-            target, "the target of a tensor statement is a name with an index list", "write `T[i]`", environment
-        )
-    indices = tuple(axis_nodes(target.slice))
-    for index in indices:
-        if isinstance(index, ast.Constant) and isinstance(index.value, str):
-            raise _fault(index, "a string among indices", 'a logic stands alone, as in `T["ij;jk=>ik"]`', environment)
-    if isinstance(value, ast.Tuple):
-        if not value.elts:
-            raise _fault(value, "a statement without a value", "write a number, a cell or an expression", environment)
-        conditions = (*value.elts[1:], *conditions)
-        value = value.elts[0]
-    return StatementForm(target.value.id, target, indices, accumulate, plain, reset, value, conditions, options)
+    return Assignment(node, target, accumulate, plain, reset and not plain, value, tuple(conditions), options)

@@ -12,13 +12,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, TcdslError, raise_diagnostics
-from tcdsl.frontend.logics.logic import extents_of
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_arguments, index_names, is_range
 from tcdsl.frontend.points.bare_reductions import BareReduction, standing_alone
@@ -26,52 +25,42 @@ from tcdsl.frontend.points.definitions import Definition, outside_names
 from tcdsl.frontend.points.divisors import require_divisors
 from tcdsl.frontend.points.point_scalars import PointValue, scalar_of
 from tcdsl.frontend.points.statement_rows import statement_rows
-from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.faults import Faulty, shape_note
 from tcdsl.frontend.staging.target_states import Existing, Fresh, TargetState
 from tcdsl.frontend.statements.accesses import axis_index, axis_nodes, is_data
 from tcdsl.frontend.statements.reduction_scopes import BoundStatement, Open, ReductionScopes
 from tcdsl.frontend.statements.reductions import Loops, leading_loops, reduce_given
 from tcdsl.frontend.statements.statement_evaluation import Evaluation
-from tcdsl.frontend.statements.statement_syntax import StatementForm, read_form
-from tcdsl.frontend.stores.partial_resets import record_partial_reset, restarted
+from tcdsl.frontend.statements.statement_syntax import Assignment, read_statement
+from tcdsl.frontend.stores.partial_resets import restarted
+from tcdsl.frontend.stores.recording import record_sketch, sketch_of
 from tcdsl.frontend.stores.stores import TargetStore, store
-from tcdsl.frontend.stores.truth_targets import record_truth
 from tcdsl.frontend.symbols.recognition import COMBINING, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.expressions import Boundary, Expr
 from tcdsl.ir.program import Access
 from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.span import Span
 
 __all__ = ["evaluate_local", "evaluate_statement", "is_local_definition", "reads_points", "sketch_statement"]
 
 
-def evaluate_statement(
-    node: ast.stmt, state: TargetState, environment: FunctionScope, builder: ProgramBuilder
-) -> SymbolicTensor:
+def evaluate_statement(node: ast.stmt, state: TargetState, environment: FunctionScope) -> SymbolicTensor:
     """Record one tensor statement and return the new version of its target.
 
     ``state`` says what the target's name holds. Raises the statement's faults, all together.
     """
-    sketch = sketch_statement(node, state, environment, builder)
-    if isinstance(state, Existing):
-        if sketch.dtype != state.tensor.dtype:
-            made = record_truth(sketch, state.tensor, builder)
-        elif sketch.restarts is not None:
-            made = record_partial_reset(sketch, state.tensor, builder)
-        else:
-            made = builder.record(sketch, state.label)
-        made.rows = state.tensor.rows
-    else:
-        made = builder.record(sketch, state.label)
-        made.rows = statement_rows(sketch, builder.rows)
+    sketch, builder = sketch_statement(node, state, environment), environment.session.builder
+    made = record_sketch(sketch, state, builder)
+    made.rows = state.tensor.rows if isinstance(state, Existing) else statement_rows(sketch, builder.rows)
     return made
 
 
-def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionScope, builder: ProgramBuilder) -> Sketch:
+def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionScope) -> Sketch:
     """The statement before range inference."""
-    form = read_form(node, environment)
+    form = read_statement(node, environment)
+    span, builder = environment.span(node), environment.session.builder
     variables = index_names(form.indices, form.value, form.conditions, environment)
     evaluation = Evaluation(environment, variables)
     if isinstance(state, Fresh):
@@ -87,71 +76,45 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionSc
         )
     evaluation.finish()
     assert stored is not None
-    binding = _binding(evaluation.definitions, environment, builder)
+    binding = _binding(evaluation.definitions, environment)
     opened = Open(
         stored.accumulate,
         tuple(index for index in indices if index is not None),
         stored.value,
         tuple(condition.expr for condition in conditions if condition is not None),
-        tuple(loops.variables),
-        tuple(loops.ranges),
-        tuple(loops.conditions),
+        loops,
     )
     bound = binding.bind(opened)
     if reset and form.plain:
         _check_reset(binding, opened, form, environment)
     raise_diagnostics(binding.faults)
-    require_divisors((*bound.indices, bound.value, *bound.conditions, *bound.filters), builder, environment.span(node))
-    target = Access(builder.fresh_name(state.label), bound.indices, environment.span(form.target))
-    sketch = _sketch(target, stored, bound, state, oob)
-    previous = state.tensor.name if isinstance(state, Existing) else ""
+    require_divisors((*bound.indices, bound.value, *bound.conditions, *bound.filters), builder, span)
     restarts = None
-    if previous and reset and form.plain:
+    if isinstance(state, Existing) and reset and form.plain:
         # Conditions of the generator belong to the reduction. `assign(..., "=:+", ...)` starts all cells anew.
         restarts = restarted(bound.indices, bound.conditions[len(loops.conditions) :])
-    sized = state.sized if isinstance(state, Existing) else None
-    span = environment.span(node)
-    return replace(
-        sketch,
-        unique=unique,
-        previous=previous,
-        resets=reset,
-        restarts=restarts,
-        weak=stored.weak,
-        sized=sized,
-        span=span,
-    )
+    target = Access(builder.fresh_name(state.label), bound.indices, environment.span(form.target))
+    sketch = _sketch(state, stored, target, bound, oob, span)
+    return replace(sketch, unique=unique, resets=reset, restarts=restarts)
 
 
-def _binding(
-    definitions: Mapping[str, Definition], environment: FunctionScope, builder: ProgramBuilder
-) -> ReductionScopes:
+def _binding(definitions: Mapping[str, Definition], environment: FunctionScope) -> ReductionScopes:
+    builder = environment.session.builder
     extents = (lambda tensor: builder.tensor(tensor).shape) if environment.oob == "skip" else None
     return ReductionScopes(definitions, builder.size_names(), extents)
 
 
-def _sketch(target: Access, stored: TargetStore, bound: BoundStatement, state: TargetState, oob: str) -> Sketch:
-    return Sketch(
-        target,
-        stored.dtype,
-        _extents(state, len(bound.indices)),
-        state.mode,
-        stored.accumulate,
-        stored.start,
-        bound.value,
-        bound.variables,
-        bound.ranges,
-        bound.conditions,
-        bound.filters,
-        oob=oob,
-        label=state.label,
-    )
+def _sketch(
+    state: TargetState, stored: TargetStore, target: Access, bound: BoundStatement, oob: str, span: Span | None
+) -> Sketch:
+    parts = {"ranges": bound.ranges, "conditions": bound.conditions, "filters": bound.filters}
+    return sketch_of(state, stored, target, bound.value, bound.variables, oob=oob, span=span, **parts)
 
 
-def _target_indices(evaluation: Evaluation, form: StatementForm, state: TargetState) -> list[Expr | None]:
-    extents = _extents(state, len(form.indices))
-    if len(extents) != len(form.indices):
-        count = len(form.indices)
+def _target_indices(evaluation: Evaluation, form: Assignment, state: TargetState) -> list[Expr | None]:
+    count = len(form.indices)
+    extents: Sequence[Expr | None] = (None,) * count if state.extents is None else state.extents
+    if len(extents) != count:
         notes: tuple[str, ...] = ()
         hint = "give one index per axis, `[()]` for rank 0"
         if isinstance(state, Existing):
@@ -179,12 +142,7 @@ def _target_indices(evaluation: Evaluation, form: StatementForm, state: TargetSt
     return found
 
 
-def _extents(state: TargetState, count: int) -> tuple[Expr | None, ...]:
-    known = extents_of(state)
-    return (None,) * count if known is None else known
-
-
-def _value(evaluation: Evaluation, form: StatementForm) -> tuple[str, bool, Value | None, Loops]:
+def _value(evaluation: Evaluation, form: Assignment) -> tuple[str, bool, Value | None, Loops]:
     """The accumulator, whether all cells start anew, the value, and the loops of its generator."""
     loops = Loops()
     call = form.value
@@ -218,7 +176,7 @@ def _reduced(evaluation: Evaluation, argument: ast.expr, loops: Loops) -> object
     return evaluation.evaluate(argument)
 
 
-def _options(evaluation: Evaluation, form: StatementForm) -> tuple[bool, str]:
+def _options(evaluation: Evaluation, form: Assignment) -> tuple[bool, str]:
     unique, oob = False, evaluation.environment.oob
     if "unique" in form.options:
         given = evaluation.evaluate(form.options["unique"])
@@ -234,10 +192,10 @@ def _options(evaluation: Evaluation, form: StatementForm) -> tuple[bool, str]:
     return unique, oob
 
 
-def _check_reset(binding: ReductionScopes, opened: Open, form: StatementForm, environment: FunctionScope) -> None:
+def _check_reset(binding: ReductionScopes, opened: Open, form: Assignment, environment: FunctionScope) -> None:
     on_target = binding.occurrences(opened.indices)
     free = [name for name in binding.occurrences((opened.value,)) if name not in on_target]
-    if not opened.loop_variables:
+    if not opened.loops.variables:
         if not free:
             fact = "the reduction binds no index variable: all that it mentions are on the target"
             hint = "reduce over an index that is not on the target, or write `... for k in range(n)`"
@@ -245,7 +203,7 @@ def _check_reset(binding: ReductionScopes, opened: Open, form: StatementForm, en
         return
     # In `C[i] = sum(... for j in range(n))` the generator says what is summed, and nothing else is.
     for name in free:
-        if name not in opened.loop_variables:
+        if name not in opened.loops.variables:
             fact = f"the index `{name}` is neither on the target nor bound by the generator"
             hint = f"add `for {name} in range(...)`, or put `{name}` on the target"
             binding.faults.append(Diagnostic(ShapeError, fact, environment.span(form.value), hint=hint))
@@ -336,7 +294,7 @@ def reads_points(node: ast.Subscript, environment: FunctionScope) -> bool:
         return True
 
 
-def evaluate_local(node: ast.Assign, environment: FunctionScope, builder: ProgramBuilder) -> Any:
+def evaluate_local(node: ast.Assign, environment: FunctionScope) -> Any:
     """What ``z = value`` defines, for the function to bind to ``z``: a `PointValue` or `BareReduction`, or a tuple or
     list with such parts. Raises its faults, all together.
     """
@@ -352,7 +310,7 @@ def evaluate_local(node: ast.Assign, environment: FunctionScope, builder: Progra
         if outside_names(value.expr, evaluation.definitions):
             return PointValue.define(target.id, value, evaluation.definitions, span)
         point = PointValue.define(target.id, standing_alone(value), evaluation.definitions, span)
-        return BareReduction(builder, target.id, point, partial(_record_bare, environment=environment, builder=builder))
+        return BareReduction(environment.session.builder, target.id, point, partial(_record_bare, environment))
 
     def part(given: Any) -> Any:
         # Of a tuple or list: what is no scalar at a point is what it is.
@@ -364,11 +322,12 @@ def evaluate_local(node: ast.Assign, environment: FunctionScope, builder: Progra
     return part(found) if type(found) in (tuple, list) else defined(found)
 
 
-def _record_bare(point: PointValue, label: str, environment: FunctionScope, builder: ProgramBuilder) -> SymbolicTensor:
+def _record_bare(environment: FunctionScope, point: PointValue, label: str) -> SymbolicTensor:
     state = Fresh(label)
     stored = store(state, "assign", False, point.value, point.span)
-    binding = _binding(point.definitions, environment, builder)
+    binding = _binding(point.definitions, environment)
     bound = binding.bind(Open(stored.accumulate, (), stored.value, ()))
     raise_diagnostics(binding.faults)
+    builder = environment.session.builder
     target = Access(builder.fresh_name(label), (), point.span)
-    return builder.record(replace(_sketch(target, stored, bound, state, environment.oob), span=point.span), label)
+    return builder.record(_sketch(state, stored, target, bound, environment.oob, point.span), label)

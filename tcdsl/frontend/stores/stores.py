@@ -107,8 +107,7 @@ def _logical(accumulate: str, dtype: str, start: Start, value: Value, span: Span
     if is_boolean(dtype):
         return TargetStore(accumulate, dtype, start, value.expr)
     if isinstance(start, Keep):
-        # Numbers become truth values only where the statement writes: `tcdsl.frontend.stores.truth_targets` sees to
-        # it.
+        # Numbers become truth values only where the statement writes: `tcdsl.frontend.stores.recording` sees to it.
         return TargetStore(accumulate, "bool", Neutral(), value.expr)
     # A numeric target that starts anew holds 0 and 1, of which max is or and min is and.
     compute = compute_dtype(dtype)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.arrays import arithmetic, array_stores, views
 from tcdsl.frontend.arrays.stacking import staged_literal
 from tcdsl.frontend.logics import contraction
@@ -26,7 +25,6 @@ class WholeArrays:
     """
 
     matrix_product = staticmethod(contraction.matrix_product)
-    function = staticmethod(numpy_function)
     view = staticmethod(views.view)
     store = staticmethod(array_stores.store_item)
     transposed = staticmethod(views.transposed)
@@ -45,11 +43,21 @@ class WholeArrays:
             return NotImplemented  # the scalar at a point knows what to do with its reflected operator
         return arithmetic.combine(primitive, *operands)
 
-    def ufunc(self, ufunc: Any, method: str, inputs: Sequence[object], keywords: Mapping[str, object]) -> Any:
-        """A universal function of NumPy, such as ``np.exp``, of symbolic arrays."""
-        if ufunc is np.matmul and method == "__call__" and not keywords:
-            return contraction.matrix_product(*inputs)
-        return arithmetic.combine_ufunc(ufunc, method, inputs, keywords)
+    def fault(self, kind: type[TcdslError], fact: str, hint: str) -> TcdslError:
+        """The error of an operator that has no meaning here."""
+        return session_of("a NumPy function of a tensor").fault(kind, fact, hint)
+
+    def function(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """Any other function of NumPy, such as ``np.sum``; `DslSyntaxError` if it has no meaning here."""
+        made = numpy_function(self, function, arguments, keywords)
+        if made is not NotImplemented:
+            return made
+        given = f" with {', '.join(keywords)}" if keywords else ""
+        raise self.fault(
+            DslSyntaxError,
+            f"np.{function.__name__}{given} has no meaning for tensors while a function is staged",
+            "write it in index notation, or with the operators, primitives and reductions of the language",
+        )
 
     def logical(
         self, name: str, logic: str, operands: Sequence[Any], record: Callable[[Any, Sequence[Any]], Any]

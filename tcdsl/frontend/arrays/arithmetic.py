@@ -22,14 +22,20 @@ from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declar
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, session_of
 from tcdsl.frontend.symbols.graphs import GraphTensor
-from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import (
+    PendingArray,
+    SymbolicArray,
+    SymbolicNumber,
+    SymbolicSize,
+    SymbolicTensor,
+    number_value,
+)
 from tcdsl.frontend.symbols.values import Product, Value, cast_value, require_fitting, store_value, stored_dtype
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.dtypes import DTYPES, compute_dtype
-from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, IndexValue, Read, children, substitute, transform
+from tcdsl.ir.dtypes import DTYPES
+from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, children, substitute, transform
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, function_of, universe
 from tcdsl.polyhedra.boxes import box
@@ -40,7 +46,6 @@ __all__ = [
     "broadcast",
     "cast_any",
     "combine",
-    "combine_ufunc",
     "element_of",
     "meet",
     "record_cells",
@@ -60,26 +65,15 @@ def staged_operand(operand: object, session: Session) -> object:
 
 def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ...]]:
     """The value of one cell of ``operand``, and its extents; numbers and sizes have none."""
+    number = number_value(operand)
+    if number is not None:
+        return number, ()
     match operand:
         case PendingArray():
             return operand.element, operand.extents
         case SymbolicTensor():
-            rank = operand.rank
-            indices = tuple(IndexValue(axis_variable(rank - 1 - a)) for a in range(rank))
-            read = Read(
-                operand.name,
-                indices,
-                (Boundary.SKIP,) * rank,
-                compute_dtype(operand.element_type),
-                span=session.location(),
-            )
-            return Value(read, None, operand.element_type), operand.extents
-        case SymbolicSize():
-            return Value(operand.expr, "int", "int64"), ()
-        case SymbolicNumber():
-            return Value(operand.expr, operand.weak_kind, operand.expr.dtype), ()
-        case bool() | int() | float() | np.generic():
-            return Value.of(operand), ()
+            indices = [IndexValue(axis_variable(k)) for k in reversed(range(operand.rank))]
+            return operand.cell(indices, session.location()), operand.extents
         case np.ndarray():
             return element_of(session.capture(operand), session)
         case _ if not isinstance(operand, type | GraphTensor) and hasattr(type(operand), "__array__"):
@@ -231,19 +225,6 @@ def _named(session: Session, expr: Expr) -> Expr:
         return node
 
     return transform(expr, opaque)
-
-
-def combine_ufunc(ufunc: Any, method: str, inputs: Sequence[object], kwargs: Mapping[str, object]) -> Any:
-    """``np.exp(x)`` on a symbolic array: the primitive of that name."""
-    session = session_of("a NumPy function of a tensor")
-    primitive = recognize(ufunc)
-    if method != "__call__" or primitive is None or kwargs:
-        raise session.fault(
-            DtypeError,
-            f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method} is not a primitive of tcdsl",
-            "write it in index notation, or with the primitives of the language reference",
-        )
-    return combine(primitive, *inputs)
 
 
 # -- statements

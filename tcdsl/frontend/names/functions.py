@@ -5,6 +5,7 @@ defined.
 from __future__ import annotations
 
 import builtins
+import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,8 +21,8 @@ __all__ = [
     "CastFunction",
     "PrimitiveFunction",
     "is_language_name",
-    "language_names",
     "register_functions",
+    "undefined_name_hint",
 ]
 
 
@@ -43,28 +44,30 @@ class _Named:
         self.__tcdsl_name__ = self.__name__ = name
         self.__doc__ = f"The {self.kind} `{name}` of the language{', elementwise' * (self.kind == 'primitive')}."
 
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Apply it to arrays and numbers: on symbolic ones it builds programs, on concrete ones it computes."""
+        if any(map(_is_symbolic, arguments)):
+            from tcdsl.frontend.names.array_calls import call_function
+
+            return call_function(self, arguments, keywords)
+        return self._computed(*arguments, **keywords)
+
+    def _computed(self, *arguments: Any, **keywords: Any) -> Any:
+        raise NotImplementedError
+
     def __repr__(self) -> str:
         return f"<{self.kind} {self.__tcdsl_name__}>"
 
 
 class PrimitiveFunction(_Named):
-    """One primitive, by name: ``PrimitiveFunction("relu")``.
-
-    On symbolic operands it builds programs; on NumPy arrays and numbers it computes. ``__tcdsl_name__`` is the name of
-    its row.
-    """
+    """One primitive, by name: ``PrimitiveFunction("relu")``. ``__tcdsl_name__`` is the name of its row."""
 
     kind = "primitive"
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Apply the primitive to arrays and numbers, symbolic or concrete."""
+    def _computed(self, *arguments: Any) -> Any:
         row = PRIMITIVES[self.__tcdsl_name__]
         if len(arguments) != row.arity:
             raise TypeError(f"{row.name}() takes {row.arity} arguments, not {len(arguments)}")
-        if any(_is_symbolic(argument) for argument in arguments):
-            from tcdsl.frontend.names.array_calls import call_function
-
-            return call_function(self, arguments, {})
         made = np.vectorize(row.evaluate)(*arguments)[()]
         # What is computed from Python's numbers is as weak as they are: `sqrt(8) * x` has the type of `x`.
         return made.item() if all(type(argument) in _WEAK for argument in arguments) else made
@@ -75,12 +78,7 @@ class CastFunction(_Named):
 
     kind = "cast"
 
-    def __call__(self, argument: Any) -> Any:
-        """Convert an array or a number, symbolic or concrete."""
-        if _is_symbolic(argument):
-            from tcdsl.frontend.names.array_calls import call_function
-
-            return call_function(self, (argument,), {})
+    def _computed(self, argument: Any) -> Any:
         return np.asarray(argument).astype(self.__tcdsl_name__)[()]
 
 
@@ -89,12 +87,7 @@ class ReductionFunction(_Named):
 
     kind = "reduction"
 
-    def __call__(self, array: Any, **keywords: Any) -> Any:
-        """Reduce all axes or the given ones, as NumPy's function of that name does."""
-        if _is_symbolic(array):
-            from tcdsl.frontend.names.array_calls import call_function
-
-            return call_function(self, (array,), keywords)
+    def _computed(self, array: Any, **keywords: Any) -> Any:
         return getattr(np, self.__tcdsl_name__)(array, **keywords)
 
 
@@ -146,11 +139,19 @@ def register_functions(functions: Mapping[str, Any]) -> None:
     LANGUAGE_FUNCTIONS.update(functions)
 
 
-def language_names() -> set[str]:
-    """What a decorated function may say without importing it."""
-    return {name for name in (*LANGUAGE_FUNCTIONS, *CONSTANTS, "output") if is_language_name(name)}
-
-
 def is_language_name(name: str) -> bool:
     """Whether a decorated function may say ``name`` without importing it."""
     return name not in _FOUND_BY_PYTHON and (name in LANGUAGE_FUNCTIONS or name in CONSTANTS or name == "output")
+
+
+def undefined_name_hint(name: str) -> str:
+    """What to write instead of ``name``, which has no meaning where it stands: ``gelo`` is close to `gelu`."""
+    known = {each for each in (*LANGUAGE_FUNCTIONS, *CONSTANTS, "output") if is_language_name(each)}
+    close = difflib.get_close_matches(name, known, 1, 0.75) if len(name) > 2 else []
+    if close:
+        return f"did you mean `{close[0]}`?"
+    if len(name) > 1:
+        return "define it in the function or around it, or pass it as a parameter"
+    if name.isupper():
+        return f"bind a size first, `{name} = A.shape[0]`; an index variable has a lower-case letter, `{name.lower()}`"
+    return f"pass it as a parameter; an index variable of that name must stand in a subscript, as in `A[{name}]`"

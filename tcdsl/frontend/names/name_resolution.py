@@ -25,13 +25,12 @@ from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.names.indexing_parameters import indexing_arguments, is_users
 from tcdsl.frontend.points.bare_reductions import point_of
 from tcdsl.frontend.staging.target_states import UNBOUND
-from tcdsl.frontend.symbols.recognition import CONSTANTS, language_name
+from tcdsl.frontend.symbols.recognition import CONSTANTS
 from tcdsl.frontend.symbols.symbols import SymbolicArray
 
 __all__ = [
     "GlobalNumber",
     "IndexName",
-    "LanguageFunction",
     "Position",
     "index_meaning",
     "index_names",
@@ -63,21 +62,6 @@ class GlobalNumber:
     value: object
 
 
-@dataclass(frozen=True, slots=True)
-class LanguageFunction:
-    """The meaning of a name that only the language defines: ``relu``, ``clamp``, ``float32``."""
-
-    name: str
-
-    @property
-    def __tcdsl_name__(self) -> str:
-        return self.name
-
-    def __call__(self, *arguments: object) -> object:
-        """Apply it to whole arrays."""
-        return LANGUAGE_FUNCTIONS[self.name](*arguments)
-
-
 def is_letter(name: str) -> bool:
     """Whether ``name`` is an index variable wherever the function has not bound it."""
     return len(name) == 1 and name.islower()
@@ -107,14 +91,8 @@ def value_meaning(name: str, environment: FunctionScope) -> object:
     """The meaning of a name in a value, apart from index variables; ``UNBOUND`` if it has none."""
     if environment.is_unwritten(name):
         return UNBOUND
-    for look in (environment.own, environment.enclosing, environment.module, environment.builtin):
-        found = look(name)
-        if found is not UNBOUND:
-            return found
-    if name in CONSTANTS:
-        return CONSTANTS[name]
-    meaning = language_name(name)
-    return LANGUAGE_FUNCTIONS.get(name, UNBOUND) if meaning is None else LanguageFunction(meaning)
+    found = environment.value_of(name)
+    return CONSTANTS.get(name, LANGUAGE_FUNCTIONS.get(name, UNBOUND)) if found is UNBOUND else found
 
 
 def index_names(

@@ -14,8 +14,7 @@ from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.symbols.operators import OperatorHost
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, stored_dtype
-from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Expr, Read, Reduction, transform
+from tcdsl.ir.expressions import Expr, Reduction, transform
 from tcdsl.rows.ranks import RowRanks
 
 __all__ = ["BareReduction", "point_of", "standing_alone"]
@@ -45,12 +44,7 @@ class BareReduction(PendingArray):
     @property
     def element(self) -> Value:
         """The cell of the tensor."""
-        tensor = self.materialize()
-        return Value(
-            Read(tensor.name, (), (), compute_dtype(tensor.element_type), span=self.point.span),
-            None,
-            tensor.element_type,
-        )
+        return self.materialize().cell((), self.point.span)
 
     def materialize(self, label: str = "") -> SymbolicTensor:
         """The tensor; the statement that computes it is recorded at the first call."""

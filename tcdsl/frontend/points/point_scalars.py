@@ -19,10 +19,9 @@ from tcdsl.frontend.staging.session import current_session, session_of
 from tcdsl.frontend.symbols.operators import PrimitiveOperators
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.scalar_primitives import call_function
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, number_value
 from tcdsl.frontend.symbols.values import Value
-from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Expr, Read
+from tcdsl.ir.expressions import Expr
 from tcdsl.span import Span
 
 __all__ = ["PointValue", "as_points", "combine_points", "scalar_of"]
@@ -39,23 +38,14 @@ def scalar_of(operand: object, span: Span | None = None) -> Value | None:
             return operand
         case PointValue():
             return operand.value
-        case SymbolicSize():
-            return Value(operand.expr, "int", "int64")
-        case SymbolicNumber():
-            return Value(operand.expr, operand.weak_kind, operand.expr.dtype)
-        case bool() | int() | float() | np.generic():
-            return Value.of(operand, span)
         case PendingArray() if operand.rank == 0:
             return operand.element
         case np.ndarray() if operand.ndim == 0:
             # An array from around the function is read at every call, of whatever rank it is.
             return scalar_of(session_of("a tensor statement").capture(operand), span)
         case SymbolicTensor() if operand.rank == 0:
-            return Value(
-                Read(operand.name, (), (), compute_dtype(operand.element_type), span=span), None, operand.element_type
-            )
-        case _:
-            return None
+            return operand.cell((), span)
+    return number_value(operand, span)
 
 
 class PointValue(PrimitiveOperators):

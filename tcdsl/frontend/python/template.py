@@ -11,11 +11,10 @@ import numpy as np
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.python.recorder import Recorder
 from tcdsl.frontend.python.rewriting import RECORDER, rewrite
-from tcdsl.frontend.source.annotations import keep_tensor_annotations
+from tcdsl.frontend.source.annotations import keep_tensor_annotations, parameter_size_names
 from tcdsl.frontend.source.assigned_names import parameters_of
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.source.rewritten_functions import compiled_definition, with_closure
-from tcdsl.frontend.source.size_names import parameter_size_names
 from tcdsl.frontend.staging.impure_calls import warning_of_impure_calls
 from tcdsl.frontend.staging.surroundings import Surroundings
 from tcdsl.frontend.symbols.operators import ArithmeticOperators

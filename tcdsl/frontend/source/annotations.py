@@ -18,7 +18,7 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, raise_diagnostics
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.ir.dtypes import DTYPES
 
-__all__ = ["annotation_names", "keep_tensor_annotations", "parsed_annotation"]
+__all__ = ["annotation_names", "keep_tensor_annotations", "parameter_size_names", "parsed_annotation"]
 
 _KINDS = frozenset(("real", "any", *DTYPES))
 _BEGINS_LIKE_A_TENSOR = re.compile(rf"\s*({'|'.join(sorted(_KINDS))})\s*\[")
@@ -101,3 +101,40 @@ class _Ordinary(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
         return node
+
+
+def parameter_size_names(definition: ast.FunctionDef) -> dict[str, tuple[str | None, ...]]:
+    """What annotations, ``N, K = A.shape`` and ``A.bind_dims(N, K)`` call the extents of parameters."""
+    arguments = definition.args
+    parameters = [*arguments.posonlyargs, *arguments.args]
+    found: dict[str, tuple[str | None, ...]] = {}
+    for parameter in parameters:
+        parsed = parsed_annotation(parameter.annotation)
+        if parsed is not None and parameter.annotation is not None and annotation_names(parameter.annotation):
+            found[parameter.arg] = tuple(e.id if isinstance(e, ast.Name) else None for e in parsed[1])
+    names = {parameter.arg for parameter in parameters}
+    for node in ast.walk(definition):
+        match node:
+            case ast.Assign(
+                targets=[ast.Tuple(elts=targets)], value=ast.Attribute(value=ast.Name(id=base), attr="shape")
+            ):
+                entries = targets
+            case ast.Assign(
+                targets=[ast.Name() as target],
+                value=ast.Subscript(
+                    value=ast.Attribute(value=ast.Name(id=base), attr="shape"), slice=ast.Constant(value=int(axis))
+                ),
+            ):
+                known = list(found.get(base, ()))
+                known.extend([None] * (axis + 1 - len(known)))
+                known[axis] = known[axis] or target.id
+                if base in names:
+                    found[base] = tuple(known)
+                continue
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=base), attr="bind_dims"), args=entries):
+                pass
+            case _:
+                continue
+        if base in names and base not in found:
+            found[base] = tuple(e.id if isinstance(e, ast.Name) else None for e in entries)
+    return found

@@ -4,7 +4,7 @@ errors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from tcdsl.errors import DslSyntaxError, TcdslError
@@ -29,29 +29,25 @@ def _refuse(value: Any, wanted: str, hint: str) -> NoReturn:
     raise error
 
 
-def truth_of(value: Any) -> bool:
-    """``bool(value)``: for a run-time number, by staging again; else an error."""
-    _refuse(
-        value,
-        "as a branch",
-        "one program serves every shape; write a condition in a statement (`O[i] = a if c else b`), or pass the choice "
-        "as a keyword-only argument",
-    )
+def _refusing(wanted: str, hint: str) -> Callable[[Any], NoReturn]:
+    return lambda value: _refuse(value, wanted, hint)
 
 
-def integer_of(value: Any) -> int:
-    """``int(value)`` or ``range(value)``."""
-    _refuse(
-        value,
-        "as an integer",
-        "one program serves every shape; use an index variable or a generator inside a statement instead of a Python "
-        "loop, or pass the number as a keyword-only argument",
-    )
-
-
-def number_of(value: Any) -> float:
-    """``float(value)``."""
-    _refuse(value, "as a float", "use it in tensor arithmetic as it is")
+#: ``bool(value)``: for a run-time number, by staging again; else an error.
+truth_of = _refusing(
+    "as a branch",
+    "one program serves every shape; write a condition in a statement (`O[i] = a if c else b`), or pass the choice "
+    "as a keyword-only argument",
+)
+#: ``int(value)`` or ``range(value)``.
+integer_of = _refusing(
+    "as an integer",
+    "one program serves every shape; use an index variable or a generator inside a statement instead of a Python "
+    "loop, or pass the number as a keyword-only argument",
+)
+#: ``float(value)``, and ``np.asarray(value)``.
+number_of = _refusing("as a float", "use it in tensor arithmetic as it is")
+array_of = _refusing("as a NumPy array", "use it in tensor arithmetic as it is")
 
 
 def length_of(value: Any) -> int:
@@ -70,8 +66,3 @@ def iterate(value: Any) -> Iterator[Any]:
     if isinstance(value, SymbolicSize | SymbolicNumber):
         raise TypeError(f"{value!r} is not iterable")
     _refuse(value, "in a loop", "use an index variable in a statement: `O[i] = ... x[i] ...`")
-
-
-def array_of(value: Any) -> Any:
-    """``np.asarray(value)``."""
-    _refuse(value, "as a NumPy array", "use it in tensor arithmetic as it is")

@@ -6,6 +6,7 @@ string. Who makes the parameters, and keeps them from call to call, is a `Parame
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.operators import both_sides
 from tcdsl.span import Span
 
 __all__ = [
@@ -111,54 +113,38 @@ class InlineDeclaration:
         """What Python means by it."""
         return self.text[self.key]
 
-    def _combined(self, operator: str, other: Any) -> Any:
-        return _meet(operator, self, other)
+    def _combined(self, primitive: str, left: Any, right: Any) -> Any:
+        function = _OPERATORS[primitive]
+        if isinstance(left, InlineDeclaration) and isinstance(right, InlineDeclaration):
+            left = declared_parameter(left, None)
+        elif not hasattr(left, "builder") and not hasattr(right, "builder"):
+            # No tensor in sight: `"abc"[0] + "d"` is text.
+            try:
+                sides = (each.plain() if isinstance(each, InlineDeclaration) else each for each in (left, right))
+                return function(*sides)
+            except (IndexError, TypeError):
+                if _current.get() is None:
+                    raise
+                raise _text_fault(self) from None
+        algebra = (left if hasattr(left, "builder") else right).builder.algebra
+        return algebra.combine(primitive, left, right) if primitive else algebra.matrix_product(left, right)
 
-    def _combined_right(self, operator: str, other: Any) -> Any:
-        return _meet(operator, other, self)
-
-
-def _meet(operator: str, left: Any, right: Any) -> Any:
-    import operator as python
-
-    def is_tensor(operand: Any) -> bool:
-        return hasattr(operand, "builder")
-
-    function = getattr(python, operator)
-    both = isinstance(left, InlineDeclaration) and isinstance(right, InlineDeclaration)
-    if both:
-        left = declared_parameter(left, None)
-    elif not is_tensor(left) and not is_tensor(right):
-        # No tensor in sight: `"abc"[0] + "d"` is text.
-        try:
-            return function(*(each.plain() if isinstance(each, InlineDeclaration) else each for each in (left, right)))
-        except (IndexError, TypeError):
-            if _current.get() is None:
-                raise
-            raise _text_fault(left if isinstance(left, InlineDeclaration) else right) from None
-    algebra = (left if is_tensor(left) else right).builder.algebra
-    if operator == "matmul":
-        return algebra.matrix_product(left, right)
-    return algebra.combine(_PRIMITIVES[operator], left, right)
+    __add__, __radd__ = both_sides("add")
+    __sub__, __rsub__ = both_sides("sub")
+    __mul__, __rmul__ = both_sides("mul")
+    __truediv__, __rtruediv__ = both_sides("div")
+    __pow__, __rpow__ = both_sides("pow")
+    __matmul__, __rmatmul__ = both_sides("")
 
 
-_PRIMITIVES = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow"}
-
-
-def _install() -> None:
-    for operator in (*_PRIMITIVES, "matmul"):
-
-        def forward(self: InlineDeclaration, other: Any, operator: str = operator) -> Any:
-            return self._combined(operator, other)
-
-        def reflected(self: InlineDeclaration, other: Any, operator: str = operator) -> Any:
-            return self._combined_right(operator, other)
-
-        setattr(InlineDeclaration, f"__{operator}__", forward)
-        setattr(InlineDeclaration, f"__r{operator}__", reflected)
-
-
-_install()
+_OPERATORS = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "pow": operator.pow,
+    "": operator.matmul,
+}
 
 
 def declared_parameter(given: str | InlineDeclaration, span: Span | None) -> GraphTensor:

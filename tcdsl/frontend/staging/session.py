@@ -8,20 +8,19 @@ and the program serves every later call for which they hold.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.staging.builder import ProgramBuilder
-from tcdsl.frontend.staging.context import StagingContext
 from tcdsl.frontend.staging.given_arrays import element_type, given_array
 from tcdsl.frontend.staging.readings import Reading
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
-from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.graphs import GraphRecording, GraphTensor, KeptTensors
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.ir.expressions import Expr
@@ -35,6 +34,7 @@ __all__ = [
     "CapturedArray",
     "Poison",
     "Session",
+    "StagingContext",
     "StagingStopped",
     "broadcast_relation",
     "current_session",
@@ -94,6 +94,33 @@ class CapturedArray:
     def current(self) -> Any:
         """The array as it is now."""
         return self.value if self.reading is None else self.reading.current()
+
+
+def _nowhere() -> Span | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class StagingContext:
+    """What holds around the statements that are being staged; ``with session.within(oob="skip"): ...`` changes it.
+
+    ``oob`` is what happens where a data index is out of range. ``tracing_rules`` are the derivative rules that are
+    being traced: in its own rule an operation is what its statements say. ``slots`` says what the slot names of a
+    function with projections stand for. ``graph`` is how tensors of graphs get into the program; without one they are
+    arrays like any other. ``states`` are the tensors that code on tensors of graphs keeps from run to run.
+    ``outer_location`` is the place of what is staged outside of decorated functions.
+    """
+
+    oob: str = "check"
+    tracing_rules: tuple[object, ...] = ()
+    slots: Mapping[str, Any] = field(default_factory=dict)
+    graph: GraphRecording | None = None
+    states: KeptTensors | None = None
+    outer_location: Callable[[], Span | None] = _nowhere
+
+    def traces(self, rules: object) -> bool:
+        """Whether ``rules`` are being traced."""
+        return any(rules is each for each in self.tracing_rules)
 
 
 #: The staging run in progress; what is on the path of every call asks it without a function between.

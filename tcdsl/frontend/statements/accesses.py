@@ -25,8 +25,8 @@ from tcdsl.frontend.symbols.recognition import BOUNDARIES, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, store_value
 from tcdsl.ir.build import apply
-from tcdsl.ir.dtypes import INTEGER, compute_dtype
-from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, Read, SizeValue, is_affine_index
+from tcdsl.ir.dtypes import INTEGER
+from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, SizeValue, is_affine_index
 
 __all__ = ["access_indices", "axis_nodes", "filled_read", "is_data", "subscript"]
 
@@ -81,14 +81,12 @@ def read(evaluation: Evaluator, tensor: SymbolicTensor, node: ast.Subscript, fil
     axes = access_indices(evaluation, tensor, node)
     if axes is None:
         return FAULTY
-    indices = tuple(index for index, _ in axes)
     boundaries = tuple(boundary for _, boundary in axes)
     if fill is not None:
         plain = (Boundary.SKIP, Boundary.CHECK)
         boundaries = tuple(Boundary.FILL if boundary in plain else boundary for boundary in boundaries)
         fill = fill if Boundary.FILL in boundaries else None
-    expr = Read(tensor.name, indices, boundaries, compute_dtype(tensor.element_type), fill, evaluation.span(node))
-    return Value(expr, None, tensor.element_type)
+    return tensor.cell([index for index, _ in axes], evaluation.span(node), boundaries, fill)
 
 
 def access_indices(

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Sequence
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
-from tcdsl.frontend.names.name_resolution import LanguageFunction, Position
+from tcdsl.frontend.names.name_resolution import Position
 from tcdsl.frontend.points.point_scalars import as_points
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
 from tcdsl.frontend.statements.accesses import filled_read
@@ -104,7 +104,7 @@ def _plain(evaluation: Evaluator, name: str, function: object, arguments: list[o
     values = [evaluation.scalar(a, node) for a in arguments if isinstance(a, bool | int | float)]
     known = [value for value in values if value is not None]
     if len(known) < len(arguments) or getattr(function, "__module__", None) in ("builtins", "math"):
-        if isinstance(function, LanguageFunction):
+        if hasattr(function, "__tcdsl_name__"):
             return evaluation.fault(DslSyntaxError, f"`{name}` takes numbers", node)
         return evaluation.native(lambda: function(*arguments), node)  # type: ignore[operator]
     result = evaluation.attempt(lambda: _applied(name, known, evaluation, node), node)

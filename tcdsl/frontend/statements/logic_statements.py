@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError
 from tcdsl.frontend.logics.logic import stage_logic
-from tcdsl.frontend.logics.mixed_slots import mixed_indices
 from tcdsl.frontend.logics.projections import Projections
-from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS, slots_of
+from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS, mixed_indices, slots_of
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_names, is_letter
 from tcdsl.frontend.source.logic_operands import Applied, Term

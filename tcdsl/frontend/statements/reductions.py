@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from tcdsl.errors import DslSyntaxError, DtypeError
-from tcdsl.frontend.names.name_resolution import LanguageFunction, Position, is_range
+from tcdsl.frontend.names.name_resolution import Position, is_range
 from tcdsl.frontend.points.definitions import GENERATED
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
 from tcdsl.frontend.staging.run_time_integers import terms
@@ -29,12 +29,10 @@ from tcdsl.ir.build import cast as cast_expr
 from tcdsl.ir.dtypes import compute_dtype, is_boolean, is_floating, is_integer
 from tcdsl.ir.expressions import (
     Apply,
-    Boundary,
     Constant,
     ExplicitRange,
     Expr,
     IndexValue,
-    Read,
     Reduction,
     SizeValue,
     walk,
@@ -77,7 +75,7 @@ def reduce_given(evaluation: Evaluator, name: str, given: object, node: ast.Call
         values = [evaluation.scalar(element, argument) for element in given]
         return _combined(evaluation, name, values, node)
     if not evaluation.is_symbolic(given):
-        if isinstance(function, LanguageFunction) or not callable(function):
+        if hasattr(function, "__tcdsl_name__") or not callable(function):
             return evaluation.fault(DslSyntaxError, f"`{name}` of a {type(given).__name__}", node)
         return evaluation.native(lambda: function(given), node)
     if evaluation.is_array(given) and given.shape:  # type: ignore[attr-defined]
@@ -142,9 +140,7 @@ def _over_tensor(evaluation: Evaluator, name: str, tensor: SymbolicTensor, node:
         loops.variables.append(variable)
         loops.ranges.append(ExplicitRange(variable, integer(0), extent))
     indices = tuple(IndexValue(variable) for variable in loops.variables)
-    boundaries = (Boundary.SKIP,) * tensor.rank
-    read = Read(tensor.name, indices, boundaries, compute_dtype(tensor.element_type), span=evaluation.span(node))
-    return open_reduction(evaluation, name, Value(read, None, tensor.element_type), loops, node)
+    return open_reduction(evaluation, name, tensor.cell(indices, evaluation.span(node)), loops, node)
 
 
 # -- generators ----------------------------------------------------------------------------------------------

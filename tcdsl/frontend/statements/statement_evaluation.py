@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 
 from tcdsl.errors import DslSyntaxError, TcdslError
+from tcdsl.frontend.names.functions import undefined_name_hint
 from tcdsl.frontend.names.name_resolution import (
     GlobalNumber,
     IndexName,
@@ -20,7 +21,6 @@ from tcdsl.frontend.names.name_resolution import (
     index_meaning,
     value_meaning,
 )
-from tcdsl.frontend.names.suggestions import undefined_name_hint
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
 from tcdsl.frontend.staging.target_states import UNBOUND
 from tcdsl.frontend.statements import accesses, applications, statement_operators

@@ -22,12 +22,11 @@ from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_arguments, index_names, is_range
 from tcdsl.frontend.points.bare_reductions import BareReduction, standing_alone
 from tcdsl.frontend.points.definitions import Definition, outside_names
-from tcdsl.frontend.points.divisors import require_divisors
 from tcdsl.frontend.points.point_scalars import PointValue, scalar_of
-from tcdsl.frontend.points.statement_rows import statement_rows
 from tcdsl.frontend.staging.faults import Faulty, shape_note
 from tcdsl.frontend.staging.target_states import Existing, Fresh, TargetState
 from tcdsl.frontend.statements.accesses import axis_index, axis_nodes, is_data
+from tcdsl.frontend.statements.guards import require_divisors
 from tcdsl.frontend.statements.reduction_scopes import BoundStatement, Open, ReductionScopes
 from tcdsl.frontend.statements.reductions import Loops, leading_loops, reduce_given
 from tcdsl.frontend.statements.statement_evaluation import Evaluation
@@ -51,10 +50,7 @@ def evaluate_statement(node: ast.stmt, state: TargetState, environment: Function
 
     ``state`` says what the target's name holds. Raises the statement's faults, all together.
     """
-    sketch, builder = sketch_statement(node, state, environment), environment.session.builder
-    made = record_sketch(sketch, state, builder)
-    made.rows = state.tensor.rows if isinstance(state, Existing) else statement_rows(sketch, builder.rows)
-    return made
+    return record_sketch(sketch_statement(node, state, environment), state, environment.session.builder)
 
 
 def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionScope) -> Sketch:

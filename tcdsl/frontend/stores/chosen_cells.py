@@ -14,8 +14,7 @@ from dataclasses import replace
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.build import apply, cast, index
-from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Expr, Read
+from tcdsl.ir.expressions import Expr
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Neutral
 from tcdsl.ranges.sketches.sketch import Sketch
@@ -49,8 +48,7 @@ def record_choice(
     indices = tuple(index(variable) for variable in variables)
 
     def cell(tensor: SymbolicTensor) -> Expr:
-        boundaries = (Boundary.SKIP,) * len(indices)
-        return Read(tensor.name, indices, boundaries, compute_dtype(tensor.element_type), span=sketch.span)
+        return tensor.cell(indices, sketch.span).expr
 
     held = cell(target)
     value = apply("where", cell(touched), cast(chosen(cell), held.dtype, sketch.span), held, span=sketch.span)

@@ -12,7 +12,7 @@ Accumulators or and and combine truth values; a numeric cell would have to be co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tcdsl.frontend.staging.builder import ProgramBuilder
@@ -22,9 +22,10 @@ from tcdsl.frontend.stores.partial_resets import record_partial_reset
 from tcdsl.frontend.stores.stores import TargetStore
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.build import apply, constant, truth
-from tcdsl.ir.expressions import Apply, Expr
+from tcdsl.ir.expressions import Apply, Expr, IndexValue, Read, walk
 from tcdsl.ir.program import Access
 from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.rows.ranks import RowRanks
 
 __all__ = ["record_sketch", "sketch_of"]
 
@@ -52,11 +53,36 @@ def sketch_of(
 
 def record_sketch(sketch: Sketch, state: TargetState, builder: ProgramBuilder) -> SymbolicTensor:
     """Record ``sketch`` onto a target in ``state``, and return the new version of the target."""
-    if isinstance(state, Existing) and sketch.dtype != state.tensor.dtype:
-        return _record_truth(sketch, state.tensor, builder)
-    if isinstance(state, Existing) and sketch.restarts is not None:
-        return record_partial_reset(sketch, state.tensor, builder)
-    return builder.record(sketch, state.label)
+    if not isinstance(state, Existing):
+        made = builder.record(sketch, state.label)
+        made.rows = _rows(sketch, builder.rows)
+        return made
+    if sketch.dtype != state.tensor.dtype:
+        made = _record_truth(sketch, state.tensor, builder)
+    elif sketch.restarts is not None:
+        made = record_partial_reset(sketch, state.tensor, builder)
+    else:
+        made = builder.record(sketch, state.label)
+    made.rows = state.tensor.rows
+    return made
+
+
+def _rows(sketch: Sketch, rows: Callable[[str], RowRanks | None]) -> RowRanks:
+    # Of a new target: `y[n, o] += x[n, i] * w[o, i]` where x has a batch axis and an output axis has the batch axis n.
+    # Leading axes that are indexed by a variable which runs over a batch axis of something read are batch axes,
+    # trailing ones indexed by a variable of an input axis are input axes; the others are output axes.
+    row_of: dict[str, str] = {}
+    for node in walk(sketch.value):
+        known = rows(node.tensor) if isinstance(node, Read) else None
+        if isinstance(node, Read) and known is not None:
+            for axis, row in zip(node.indices, known.tags, strict=True):
+                if isinstance(axis, IndexValue) and row != "output":
+                    row_of.setdefault(axis.name, row)
+    indices = sketch.target.indices
+    found = [row_of.get(axis.name, "output") if isinstance(axis, IndexValue) else "output" for axis in indices]
+    batch = next((k for k, row in enumerate(found) if row != "batch"), len(found))
+    inputs = next((k for k, row in enumerate(reversed(found[batch:])) if row != "input"), len(found) - batch)
+    return RowRanks(batch, len(found) - batch - inputs, inputs)
 
 
 def _record_truth(sketch: Sketch, target: SymbolicTensor, builder: ProgramBuilder) -> SymbolicTensor:

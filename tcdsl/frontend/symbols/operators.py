@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
+from tcdsl.errors import DtypeError, TcdslError
+from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.written_cells import WrittenCells
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["Algebra", "ArithmeticOperators", "OperatorHost", "PrimitiveOperators"]
+__all__ = ["Algebra", "ArithmeticOperators", "MemoryOperators", "OperatorHost", "PrimitiveOperators", "both_sides"]
 
 
 class Algebra(Protocol):
@@ -20,8 +24,8 @@ class Algebra(Protocol):
     def matrix_product(self, left: object, right: object) -> Any:
         """``left @ right``."""
 
-    def ufunc(self, ufunc: Any, method: str, inputs: Sequence[object], keywords: Mapping[str, object]) -> Any:
-        """A universal function of NumPy, such as ``np.exp``, of symbolic arrays."""
+    def fault(self, kind: type[TcdslError], fact: str, hint: str) -> TcdslError:
+        """The error of an operator that has no meaning, at the place that is being executed."""
 
     def function(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Any other function of NumPy, such as ``np.sum``, of symbolic arrays."""
@@ -98,8 +102,8 @@ def _binary(primitive: str) -> Any:
     return lambda self, other: self._combined(primitive, self, other)
 
 
-def _both(primitive: str) -> tuple[Any, Any]:
-    # The operator, and what Python calls where the left operand does not know it.
+def both_sides(primitive: str) -> tuple[Any, Any]:
+    """The operator, and what Python calls where the left operand does not know it."""
     return _binary(primitive), lambda self, other: self._combined(primitive, other, self)
 
 
@@ -113,18 +117,18 @@ class PrimitiveOperators:
         # The primitive on operands, one of which this is.
         raise NotImplementedError
 
-    __add__, __radd__ = _both("add")
-    __sub__, __rsub__ = _both("sub")
-    __mul__, __rmul__ = _both("mul")
-    __truediv__, __rtruediv__ = _both("div")
-    __floordiv__, __rfloordiv__ = _both("floor_div")
-    __mod__, __rmod__ = _both("mod")
-    __pow__, __rpow__ = _both("pow")
-    __and__, __rand__ = _both("bit_and")
-    __or__, __ror__ = _both("bit_or")
-    __xor__, __rxor__ = _both("bit_xor")
-    __lshift__, __rlshift__ = _both("shift_left")
-    __rshift__, __rrshift__ = _both("shift_right")
+    __add__, __radd__ = both_sides("add")
+    __sub__, __rsub__ = both_sides("sub")
+    __mul__, __rmul__ = both_sides("mul")
+    __truediv__, __rtruediv__ = both_sides("div")
+    __floordiv__, __rfloordiv__ = both_sides("floor_div")
+    __mod__, __rmod__ = both_sides("mod")
+    __pow__, __rpow__ = both_sides("pow")
+    __and__, __rand__ = both_sides("bit_and")
+    __or__, __ror__ = both_sides("bit_or")
+    __xor__, __rxor__ = both_sides("bit_xor")
+    __lshift__, __rlshift__ = both_sides("shift_left")
+    __rshift__, __rrshift__ = both_sides("shift_right")
     __neg__, __abs__, __invert__ = _unary("neg"), _unary("abs"), _unary("bit_not")
     __eq__, __ne__ = _binary("eq"), _binary("ne")
     __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
@@ -175,9 +179,46 @@ class ArithmeticOperators(PrimitiveOperators):
         return self.builder.algebra.view(self, key)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: object, **keywords: object) -> Any:
-        return self.builder.algebra.ufunc(ufunc, method, inputs, keywords)
+        algebra, primitive = self.builder.algebra, recognize(ufunc)
+        if method == "__call__" and not keywords:
+            if ufunc is np.matmul:
+                return algebra.matrix_product(*inputs)
+            if primitive is not None:
+                return algebra.combine(primitive, *inputs)
+        called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        hint = "write it in index notation, or with the primitives of the language reference"
+        raise algebra.fault(DtypeError, f"np.{called} is not a primitive of tcdsl", hint)
 
     def __array_function__(
         self, function: Any, _: object, arguments: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Any:
         return self.builder.algebra.function(function, arguments, keywords)
+
+
+def _storing(primitive: str) -> Any:
+    return lambda self, other: self._updated(primitive, other)
+
+
+class MemoryOperators(ArithmeticOperators):
+    """Mixin: on memory ``a[key] = value`` and ``a += value`` store; of values the latter makes another value.
+
+    That is how plain Python spells stores in a helper that code calls. In `@cd` functions themselves such statements
+    never get here: `tcdsl.frontend.python.recorder` records them.
+    """
+
+    __slots__ = ()
+
+    def __setitem__(self, key: object, value: object) -> None:
+        self.builder.algebra.store(self, key, value)
+
+    def _updated(self, primitive: str, other: object) -> Any:
+        if not getattr(self, "memory", False):
+            return NotImplemented
+        self.builder.algebra.store(self, ..., self.builder.algebra.combine(primitive, self, other))
+        return self
+
+    __iadd__, __isub__, __imul__ = _storing("add"), _storing("sub"), _storing("mul")
+    __itruediv__, __ifloordiv__ = _storing("div"), _storing("floor_div")
+    __imod__, __ipow__ = _storing("mod"), _storing("pow")
+    __iand__, __ior__, __ixor__ = _storing("bit_and"), _storing("bit_or"), _storing("bit_xor")
+    __ilshift__, __irshift__ = _storing("shift_left"), _storing("shift_right")

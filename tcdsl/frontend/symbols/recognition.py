@@ -16,9 +16,8 @@ from types import MappingProxyType
 import numpy as np
 
 from tcdsl.ir.dtypes import DTYPES
-from tcdsl.ir.primitives import PRIMITIVES
 
-__all__ = ["BOUNDARIES", "CASTS", "COMBINING", "CONSTANTS", "REDUCTIONS", "language_name", "recognize"]
+__all__ = ["BOUNDARIES", "CASTS", "COMBINING", "CONSTANTS", "REDUCTIONS", "recognize"]
 
 REDUCTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -119,7 +118,6 @@ def _table() -> dict[int, tuple[object, str]]:
 
 
 _RECOGNIZED = _table()
-_NAMES = frozenset((*PRIMITIVES, *REDUCTIONS, *BOUNDARIES, "get"))
 
 
 def recognize(function: object) -> str | None:
@@ -129,10 +127,3 @@ def recognize(function: object) -> str | None:
         return entry[1]
     name = getattr(function, "__tcdsl_name__", None) if not isinstance(function, type) else None
     return name if isinstance(name, str) else None
-
-
-def language_name(name: str) -> str | None:
-    """What a name means that Python itself does not define: ``language_name("relu")`` is ``"relu"``."""
-    if name in _NAMES:
-        return name
-    return CASTS.get(name)

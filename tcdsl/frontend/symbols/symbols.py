@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.symbols.memory_operators import MemoryOperators
-from tcdsl.frontend.symbols.operators import ArithmeticOperators, OperatorHost
+from tcdsl.frontend.symbols.operators import ArithmeticOperators, MemoryOperators, OperatorHost
+from tcdsl.frontend.symbols.recognition import REDUCTIONS
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, walk
@@ -30,11 +30,24 @@ __all__ = [
     "SymbolicSize",
     "SymbolicTensor",
     "View",
+    "number_value",
 ]
 
 
 # So many nodes are computed once more where pending arithmetic is used again.
 _REUSED = 100
+
+
+def number_value(operand: object, span: Span | None = None) -> Value | None:
+    """A number or a size as a value; ``None`` for anything else."""
+    match operand:
+        case SymbolicSize():
+            return Value(operand.expr, "int", "int64")
+        case SymbolicNumber():
+            return Value(operand.expr, operand.weak_kind, operand.expr.dtype)
+        case bool() | int() | float() | np.generic():
+            return Value.of(operand, span)
+    return None
 
 
 class SymbolicSize(ArithmeticOperators):
@@ -95,6 +108,14 @@ class ElementType(str):
         return getattr(np.dtype(str(self)), name)
 
 
+def _reduction(name: str, what: str) -> Any:
+    def method(self: ArrayMethods, axis: Any = None, keepdims: bool = False) -> Any:
+        return self.builder.algebra.reduced(REDUCTIONS[name], self, axis, keepdims)
+
+    method.__name__, method.__doc__ = name, f"{what}, over all axes or the given ones."
+    return method
+
+
 class ArrayMethods(ArithmeticOperators):
     """Mixin: ``x.T`` and ``x.sum(axis=0)`` on symbolic arrays and on tensors of graphs."""
 
@@ -105,44 +126,16 @@ class ArrayMethods(ArithmeticOperators):
         """The array with its axes in reverse order; with batch or input axes, input and output axes swapped."""
         return self.builder.algebra.transposed(self)
 
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The sum over all axes, or the given ones."""
-        return self._reduced("add", axis, keepdims)
-
-    def prod(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The product over all axes, or the given ones."""
-        return self._reduced("multiply", axis, keepdims)
-
-    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The largest cell, over all axes or the given ones."""
-        return self._reduced("max", axis, keepdims)
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The smallest cell, over all axes or the given ones."""
-        return self._reduced("min", axis, keepdims)
-
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The mean over all axes, or the given ones."""
-        return self._reduced("mean", axis, keepdims)
-
-    def any(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Whether any cell is true, over all axes or the given ones."""
-        return self._reduced("or", axis, keepdims)
-
-    def all(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Whether all cells are true, over all axes or the given ones."""
-        return self._reduced("and", axis, keepdims)
-
-    def argmax(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """An error that says how to write it."""
-        return self._reduced("argmax", axis, keepdims)
-
-    def argmin(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """An error that says how to write it."""
-        return self._reduced("argmin", axis, keepdims)
-
-    def _reduced(self, accumulate: str, axis: Any, keepdims: bool) -> Any:
-        return self.builder.algebra.reduced(accumulate, self, axis, keepdims)
+    sum = _reduction("sum", "The sum")
+    prod = _reduction("prod", "The product")
+    max = _reduction("max", "The largest cell")
+    min = _reduction("min", "The smallest cell")
+    mean = _reduction("mean", "The mean")
+    any = _reduction("any", "Whether any cell is true")
+    all = _reduction("all", "Whether all cells are true")
+    # These are errors that say how to write it.
+    argmax = _reduction("argmax", "The place of the largest cell")
+    argmin = _reduction("argmin", "The place of the smallest cell")
 
 
 class SymbolicArray(MemoryOperators, ArrayMethods):
@@ -265,6 +258,18 @@ class SymbolicTensor(SymbolicArray):
         """The statement of ``function`` that inferred the extents, if one did."""
         return self.sized[1] if self.sized[0] is function and not self.declared else None
 
+    def cell(
+        self,
+        indices: Sequence[Expr],
+        span: Span | None = None,
+        boundaries: Sequence[Boundary] | None = None,
+        fill: Expr | None = None,
+    ) -> Value:
+        """The value of the cell at ``indices``."""
+        borders = (Boundary.SKIP,) * len(indices) if boundaries is None else tuple(boundaries)
+        read = Read(self.name, tuple(indices), borders, compute_dtype(self.element_type), fill, span)
+        return Value(read, None, self.element_type)
+
     def held(self) -> SymbolicTensor:
         """What this memory holds now, as a value that later stores do not change."""
         return SymbolicTensor(self.builder, self.name, self.element_type, self.extents, self.label)
@@ -355,9 +360,7 @@ class View(PendingArray):
     @property
     def element(self) -> Value:
         """The value of a cell as it is now."""
-        dtype = self.tensor.element_type
-        read = Read(self.tensor.name, self.indices, self.boundaries, compute_dtype(dtype), span=self.span)
-        return Value(read, None, dtype)
+        return self.tensor.cell(self.indices, self.span, self.boundaries)
 
     @property
     def memory(self) -> bool:

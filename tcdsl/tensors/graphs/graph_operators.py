@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError, DtypeError
+from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of, literal_of
 from tcdsl.frontend.arrays.stacking import regrouped, stack
 from tcdsl.frontend.arrays.views import transposed
 from tcdsl.frontend.logics.einsum_statements import record_einsum
+from tcdsl.frontend.numpy_of_arrays import numpy_function
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.staging.given_arrays import given_array
@@ -32,7 +33,6 @@ from tcdsl.tensors.graphs.engine import ENGINE
 from tcdsl.tensors.graphs.literals import tensor
 from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.node_operations import Operation
-from tcdsl.tensors.graphs.numpy_of_graphs import graph_function
 from tcdsl.tensors.graphs.tensor import Tensor, is_differentiable
 
 __all__ = ["GRAPH", "GraphAlgebra", "GraphOwner", "apply_operation", "as_operand", "operators"]
@@ -40,6 +40,8 @@ __all__ = ["GRAPH", "GraphAlgebra", "GraphOwner", "apply_operation", "as_operand
 _STAGED = WholeArrays()
 # Reductions that users know by another name than their accumulator's.
 _REDUCTIONS = {"add": "sum", "multiply": "prod"}
+# NumPy's functions that give arrays of NumPy, although operators could say them.
+_COMPUTED = frozenset(("any", "all", "argmax", "argmin", "id"))
 _NUMBERS = bool | int | float | np.generic
 _SYMBOLIC = SymbolicArray | SymbolicNumber | SymbolicSize
 
@@ -266,24 +268,16 @@ class GraphAlgebra:
         rule = _rule(logic, [_shape(argument) for argument in arguments])
         return apply_operation(Operation(name, record, rule, record if result_may_grow(logic) else None), arguments)
 
-    def ufunc(self, ufunc: Any, method: str, inputs: Sequence[object], keywords: Mapping[str, object]) -> Any:
-        """``np.exp(t)``."""
-        if ufunc is np.matmul and method == "__call__" and not keywords:
-            return self.matrix_product(*inputs)
-        primitive = recognize(ufunc)
-        if method != "__call__" or primitive is None or keywords:
-            raise fault(
-                DslSyntaxError,
-                f"np.{ufunc.__name__} is not a primitive of tcdsl",
-                "use the primitives of the language reference",
-            )
-        return self.combine(primitive, *inputs)
+    def fault(self, kind: type[TcdslError], fact: str, hint: str) -> TcdslError:
+        """The error of an operator that has no meaning."""
+        return fault(kind, fact, hint)
 
     def function(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """``np.where(c, a, b)`` and ``np.sum(t)`` make nodes; others are computed from the values."""
-        made = graph_function(self, function, arguments, keywords)
-        if made is not NotImplemented:
-            return made
+        if recognize(function) not in _COMPUTED:
+            made = numpy_function(self, function, arguments, keywords)
+            if made is not NotImplemented:
+                return made
         return function(*map(_computed, arguments), **{name: _computed(each) for name, each in keywords.items()})
 
     def literal(self, value: Any) -> Any:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import DslSyntaxError
+from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.names.name_resolution import (
     GlobalNumber,
     IndexName,
-    LanguageFunction,
     index_meaning,
     index_names,
     value_meaning,
@@ -88,7 +88,7 @@ def test_called_subscripted_and_dotted_names_follow_the_rule_for_values() -> Non
 def test_user_functions_win_over_primitives() -> None:
     np.testing.assert_array_equal(run("O[i] = relu(x[i])", x=X, module={"relu": lambda v: v + 1}), X + 1)
     np.testing.assert_array_equal(run("O[i] = relu(x[i])", x=-X), 0 * X)
-    assert value_meaning("relu", surroundings()) == LanguageFunction("relu")
+    assert value_meaning("relu", surroundings()) is LANGUAGE_FUNCTIONS["relu"]
     assert value_meaning("exp", surroundings(module={"exp": math.exp})) is math.exp
     assert value_meaning("sum", surroundings()) is sum
     assert value_meaning("pi", surroundings()) == math.pi

@@ -9,9 +9,9 @@ import pytest
 
 from tcdsl.errors import DataIndexError, DtypeError, ShapeError
 from tcdsl.ir.build import result_dtype
-from tcdsl.ir.interpreter import expression_evaluation as evaluation
-from tcdsl.ir.interpreter.expression_evaluation import InternalRangeError
+from tcdsl.ir.interpreter import point_values
 from tcdsl.ir.interpreter.interpreter import Interpretation, interpret
+from tcdsl.ir.interpreter.point_values import InternalRangeError
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
@@ -309,7 +309,8 @@ def test_a_local_is_computed_when_needed_and_once(monkeypatch: pytest.MonkeyPatc
         calls.append(float(value))
         return float(np.exp(value))
 
-    monkeypatch.setattr(evaluation, "PRIMITIVES", {**PRIMITIVES, "exp": replace(row, evaluate=counted)})
+    point_values._vectorized.cache_clear()
+    monkeypatch.setattr(point_values, "PRIMITIVES", {**PRIMITIVES, "exp": replace(row, evaluate=counted)})
     text = """
 input x: float64[N]
 tensor y: float64[N]
@@ -319,6 +320,8 @@ return y
     e = math.exp(2.0)
     same(run_one(text, np.array([-1.0, 2.0, -3.0])), [1, e + e * e, 1], "float64")
     assert calls == [2.0]
+    point_values._vectorized.cache_clear()
+    point_values._vectorized.cache_clear()
 
 
 def test_locals_nest_and_hide() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tcdsl.errors import DslSyntaxError
 from tcdsl.ir.expressions import Constant, Expr, Read
-from tcdsl.ir.interpreter.expression_evaluation import PointEvaluator
+from tcdsl.ir.interpreter.point_values import PointValues
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.ir.text.rule_parser import parse_rule
@@ -109,8 +109,7 @@ def test_every_row_is_the_derivative(name: str, position: int, dtype: str) -> No
         y = row.evaluate(*map(np.float64, point))
         values = {**dict(zip(NAMES, point, strict=False)), "y": y, "g": 1.5}
         arrays = {key: np.array(value, "float64") for key, value in values.items()}
-        evaluator = PointEvaluator((), {}, arrays, {key: key for key in arrays})
-        analytic = evaluator.function(rule)(evaluator.frame())
+        analytic = PointValues({}, 1, {}, arrays.__getitem__).single(rule)
         shift = np.eye(row.arity)[position] * step
         high = row.evaluate(*map(np.float64, point + shift))
         low = row.evaluate(*map(np.float64, point - shift))

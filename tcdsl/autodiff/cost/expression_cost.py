@@ -16,7 +16,7 @@ from tcdsl.autodiff.cost.operations import operations_of
 from tcdsl.autodiff.cost.point_sets import PointSet
 from tcdsl.ir.build import apply, range_tests, truth
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, Let, Local, Read, children
-from tcdsl.ir.interpreter.many_points import Definitions, LocalDefinition
+from tcdsl.ir.interpreter.point_values import Definitions, LocalDefinition
 from tcdsl.ir.primitives import LAZY
 from tcdsl.ir.program import Tensor
 

@@ -15,7 +15,7 @@ import numpy as np
 from tcdsl.autodiff.cost.cardinality import cardinality
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, Local, SizeValue, transform
-from tcdsl.ir.interpreter.many_points import Definitions, PointValues
+from tcdsl.ir.interpreter.point_values import Definitions, PointValues
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 
 __all__ = ["AffinePoints", "ListedPoints", "PointSet", "at_values"]

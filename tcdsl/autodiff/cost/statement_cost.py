@@ -16,7 +16,7 @@ from tcdsl.autodiff.cost.expression_cost import ExpressionCounter
 from tcdsl.autodiff.cost.first_writes import Cells, WrittenCells, image
 from tcdsl.autodiff.cost.operations import OperationCount
 from tcdsl.autodiff.cost.point_sets import AffinePoints, ListedPoints
-from tcdsl.autodiff.cost.tensors import TensorValues
+from tcdsl.autodiff.cost.tensors import CountedValues
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, is_affine_index
@@ -39,7 +39,7 @@ def count_operations(program: Program, inputs: Sequence[Any]) -> OperationCount:
     """
     arrays = [np.asarray(array) for array in inputs]
     sizes = bind_sizes(program, [array.shape for array in arrays])
-    counter = _StatementCounter(program, TensorValues(program, arrays, sizes))
+    counter = _StatementCounter(program, CountedValues(program, arrays, sizes))
     for statement in program.statements:
         counter.add(statement)
     return OperationCount.of(counter.operations)
@@ -62,7 +62,7 @@ class _StatementCounter:
     ``operations`` holds the counts so far.
     """
 
-    def __init__(self, program: Program, values: TensorValues) -> None:
+    def __init__(self, program: Program, values: CountedValues) -> None:
         self.operations: Counter[str] = Counter()
         self._program = program
         self._values = values

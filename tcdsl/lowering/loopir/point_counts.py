@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcdsl.ir.expressions import Expr, reads
-from tcdsl.ir.interpreter.many_points import Array, PointValues
+from tcdsl.ir.interpreter.point_values import Array, PointValues
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Kernel, Loop, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import scalars_of
 

@@ -13,7 +13,7 @@ import numpy as np
 from tcdsl.errors import Diagnostic, DtypeError
 from tcdsl.ir.dtypes import INTEGER, is_integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Read, SizeValue, children, walk
-from tcdsl.ir.interpreter.expression_evaluation import PointEvaluator
+from tcdsl.ir.interpreter.point_values import PointValues
 from tcdsl.ir.program import Program, statement_expressions
 from tcdsl.span import Span
 
@@ -52,9 +52,9 @@ def check_narrowed(
 ) -> None:
     """Raise `DtypeError` unless every one of ``narrowed`` fits for these inputs."""
     held = {tensor.name: array for tensor, array in zip(program.inputs, arrays, strict=True) if array.ndim == 0}
-    evaluator = PointEvaluator((), sizes, held, {})
+    values = PointValues({}, 1, sizes, held.__getitem__)
     for one in narrowed:
-        number = int(evaluator.function(one.value)(evaluator.frame()))
+        number = int(values.single(one.value))
         ends = np.iinfo(one.dtype)
         if not ends.min <= number <= ends.max:
             raise Diagnostic(

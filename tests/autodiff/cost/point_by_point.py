@@ -30,7 +30,7 @@ from tcdsl.ir.expressions import (
     is_affine_index,
     walk,
 )
-from tcdsl.ir.interpreter.expression_evaluation import working_dtype
+from tcdsl.ir.interpreter.point_values import working_dtype
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Fill, Keep, Program, Statement
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size

@@ -16,7 +16,7 @@ from tcdsl.frontend.symbols.scalar_primitives import apply_primitive, call_funct
 from tcdsl.frontend.symbols.values import Value, require_fitting, store_value, stored_dtype, sum_dtype
 from tcdsl.ir.dtypes import DTYPES, compute_dtype
 from tcdsl.ir.expressions import Constant, Let, Read, children, walk
-from tcdsl.ir.interpreter.expression_evaluation import PointEvaluator
+from tcdsl.ir.interpreter.point_values import PointValues
 from tests.frontend.statements.small_function import run
 
 NUMBERS = [dtype for dtype in DTYPES if dtype != "bool"]
@@ -125,9 +125,7 @@ def test_signed_and_unsigned_compare_as_numbers(primitive: str) -> None:
 
 
 def evaluated(value: Value) -> Any:
-    evaluator = PointEvaluator((), {}, {}, {})
-    function = evaluator.function(value.expr)
-    return function(evaluator.frame())
+    return PointValues({}, 1, {}, {}.__getitem__).single(value.expr)
 
 
 @pytest.mark.parametrize("exponent", range(-9, 18))

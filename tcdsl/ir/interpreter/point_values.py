@@ -1,20 +1,22 @@
-"""Values of expressions at many points at once, for what is counted without being run.
+"""Values of expressions at many points at once: the scalar half of the reference interpreter.
 
-As in the reference interpreter, floats are float64 and evaluation is lazy: a branch is evaluated at the points that
-take it, a local definition where it is needed. Only what a count depends on is ever evaluated.
+Floats are float64, whatever their declared type; integers and bools have their own type and wrap around as in NumPy.
+Indices never overflow, nor do conditions on index variables and sizes. Evaluation is lazy: a branch is evaluated at the
+points that take it, a local definition where it is needed. Nothing is simplified or reordered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DataIndexError, Diagnostic
+from tcdsl.errors import Diagnostic, TcdslError
 from tcdsl.ir.boundaries import moved
+from tcdsl.ir.dtypes import INTEGER, WIDE_INTEGERS, is_floating
 from tcdsl.ir.exact import INDEX_ARITHMETIC
 from tcdsl.ir.expressions import (
     Apply,
@@ -28,15 +30,37 @@ from tcdsl.ir.expressions import (
     Read,
     Reduction,
     SizeValue,
+    children,
+    is_affine_index,
 )
-from tcdsl.ir.interpreter.expression_evaluation import working_dtype
+from tcdsl.ir.interpreter.index_faults import index_fault
 from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.span import Span
 
-__all__ = ["Array", "Definitions", "LocalDefinition", "PointValues", "elementwise"]
+__all__ = [
+    "Array",
+    "Definitions",
+    "InternalRangeError",
+    "LocalDefinition",
+    "PointValues",
+    "elementwise",
+    "working_dtype",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _POSITIONS = {"sub": np.subtract, "mul": np.multiply, "mod": np.mod, "min": np.minimum, "max": np.maximum}
+
+
+class InternalRangeError(TcdslError):
+    """An access that its statement's domain promises to be in range is not: a fault of tcdsl, not of the user."""
+
+
+def working_dtype(dtype: str) -> str:
+    """The type in which the interpreter holds values of ``dtype``."""
+    if dtype == INTEGER or dtype in WIDE_INTEGERS:
+        return "object"  # Python's integers
+    return "float64" if is_floating(dtype) else dtype
 
 
 @dataclass(slots=True)
@@ -46,7 +70,7 @@ class LocalDefinition:
     value: Expr
     around: Definitions
     values: Array | None = None
-    known: Array | None = field(default=None)
+    known: Array | None = None
 
 
 Definitions = Mapping[str, LocalDefinition]
@@ -57,25 +81,33 @@ class PointValues:
     ``at``.
 
     ``coordinates`` gives the value of each index variable, and of each scalar that is no local definition, at each of
-    ``count`` points; ``tensor`` the array of a name.
-    Raises `DataIndexError` for data indices out of range.
+    ``count`` points; ``tensor`` the array of a name. For errors, ``label`` says what users call a tensor, and ``span``
+    is the statement's. Raises `DataIndexError` for data indices out of range.
     """
 
     def __init__(
-        self, coordinates: Mapping[str, Array], count: int, sizes: Mapping[str, int], tensor: Callable[[str], Array]
+        self,
+        coordinates: Mapping[str, Array],
+        count: int,
+        sizes: Mapping[str, int],
+        tensor: Callable[[str], Array],
+        label: Callable[[str], str] = str,
+        span: Span | None = None,
     ) -> None:
         self.coordinates = coordinates
         self.count = count
         self.sizes = sizes
         self.tensor = tensor
+        self.label = label
+        self.span = span
 
     def of(self, expr: Expr, at: Array, local: Definitions) -> Array:
         """One value per number in ``at``."""
         match expr:
             case Constant(value=value, dtype=dtype):
-                # Rounded to its own type first, as compiled code has it.
                 if working_dtype(dtype) == "object":
                     return np.full(len(at), value, "object")
+                # Rounded to its own type first: 0.1 as a float32 is the number that compiled code compares with.
                 return np.full(len(at), np.dtype(dtype).type(value)).astype(working_dtype(dtype))
             case SizeValue(name=name):
                 return np.full(len(at), self.sizes[name], np.int64)
@@ -87,13 +119,18 @@ class PointValues:
             case Let(name=name, value=value, body=body):
                 return self.of(body, at, {**local, name: LocalDefinition(value, local)})
             case Cast(operand=operand, dtype=dtype):
-                return self.of(operand, at, local).astype(working_dtype(dtype))
+                held = self._index(operand, at, local) if dtype == INTEGER else self.of(operand, at, local)
+                return held.astype(working_dtype(dtype))
             case Read():
                 return self._read(expr, at, local)
             case Apply():
                 return self._applied(expr, at, local)
             case Reduction():
                 raise TypeError("reductions stand in sketches only")
+
+    def single(self, expr: Expr) -> Any:
+        """The value at the only point."""
+        return self.of(expr, np.zeros(1, np.int64), {})[0]
 
     def _local(self, definition: LocalDefinition, at: Array, dtype: str) -> Array:
         if definition.values is None or definition.known is None:
@@ -108,9 +145,16 @@ class PointValues:
     def _applied(self, expr: Apply, at: Array, local: Definitions) -> Array:
         # Along the first arguments in a loop, because sums of hundreds of terms are deep trees.
         spine = [expr]
-        while isinstance(inner := spine[-1].arguments[0], Apply):
+        while not _compares_indices(spine[-1]) and isinstance(inner := spine[-1].arguments[0], Apply):
             spine.append(inner)
-        first = self.of(inner, at, local)
+        if _compares_indices(spine[-1]):
+            node = spine.pop()
+            values = tuple(self._index(part, at, local) for part in node.arguments)
+            if any(value.dtype == object for value in values):
+                values = tuple(value.astype(object) for value in values)
+            first = elementwise(node.primitive, values).astype(bool)
+        else:
+            first = self.of(spine[-1].arguments[0], at, local)
         for node in reversed(spine):
             first = self._combined(node, first, at, local)
         return first
@@ -130,6 +174,38 @@ class PointValues:
                 return result
         values = (first, *(self.of(part, at, local) for part in rest))
         return elementwise(expr.primitive, values).astype(working_dtype(expr.dtype))
+
+    # -- indices
+
+    def _index(self, expr: Expr, at: Array, local: Definitions) -> Array:
+        """An index, in Python's integers where int64 might not hold what it is made of."""
+        if expr.dtype == INTEGER or not is_affine_index(expr) or self._largest(expr) < 2**63:
+            return self.of(expr, at, local)
+        return self._exact(expr, at)
+
+    def _largest(self, expr: Expr) -> int:
+        # What no part of an index exceeds in absolute value.
+        match expr:
+            case Constant(value=value):
+                return abs(int(value))
+            case SizeValue(name=name):
+                return abs(self.sizes[name])
+            case IndexValue(name=name):
+                held = self.coordinates[name]
+                return max(abs(int(held.min())), abs(int(held.max()))) if len(held) else 0
+        parts = [self._largest(part) for part in children(expr)]
+        if isinstance(expr, Apply) and expr.primitive in ("add", "sub"):
+            return sum(parts)
+        return parts[0] * parts[1] if isinstance(expr, Apply) and expr.primitive == "mul" else max(parts)
+
+    def _exact(self, expr: Expr, at: Array) -> Array:
+        if isinstance(expr, Apply):
+            return elementwise(expr.primitive, tuple(self._exact(part, at) for part in expr.arguments))
+        if isinstance(expr, Constant):
+            return np.full(len(at), expr.value, object)
+        return self.of(expr, at, {}).astype(object)
+
+    # -- reads
 
     def _read(self, expr: Read, at: Array, local: Definitions) -> Array:
         array = self.tensor(expr.tensor)
@@ -151,21 +227,40 @@ class PointValues:
         """The cell that ``expr`` reads at each point, and where it finds none and takes its fill value."""
         outside = np.zeros(len(at), bool)
         positions = []
+        # Axis by axis: the first one out of range that fills or fails decides.
         for axis, (index, boundary) in enumerate(zip(expr.indices, expr.boundaries, strict=True)):
             extent = shape[axis]
-            position = np.zeros(len(at), working_dtype(index.dtype))
-            position[~outside] = self.of(index, at[~outside], local)
-            beyond = ((position < 0) | (position >= extent)) & ~outside
+            found = self._index(index, at[~outside], local)
+            position = np.zeros(len(at), found.dtype)
+            position[~outside] = found
+            beyond = ((position < 0) | (position >= extent)).astype(bool) & ~outside
             if beyond.any():
                 if boundary is Boundary.FILL:
                     outside |= beyond
                 elif boundary in (Boundary.SKIP, Boundary.CHECK) or extent == 0:
-                    fact = f"index {position[beyond][0]} is out of range for axis {axis} of `{expr.tensor}`"
-                    raise Diagnostic(DataIndexError, f"{fact}, which has extent {extent}", expr.span).error()
+                    first = int(np.argmax(beyond))
+                    raise self._out_of_range(expr, axis, int(position[first]), extent, at[first])
                 else:
                     position = _moved(position, extent, boundary)
             positions.append(np.where(outside, 0, position).astype(np.int64))
         return tuple(positions), outside
+
+    def _out_of_range(self, expr: Read, axis: int, position: int, extent: int, number: int) -> TcdslError:
+        point = ", ".join(f"{name} = {values[number]}" for name, values in self.coordinates.items())
+        notes = (f"at {point}",) if point else ()
+        fault = index_fault(self.label(expr.tensor), axis, position, extent, expr.span or self.span, notes)
+        if expr.boundaries[axis] is Boundary.SKIP:
+            fact = f"{fault.fact}, although its domain says that it is in range"
+            return Diagnostic(InternalRangeError, fact, fault.span, notes).error()
+        return fault.error()
+
+
+def _compares_indices(expr: Apply) -> bool:
+    # What index variables and sizes make, or indices.
+    arguments = expr.arguments
+    if PRIMITIVES[expr.primitive].kind != "compare":
+        return False
+    return arguments[0].dtype == INTEGER or (arguments[0].dtype == "int64" and all(map(is_affine_index, arguments)))
 
 
 def _moved(position: Array, extent: int, boundary: Boundary) -> Array:
@@ -194,5 +289,4 @@ def _vectorized(primitive: str, floating: bool) -> Callable[..., Any]:
             return row.evaluate
     except (TypeError, ValueError):
         pass
-    each = np.frompyfunc(row.evaluate, row.arity, 1)
-    return lambda *values: each(*values).astype(values[0].dtype)
+    return lambda *values: np.array([row.evaluate(*each) for each in zip(*values, strict=True)], values[0].dtype)

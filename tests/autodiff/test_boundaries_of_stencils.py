@@ -12,8 +12,8 @@ from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
-from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.lower import lower
+from tests.lowering.loop_interpreter import execute
 
 AXES = {"reflect": ("reflect",) * 3, "wrap": ("wrap",) * 3, "several": ("clamp", "symmetric", "reflect")}
 

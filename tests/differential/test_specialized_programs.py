@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import TcdslError
-from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.lower import lower
 from tcdsl.simplification import specialized
 from tests.differential.agreement import agree, attempt, shown
 from tests.differential.loading import loaded
+from tests.lowering.loop_interpreter import execute
 from tests.oracle.generation import Case, case_of_seed
 
 LIMITS = {

@@ -8,13 +8,13 @@ import pytest
 from tcdsl.errors import DataIndexError, ShapeError
 from tcdsl.ir.expressions import Apply, reads, walk
 from tcdsl.ir.text.parser import parse_program
-from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Kernel, Loop, Node, Store
 from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.lower import lower
 from tests.golden_texts import Golden
 from tests.lowering.cases import CASES
+from tests.lowering.loop_interpreter import execute
 
 
 def kernel(text: str, **options: bool) -> Kernel:

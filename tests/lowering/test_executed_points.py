@@ -11,10 +11,10 @@ from tcdsl.autodiff import adjoint
 from tcdsl.ir.build import integer
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
-from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Buffer, Kernel, Loop, Nest, Node, Store, Update
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
+from tests.lowering.loop_interpreter import execute
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 
 TALLY = Update("tally", (), "add", integer(1))

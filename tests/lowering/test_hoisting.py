@@ -9,9 +9,9 @@ from tcdsl import DataIndexError, op
 from tcdsl.ir.build import index, integer
 from tcdsl.ir.expressions import Boundary, Expr, Local, Read
 from tcdsl.lowering.loop_passes.hoisting import hoisted
-from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.loopir.loops import Accumulate, Define, Loop, Node, Store, Update
 from tcdsl.lowering.lower import lower
+from tests.lowering.loop_interpreter import execute
 from tests.lowering.test_plausible_faults import check, staged
 
 X = np.arange(20.0).reshape(4, 5) - 7

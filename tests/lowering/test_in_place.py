@@ -15,9 +15,9 @@ import tcdsl as tc
 from tcdsl import cd
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
-from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.lower import lower
+from tests.lowering.loop_interpreter import execute
 
 
 @cd

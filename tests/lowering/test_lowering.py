@@ -11,10 +11,10 @@ import pytest
 
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.parser import parse_program
-from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.lower import lower
 from tests.lowering.cases import CASES
+from tests.lowering.loop_interpreter import execute
 from tests.range_checks import verify_deeply
 
 

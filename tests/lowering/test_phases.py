@@ -14,10 +14,10 @@ from tcdsl.ir.expressions import Apply, walk
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
-from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.loopir.loops import Branch, Kernel, Loop, Node
 from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.lower import lower
+from tests.lowering.loop_interpreter import execute
 
 RNG = np.random.default_rng(3)
 

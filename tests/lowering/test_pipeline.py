@@ -16,7 +16,6 @@ from tcdsl.errors import ConfigurationError
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
-from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.pass_log import PassLog, explain_passes
 from tcdsl.lowering.pipeline import NEST_PASSES, PASSES
@@ -24,6 +23,7 @@ from tcdsl.pass_names import OPTIONAL, chosen_passes
 from tests.golden_texts import Golden
 from tests.lowering import test_phases, test_summing
 from tests.lowering.cases import CASES, real
+from tests.lowering.loop_interpreter import execute
 from tests.lowering.test_lowering import agree
 from tests.lowering.test_specialized import TRANSPOSED, UNIT_AXES, special
 

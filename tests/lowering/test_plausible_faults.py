@@ -14,12 +14,12 @@ from tcdsl.autodiff import gradient, tangent
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.lowering.loop_passes.liveness import lifetimes
-from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.lower import lower
 from tcdsl.simplification import simplify
 from tests.golden_texts import Golden
+from tests.lowering.loop_interpreter import execute
 from tests.lowering.placement import place_temporaries
 from tests.lowering.test_lowering import shuffled
 

@@ -12,7 +12,6 @@ from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
-from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.loops import Accumulate, Kernel, Loop
 from tcdsl.lowering.loopir.traversal import walk_nodes
@@ -20,6 +19,7 @@ from tcdsl.lowering.lower import lower
 from tcdsl.simplification import specialized
 from tests.golden_texts import Golden
 from tests.lowering.cases import CASES, real, whole
+from tests.lowering.loop_interpreter import execute
 from tests.lowering.test_lowering import agree
 from tests.range_checks import verify_deeply
 

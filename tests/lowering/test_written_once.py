@@ -7,8 +7,8 @@ import pytest
 
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.parser import parse_program
-from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.lower import lower
+from tests.lowering.loop_interpreter import execute
 
 RNG = np.random.default_rng(8)
 

@@ -21,7 +21,6 @@ from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import index_variables
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
-from tcdsl.lowering.loopir.loop_interpreter import execute
 from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.pipeline import QUICK
@@ -29,6 +28,7 @@ from tcdsl.pass_names import Enabled
 from tcdsl.polyhedra import limits
 from tcdsl.polyhedra.affine import NotAffine, condition_set, universe
 from tcdsl.polyhedra.disjunctions import convex_pieces, narrowed
+from tests.lowering.loop_interpreter import execute
 
 X = np.random.default_rng(4).normal(size=(5, 4, 5))
 

@@ -1,4 +1,4 @@
-"""What a target must be suffices: the one of docs/extending.md, which interprets loops, runs what the CPU runs."""
+"""What a target must be suffices: the one of docs/extending.md, which interprets programs, runs what the CPU runs."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ from tcdsl.ir.program import Program, Statement, Tensor, map_statement
 from tcdsl.lowering.loop_passes.common_subexpressions import with_calls_shared
 from tcdsl.lowering.loop_passes.forwarding import forwarded, without_unread
 from tcdsl.lowering.loop_passes.hoisting import hoisted
-from tcdsl.lowering.loop_passes.index_widths import with_index_widths
+from tcdsl.lowering.loop_passes.index_widths import procedure_with_index_widths, with_index_widths
 from tcdsl.lowering.loop_passes.long_sums import in_blocks
 from tcdsl.lowering.loop_passes.unit_axes import plain_unit_axes, without_single_steps
 from tcdsl.lowering.loop_passes.vector_loops import with_vector_loops
-from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node
+from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure
 from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.bodies import NestContext
 from tcdsl.lowering.nests.nests import Draft, drafts_of, finished, joined
@@ -74,6 +74,7 @@ class Work:
     groups: list[Group] = field(default_factory=list)
     setting: NestContext = field(init=False)
     nests: list[Nest] = field(default_factory=list)
+    procedures: list[Procedure] = field(default_factory=list)
     buffers: tuple[Buffer, ...] = ()
     limit: int = 0
 
@@ -93,7 +94,8 @@ class Work:
 
     def kernel(self) -> Kernel:
         """What the passes have made."""
-        return Kernel(self.program, self.buffers, tuple(self.nests), self.outputs, self.memory.updates, self.limit)
+        updates, procedures = self.memory.updates, tuple(self.procedures)
+        return Kernel(self.program, self.buffers, tuple(self.nests), self.outputs, updates, self.limit, procedures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +249,7 @@ def _unread_memory(work: Work) -> None:
 def _index_widths(work: Work) -> None:
     nests, work.limit = with_index_widths(work.nests, work.program, work.largest)
     work.nests = list(nests)
+    work.procedures = [procedure_with_index_widths(each, work.program) for each in work.procedures]
 
 
 PASSES: tuple[Pass, ...] = (

@@ -24,13 +24,16 @@ from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
     Buffer,
+    Call,
     Check,
     Define,
     Kernel,
+    LocalBuffer,
     Loop,
     Node,
     Store,
     Update,
+    View,
 )
 from tcdsl.lowering.loopir.point_code import UNIQUE_AXIS
 
@@ -61,7 +64,7 @@ def execute(kernel: Kernel, inputs: Sequence[Any], order: Order | None = None) -
     for buffer in kernel.buffers:
         if buffer.name not in arrays:
             arrays[buffer.name] = _garbage(buffer, sizes)
-    machine = _Machine(arrays, sizes, order or (lambda steps: steps))
+    machine = _Machine(kernel, arrays, sizes, order or (lambda steps: steps))
     readable = {buffer.name for buffer in kernel.buffers if buffer.kind == "input"}
     for name in readable:
         arrays[name].flags.writeable = False
@@ -78,14 +81,18 @@ def execute(kernel: Kernel, inputs: Sequence[Any], order: Order | None = None) -
 
 
 def _garbage(buffer: Buffer, sizes: Mapping[str, int]) -> np.ndarray:
-    shape = tuple(evaluate_size(extent, sizes) for extent in buffer.shape)
-    return np.full(shape, np.nan if is_floating(buffer.dtype) else 1, buffer.dtype)
+    return _undefined(buffer.dtype, tuple(evaluate_size(extent, sizes) for extent in buffer.shape))
+
+
+def _undefined(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    return np.full(shape, np.nan if is_floating(dtype) else 1, dtype)
 
 
 class _Machine:
     """The state of an execution: memory, sizes, scalars and loop variables."""
 
-    def __init__(self, arrays: dict[str, np.ndarray], sizes: Mapping[str, int], order: Order) -> None:
+    def __init__(self, kernel: Kernel, arrays: dict[str, np.ndarray], sizes: Mapping[str, int], order: Order) -> None:
+        self.kernel = kernel
         self.arrays = arrays
         self.sizes = sizes
         self.order = order
@@ -118,6 +125,46 @@ class _Machine:
                     self.writes[buffer] += 1
                 case Check():
                     self.check(node)
+                case LocalBuffer(name=name, dtype=dtype, bounds=bounds):
+                    self.arrays[name] = _undefined(dtype, self.local_shape(node, bounds))
+                    self.writes.setdefault(name, 0)
+                case Call():
+                    self.call(node)
+
+    def local_shape(self, node: LocalBuffer, bounds: Sequence[int]) -> tuple[int, ...]:
+        shape = tuple(max(0, int(self.value(extent))) for extent in node.shape)
+        if len(shape) != len(bounds) or any(n > most for n, most in zip(shape, bounds, strict=True)):
+            raise IndexError(f"{node.name} has the shape {shape}, more than {tuple(bounds)}")
+        return shape
+
+    def call(self, node: Call) -> None:
+        procedure = next(each for each in self.kernel.procedures if each.name == node.procedure)
+        views = [self.view(view) for view in node.views]
+        for k, written in enumerate(views[len(node.reads) :], len(node.reads)):
+            if any(np.shares_memory(written, other) for j, other in enumerate(views) if j != k):
+                raise IndexError(f"{node.views[k].buffer} shares cells with another view of {node.procedure}")
+        sizes: dict[str, int] = {}
+        for parameter, array in zip(procedure.parameters, views, strict=True):
+            for size, extent in zip(parameter.shape, array.shape, strict=True):
+                known = sizes.setdefault(size.name, extent) if isinstance(size, SizeValue) else None
+                if (evaluate_size(size, sizes) if known is None else known) != extent or array.dtype != parameter.dtype:
+                    raise IndexError(f"{parameter.name} of {node.procedure}: {array.dtype}{list(array.shape)}")
+            array.flags.writeable &= parameter.kind == "update"
+        arrays = {parameter.name: array for parameter, array in zip(procedure.parameters, views, strict=True)}
+        inner = _Machine(self.kernel, arrays, sizes, self.order)
+        inner.run(procedure.body)
+        for parameter, view in zip(procedure.parameters, node.views, strict=True):
+            self.writes[view.buffer] += inner.writes[parameter.name]
+
+    def view(self, view: View) -> np.ndarray:
+        array, box = self.arrays[view.buffer], []
+        for start, extent, cells in zip(view.starts, view.extents, array.shape, strict=True):
+            first = int(self.value(start))
+            count = 1 if extent is None else max(0, int(self.value(extent)))
+            if count and not 0 <= first <= first + count <= cells:
+                raise IndexError(f"{view.buffer} has {cells} cells along an axis, not {first} .. {first + count}")
+            box.append(first if extent is None else slice(first, first + count))
+        return array[(*box, ...)]
 
     def combined(self, accumulate: str, old: Any, value: Expr) -> Any:
         evaluate = PRIMITIVES[ACCUMULATORS[accumulate].primitive].evaluate

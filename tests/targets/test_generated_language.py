@@ -25,9 +25,11 @@ from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
 from tcdsl.targets.cpu.python.module import generate_module
 from tcdsl.targets.protocol.target import Build
 from tests.lowering.cases import CASES
+from tests.targets import tiled_kernels
 from tests.targets.kernels import I, N, loop, make, read
 
 NEST = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+RNG = np.random.default_rng(6)
 
 
 def both(kernel: Kernel, options: Build, contiguous: bool = True) -> tuple[CompiledKernel, CompiledKernel]:
@@ -110,11 +112,14 @@ def test_conversions_of_what_does_not_fit(conversion: str) -> None:
     assert LoadedObject([object_code(code)], [name]).addresses[name]
 
 
-def test_checked_code(options: Build) -> None:
-    # A store one cell too far is reported by both, and goes nowhere.
-    far = loop("i", N, Store("Y", (apply("add", I, constant(1, "int64")),), read("X", I)))
-    kernel = make({"X": ("float32", (N,))}, {"Y": ("float32", (N,))}, [far])
-    agree(both(kernel, replace(options, checked=True)), [np.ones(5, np.float32)], {"N": 5})
+@pytest.mark.parametrize("checked", [False, True])
+def test_local_buffers_and_procedures(checked: bool, options: Build) -> None:
+    options = replace(options, checked=checked)
+    A, B = RNG.normal(size=(5, 7)).astype(np.float32), RNG.normal(size=(7, 6)).astype(np.float32)
+    agree(both(tiled_kernels.transpose(), options), [A], {"N": 5, "M": 7})
+    agree(both(tiled_kernels.matmul(), options), [A, B], {"N": 5, "P": 7, "M": 6})
+    if checked:
+        agree(both(tiled_kernels.matmul(over=1), options), [A, B], {"N": 5, "P": 7, "M": 6})
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from tcdsl.ir.expressions import Apply, Expr, Local, certain_children, map_children, reads, substitute
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Node, Store, Update
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Call, Check, Define, LocalBuffer, Loop, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import changed_names, rewritten, scalars_of, with_expressions
 
 __all__ = ["with_calls_shared"]
@@ -77,7 +77,7 @@ class _Calls:
                     out.append(Branch(condition, *inner))
                 case Define(value=value) | Accumulate(value=value) | Store(value=value) | Update(value=value):
                     out.append(replace(node, value=self.value(value, known, out)))
-                case Check():
+                case Check() | LocalBuffer() | Call():
                     out.append(node)
             known.forget(changed)
         return out

@@ -11,7 +11,7 @@ from functools import partial
 
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, SizeValue, reads, transform
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Nest, Node, Store, Update
+from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, LocalBuffer, Loop, Nest, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import (
     buffers_read,
     changed_names,
@@ -46,6 +46,8 @@ def _sequence(nodes: Sequence[Node], known: _Known, types: Mapping[str, str], na
         node = with_bodies(node, partial(_sequence, known=inside, types=types, names=names))
         known = left
         match node:
+            case LocalBuffer(name=name, dtype=dtype):
+                types = {**types, name: dtype}
             case Store(buffer=buffer):
                 if types.get(buffer) != "float16":
                     key = (buffer, node.indices)

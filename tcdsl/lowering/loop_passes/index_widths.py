@@ -35,10 +35,10 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import AxisExtent, Program
 from tcdsl.lowering.loopir.intervals import Interval, interval_of, interval_of_dtype
-from tcdsl.lowering.loopir.loops import Accumulate, Check, Define, Loop, Nest, Node
-from tcdsl.lowering.loopir.traversal import rewritten, walk_nodes, with_expressions
+from tcdsl.lowering.loopir.loops import Accumulate, Check, Define, Loop, Nest, Node, Procedure
+from tcdsl.lowering.loopir.traversal import rewritten, sizes_of, walk_nodes, with_expressions
 
-__all__ = ["LARGEST_SIZE", "with_index_widths"]
+__all__ = ["LARGEST_SIZE", "procedure_with_index_widths", "with_index_widths"]
 
 LARGEST_SIZE = 2**63 - 1
 """No size is larger: it would not fit into an int64."""
@@ -50,6 +50,17 @@ _INT64 = interval_of_dtype("int64")
 _RING = frozenset(("add", "sub", "mul", "neg"))
 # Checks report values of up to this many bits.
 _WIDEST = 448
+# No array has more cells than there are addresses.
+_CELLS = 2**57
+
+
+def procedure_with_index_widths(procedure: Procedure, program: Program) -> Procedure:
+    """``procedure`` with a type for all index arithmetic. Its sizes are extents of views, so nothing limits them more
+    than memory does.
+    """
+    widths = _Widths(program, _CELLS)
+    widths.sizes = dict.fromkeys(sizes_of(procedure), Interval(0, _CELLS))
+    return replace(procedure, body=widths.body(procedure.body))
 
 
 def with_index_widths(nests: Sequence[Nest], program: Program, largest: int | None = None) -> tuple[list[Nest], int]:

@@ -18,8 +18,8 @@ from math import prod
 
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.sizes.size_binding import evaluate_size
-from tcdsl.lowering.loopir.loops import Buffer, Kernel
-from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written
+from tcdsl.lowering.loopir.loops import Buffer, Kernel, LocalBuffer, Nest
+from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written, walk_nodes
 
 __all__ = ["ALIGNMENT", "MemoryUse", "Temporaries", "lifetimes", "peak_bytes"]
 
@@ -76,7 +76,7 @@ def lifetimes(kernel: Kernel) -> dict[str, tuple[int, int]]:
     """
     found: dict[str, tuple[int, int]] = {}
     for number, nest in enumerate(kernel.nests):
-        for name in {*buffers_read(nest.body), *buffers_written(nest.body)}:
+        for name in _touched(nest):
             first, _ = found.get(name, (number, number))
             found[name] = (first, number)
     end = len(kernel.nests)
@@ -118,6 +118,11 @@ class Temporaries:
                 insort(placed, (offset, end, life))
                 size = max(size, end)
         return offsets, size
+
+
+def _touched(nest: Nest) -> set[str]:
+    own = {node.name for node in walk_nodes(nest.body) if isinstance(node, LocalBuffer)}
+    return {*buffers_read(nest.body), *buffers_written(nest.body)} - own
 
 
 def _bytes(buffer: Buffer, sizes: Mapping[str, int]) -> int:

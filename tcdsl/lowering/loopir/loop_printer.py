@@ -6,23 +6,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import apply
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index, transform
+from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, is_affine_index, transform
 from tcdsl.ir.text.printer import format_expr
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
     Buffer,
+    Call,
     Check,
     Define,
     Kernel,
+    LocalBuffer,
     Loop,
     Nest,
     Node,
+    Procedure,
     Store,
     Update,
+    View,
 )
 from tcdsl.lowering.loopir.point_code import UNIQUE_AXIS
+from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["format_kernel", "format_nest"]
 
@@ -46,6 +52,8 @@ def format_kernel(kernel: Kernel) -> str:
     """
     types = {buffer.name: compute_dtype(buffer.dtype) for buffer in kernel.buffers}
     lines = [f"kernel {kernel.program.name}", *(_buffer(buffer) for buffer in kernel.buffers)]
+    for procedure in kernel.procedures:
+        lines.extend(["", *_procedure(procedure)])
     for nest in kernel.nests:
         lines.extend(["", format_nest(nest, types)])
     if kernel.updates:
@@ -63,6 +71,12 @@ def format_nest(nest: Nest, types: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
+def _procedure(procedure: Procedure) -> Iterator[str]:
+    yield f"procedure {procedure.name}:"
+    yield from (f"    {_buffer(parameter)}" for parameter in procedure.parameters)
+    yield from _nodes(procedure.body, {each.name: compute_dtype(each.dtype) for each in procedure.parameters}, 1)
+
+
 def _buffer(buffer: Buffer) -> str:
     extents = ", ".join(_text(extent, "int64") for extent in buffer.shape)
     others = [name for name in buffer.tensors if name != buffer.name]
@@ -72,6 +86,7 @@ def _buffer(buffer: Buffer) -> str:
 
 def _nodes(nodes: Sequence[Node], types: dict[str, str], level: int) -> Iterator[str]:
     indent = "    " * level
+    types = dict(types)
     for node in nodes:
         match node:
             case Loop(variable=variable, start=start, stop=stop, step=step, body=body, kind=kind):
@@ -97,6 +112,30 @@ def _nodes(nodes: Sequence[Node], types: dict[str, str], level: int) -> Iterator
             case Check(condition=condition, tensor=tensor, axis=axis):
                 what = "unique cells" if axis == UNIQUE_AXIS else f"axis {axis}"
                 yield f"{indent}check {_text(condition, 'bool')}  (of {tensor}, {what})"
+            case LocalBuffer(name=name, dtype=dtype):
+                types[name] = compute_dtype(dtype)
+                yield f"{indent}local {name}: {dtype}{_local_shape(node)}"
+            case Call(procedure=procedure, reads=reads, writes=writes):
+                given, changed = (", ".join(map(_view, views)) for views in (reads, writes))
+                yield f"{indent}{procedure}({given}) -> {changed}"
+
+
+def _local_shape(node: LocalBuffer) -> str:
+    extents = ", ".join(_text(extent, "int64") for extent in node.shape)
+    fixed = all(isinstance(extent, Constant) for extent in node.shape)
+    return (f"[{extents}]" if extents else "") + ("" if fixed else f"  (at most {list(node.bounds)})")
+
+
+def _view(view: View) -> str:
+    axes = [
+        _text(start, "int64") if extent is None else f"{_text(start, 'int64')} : {_text(_end(start, extent), 'int64')}"
+        for start, extent in zip(view.starts, view.extents, strict=True)
+    ]
+    return f"{view.buffer}[{', '.join(axes)}]" if axes else view.buffer
+
+
+def _end(start: Expr, extent: Expr) -> Expr:
+    return normalized(apply("add", start, extent))
 
 
 def _cell(buffer: str, indices: Sequence[Expr]) -> str:

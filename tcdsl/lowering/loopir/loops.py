@@ -19,15 +19,19 @@ __all__ = [
     "Accumulate",
     "Branch",
     "Buffer",
+    "Call",
     "Check",
     "Define",
     "Kernel",
+    "LocalBuffer",
     "Loop",
     "LoopKind",
     "Nest",
     "Node",
+    "Procedure",
     "Store",
     "Update",
+    "View",
     "loops_over",
 ]
 
@@ -132,7 +136,63 @@ class Check:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Node = Loop | Branch | Define | Accumulate | Store | Update | Check
+@dataclass(frozen=True, slots=True)
+class LocalBuffer:
+    """``local name: dtype[shape]``: a small array that each run of this node has for itself, undefined at first.
+
+    What follows in the same block reads and writes it by its name, which is its own in the kernel. ``bounds`` are
+    constants that the extents never exceed, so that its memory is known when code is generated.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[Expr, ...]
+    bounds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``A[i : i + 6, k]``: a box of a buffer as an array: ``View("A", (i, k), (6, None))``.
+
+    Along each axis it begins at a start and has an extent; an axis whose extent is ``None`` is none of the view's.
+    """
+
+    buffer: str
+    starts: tuple[Expr, ...]
+    extents: tuple[Expr | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``procedure(reads) -> writes``: run a procedure of the kernel on views.
+
+    A view that is written, which may be read too, shares no cell with another view of the call.
+    """
+
+    procedure: str
+    reads: tuple[View, ...]
+    writes: tuple[View, ...]
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """All views, in the order of the procedure's parameters."""
+        return (*self.reads, *self.writes)
+
+
+Node = Loop | Branch | Define | Accumulate | Store | Update | Check | LocalBuffer | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A named kernel that nests call on views: its body is a nest over its parameters, and knows nothing else.
+
+    ``parameters`` are of the kinds ``input`` and ``update``, in this order. Where the shape of one is a bare size, the
+    view says what it is. The body holds no checks, because errors show where the loops of a nest stand.
+    """
+
+    name: str
+    parameters: tuple[Buffer, ...]
+    body: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +215,7 @@ class Kernel:
 
     ``outputs`` gives the buffer of each output, ``updates`` pairs an input's buffer with the buffer whose cells are
     copied into it after the last nest (none where the nests wrote the input's memory themselves). It is made for sizes
-    of at most ``limit``, from ``-limit`` on; others take a kernel of their own.
+    of at most ``limit``, from ``-limit`` on; others take a kernel of their own. ``procedures`` are what nests call.
     """
 
     program: Program
@@ -164,6 +224,7 @@ class Kernel:
     outputs: tuple[str, ...]
     updates: tuple[tuple[str, str], ...]
     limit: int
+    procedures: tuple[Procedure, ...] = ()
 
 
 def loops_over(cells: Iterable[tuple[str, Expr, Expr]], body: tuple[Node, ...]) -> tuple[Node, ...]:

@@ -12,10 +12,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcdsl.ir.expressions import Expr, reads
+from tcdsl.ir.expressions import Expr, Local, SizeValue, reads, substitute
 from tcdsl.ir.interpreter.point_values import Array, PointValues
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Kernel, Loop, Node, Store, Update
-from tcdsl.lowering.loopir.traversal import scalars_of
+from tcdsl.lowering.loopir.loops import (
+    Accumulate,
+    Branch,
+    Call,
+    Check,
+    Define,
+    Kernel,
+    LocalBuffer,
+    Loop,
+    Node,
+    Procedure,
+    Store,
+    Update,
+)
+from tcdsl.lowering.loopir.traversal import map_expressions, scalars_of, size_extents, sizes_of
 
 __all__ = ["executed_points"]
 
@@ -28,7 +41,7 @@ def executed_points(kernel: Kernel, sizes: Mapping[str, int]) -> int:
     What stands behind a condition on data counts as if the condition held (of two branches, the longer one), because
     its points are visited in any case.
     """
-    counter = _Counter(sizes)
+    counter = _Counter(kernel, sizes)
     nothing = _Positions({}, np.ones(1, np.int64))
     with np.errstate(all="ignore"):
         return sum(counter.executed(nest.body, nothing) for nest in kernel.nests)
@@ -54,8 +67,9 @@ class _Positions:
 
 
 class _Counter:
-    def __init__(self, sizes: Mapping[str, int]) -> None:
+    def __init__(self, kernel: Kernel, sizes: Mapping[str, int]) -> None:
         self._sizes = sizes
+        self._procedures = {each.name: (each, _with_sizes_as_scalars(each)) for each in kernel.procedures}
         self._steering: dict[int, frozenset[str]] = {}
 
     def executed(self, nodes: Sequence[Node], positions: _Positions) -> int:
@@ -82,9 +96,19 @@ class _Counter:
                         positions.scalars[name] = self._value(value, positions)
                     except _OnData:
                         positions.scalars[name] = None
-                case Check():
+                case Call():
+                    count += self._called(node, positions)
+                case Check() | LocalBuffer():
                     pass
         return count
+
+    def _called(self, call: Call, positions: _Positions) -> int:
+        # A procedure knows the extents of its views, and nothing of the loops around the call.
+        procedure, body = self._procedures[call.procedure]
+        sizes: dict[str, Array | None] = {
+            _scalar(size): self._value(extent, positions) for size, extent in size_extents(procedure, call).items()
+        }
+        return self.executed(body, _Positions(sizes, positions.times))
 
     def _iterations(self, loop: Loop, positions: _Positions) -> Iterator[_Positions]:
         start, stop = self._value(loop.start, positions), self._value(loop.stop, positions)
@@ -115,6 +139,9 @@ class _Counter:
                     needed |= (self._steers(node.body) - {node.variable}) | _scalars(node.start) | _scalars(node.stop)
                 case Branch():
                     needed |= self._steers(node.body) | self._steers(node.otherwise) | _scalars(node.condition)
+                case Call():
+                    for view in node.views:
+                        needed.update(*(_scalars(extent) for extent in view.extents if extent is not None))
                 case Define() if node.name in needed:
                     needed |= _scalars(node.value)
         self._steering[id(nodes)] = frozenset(needed)
@@ -127,6 +154,16 @@ class _Counter:
         known = {name: value for name, value in positions.scalars.items() if value is not None}
         count = len(positions.times)
         return PointValues(known, count, self._sizes, _unread).of(expr, np.arange(count), {})
+
+
+def _with_sizes_as_scalars(procedure: Procedure) -> tuple[Node, ...]:
+    # They differ from call to call.
+    scalars: dict[Expr, Expr] = {SizeValue(name): Local(_scalar(name), "int64") for name in sizes_of(procedure)}
+    return map_expressions(procedure.body, lambda expr: substitute(expr, scalars))
+
+
+def _scalar(size: str) -> str:
+    return f"size {size}"  # no other scalar's name holds a blank
 
 
 def _unread(tensor: str) -> Array:

@@ -10,8 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from tcdsl.ir.expressions import Expr, IndexValue, Local, reads, substitute, walk
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Node, Store, Update
+from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, SizeValue, substitute, walk
+from tcdsl.lowering.loopir.loops import (
+    Accumulate,
+    Branch,
+    Call,
+    Check,
+    Define,
+    LocalBuffer,
+    Loop,
+    Node,
+    Procedure,
+    Store,
+    Update,
+    View,
+)
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = [
@@ -25,6 +38,8 @@ __all__ = [
     "rewritten",
     "scalars_of",
     "serial",
+    "size_extents",
+    "sizes_of",
     "walk_nodes",
     "with_bodies",
     "with_expressions",
@@ -55,7 +70,7 @@ def with_expressions(
 ) -> Node:
     """``node`` with ``value`` applied to its own expressions, those of nodes inside of it left as they are.
 
-    ``cell`` is applied to indices instead, ``bound`` to bounds of loops.
+    ``cell`` is applied to indices instead, ``bound`` to bounds of loops and to extents.
     """
     cell, bound = cell or value, bound or value
     match node:
@@ -69,6 +84,16 @@ def with_expressions(
             return replace(node, indices=tuple(map(cell, node.indices)), value=value(node.value))
         case Check():
             return replace(node, condition=value(node.condition), value=value(node.value), extent=value(node.extent))
+        case LocalBuffer():
+            return replace(node, shape=tuple(map(bound, node.shape)))
+        case Call():
+            reads, writes = (tuple(_view(view, cell, bound) for view in part) for part in (node.reads, node.writes))
+            return replace(node, reads=reads, writes=writes)
+
+
+def _view(view: View, cell: Callable[[Expr], Expr], bound: Callable[[Expr], Expr]) -> View:
+    extents = tuple(None if extent is None else bound(extent) for extent in view.extents)
+    return View(view.buffer, tuple(map(cell, view.starts)), extents)
 
 
 def map_expressions(nodes: Iterable[Node], rule: Callable[[Expr], Expr]) -> tuple[Node, ...]:
@@ -103,6 +128,11 @@ def own_expressions(node: Node) -> Iterator[Expr]:
             yield from (*indices, value)
         case Check(condition=condition, value=value, extent=extent):
             yield from (condition, value, extent)
+        case LocalBuffer(shape=shape):
+            yield from shape
+        case Call():
+            for view in node.views:
+                yield from (*view.starts, *(extent for extent in view.extents if extent is not None))
 
 
 def expressions(nodes: Iterable[Node]) -> Iterator[Expr]:
@@ -117,24 +147,52 @@ def scalars_of(expr: Expr) -> frozenset[str]:
 
 
 def buffers_read(nodes: Iterable[Node]) -> Iterator[str]:
-    """The buffers whose cells ``nodes`` read."""
-    return (read.tensor for expr in expressions(nodes) for read in reads(expr))
+    """The buffers whose cells ``nodes`` read; what a call is given to write counts, because it may read it too."""
+    for node in walk_nodes(nodes):
+        if isinstance(node, Call):
+            yield from (view.buffer for view in node.views)
+        for expr in own_expressions(node):
+            yield from (part.tensor for part in walk(expr) if isinstance(part, Read))
 
 
 def buffers_written(nodes: Iterable[Node]) -> Iterator[str]:
     """The buffers of which ``nodes`` write cells."""
-    return (node.buffer for node in walk_nodes(nodes) if isinstance(node, Store | Update))
+    for node in walk_nodes(nodes):
+        match node:
+            case Store(buffer=buffer) | Update(buffer=buffer):
+                yield buffer
+            case Call(writes=writes):
+                yield from (view.buffer for view in writes)
+            case _:
+                pass
 
 
 def changed_names(nodes: tuple[Node, ...]) -> set[str]:
-    """What ``nodes`` change: buffers they write, scalars and loop variables they set."""
+    """What ``nodes`` change: buffers they write, scalars and loop variables they set, arrays they make."""
     changed = set(buffers_written(nodes))
     for node in walk_nodes(nodes):
-        if isinstance(node, Define | Accumulate):
+        if isinstance(node, Define | Accumulate | LocalBuffer):
             changed.add(node.name)
         elif isinstance(node, Loop):
             changed.add(node.variable)
     return changed
+
+
+def sizes_of(procedure: Procedure) -> tuple[str, ...]:
+    """The sizes that views give to ``procedure``: its parameters' extents that are bare sizes, in order."""
+    extents = (extent for parameter in procedure.parameters for extent in parameter.shape)
+    return tuple(dict.fromkeys(extent.name for extent in extents if isinstance(extent, SizeValue)))
+
+
+def size_extents(procedure: Procedure, call: Call) -> dict[str, Expr]:
+    """What `sizes_of` the procedure are in a call of it: extents of the views."""
+    found: dict[str, Expr] = {}
+    for parameter, view in zip(procedure.parameters, call.views, strict=True):
+        extents = (extent for extent in view.extents if extent is not None)
+        for size, extent in zip(parameter.shape, extents, strict=True):
+            if isinstance(size, SizeValue):
+                found.setdefault(size.name, extent)
+    return found
 
 
 def serial(nodes: Iterable[Node]) -> tuple[Node, ...]:

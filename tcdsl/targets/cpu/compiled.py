@@ -308,7 +308,7 @@ class CompiledKernel:
             self._drivers.execute(plan.table_address + 40 * done, 1, frame.address)
             if frame.words[STATUS_WORD]:
                 words = frame.words[:FIRST_WORD].tolist()
-        return failure(words, self._generated.checks, self._layout)
+        return failure(words, self._generated.checks, self._layout, self._generated.locals)
 
     def _array(self, buffer: str, call: _Call) -> Array:
         if buffer in self._arrays.made_positions:

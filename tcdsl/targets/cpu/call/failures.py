@@ -20,12 +20,16 @@ from tcdsl.targets.cpu.python.nest_printing import CheckSite
 __all__ = ["failure"]
 
 
-def failure(words: list[int], checks: tuple[CheckSite, ...], layout: FrameLayout) -> TcdslError:
+def failure(
+    words: list[int], checks: tuple[CheckSite, ...], layout: FrameLayout, local_buffers: tuple[str, ...] = ()
+) -> TcdslError:
     """The exception for the first words of a frame whose status is not 0."""
     number, extent = words[CHECK_WORD], words[EXTENT_WORD]
     value = _value(words)
     if words[STATUS_WORD] == OUT_OF_RANGE:
-        buffer = next(name for name, slot in layout.buffers.items() if slot == number)
+        local = number >= layout.words
+        names = {slot: name for name, slot in layout.buffers.items()}
+        buffer = local_buffers[number - layout.words] if local else names[number]
         axis = words[POSITION_WORD]
         fact = f"compiled code read or wrote {buffer} at {value} along axis {axis}, whose extent is {extent}"
         return Diagnostic(TcdslError, fact, hint="this is a fault of tcdsl: please report it with the program").error()

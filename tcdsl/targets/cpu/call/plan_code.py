@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.expressions import Constant, Expr
 from tcdsl.ir.sizes.size_code import SizeCode
-from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest
-from tcdsl.lowering.loopir.traversal import expressions
+from tcdsl.lowering.loopir.loops import Buffer, Call, Kernel, Nest
+from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.program_passes.effort import weight
 from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
 from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
@@ -62,6 +63,7 @@ class PlanCode:
     ) -> None:
         self._layout = layout
         self._numbers = tuple(numbers)
+        self._procedures = {procedure.name: procedure.body for procedure in kernel.procedures}
         self.table = FIRST_ROW + sum(ROW_WORDS + len(each.buffer.shape) for each in arrays.bindings)
         self._extents: dict[Expr, str] = {}
         self._code = code = SizeCode([size.name for size in kernel.program.sizes])
@@ -131,10 +133,15 @@ class PlanCode:
         if loop.step != 1:
             begin, end = "0", code.line(f"max(0, -(({begin} - {end}) // {loop.step}))")
         end = code.line(f"{end} if {end} > {begin} else {begin}")
-        work = f"{code.value(launch.nest.work)} * {weight(expressions(launch.nest.body))}"
+        called = [body for name, body in self._procedures.items() if name in _called(launch.nest)]
+        work = f"{code.value(launch.nest.work)} * {weight(expressions((*launch.nest.body, *chain(*called))))}"
         split = f"max(1, min({end} - {begin}, threads * {_BLOCKS_PER_THREAD}))"
         blocks = code.line(f"1 if threads < 2 or {work} < serial_work else {split}")
         return [launch.address, begin, end, blocks, launch.places]
+
+
+def _called(nest: Nest) -> set[str]:
+    return {node.procedure for node in walk_nodes(nest.body) if isinstance(node, Call)}
 
 
 def _items(texts: Sequence[object]) -> str:

@@ -12,6 +12,7 @@ from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.intrinsics.conversions import convert
 from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS, repeated_product
 from tcdsl.targets.cpu.intrinsics.frame_memory import fail, frame_buffer, frame_size
+from tcdsl.targets.cpu.intrinsics.local_memory import box, local_buffer
 from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY
 
 __all__ = ["FUNCTIONS", "Function", "scalar"]
@@ -65,6 +66,15 @@ def _fail(builder: ir.IRBuilder, frame: Scalar, check: int, value: Any, extent: 
     fail(builder, frame.value, check, scalar(builder, value), scalar(builder, extent), positions)
 
 
+def _view(builder: ir.IRBuilder, parent: Any, starts: Sequence[Any], extents: Sequence[Any]) -> Any:
+    counts = [None if extent is None else scalar(builder, extent) for extent in extents]
+    return box(builder, parent, [scalar(builder, start) for start in starts], counts)
+
+
+def _checked_local(builder: ir.IRBuilder, frame: Scalar, slot: int, description: str, extents: Sequence[Any]) -> Any:
+    return local_buffer(builder, slot, description, frame.value, [scalar(builder, extent) for extent in extents])
+
+
 FUNCTIONS: Mapping[str, Function] = {
     **{name: _formula(formula) for name, formula in {**FORMULAS, **ELEMENTARY}.items()},
     **{"bool_" if dtype == "bool" else dtype: _conversion(dtype) for dtype in (*DTYPES, *WIDE_INTEGERS)},
@@ -74,5 +84,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "buffer": lambda builder, frame, slot, text: frame_buffer(builder, frame.value, slot, text),
     "placed_buffer": lambda builder, frame, place, text: frame_buffer(builder, frame.value, place, text, placed=True),
     "checked_buffer": lambda builder, frame, slot, text: frame_buffer(builder, frame.value, slot, text, checked=True),
+    "local_buffer": local_buffer,
+    "checked_local_buffer": _checked_local,
+    "view": _view,
     "fail": _fail,
 }

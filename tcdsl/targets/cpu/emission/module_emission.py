@@ -1,19 +1,22 @@
 """The text of a generated module as LLVM modules, a function ``void (int64 begin, int64 end, int64 frame)`` a nest.
 
-Each nest is a module of its own, so that long programs can be interrupted between them.
+Each nest is a module of its own, so that long programs can be interrupted between them. Procedures become functions of
+what their buffers are, one for each combination that is called: a procedure so knows that its buffers lie apart, and
+LLVM may put it where it is called.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from llvmlite import ir
 
+from tcdsl.targets.cpu.emission.emitted_functions import scalar
 from tcdsl.targets.cpu.emission.function_emission import FunctionEmission
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
-from tcdsl.targets.cpu.intrinsics.frame_memory import WORD
+from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
+from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue
 
 __all__ = ["emitted_nests"]
 
@@ -22,19 +25,13 @@ _LIBERAL = frozenset(("fadd", "fsub", "fmul", "fdiv", "frem", "fcmp"))
 
 def emitted_nests(text: str) -> Iterator[tuple[str, str]]:
     """The names of the nests of the generated module ``text``, which are their symbols, with LLVM's text for each."""
-    for definition in _definitions(text):
-        module = ir.Module(definition.name)
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [WORD] * 3), definition.name)
-        function.attributes.add("nounwind")
-        names = zip(("begin", "end", "frame"), function.args, strict=True)
-        emission = FunctionEmission(function, {name: Scalar(None, value, "int64") for name, value in names}, _unknown)
-        emission.body(definition.body)
-        _set_flags(function, _liberties(definition))
-        yield definition.name, str(module)
-
-
-def _unknown(builder: ir.IRBuilder, name: str, arguments: list[Any]) -> None:
-    raise TypeError(f"not a function of generated code: {name}")
+    definitions = _definitions(text)
+    procedures = {each.name: each for each in definitions if _decorator(each) == "procedure"}
+    for definition in definitions:
+        if _decorator(definition) == "nest":
+            emission = _NestEmission(definition.name, procedures)
+            emission.nest(definition)
+            yield definition.name, str(emission.module)
 
 
 def _definitions(text: str) -> list[ast.FunctionDef]:
@@ -45,11 +42,76 @@ def _definitions(text: str) -> list[ast.FunctionDef]:
         raise RecursionError from None
 
 
+def _decorator(definition: ast.FunctionDef) -> str:
+    call = definition.decorator_list[0]
+    assert isinstance(call, ast.Call)
+    assert isinstance(call.func, ast.Name)
+    return call.func.id
+
+
 def _liberties(definition: ast.FunctionDef) -> tuple[str, ...]:
     call = definition.decorator_list[0]
     assert isinstance(call, ast.Call)
     found: tuple[str, ...] = ast.literal_eval(call.keywords[0].value)
     return found
+
+
+class _NestEmission:
+    def __init__(self, name: str, procedures: Mapping[str, ast.FunctionDef]) -> None:
+        self.module = ir.Module(name)
+        self._procedures = procedures
+        self._made: dict[tuple[object, ...], ir.Function] = {}
+
+    def nest(self, definition: ast.FunctionDef) -> None:
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [WORD] * 3), definition.name)
+        names = zip(("begin", "end", "frame"), function.args, strict=True)
+        self._function(definition, function, {name: Scalar(None, value, "int64") for name, value in names})
+
+    def _function(self, definition: ast.FunctionDef, function: ir.Function, names: dict[str, Any]) -> None:
+        function.attributes.add("nounwind")
+        emission = FunctionEmission(function, names, self._call)
+        emission.body(definition.body)
+        _set_flags(function, _liberties(definition))
+
+    def _call(self, builder: ir.IRBuilder, name: str, arguments: list[Any]) -> None:
+        given = [each if isinstance(each, BufferValue) else scalar(builder, each) for each in arguments]
+        kinds = tuple(each.kind if isinstance(each, BufferValue) else each.dtype for each in given)
+        function = self._made.get((name, *kinds))
+        if function is None:
+            function = self._made[name, *kinds] = self._procedure(self._procedures[name], kinds)
+        builder.call(function, [part for each in given for part in _parts(each)])
+
+    def _procedure(self, definition: ast.FunctionDef, kinds: Sequence[BufferKind | str]) -> ir.Function:
+        types: list[ir.Type] = []
+        counts = []
+        for kind in kinds:
+            held = _types(kind)
+            counts.append(len(held))
+            types += held
+        name = self.module.get_unique_name(f"procedure {definition.name}")
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), types), name)
+        function.linkage = "internal"
+        values = iter(function.args)
+        names: dict[str, Any] = {}
+        for parameter, kind, count in zip(definition.args.args, kinds, counts, strict=True):
+            parts = [next(values) for _ in range(count)]
+            if isinstance(kind, BufferKind):
+                names[parameter.arg] = BufferValue.of_parts(kind, parts)
+            else:
+                names[parameter.arg] = Scalar(None, parts[0], kind)
+        self._function(definition, function, names)
+        return function
+
+
+def _parts(value: BufferValue | Scalar) -> tuple[ir.Value, ...]:
+    return value.parts if isinstance(value, BufferValue) else (value.value,)
+
+
+def _types(kind: BufferKind | str) -> list[ir.Type]:
+    if isinstance(kind, str):
+        return [llvm_type(kind)]
+    words = kind.ndim + (1 + kind.ndim if kind.checked else 0)
+    return [ir.IntType(8).as_pointer(), *[WORD] * words]
 
 
 def _set_flags(function: ir.Function, flags: Sequence[str]) -> None:

@@ -41,10 +41,13 @@ __all__ = [
     "WORD",
     "BufferKind",
     "BufferValue",
+    "address_of",
     "fail",
     "frame_buffer",
     "frame_size",
     "load",
+    "record_outside",
+    "scratch",
     "store",
 ]
 
@@ -76,6 +79,20 @@ class BufferValue:
     strides: tuple[ir.Value, ...]
     frame: ir.Value | None = None
     extents: tuple[ir.Value, ...] = ()
+
+    @property
+    def parts(self) -> tuple[ir.Value, ...]:
+        """All of it, as a procedure takes it."""
+        return (self.address, *self.strides, *([] if self.frame is None else [self.frame]), *self.extents)
+
+    @staticmethod
+    def of_parts(kind: BufferKind, parts: Sequence[ir.Value]) -> BufferValue:
+        """What `parts` gives, put together again."""
+        address, *rest = parts
+        strides = tuple(rest[: kind.ndim])
+        if not kind.checked:
+            return BufferValue(kind, address, strides)
+        return BufferValue(kind, address, strides, rest[kind.ndim], tuple(rest[kind.ndim + 1 :]))
 
 
 def _word(builder: ir.IRBuilder, frame: ir.Value, position: int, first: ir.Value | None = None) -> ir.Value:
@@ -180,9 +197,15 @@ def _tag(builder: ir.IRBuilder, kind: BufferKind, access: ir.Instruction) -> Non
 
 def _address(builder: ir.IRBuilder, buffer: BufferValue, positions: Sequence[Scalar]) -> ir.Value:
     values = [convert(position, "int64").value for position in positions]
+    address = address_of(builder, buffer, values)
+    return _checked(builder, buffer, values, address) if buffer.kind.checked else address
+
+
+def address_of(builder: ir.IRBuilder, buffer: BufferValue, positions: Sequence[ir.Value]) -> ir.Value:
+    """The address of a cell of ``buffer``."""
     kind = buffer.kind
     offset = ir.Constant(WORD, 0)
-    for axis, position in enumerate(values):
+    for axis, position in enumerate(positions):
         unit = kind.contiguous and axis == kind.ndim - 1
         step = position if unit else builder.mul(position, buffer.strides[axis], flags=("nsw",))
         offset = builder.add(offset, step, flags=("nsw",)) if axis else step
@@ -190,24 +213,24 @@ def _address(builder: ir.IRBuilder, buffer: BufferValue, positions: Sequence[Sca
     cell = ir.IntType(8 * numpy_dtype(kind.dtype).itemsize)
     if kind.dtype in ("float32", "float64"):
         cell = llvm_type(kind.dtype)
-    address = builder.gep(builder.bitcast(buffer.address, cell.as_pointer()), [offset], inbounds=True)
-    return _checked(builder, buffer, values, address) if kind.checked else address
+    return builder.gep(builder.bitcast(buffer.address, cell.as_pointer()), [offset], inbounds=True)
 
 
 def _checked(builder: ir.IRBuilder, buffer: BufferValue, positions: Sequence[ir.Value], address: ir.Value) -> ir.Value:
     # An access out of range is recorded and sent to a harmless place in the frame; the run raises at its end.
     for axis, (position, extent) in enumerate(zip(positions, buffer.extents, strict=True)):
         outside = builder.icmp_unsigned(">=", position, extent)
-        _record_outside(builder, buffer, outside, axis, position, extent)
-        scratch = _word(builder, buffer.frame, SCRATCH_WORD)
-        address = builder.select(outside, builder.bitcast(scratch, address.type), address)
+        record_outside(builder, buffer, outside, axis, position, extent)
+        address = builder.select(outside, builder.bitcast(scratch(builder, buffer), address.type), address)
     return address
 
 
-def _record_outside(
+def record_outside(
     builder: ir.IRBuilder, buffer: BufferValue, outside: ir.Value, axis: int, position: ir.Value, extent: ir.Value
 ) -> None:
-    # Where ``outside`` holds, write into the frame that ``position`` is out of range, if it is the first one.
+    """Where ``outside`` holds, write into the frame that ``position`` is out of range along ``axis``, if it is the
+    first one.
+    """
     frame = buffer.frame
     with builder.if_then(outside, likely=False), _none_before(builder, frame):
         rows = ((CHECK_WORD, buffer.kind.slot), (POSITION_WORD, axis), (STATUS_WORD, OUT_OF_RANGE))
@@ -222,3 +245,8 @@ def _none_before(builder: ir.IRBuilder, frame: ir.Value) -> AbstractContextManag
     status = builder.load(_word(builder, frame, STATUS_WORD))
     found: AbstractContextManager[Any] = builder.if_then(builder.icmp_unsigned("==", status, ir.Constant(WORD, 0)))
     return found
+
+
+def scratch(builder: ir.IRBuilder, buffer: BufferValue) -> ir.Value:
+    """The harmless place in the frame of a checked ``buffer``."""
+    return _word(builder, buffer.frame, SCRATCH_WORD)

@@ -10,6 +10,7 @@ import ast
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,16 @@ from tcdsl.targets.cpu.layout.frame import (
 __all__ = [
     "buffer",
     "checked_buffer",
+    "checked_local_buffer",
     "fail",
+    "local_buffer",
     "nest",
     "placed_buffer",
     "placed_size",
     "power",
+    "procedure",
     "size",
+    "view",
 ]
 
 
@@ -44,6 +49,10 @@ def nest(*, fastmath: tuple[str, ...]) -> Callable[[Callable[..., None]], Callab
     """A function of the module that the driver calls; Python takes no liberties with rounding."""
     # Integers wrap, and division by zero gives infinities, without a word.
     return np.errstate(all="ignore")
+
+
+procedure = nest
+"""A function of the module that its nests call."""
 
 
 def _words(address: int, count: int) -> Any:
@@ -60,9 +69,10 @@ class _Cells:
         slot: int = 0,
         frame: int | None = None,
         extents: Sequence[int] = (),
+        owner: Any = None,
     ) -> None:
         self.dtype, self.address, self.strides = dtype, address, tuple(strides)
-        self.slot, self.frame, self.extents = slot, frame, tuple(extents)
+        self.slot, self.frame, self.extents, self.owner = slot, frame, tuple(extents), owner
         self._bytes = numpy_dtype(dtype).itemsize
 
     def _outside(self, positions: Sequence[int]) -> bool:
@@ -89,6 +99,19 @@ class _Cells:
         positions = _positions(index)
         if not self._outside(positions):
             self._at(positions)[...] = np.asarray(value).astype(numpy_dtype(self.dtype))
+
+    def box(self, starts: Sequence[Any], extents: Sequence[Any]) -> _Cells:
+        at = _positions(tuple(starts))
+        kept = [axis for axis, extent in enumerate(extents) if extent is not None]
+        counts = [int(extents[axis]) for axis in kept]
+        if self.frame is not None and all(count > 0 for count in counts):
+            steps = [0 if extent is None else int(extent) - 1 for extent in extents]
+            ends = [start + step for start, step in zip(at, steps, strict=True)]
+            if self._outside(at) or self._outside(ends):
+                counts = [0 for _ in kept]
+        address = self.address + self._bytes * sum(s * stride for s, stride in zip(at, self.strides, strict=True))
+        strides = [self.strides[axis] for axis in kept]
+        return _Cells(self.dtype, address, strides, self.slot, self.frame, counts, self.owner)
 
 
 def _positions(index: Any) -> tuple[int, ...]:
@@ -138,6 +161,25 @@ def checked_buffer(frame: int, word: int, description: str) -> _Cells:
     rank = len(found.strides)
     found.frame, found.extents = frame, tuple(_words(frame + 8 * (word + 1 + rank), rank))
     return found
+
+
+def local_buffer(slot: int, description: str, frame: int | None = None, extents: Sequence[Any] = ()) -> _Cells:
+    """An array of the nest's own, known by ``slot``; ``description`` gives its type and bounds of its extents."""
+    dtype, _, axes = description.rstrip("]").partition("[")
+    bounds = [int(extent) for extent in axes.split(",") if extent.strip()]
+    memory = np.zeros(max(1, prod(bounds)), numpy_dtype(dtype))
+    strides = [prod(bounds[axis + 1 :]) for axis in range(len(bounds))]
+    return _Cells(dtype, memory.ctypes.data, strides, slot, frame, tuple(map(int, extents)), memory)
+
+
+def checked_local_buffer(frame: int, slot: int, description: str, extents: Sequence[Any]) -> _Cells:
+    """The same as `local_buffer`, with every index tested against ``extents``."""
+    return local_buffer(slot, description, frame, extents)
+
+
+def view(parent: _Cells, starts: Sequence[Any], extents: Sequence[Any]) -> _Cells:
+    """The box of ``parent`` that begins at ``starts``; an axis whose extent is None is left out."""
+    return parent.box(starts, extents)
 
 
 def fail(frame: int, check: int, value: Any, extent: Any, positions: Sequence[int]) -> None:

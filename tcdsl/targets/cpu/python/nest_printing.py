@@ -5,18 +5,36 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply
-from tcdsl.ir.dtypes import WIDE_INTEGERS, compute_dtype
+from tcdsl.ir.dtypes import WIDE_INTEGERS, compute_dtype, numpy_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, Local, Read, SizeValue, walk
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Buffer, Check, Define, Loop, Nest, Node, Store, Update
+from tcdsl.lowering.loopir.loops import (
+    Accumulate,
+    Branch,
+    Buffer,
+    Call,
+    Check,
+    Define,
+    LocalBuffer,
+    Loop,
+    Nest,
+    Node,
+    Store,
+    Update,
+)
 from tcdsl.targets.cpu.layout.frame import MAX_POSITIONS, FrameLayout
 from tcdsl.targets.cpu.python.expression_printing import ExpressionWriter, assignment, call, function_definition, name
 from tcdsl.targets.cpu.python.identifiers import Identifiers
 from tcdsl.targets.cpu.python.nest_deduplication import PrintedNest
+from tcdsl.targets.cpu.python.procedure_calls import ProcedureCalls
 
-__all__ = ["CheckSite", "NestWriter", "parallel_loop"]
+__all__ = ["LARGEST_LOCAL_BYTES", "CheckSite", "NestWriter", "parallel_loop"]
+
+LARGEST_LOCAL_BYTES = 1 << 18
+"""So much fits on the stacks of all threads."""
 
 _AUGMENTED: dict[str, type[ast.operator]] = {
     "add": ast.Add,
@@ -49,7 +67,8 @@ class NestWriter:
     """Writes one nest: ``NestWriter(...).function(nest)``.
 
     ``strided`` names the buffers that are not contiguous. ``checks`` is the kernel's list of checks, which the writer
-    extends; an error shows the loop variables that are ``shown``, or all if none are.
+    extends; an error shows the loop variables that are ``shown``, or all if none are. ``calls`` writes calls of
+    procedures. ``local_names`` lists the local buffers so far, and is extended: the kernel's own list in checked code.
     """
 
     def __init__(
@@ -60,6 +79,8 @@ class NestWriter:
         checks: list[CheckSite],
         names: Identifiers,
         shown: frozenset[str],
+        calls: ProcedureCalls,
+        local_names: list[str],
         *,
         debug: bool,
     ) -> None:
@@ -69,7 +90,10 @@ class NestWriter:
         self.checks = checks
         self.names = names
         self.shown = shown
+        self.calls = calls
         self.debug = debug
+        self.types = {buffer: declared.dtype for buffer, declared in buffers.items()}
+        self.locals = local_names
         self.values = ExpressionWriter(names)
         self.loops: list[str] = []
         self.split: Loop | None = None
@@ -94,8 +118,9 @@ class NestWriter:
         for size in self.values.sizes:
             word = ast.Constant(self.layout.sizes[size])
             lines.append(assignment(self.names("size", size), call(self.values.function("size"), frame, word)))
-        opener = self.values.function("checked_buffer" if self.debug else "buffer") if self.values.buffers else ""
-        for buffer in self.values.buffers:
+        used = [buffer for buffer in self.values.buffers if buffer not in self.locals]
+        opener = self.values.function("checked_buffer" if self.debug else "buffer") if used else ""
+        for buffer in used:
             declared = self.buffers[buffer]
             axes = [":"] * len(declared.shape)
             if axes and buffer not in self.strided:
@@ -137,6 +162,28 @@ class NestWriter:
                 self._update(node)
             case Check():
                 self._check(node)
+            case LocalBuffer():
+                self._local(node)
+            case Call():
+                statement = self.calls.statement(node, self.values)
+                self.values.block.append(statement)
+
+    def _local(self, node: LocalBuffer) -> None:
+        size = numpy_dtype(node.dtype).itemsize * prod(node.bounds)
+        if size > LARGEST_LOCAL_BYTES:
+            raise ValueError(f"{node.name} takes {size} bytes, more than the {LARGEST_LOCAL_BYTES} of a local buffer")
+        self.types[node.name] = node.dtype
+        if node.name not in self.locals:  # loops that are written out repeat it
+            self.locals.append(node.name)
+        # Behind the words of the frame, so that it is no other buffer's.
+        slot = ast.Constant(self.layout.words + self.locals.index(node.name))
+        arguments: list[ast.expr] = [slot, ast.Constant(f"{node.dtype}[{', '.join(map(str, node.bounds))}]")]
+        if self.debug:
+            extents = ast.Tuple([self.values.expression(extent) for extent in node.shape], ast.Load())
+            arguments = [name("frame"), *arguments, extents]
+        opener = self.values.function("checked_local_buffer" if self.debug else "local_buffer")
+        identifier = self.names("buffer", node.name)
+        self.values.block.append(assignment(identifier, call(opener, *arguments)))
 
     def _loop(self, loop: Loop) -> None:
         bounds: list[ast.expr] = [name("begin"), name("end")]
@@ -171,7 +218,7 @@ class NestWriter:
         self.values.block.append(assignment(identifier, self.values.expression(result)))
 
     def _update(self, node: Update) -> None:
-        dtype = compute_dtype(self.buffers[node.buffer].dtype)
+        dtype = compute_dtype(self.types[node.buffer])
         value = node.value if compute_dtype(node.value.dtype) == dtype else Cast(node.value, dtype)
         target = self.values.cell(node.buffer, node.indices, ast.Store())
         if node.accumulate in _AUGMENTED:

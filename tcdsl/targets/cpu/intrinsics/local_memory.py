@@ -1,0 +1,101 @@
+"""Small arrays on the stack of a nest, and boxes of buffers as buffers of their own.
+
+::
+
+    tile = local_buffer(71, "float32[8, 64]")         # extents that are never exceeded: its strides are constants
+    rows = view(A, (i, 0), (8, K))                    # A[i : i + 8, 0 : K]
+    row = view(A, (i, 0), (None, K))                  # A[i, 0 : K], of rank 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from llvmlite import ir
+
+from tcdsl.ir.dtypes import numpy_dtype
+from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
+from tcdsl.targets.cpu.intrinsics.conversions import convert
+from tcdsl.targets.cpu.intrinsics.frame_memory import (
+    BYTES,
+    WORD,
+    BufferKind,
+    BufferValue,
+    address_of,
+    record_outside,
+    scratch,
+)
+
+__all__ = ["box", "local_buffer"]
+
+_CACHE_LINE = 64
+
+
+def local_buffer(
+    builder: ir.IRBuilder,
+    slot: int,
+    description: str,
+    frame: ir.Value | None = None,
+    extents: Sequence[Scalar] | None = None,
+) -> BufferValue:
+    """An array on the stack, known by ``slot``; ``description`` gives its type and bounds of its extents.
+
+    With a ``frame`` every index is tested against ``extents``: the debug mode.
+    """
+    dtype, _, axes = description.rstrip("]").partition("[")
+    bounds = [int(extent) for extent in axes.split(",") if extent.strip()]
+    # One place in the function, however often the node runs.
+    with builder.goto_entry_block():
+        cells = ir.ArrayType(ir.IntType(8), max(1, numpy_dtype(dtype).itemsize * prod(bounds)))
+        memory = builder.alloca(cells)
+        memory.align = _CACHE_LINE
+        address = builder.bitcast(memory, BYTES)
+    strides = tuple(ir.Constant(WORD, prod(bounds[axis + 1 :])) for axis in range(len(bounds)))
+    kind = BufferKind(slot, dtype, len(bounds), contiguous=True, checked=frame is not None)
+    return BufferValue(kind, address, strides, frame, tuple(_word(extent) for extent in extents or ()))
+
+
+def box(
+    builder: ir.IRBuilder, parent: BufferValue, starts: Sequence[Scalar], extents: Sequence[Scalar | None]
+) -> BufferValue:
+    """The box of ``parent`` that begins at ``starts``; an axis whose extent is None is left out."""
+    kept = [axis for axis, extent in enumerate(extents) if extent is not None]
+    contiguous = not kept or (parent.kind.contiguous and kept[-1] == parent.kind.ndim - 1)
+    # The slot of the parent, because it is the same memory.
+    kind = replace(parent.kind, ndim=len(kept), contiguous=contiguous)
+    positions = [_word(start) for start in starts]
+    counts = [None if extent is None else _word(extent) for extent in extents]
+    address = builder.bitcast(address_of(builder, parent, positions), BYTES)
+    strides = tuple(parent.strides[axis] for axis in kept)
+    if not kind.checked:
+        return BufferValue(kind, address, strides)
+    outside = _outside(builder, parent, positions, counts)
+    address = builder.select(outside, builder.bitcast(scratch(builder, parent), BYTES), address)
+    # Nothing is in range of a view that is out of range.
+    ranges = tuple(builder.select(outside, ir.Constant(WORD, 0), counts[axis]) for axis in kept)
+    return BufferValue(kind, address, strides, parent.frame, ranges)
+
+
+def _word(number: Scalar) -> ir.Value:
+    return convert(number, "int64").value
+
+
+def _outside(
+    builder: ir.IRBuilder, parent: BufferValue, starts: Sequence[ir.Value], counts: Sequence[ir.Value | None]
+) -> ir.Value:
+    # Whether the box has a cell that the buffer has not; the first and the last cell along each axis tell.
+    one, outside = ir.Constant(WORD, 1), ir.Constant(ir.IntType(1), 0)
+    for axis, (start, count) in enumerate(zip(starts, counts, strict=True)):
+        extent = parent.extents[axis]
+        some = ir.Constant(ir.IntType(1), 1)
+        ends = [start]
+        if count is not None:
+            some = builder.icmp_signed(">", count, ir.Constant(WORD, 0))
+            ends.append(builder.sub(builder.add(start, count), one))
+        for end in ends:
+            wrong = builder.and_(some, builder.icmp_unsigned(">=", end, extent))
+            record_outside(builder, parent, wrong, axis, end, extent)
+            outside = builder.or_(outside, wrong)
+    return outside

@@ -47,7 +47,7 @@ def llvm_text(name: str, dtype: str) -> str:
     text = _NEST.format(
         flags=tuple(sorted(FASTMATH)), first=first, second=second, third=third, dtype=dtype, value=value
     )
-    ((_, found),) = emitted_nests(text)
+    ((_, found, _),) = emitted_nests(text)
     return found
 
 

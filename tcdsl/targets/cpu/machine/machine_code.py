@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -11,9 +11,11 @@ from tcdsl.locks import COMPILING
 from tcdsl.targets.cache.kept_values import keep_value, kept_value
 from tcdsl.targets.cache.store import ProgramStore
 from tcdsl.targets.cpu.emission.driver_emission import driver_symbols, emitted_driver
-from tcdsl.targets.cpu.emission.module_emission import emitted_nests
+from tcdsl.targets.cpu.emission.module_emission import EmittedNest, emitted_nests
+from tcdsl.targets.cpu.machine.concurrent_llvm import concurrently
 from tcdsl.targets.cpu.machine.module_names import module_stem
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
+from tcdsl.targets.cpu.machine.threading_layer import default_threads
 
 __all__ = ["CompiledModule", "compiled_driver", "compiled_module"]
 
@@ -37,28 +39,38 @@ _LOADED: WeakValueDictionary[Path, Any] = WeakValueDictionary()
 
 def compiled_module(store: ProgramStore, stem: str, text: str, nests: Sequence[str]) -> CompiledModule:
     """The ``nests`` of the generated module ``text``: compiled, or taken from ``store``, where ``stem`` names them."""
-    return _module(store, stem, text, nests, (nest for _, nest in emitted_nests(text)))
+    return _module(store, stem, text, nests, lambda: _compiled_nests(text, len(nests)))
 
 
 def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]) -> CompiledModule:
     """The driver of this ``text``: see `tcdsl.targets.cpu.emission.driver_emission`."""
-    symbols = driver_symbols(text)
-    return _module(store, module_stem("tcdsl_driver", text), text, symbols, _driver(text, constants))
+    stem = module_stem("tcdsl_driver", text)
+    return _module(store, stem, text, driver_symbols(text), lambda: [object_code(emitted_driver(text, constants))])
 
 
-def _driver(text: str, constants: Mapping[str, int]) -> Iterable[str]:
-    yield emitted_driver(text, constants)
+def _compiled_nests(text: str, count: int) -> list[bytes]:
+    return concurrently(_compiled_nest, emitted_nests(text), min(count, default_threads()))
+
+
+def _compiled_nest(nest: EmittedNest) -> bytes:
+    # Where rows are passed again and again, what LLVM's highest level saves around them shows: up to a tenth.
+    return object_code(nest.text, level=3 if nest.depth > 2 else 2)
 
 
 def _module(
-    store: ProgramStore, stem: str, text: str, symbols: Sequence[str], emitted: Iterable[str]
+    store: ProgramStore, stem: str, text: str, symbols: Sequence[str], compiled: Callable[[], list[bytes]]
 ) -> CompiledModule:
     with COMPILING:
         path = store.directory / f"{stem}.py"
         found: CompiledModule | None = _LOADED.get(path)
         if found is None:
             store.write_text(path.name, text)
-            found = _LOADED[path] = _from_disk(store, stem, symbols) or _compiled(store, stem, symbols, emitted)
+            found = _from_disk(store, stem, symbols)
+            if found is None:
+                code = compiled()
+                keep_value(store, f"{stem}.code", code)
+                found = CompiledModule(path, LoadedObject(code, symbols), from_disk=False)
+            _LOADED[path] = found
         return found
 
 
@@ -72,9 +84,3 @@ def _from_disk(store: ProgramStore, stem: str, symbols: Sequence[str]) -> Compil
         store.reject(f"{stem}.code", fault)
         return None
     return CompiledModule(store.directory / f"{stem}.py", loaded, from_disk=True)
-
-
-def _compiled(store: ProgramStore, stem: str, symbols: Sequence[str], emitted: Iterable[str]) -> CompiledModule:
-    code = [object_code(text) for text in emitted]
-    keep_value(store, f"{stem}.code", code)
-    return CompiledModule(store.directory / f"{stem}.py", LoadedObject(code, symbols), from_disk=False)

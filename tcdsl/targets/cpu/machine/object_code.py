@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
 
+from tcdsl.targets.cpu.machine.concurrent_llvm import emit_object, run_passes
 from tcdsl.targets.cpu.machine.processor import processor_of_code
 
 __all__ = ["LoadedObject", "object_code", "optimized"]
@@ -16,39 +18,41 @@ __all__ = ["LoadedObject", "object_code", "optimized"]
 _NUMBERS = itertools.count()
 
 
-@cache
+_OF_THREAD = threading.local()
+
+
 def _target_machine() -> Any:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    processor, features = processor_of_code()
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    # Code for the running process, which may lie any distance from its constants: with the model of ordinary objects
-    # LLVM's linker ends the process where large arrays have left no room for both within two gigabytes.
-    placing = "static" if target.name.startswith("x86") else "default"
-    return target.create_target_machine(
-        cpu=processor, features=features, opt=3, reloc=placing, codemodel="jitdefault", jit=True
-    )
+    if not hasattr(_OF_THREAD, "machine"):
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        processor, features = processor_of_code()
+        target = llvm.Target.from_triple(llvm.get_process_triple())
+        # Code for the running process, which may lie any distance from its constants: with the model of ordinary
+        # objects LLVM's linker ends the process where large arrays have left no room for both within two gigabytes.
+        placing = "static" if target.name.startswith("x86") else "default"
+        _OF_THREAD.machine = target.create_target_machine(
+            cpu=processor, features=features, opt=3, reloc=placing, codemodel="jitdefault", jit=True
+        )
+    return _OF_THREAD.machine
 
 
-def optimized(text: str) -> Any:
-    """The LLVM module of ``text``, tested and optimized."""
+def optimized(text: str, level: int = 3) -> Any:
+    """The LLVM module of ``text``, tested and optimized; LLVM's level 2 takes half the time of 3."""
     machine = _target_machine()
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(text, llvm.create_context())
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine.target_data)
     module.verify()
-    options = llvm.create_pipeline_tuning_options(3)
+    options = llvm.create_pipeline_tuning_options(level)
     options.loop_vectorization = True
     options.slp_vectorization = True
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    run_passes(module, machine, options)
     return module
 
 
-def object_code(text: str) -> bytes:
+def object_code(text: str, level: int = 3) -> bytes:
     """The object code of the LLVM module ``text``."""
-    code: bytes = _target_machine().emit_object(optimized(text))
-    return code
+    return emit_object(optimized(text, level), _target_machine())
 
 
 @cache

@@ -56,11 +56,6 @@ class Domain:
         text = str(points)
         return Domain(variables, text)
 
-    @staticmethod
-    def parse(text: str) -> Domain:
-        """The domain that isl's notation ``text`` describes."""
-        return Domain.from_set(_parse(text))
-
     @property
     def set(self) -> isl.Set:
         """The domain as an isl set."""

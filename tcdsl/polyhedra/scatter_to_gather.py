@@ -35,28 +35,24 @@ __all__ = ["solve", "target_variables"]
 _MOST_PIECES = 12
 
 
-def solve(statement: Statement, fresh: Callable[[str], str] | None = None) -> tuple[Statement, ...]:
+def solve(statement: Statement, fresh: Callable[[str], str]) -> tuple[Statement, ...]:
     """The same cells from statements whose target maps determine the variables that they mention.
 
     A statement that needs no change comes back alone and as it is: plain stores and ordered accumulators always, and
     targets with data indices as far as these go. A piecewise target gives a chain of statements, the last one making
-    the original tensor; ``fresh(hint)`` names the tensors between (of the target's shape and type), and without it such
-    a target stays.
+    the original tensor; ``fresh(hint)`` names the tensors between (of the target's shape and type).
     """
     if statement.accumulate == "assign" or ACCUMULATORS[statement.accumulate].ordered:
         return (statement,)
     if target_variables(statement) == _mentioned(statement):
         return (statement,)
-    pieces = _pieces(statement) if fresh is not None else []
+    pieces = _pieces(statement)
     if len(pieces) <= 1:
         return (_solved(statement),)
     chain: list[Statement] = []
     start = statement.start
     for number, (points, indices) in enumerate(pieces):
-        name = statement.target.tensor
-        if number < len(pieces) - 1:
-            assert fresh is not None
-            name = fresh(statement.target.tensor)
+        name = statement.target.tensor if number == len(pieces) - 1 else fresh(statement.target.tensor)
         part = replace(
             statement,
             target=Access(name, indices, statement.target.span),

@@ -5,8 +5,8 @@ import pytest
 from tcdsl.ir.build import apply, cast, constant, index, integer, result_dtype, size, truth
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, Read
 from tcdsl.ir.program import Tensor as Declared
-from tcdsl.ir.text.expression_parser import parse_expr
 from tcdsl.ir.text.expression_printer import format_expr
+from tests.ir.notation import parse_expr
 
 SCOPE = {
     "x": Declared("x", "float32", ()),

@@ -6,11 +6,12 @@ import islpy as isl
 import pytest
 
 from tcdsl.ir.domain import Domain
+from tests.ir.notation import parse_domain
 
 
 def test_equal_sets_have_equal_text() -> None:
-    one = Domain.parse("[M, N] -> { [i, j] : 0 <= i < N and 0 <= j < M and M > 0 and i >= 0 }")
-    other = Domain.parse("[unused, N, M] -> { [i, j] : i >= 0 and i <= N - 1 and j >= 0 and M >= j + 1 }")
+    one = parse_domain("[M, N] -> { [i, j] : 0 <= i < N and 0 <= j < M and M > 0 and i >= 0 }")
+    other = parse_domain("[unused, N, M] -> { [i, j] : i >= 0 and i <= N - 1 and j >= 0 and M >= j + 1 }")
     assert one == other
     assert hash(one) == hash(other)
     assert one.text == "[M, N] -> { [i, j] : 0 <= i < N and 0 <= j < M }"
@@ -20,7 +21,7 @@ def test_equal_sets_have_equal_text() -> None:
 
 
 def test_the_name_of_the_tuple_is_dropped() -> None:
-    assert Domain.parse("[N] -> { S[i] : 0 <= i < N }") == Domain.parse("[N] -> { [i] : 0 <= i < N }")
+    assert parse_domain("[N] -> { S[i] : 0 <= i < N }") == parse_domain("[N] -> { [i] : 0 <= i < N }")
 
 
 def test_sets_come_back() -> None:
@@ -30,7 +31,7 @@ def test_sets_come_back() -> None:
 
 @pytest.mark.parametrize(("text", "empty"), [("[N] -> { [i] : i < 0 and i > N and N > 0 }", True), ("{ [] }", False)])
 def test_emptiness(text: str, empty: bool) -> None:
-    assert Domain.parse(text).is_empty() is empty
+    assert parse_domain(text).is_empty() is empty
 
 
 @pytest.mark.parametrize(
@@ -47,11 +48,11 @@ def test_emptiness(text: str, empty: bool) -> None:
     ],
 )
 def test_points_come_in_row_major_order(text: str, sizes: dict[str, int], expected: list[tuple[int, ...]]) -> None:
-    assert list(Domain.parse(text).points(sizes)) == expected
+    assert list(parse_domain(text).points(sizes)) == expected
 
 
 def test_random_points_are_those_of_the_definition() -> None:
-    domain = Domain.parse("[N] -> { [i, j] : 0 <= i < N and 0 <= j and 2 * j < N - i and (i + j) mod 3 = 1 }")
+    domain = parse_domain("[N] -> { [i, j] : 0 <= i < N and 0 <= j and 2 * j < N - i and (i + j) mod 3 = 1 }")
     for size in range(9):
         expected = [(i, j) for i in range(size) for j in range(size) if 2 * j < size - i and (i + j) % 3 == 1]
         assert list(domain.points({"N": size})) == expected

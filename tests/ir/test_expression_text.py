@@ -10,9 +10,9 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.ir.build import integer, truth
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, Let, Local, Read, SizeValue
 from tcdsl.ir.program import Tensor
-from tcdsl.ir.text.expression_parser import parse_expr
-from tcdsl.ir.text.expression_printer import format_expr
+from tcdsl.ir.text.expression_printer import ExpressionPrinter, format_expr
 from tests.ir.expression_strategies import SIZES, TENSORS, VARIABLES, expressions
+from tests.ir.notation import parse_expr
 
 SCOPE = {
     "x": Tensor("x", "float32", (SizeValue("N"),)),
@@ -183,7 +183,7 @@ def test_a_tensor_hidden_by_an_index_variable_is_read_with_brackets() -> None:
 @given(expressions(), st.booleans())
 def test_every_expression_reads_back(expr: Expr, typed: bool) -> None:
     dtype = expr.dtype if typed else None
-    text = format_expr(expr, dtype, (*SIZES, *VARIABLES))
+    text = ExpressionPrinter((*SIZES, *VARIABLES)).text(expr, dtype)
     assert repr(parse_expr(text, TENSORS, SIZES, VARIABLES, dtype)) == repr(expr)
 
 

@@ -15,6 +15,7 @@ from tcdsl.ir.program import Access, Assertion, AxisExtent, Fill, Keep, Neutral,
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program, format_statement
 from tcdsl.ir.verifier.verifier import verify
+from tests.ir.notation import parse_domain
 from tests.range_checks import verify_deeply
 
 # Texts that are printed exactly as they stand here.
@@ -101,7 +102,7 @@ def test_a_program_by_hand_is_the_one_that_is_read() -> None:
         "add",
         Neutral(),
         apply("mul", Read("A", (i, k), skip, "float32"), Read("B", (k, j), skip, "float32")),
-        Domain.parse("[N, M, K] -> { [i, j, k] : 0 <= i < N and 0 <= j < M and 0 <= k < K }"),
+        parse_domain("[N, M, K] -> { [i, j, k] : 0 <= i < N and 0 <= j < M and 0 <= k < K }"),
     )
     program = Program(
         "matmul",
@@ -142,7 +143,7 @@ def one_statement(statement: Statement, dtype: str = "float64") -> Program:
     ],
 )
 def test_domains_read_back(text: str) -> None:
-    domain = Domain.parse(text)
+    domain = parse_domain(text)
     program = one_statement(Statement(Access("y", (index("i"),)), "assign", Neutral(), constant(1, "float64"), domain))
     printed = format_program(program)
     assert "->" not in printed
@@ -170,7 +171,7 @@ def test_domains_that_are_not_canonical_are_written_in_full(variables: tuple[str
 
 
 def test_isl_rewrites_every_domain_of_several_dimensions() -> None:
-    domain = Domain.parse("[N] -> { [i, j] : (i = 0 and j = 0) or (i > 3 and j = 2 * i and i < N) }")
+    domain = parse_domain("[N] -> { [i, j] : (i = 0 and j = 0) or (i > 3 and j = 2 * i and i < N) }")
     statement = Statement(Access("y", (index("i"),)), "add", Neutral(), constant(1, "float64"), domain)
     program = one_statement(statement)
     assert "for [i, j = 2i]: 4 <= i < N; [i = 0, j = 0]" in format_program(program)
@@ -276,7 +277,7 @@ def test_long_clauses_get_lines_of_their_own() -> None:
     for _ in range(5):
         condition = apply("or_", apply("lt", index("i"), size("M")), apply("and_", condition, condition))
     bounds = " and ".join(f"i + {k}M < {k * k} + {k}N" for k in range(2, 9))
-    domain = Domain.parse(f"[M, N] -> {{ [i] : 0 <= i < N and {bounds} }}")
+    domain = parse_domain(f"[M, N] -> {{ [i] : 0 <= i < N and {bounds} }}")
     value = Read("x", (index("i"), integer(0)), (Boundary.SKIP,) * 2, "float64")
     statement = Statement(Access("y", (index("i"),)), "add", Neutral(), value, domain, condition, label="long")
     program = one_statement(statement)

@@ -6,8 +6,8 @@ from tcdsl.errors import ShapeError
 from tcdsl.ir.build import index
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.sizes.size_binding import SizePlan, bind_sizes, evaluate_size
-from tcdsl.ir.text.expression_parser import parse_expr
 from tcdsl.ir.text.parser import parse_program
+from tests.ir.notation import parse_expr
 
 MATMUL = parse_program("""
 program matmul

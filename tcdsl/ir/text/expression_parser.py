@@ -2,7 +2,7 @@
 
 The notation is that of Python expressions, so Python's own ``ast`` does the parsing::
 
-    parse_expr("exp(x[i] - m[()]) * 2.0", tensors, sizes=("N",), variables=("i",))
+    ExpressionParser(text, tensors, sizes, variables).parse("exp(x[i] - m[()]) * 2.0", "float32")
 
 Types need no marks where they are plain: a number takes the type of what stands beside it, else the type that its place
 asks for, else int64 or float64. ``float32(2.0)`` is a constant of that type, ``float32(e)`` a cast of anything else.
@@ -17,6 +17,7 @@ from functools import partial, reduce
 
 import numpy as np
 
+from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.ir import build
 from tcdsl.ir.dtypes import DTYPES, INTEGER, compute_dtype, is_boolean, is_floating, is_integer
 from tcdsl.ir.expressions import (
@@ -25,17 +26,20 @@ from tcdsl.ir.expressions import (
     Cast,
     Constant,
     Expr,
+    IndexValue,
     Let,
     Local,
     Read,
+    SizeValue,
     is_affine_index,
 )
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Tensor
 from tcdsl.ir.python_operators import PYTHON_OPERATORS
-from tcdsl.ir.text.expression_scope import NUMBER_NAMES, ExpressionScope, syntax_fault
+from tcdsl.ir.text.expression_printer import NUMBER_NAMES
+from tcdsl.span import Span
 
-__all__ = ["ExpressionParser", "Part", "Untyped", "parse_expr"]
+__all__ = ["ExpressionParser", "Part", "Untyped", "syntax_fault"]
 
 _BOUNDARY_NAMES: Mapping[str, Boundary] = {boundary.value: boundary for boundary in Boundary}
 
@@ -54,11 +58,54 @@ class Untyped:
 Part = Expr | Untyped
 
 
-class ExpressionParser(ExpressionScope):
+def syntax_fault(fact: str, text: str, line: int, column: int, width: int = 1, hint: str = "") -> TcdslError:
+    """The error for a fault at ``line`` (from 1) and ``column`` (from 0) of ``text``, showing the line and a caret."""
+    lines = text.split("\n")
+    shown = lines[line - 1] if 0 < line <= len(lines) else ""
+    caret = " " * column + "^" * max(1, min(width, len(shown) - column))
+    span = Span("<text>", line, column, line, column + max(1, width))
+    return Diagnostic(DslSyntaxError, fact, span, (shown, caret), hint).error()
+
+
+class ExpressionParser:
     """Turns Python's syntax tree into expressions, node by node, exactly as written: nothing is simplified.
 
     `parse` takes a piece of the text. Numbers wait for a type, which what stands beside them or their place gives.
     """
+
+    def __init__(
+        self, text: str, tensors: Mapping[str, Tensor], sizes: Collection[str], variables: Collection[str]
+    ) -> None:
+        # The whole text, for error messages.
+        self.text = text
+        self.tensors = tensors
+        self.names: dict[str, Expr] = {
+            **{name: SizeValue(name) for name in sizes},
+            **{name: IndexValue(name) for name in variables},
+        }
+        # Where the parsed piece starts in the text, and its lines as Python's parser sees them.
+        self._origin = (1, 0)
+        self._lines: list[str] = []
+
+    def fault(self, node: ast.AST, fact: str, hint: str = "") -> TcdslError:
+        """A `DslSyntaxError` that points at ``node``."""
+        row, start = getattr(node, "lineno", 1), getattr(node, "col_offset", 1)
+        shown = self._lines[row - 1]
+        # Python counts bytes of UTF-8, and the first line starts with a parenthesis of ours.
+        offset = len(shown.encode()[:start].decode())
+        line = self._origin[0] + row - 1
+        column = offset - 1 + self._origin[1] if row == 1 else offset
+        same = getattr(node, "end_lineno", row) == row
+        width = len(shown.encode()[start : getattr(node, "end_col_offset", start + 1)].decode()) if same else 1
+        return syntax_fault(fact, self.text, line, max(0, column), width, hint)
+
+    def lookup(self, name: str) -> Expr | None:
+        """What a bare name stands for; None for numbers such as ``inf`` and for unknown names."""
+        if name in self.names:
+            return self.names[name]
+        if name not in NUMBER_NAMES and name in self.tensors and not self.tensors[name].shape:
+            return Read(name, (), (), compute_dtype(self.tensors[name].dtype))
+        return None
 
     def parse(self, piece: str, dtype: str | None = None, line: int = 1, column: int = 0) -> Expr:
         """The expression ``piece``, which starts at ``line`` and ``column`` of the text and is of type ``dtype``."""
@@ -275,18 +322,3 @@ def _number(node: ast.expr) -> int | float | None:
             inner = _number(operand)
             return None if inner is None else -inner
     return None
-
-
-def parse_expr(
-    text: str,
-    tensors: Mapping[str, Tensor],
-    sizes: Collection[str] = (),
-    variables: Collection[str] = (),
-    dtype: str | None = None,
-) -> Expr:
-    """``parse_expr("2.0 * x[i]", {"x": x}, variables=("i",))``: the typed expression that ``text`` stands for.
-
-    ``dtype`` is the type that the place asks for; numbers that nothing else gives a type take it. Raises
-    `DslSyntaxError`, with the line and a caret, for unknown names, wrong ranks, and operands of different types.
-    """
-    return ExpressionParser(text, tensors, sizes, variables).parse(text, dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import (
@@ -22,9 +22,11 @@ from tcdsl.ir.expressions import (
     walk,
 )
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.text.expression_scope import NUMBER_NAMES
 
-__all__ = ["ExpressionPrinter", "format_expr"]
+__all__ = ["NUMBER_NAMES", "ExpressionPrinter", "format_expr"]
+
+NUMBER_NAMES: Mapping[str, float] = {"inf": math.inf, "nan": math.nan}
+"""The numbers that have names: nothing else is called so."""
 
 # How tightly Python's operators bind.
 _CONDITIONAL, _OR, _AND, _NOT, _COMPARISON = 1, 2, 3, 4, 5
@@ -46,14 +48,10 @@ _BINARY = {
 _MARK = ""
 
 
-def format_expr(expr: Expr, dtype: str | None = None, names: Collection[str] = ()) -> str:
-    """``format_expr(e)`` is ``"exp(x[i] - m) * 2.0"``; ``dtype`` is the type that the place asks for, if any.
-
-    ``names`` are the index variables and sizes in scope besides those that ``expr`` shows itself: a rank-0 tensor of
-    the same name is written ``m[()]``.
-    """
+def format_expr(expr: Expr, dtype: str | None = None) -> str:
+    """``format_expr(e)`` is ``"exp(x[i] - m) * 2.0"``; ``dtype`` is the type that the place asks for, if any."""
     shown = {node.name for node in walk(expr) if isinstance(node, IndexValue | SizeValue)}
-    return ExpressionPrinter(shown.union(names)).text(expr, dtype)
+    return ExpressionPrinter(shown).text(expr, dtype)
 
 
 class ExpressionPrinter:

@@ -31,8 +31,7 @@ from tcdsl.ir.program import (
     Tensor,
 )
 from tcdsl.ir.text.domain_text import domain_text, domain_variables
-from tcdsl.ir.text.expression_parser import ExpressionParser
-from tcdsl.ir.text.expression_scope import syntax_fault
+from tcdsl.ir.text.expression_parser import ExpressionParser, syntax_fault
 
 __all__ = ["parse_program"]
 

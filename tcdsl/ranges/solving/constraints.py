@@ -36,15 +36,10 @@ class Constraints:
         self.algebra = algebra
         self._rows: list[tuple[bool, Row]] = []
         self._others: list[Expr] = []
-        self._sets: list[isl.Set] = []
 
     def nonnegative(self, form: Polynomial) -> None:
         """``form >= 0``."""
         self._add(form, equation=False)
-
-    def zero(self, form: Polynomial) -> None:
-        """``form == 0``."""
-        self._add(form, equation=True)
 
     def in_range(self, form: Polynomial, extent: Polynomial) -> None:
         """``0 <= form < extent``."""
@@ -75,10 +70,6 @@ class Constraints:
             case _:
                 self._others.append(self._checked(expr))
 
-    def points(self, points: isl.Set) -> None:
-        """The points of a set over the same variables."""
-        self._sets.append(points)
-
     def _checked(self, expr: Expr) -> Expr:
         named = named_sizes(expr, self.algebra)
         condition_set(named, universe(sorted(index_variables(named)), ()))
@@ -108,8 +99,6 @@ class Constraints:
             points = points.intersect(base)
         for expr in self._others:
             points = points.intersect(condition_set(expr, points))
-        for other in self._sets:
-            points = points.intersect(other)
         return points
 
 

@@ -15,7 +15,7 @@ receives the cells of ``p_2``. Which tensors share memory is decided by lowering
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.domain import Domain
@@ -36,6 +36,7 @@ __all__ = [
     "Statement",
     "Tensor",
     "map_statement",
+    "sizes_used",
     "statement_expressions",
     "statement_reads",
     "statement_sizes",
@@ -246,6 +247,12 @@ def statement_reads(statement: Statement) -> Iterator[Read]:
 def statement_sizes(statement: Statement) -> set[str]:
     """The names of the sizes in the expressions and the domain of ``statement``."""
     return set(statement.domain.parameters).union(*map(size_names, statement_expressions(statement)))
+
+
+def sizes_used(statements: Iterable[Statement], tensors: Iterable[Tensor]) -> set[str]:
+    """The names of the sizes in the expressions and domains of ``statements`` and in the shapes of ``tensors``."""
+    found = {name for tensor in tensors for extent in tensor.shape for name in size_names(extent)}
+    return found.union(*map(statement_sizes, statements))
 
 
 def tensors_read(statement: Statement) -> set[str]:

@@ -20,7 +20,7 @@ from tcdsl.ir.program import (
     Tensor,
     map_statement,
 )
-from tcdsl.polyhedra.affine import NotAffine, function_of
+from tcdsl.polyhedra.affine import NotAffine, equated
 from tcdsl.span import Span
 
 __all__ = ["Host", "append_program"]
@@ -133,13 +133,11 @@ def _domain(domain: Domain, renaming: Mapping[str, str], sizes: Mapping[Expr, Ex
     for k, name in enumerate(domain.variables):
         points = points.set_dim_name(isl.dim_type.set, k, renaming.get(name, name))
     for name in parameters:
-        extent = sizes[SizeValue(name)]
+        own, extent = SizeValue(f"inlined_{name}"), sizes[SizeValue(name)]
         try:
-            value = function_of(extent, points)
+            points = equated(points, own, extent)
         except NotAffine:
-            value = function_of(host.opaque_size(extent), points)
-        own = function_of(SizeValue(f"inlined_{name}"), points)
-        points = points.intersect(own.eq_set(value))
+            points = equated(points, own, host.opaque_size(extent))
         position = points.find_dim_by_name(isl.dim_type.param, f"inlined_{name}")
         points = points.project_out(isl.dim_type.param, position, 1)
     return Domain.from_set(points)

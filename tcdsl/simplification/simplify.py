@@ -19,8 +19,7 @@ from tcdsl.ir.expressions import Apply
 from tcdsl.ir.program import Fill, Program, Statement, tensors_read
 from tcdsl.polyhedra.limits import TooMuchWork, limited
 from tcdsl.polyhedra.size_facts import size_context
-from tcdsl.simplification.brackets import with_brackets_in_domain
-from tcdsl.simplification.conditions import with_condition_in_domain
+from tcdsl.simplification.conditions import with_brackets_in_domain, with_condition_in_domain
 from tcdsl.simplification.constants import with_constants_propagated
 from tcdsl.simplification.copies import without_copies
 from tcdsl.simplification.expressions.tape import shared

@@ -13,7 +13,7 @@ from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_expr, format_program
 from tcdsl.simplification import simplify
-from tcdsl.simplification.brackets import with_brackets_in_domain
+from tcdsl.simplification.conditions import with_brackets_in_domain
 from tcdsl.simplification.expressions.factoring import factored
 from tests.autodiff.programs import program, values
 

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tcdsl.ir.expressions import SizeValue, size_names
-from tcdsl.ir.program import AxisExtent, Program, Size, Tensor, tensors_read
+from tcdsl.ir.program import AxisExtent, Program, Size, Tensor, sizes_used, tensors_read
 from tcdsl.rewrite.unified_sizes import with_equal_sizes
-from tcdsl.rewrite.used_sizes import sizes_used
 
 __all__ = ["dependents", "linearized"]
 

@@ -6,8 +6,9 @@ A producer, which stores every cell of its tensor once, whatever the data, and c
 - or if its value is at most two cheap operations on one tensor as large as its own, and at most four statements read it
   (sums of products only if it is no operation at all): each read then costs two operations more, which is less than
   reading memory;
-- or if its tensor would be larger than what it reads, and than every input and output, and few reads go over its cells
-  (`tcdsl.lowering.program_passes.expansion`): the tensor would decide how much memory a call takes.
+- or if its tensor would be larger than what it reads, and than every input and output, and few reads go over its cells:
+  ``D[i, j] = x[i] - y[j]`` would decide how much memory a call takes, and reading it would take as long as computing it
+  again.
 
 Everything else is computed once and stored. What is stored costs memory only if it is read in another nest: statements
 that go over the same cells share loops (`tcdsl.lowering.program_passes.merging`), values that are read where they were
@@ -21,7 +22,8 @@ trees.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import islpy as isl
@@ -41,6 +43,7 @@ from tcdsl.ir.expressions import (
     is_affine_index,
     map_children,
     reads,
+    size_names,
     substitute,
     transform,
     walk,
@@ -48,10 +51,10 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Fill, Keep, Program, Statement, statement_reads, tensors_read
 from tcdsl.lowering.loopir.boundary_reads import Declarations
-from tcdsl.lowering.program_passes.expansion import outgrows, read_where_written
 from tcdsl.lowering.program_passes.schedule import covers
 from tcdsl.lowering.program_passes.touched_tensors import evaluated, readers
 from tcdsl.polyhedra.linear import normalized
+from tcdsl.polyhedra.spaces import arranged
 
 __all__ = ["fresh_locals", "fuse"]
 
@@ -60,6 +63,8 @@ _LARGEST = 160
 # Operations that may be repeated by each of a few readers.
 _TRIVIAL = 2
 _FEW = 4
+# Reads of a large tensor whose value is computed again at each of them.
+_MOST_READS = 8
 _WEIGHTS = {
     **dict.fromkeys(
         ("add", "sub", "mul", "neg", "max", "min", "where", "abs", "square", "relu", "id", "fst", "snd"), 1
@@ -133,7 +138,7 @@ def _moves(
         if size + sum(_size(expr) for expr in evaluated(reader)) > _LARGEST:
             return False
     found = [program.statements[position] for position in positions]
-    if outgrows(producer.statement, program, tensors) and read_where_written(producer.statement, found):
+    if _outgrows(producer.statement, program, tensors) and _read_where_written(producer, found):
         return True
     if not covers(producer.statement, tensors[name], context):
         return False
@@ -142,6 +147,44 @@ def _moves(
     if len(positions) > _FEW:
         return False
     return all(_worth_repeating(producer, reader, tensors) for reader in found)
+
+
+def _outgrows(statement: Statement, program: Program, tensors: Declarations) -> bool:
+    """Whether the target is larger than each tensor that the value reads and than each input and output.
+
+    Extents are compared by name: ``[N, M]`` is larger than ``[N]`` and ``[M]``, and than ``[N, 3]``.
+    """
+    shape = tensors[statement.target.tensor].shape
+    others = {read.tensor for read in reads(statement.value)}
+    others.update(tensor.name for tensor in program.inputs)
+    others.update(program.outputs)
+    return all(_extents(shape) - _extents(tensors[name].shape) for name in others)
+
+
+def _extents(shape: Iterable[Expr]) -> Counter[frozenset[str]]:
+    # Of `N - K + 1` it matters that it grows with N.
+    return Counter(size_names(extent) for extent in shape if not isinstance(extent, Constant))
+
+
+def _read_where_written(producer: _Producer, readers: Sequence[Statement]) -> bool:
+    """Whether few reads, each at a cell of its own at every point, find only cells that the producer has written."""
+    name, written = producer.statement.target.tensor, arranged(producer.statement.domain.set, producer.variables)
+    count = 0
+    for reader in readers:
+        for read in {read for read in statement_reads(reader) if read.tensor == name}:
+            count += 1
+            cell = _own_cell(reader, read.indices)
+            if count > _MOST_READS or cell is None or len(set(cell)) != len(cell):
+                return False
+            if not arranged(reader.domain.set, cell).is_subset(written):
+                return False
+    return True
+
+
+def _own_cell(reader: Statement, indices: tuple[Expr, ...]) -> tuple[str, ...] | None:
+    # The variables that are the indices of a cell, if these are all of the reader's: each point has its own.
+    variables = tuple(axis.name for axis in indices if isinstance(axis, IndexValue))
+    return variables if len(variables) == len(indices) and set(variables) == set(reader.domain.variables) else None
 
 
 def _readable(reader: Statement, name: str) -> bool:
@@ -174,8 +217,7 @@ def _once(reader: Statement, name: str) -> bool:
     if sum(map(len, found)) != 1:
         return False
     (indices,) = set().union(*found)
-    variables = [axis.name for axis in indices if isinstance(axis, IndexValue)]
-    return len(variables) == len(indices) and set(variables) == set(reader.domain.variables)
+    return _own_cell(reader, indices) is not None
 
 
 def _worth_repeating(producer: _Producer, reader: Statement, tensors: Declarations) -> bool:

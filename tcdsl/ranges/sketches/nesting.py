@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tcdsl.ir.expressions import Expr, IndexValue, Reduction, children, rebuild
+from tcdsl.ir.expressions import Expr, IndexValue, Reduction, children, map_children
 
 __all__ = ["free_variables", "renamed", "renamed_free", "variables_of"]
 
@@ -39,5 +39,4 @@ def renamed_free(expr: Expr, names: Mapping[str, str]) -> Expr:
         return replace(expr, name=names.get(expr.name, expr.name))
     if isinstance(expr, Reduction):
         names = {old: new for old, new in names.items() if old not in expr.variables}
-    parts = children(expr)
-    return rebuild(expr, tuple(renamed_free(part, names) for part in parts)) if parts and names else expr
+    return map_children(expr, lambda part: renamed_free(part, names)) if names else expr

@@ -14,7 +14,7 @@ import islpy as isl
 from tcdsl.ir.build import apply, cast, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_boolean, is_floating
-from tcdsl.ir.expressions import Boundary, Expr, Read, Reduction, children, rebuild
+from tcdsl.ir.expressions import Boundary, Expr, Read, Reduction, map_children
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.polyhedra.affine import expression_of_condition
@@ -49,9 +49,7 @@ class NestedReductions:
         """``expr``, which stands at ``level``, with reads of temporaries in the place of its reductions."""
         if isinstance(expr, Reduction):
             return self._result(expr, level)
-        before = children(expr)
-        after = tuple(self.lowered(part, level) for part in before)
-        return rebuild(expr, after) if any(a is not b for a, b in zip(before, after, strict=True)) else expr
+        return map_children(expr, lambda part: self.lowered(part, level))
 
     def _result(self, reduction: Reduction, level: Level) -> Expr:
         # A reduction that uses nothing of the level around it belongs to one further out.

@@ -17,10 +17,9 @@ import numpy as np
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.expressions import Read, SizeValue, size_names
-from tcdsl.ir.program import AxisExtent, DerivativeRule, Program, Size, Statement, Tensor, tensors_read
+from tcdsl.ir.program import AxisExtent, DerivativeRule, Program, Size, Statement, Tensor, sizes_used, tensors_read
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.rewrite.renaming import with_tensors_renamed
-from tcdsl.rewrite.used_sizes import sizes_used
 from tcdsl.rows.ranks import RowRanks
 
 __all__ = ["Part", "like", "symbolic"]

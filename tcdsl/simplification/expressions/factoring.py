@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.build import apply, constant
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Apply, Constant, Expr, Local, children, rebuild
+from tcdsl.ir.expressions import Apply, Constant, Expr, Local, children, map_children
 from tcdsl.ir.program import Statement
 from tcdsl.simplification.expressions.tape import Tape
 
@@ -36,8 +36,7 @@ def factored(expr: Expr) -> Expr:
     own: set[str] = set()
     known: dict[str, Expr] = {}
     for name in order:
-        step = before.definition(Local(name, ""))
-        step = rebuild(step, tuple(_renamed(part, known) for part in children(step)))
+        step = map_children(before.definition(Local(name, "")), lambda part: _renamed(part, known))
         found = _with_common_factors(after, step, own)
         leaf = after.add(step) if found is None else after.flatten(found)
         known[name] = leaf

@@ -22,10 +22,9 @@ from tcdsl.ir.expressions import (
     Local,
     Read,
     SizeValue,
-    children,
     is_affine_index,
     is_plain_read,
-    rebuild,
+    map_children,
     walk,
 )
 from tcdsl.simplification.expressions.folding import fold
@@ -76,7 +75,7 @@ class Tape:
             ):
                 return self.flatten(Apply("sub", (right, left), expr.dtype, expr.span), values)
             case _:
-                return self.add(rebuild(expr, tuple(self.flatten(part, values) for part in children(expr))))
+                return self.add(map_children(expr, lambda part: self.flatten(part, values)))
 
     def definition(self, leaf: Expr) -> Expr:
         """The step behind a leaf: a `Local` of this tape is looked up, anything else is itself."""
@@ -102,8 +101,7 @@ class Tape:
         if isinstance(root, Local):
             step = self._steps.get(root.name)
             return root if step is None else self.expand(step)
-        parts = children(root)
-        return rebuild(root, tuple(self.expand(part) for part in parts)) if parts else root
+        return map_children(root, self.expand)
 
     def assemble(self, root: Expr) -> Expr:
         """``root`` as one expression in which every step is computed at most once."""
@@ -145,8 +143,7 @@ class Tape:
             if step.name in shared or step.name not in built:
                 return step
             return built[step.name]
-        parts = children(step)
-        return rebuild(step, tuple(self._inlined(part, shared, built) for part in parts)) if parts else step
+        return map_children(step, lambda part: self._inlined(part, shared, built))
 
     @staticmethod
     def _enclosed(body: Expr, names: Iterable[str], built: Mapping[str, Expr]) -> Expr:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import sys
+import warnings
 from dataclasses import dataclass
 from functools import cache
 
@@ -15,13 +17,13 @@ from tcdsl.targets.cpu.python.expression_printing import call
 from tcdsl.targets.cpu.python.identifiers import Identifiers
 from tcdsl.targets.cpu.python.nest_deduplication import shared
 from tcdsl.targets.cpu.python.nest_printing import CheckSite, NestWriter
-from tcdsl.targets.cpu.python.printing import module_text
 from tcdsl.targets.cpu.python.procedure_calls import ProcedureCalls
 from tcdsl.targets.cpu.python.procedures import procedure_function
 from tcdsl.targets.protocol.target import Build
 
-__all__ = ["GeneratedModule", "generate_module"]
+__all__ = ["GeneratedModule", "generate_module", "module_text"]
 
+_WIDTH = 120
 _MATH = frozenset(("inf", "nan"))
 _PLACED = frozenset(("placed_buffer", "placed_size"))
 _DECORATORS = frozenset(("nest", "procedure"))
@@ -122,3 +124,17 @@ def _imports(used: set[str]) -> list[ast.stmt]:
         for module, names in groups
         if names
     ]
+
+
+def module_text(module: ast.Module) -> str:
+    """The text of ``module``: by astor, which breaks long lines, below Python 3.14, which astor does not support."""
+    ast.fix_missing_locations(module)
+    if sys.version_info >= (3, 14):
+        return ast.unparse(module) + "\n"
+    with warnings.catch_warnings():
+        # From Python 3.12 on, importing astor warns of the old node classes that it still knows.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import astor
+        from astor.source_repr import split_lines
+
+    return str(astor.to_source(module, pretty_source=lambda parts: "".join(split_lines(parts, maxline=_WIDTH))))

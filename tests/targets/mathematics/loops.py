@@ -52,20 +52,18 @@ def llvm_text(name: str, dtype: str) -> str:
 
 
 @cache
-def _machine(processor: Processor) -> Any:
+def _machine(processor: Processor, jit: bool) -> Any:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     triple, name, features = processor
     target = llvm.Target.from_triple(triple)
-    jit = triple == HOST[0]
-    placing = "static" if jit and target.name.startswith("x86") else "default"
+    placing = "static" if target.name.startswith("x86") else "default"
     return target.create_target_machine(
         cpu=name, features=features, opt=3, reloc=placing, codemodel="jitdefault" if jit else "default", jit=jit
     )
 
 
-def _optimized(text: str, processor: Processor) -> Any:
-    machine = _machine(processor)
+def _optimized(text: str, processor: Processor, machine: Any) -> Any:
     module = llvm.parse_assembly(text)
     module.triple = processor[0]
     module.data_layout = str(machine.target_data)
@@ -79,14 +77,16 @@ def _optimized(text: str, processor: Processor) -> Any:
 
 
 def assembly(name: str, dtype: str, processor: Processor) -> str:
-    """The assembly of the loop."""
-    text: str = _machine(processor).emit_assembly(_optimized(llvm_text(name, dtype), processor))
+    """The assembly of the loop, with calls by name."""
+    machine = _machine(processor, jit=False)
+    text: str = machine.emit_assembly(_optimized(llvm_text(name, dtype), processor, machine))
     return text
 
 
 @cache
 def _compiled(name: str, dtype: str, processor: Processor) -> LoadedObject:
-    code = _machine(processor).emit_object(_optimized(llvm_text(name, dtype), processor))
+    machine = _machine(processor, jit=True)
+    code = machine.emit_object(_optimized(llvm_text(name, dtype), processor, machine))
     return LoadedObject([code], ["nest"])
 
 

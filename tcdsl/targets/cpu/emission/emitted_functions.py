@@ -10,10 +10,10 @@ from llvmlite import ir
 from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS, is_integer
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.intrinsics.conversions import convert
-from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS, repeated_product
+from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS, repeated_product, whole_power
 from tcdsl.targets.cpu.intrinsics.frame_memory import fail, frame_buffer, frame_size
 from tcdsl.targets.cpu.intrinsics.local_memory import box, local_buffer
-from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY
+from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY, power_of_half
 
 __all__ = ["FUNCTIONS", "Function", "scalar"]
 
@@ -57,7 +57,9 @@ def _power(builder: ir.IRBuilder, a: Any, b: Any) -> Scalar:
     base = scalar(builder, a)
     if isinstance(b, int) and (b >= 0 or base.floating):
         return repeated_product(base, b)
-    result: Scalar = _formula(FORMULAS["power"])(builder, base, b)
+    if b == 0.5 and base.floating:
+        return power_of_half(base)
+    result: Scalar = _formula(ELEMENTARY["power"] if base.floating else whole_power)(builder, base, b)
     return result
 
 

@@ -3,20 +3,19 @@ type.
 
 A row of `tcdsl.ir.primitives` names these functions in its ``code``. A formula has one parameter for each operand, and
 computes with `Scalar`s, which write LLVM instructions: Python's operators, and methods for the rest (``a.equals(b)``,
-``c.choose(a, b)``, ``x.intrinsic("exp")``, ``x.library("tan")``). To compute a function faster (by a polynomial that
-LLVM vectorizes), replace its formula here. What NaN, infinities, zeros and overflow give is NumPy's.
+``c.choose(a, b)``, ``x.intrinsic("sqrt")``). exp, sin and the like are in
+`tcdsl.targets.cpu.mathematics.elementary_functions`. What NaN, infinities, zeros and overflow give is NumPy's.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
 from tcdsl.targets.cpu.intrinsics.long_division import long_division
 
-__all__ = ["FORMULAS", "repeated_product"]
+__all__ = ["FORMULAS", "repeated_product", "whole_power"]
 
 
 def _absolute(x: Scalar) -> Scalar:
@@ -46,19 +45,6 @@ def _relu(x: Scalar) -> Scalar:
 
 def _sat01(x: Scalar) -> Scalar:
     return _minimum(_relu(x), x.constant(1))
-
-
-def _sigmoid(x: Scalar) -> Scalar:
-    return 1 / (1 + (-x).intrinsic("exp"))
-
-
-def _softplus(x: Scalar) -> Scalar:
-    return _relu(x) + (-_absolute(x)).intrinsic("exp").library("log1p")
-
-
-def _gelu(x: Scalar) -> Scalar:
-    # erfc(-x / sqrt 2) is 1 + erf(x / sqrt 2) without the loss of digits for negative x.
-    return 0.5 * x * (x * -math.sqrt(0.5)).library("erfc")
 
 
 def _floor_div(a: Scalar, b: Scalar) -> Scalar:
@@ -110,9 +96,8 @@ def _mod(a: Scalar, b: Scalar) -> Scalar:
     return wrong_sign.choose(rest + divisor, rest)
 
 
-def _power(a: Scalar, b: Scalar) -> Scalar:
-    if a.floating:
-        return a.intrinsic("pow", b)
+def whole_power(a: Scalar, b: Scalar) -> Scalar:
+    """``a`` to the power of ``b``, both integers."""
     result = _power_loop(a, b)
     if not a.signed:
         return result
@@ -184,15 +169,9 @@ def _llvm(name: str) -> Callable[..., Scalar]:
     return lambda x: x.intrinsic(name)
 
 
-def _libm(name: str) -> Callable[..., Scalar]:
-    return lambda x: x.library(name)
-
-
 FORMULAS: Mapping[str, Callable[..., Scalar]] = MappingProxyType(
     {
-        **{name: _llvm(name) for name in ("floor", "ceil", "rint", "sqrt", "exp2", "log2", "sin", "cos")},
-        **{name: _libm(name) for name in ("expm1", "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")},
-        **{name: _libm(name) for name in ("asinh", "acosh", "atanh", "erf")},
+        **{name: _llvm(name) for name in ("floor", "ceil", "rint", "sqrt")},
         "absolute": _absolute,
         "sign": _sign,
         "square": lambda x: x * x,
@@ -200,18 +179,12 @@ FORMULAS: Mapping[str, Callable[..., Scalar]] = MappingProxyType(
         "sat01": _sat01,
         "recip": lambda x: 1 / x,
         "recip_sqrt": lambda x: 1 / x.intrinsic("sqrt"),
-        "sigmoid": _sigmoid,
-        "silu": lambda x: x * _sigmoid(x),
-        "softplus": _softplus,
-        "gelu": _gelu,
         "fst": lambda a, b: a,
         "snd": lambda a, b: b,
         "maximum": _maximum,
         "minimum": _minimum,
         "floor_div": _floor_div,
         "mod": _mod,
-        "power": _power,
-        "atan2": lambda a, b: a.library("atan2", b),
         "relu_gate": lambda a, b: _gate(a > 0, b),
         "sat01_gate": lambda a, b: _gate((a > 0) & (a < 1), b),
         "bit_not": lambda x: ~x,

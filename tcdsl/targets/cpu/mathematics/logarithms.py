@@ -10,16 +10,34 @@ were rounded.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
+from tcdsl.targets.cpu.mathematics.double_double import leading_half, quick_sum, sum_of
 from tcdsl.targets.cpu.mathematics.exponentials import LOG_2
-from tcdsl.targets.cpu.mathematics.formats import bits_of, format_of, number_of
+from tcdsl.targets.cpu.mathematics.formats import bits_of, format_of, number_of, power_of_two
 from tcdsl.targets.cpu.mathematics.polynomials import multiply_add, polynomial
 
-__all__ = ["exponent_and_fraction", "logarithm"]
+__all__ = [
+    "exponent_and_fraction",
+    "logarithm",
+    "logarithm_base_2",
+    "logarithm_of_1_plus",
+    "logarithm_of_sum",
+    "normalized",
+]
 
 # The largest numbers below the root of 1/2.
-_ROOT = {"float32": 0x3F3504F3, "float64": 0x3FE6A09E667F3BCC}
+_ROOT: Mapping[str, int] = MappingProxyType({"float32": 0x3F3504F3, "float64": 0x3FE6A09E667F3BCC})
+
+# 1 / log 2 in two parts: products of the first with half as many digits as a number has are exact.
+_LOG2_E: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "float32": (float.fromhex("0x1.714p+0"), float.fromhex("0x1.47652cp-12")),
+        "float64": (float.fromhex("0x1.715476p+0"), float.fromhex("0x1.4ae0bf85ddf44p-26")),
+    }
+)
 
 _SINGLE = (
     0.33333313, -0.2500001, 0.20002124, -0.16668005, 0.14219454, -0.1240534, 0.118886925, -0.11677513, 0.06747729,
@@ -42,8 +60,8 @@ def exponent_and_fraction(x: Scalar) -> tuple[Scalar, Scalar]:
     return k, m - 1
 
 
-def rest(f: Scalar) -> tuple[Scalar, Scalar]:
-    """``f**2 / 2``, and what the logarithm of ``1 + f`` is more than ``f`` less that."""
+def _rest(f: Scalar) -> tuple[Scalar, Scalar]:
+    # f**2 / 2, and what the logarithm of 1 + f is more than f less that.
     half_square = 0.5 * f * f
     if f.dtype == "float32":
         return half_square, f * f * f * polynomial(f, _SINGLE)
@@ -71,7 +89,47 @@ def logarithm(x: Scalar) -> Scalar:
     normal, excess = normalized(x)
     k, f = exponent_and_fraction(normal)
     k = k - excess
-    half_square, more = rest(f)
+    half_square, more = _rest(f)
     high, low = LOG_2[x.dtype]
     small = multiply_add(k, low, more) - half_square
     return _with_ends(multiply_add(k, high, f + small), x)
+
+
+def logarithm_base_2(x: Scalar) -> Scalar:
+    """The logarithm to base 2; exact for powers of 2."""
+    normal, excess = normalized(x)
+    k, f = exponent_and_fraction(normal)
+    half_square, more = _rest(f)
+    # The logarithm of 1 + f in two parts, and their products with 1 / log 2 in two parts.
+    first = leading_half(f - half_square)
+    second = ((f - first) - half_square) + more
+    high, low = _LOG2_E[x.dtype]
+    total, lost = quick_sum(k - excess, first * high)
+    return _with_ends(total + (lost + (second * high + (first + second) * low)), x)
+
+
+def logarithm_of_sum(u: Scalar, error: Scalar, doublings: Scalar | None = None) -> Scalar:
+    """The logarithm of ``u + error`` (times 2 to a power), where ``error`` is less than ``u``'s rounding.
+
+    ``u`` is 0, a normal number, infinite or NaN.
+    """
+    k, f = exponent_and_fraction(u)
+    half_square, more = _rest(f)
+    # log(m + error) is log(m) + error / m; the error is so small that some digits of 1 / m suffice. It is lost beside
+    # large numbers.
+    shifter = format_of(u).shifter
+    scale = power_of_two(shifter - (k > 100).choose(100, k))
+    part = error * scale
+    part = part * (1 - f * (1 - f * (1 - f)))
+    if doublings is not None:
+        k = k + doublings
+    high, low = LOG_2[u.dtype]
+    small = multiply_add(k, low, more + part) - half_square
+    return _with_ends(multiply_add(k, high, f + small), u)
+
+
+def logarithm_of_1_plus(x: Scalar) -> Scalar:
+    """``log(1 + x)``, precise for small ``x``."""
+    u, error = sum_of(x.constant(1), x)
+    error = (u < math.inf).choose(error, 0.0)
+    return x.equals(0).choose(x, logarithm_of_sum(u, error))

@@ -42,7 +42,8 @@ class Settings:
     generated code is tested), ``nan`` (outputs are searched for NaN) and ``ir`` (programs are verified before they are
     compiled). ``optimize``: whether the passes run that programs can do without, or names of some, as in
     ``"-fusion"``, which is all but that one. ``debug``: whether compilations and runs are timed and shown.
-    ``cache_dir``: where generated modules live, the user's cache directory if empty. ``target``: the machine that
+    ``cache_dir``: where generated modules live, the user's cache directory if empty. ``cache_limit``: how many bytes
+    they take at most, with their machine code; what was not used for longest goes. ``target``: the machine that
     programs run on, by the name under which it is registered.
     """
 
@@ -51,6 +52,7 @@ class Settings:
     optimize: bool | str = True
     debug: bool = False
     cache_dir: str = ""
+    cache_limit: int = 2 * 10**9
     target: str = "cpu"
 
 
@@ -110,6 +112,18 @@ def _folder(value: object) -> str:
     return path
 
 
+def _bytes(value: object) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError(value)
+        count = int(value) if isinstance(value, str) else index(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        count = -1
+    if count < 0:
+        raise ConfigurationError(f"cache_limit is {value!r}; write a count of bytes, such as 2_000_000_000")
+    return count
+
+
 _READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(
     {
         "threads": _threads,
@@ -117,6 +131,7 @@ _READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(
         "optimize": _passes,
         "debug": _switch,
         "cache_dir": _folder,
+        "cache_limit": _bytes,
         "target": known_target,
     }
 )

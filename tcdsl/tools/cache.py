@@ -10,7 +10,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from tcdsl.config import settings
-from tcdsl.targets.cache.store import cache_entries, clear_cache, default_cache_dir
+from tcdsl.targets.cache.store import cache_entries, cache_size, clear_cache, default_cache_dir
 
 __all__ = ["clear", "show"]
 
@@ -24,20 +24,19 @@ def _counted(programs: int) -> str:
 
 
 def show(console: Console) -> None:
-    """List every compiled program with its size, machine code included, newest first."""
+    """List every compiled program, newest first, and what all of them take with their machine code."""
     entries = sorted(cache_entries(_folder()), key=lambda entry: -entry.modified)
     if entries:
         table = Table()
         table.add_column("program")
-        table.add_column("size", justify="right")
         table.add_column("compiled")
         table.add_column("file", overflow="fold")
         for entry in entries:
             when = datetime.fromtimestamp(entry.modified).strftime("%Y-%m-%d %H:%M")
             name = entry.path.stem.rpartition("_")[0]
-            table.add_row(name, decimal(entry.size), when, entry.path.name)
+            table.add_row(name, when, entry.path.name)
         console.print(table)
-    total = decimal(sum(entry.size for entry in entries))
+    total = decimal(cache_size(_folder()))
     console.print(f"{_counted(len(entries))}, {total}, in {_folder()}", soft_wrap=True, highlight=False)
 
 

@@ -37,8 +37,9 @@ def test_unrolled_steps(threads):
     text = smoothed.explain("python", x, 0.2, steps=7)
     assert len(functions(text)) == 1
     assert "The same for nest_y_2, nest_y_3, nest_y_4, nest_y_5, nest_y_6, nest_y_7." in text.replace("\n    ", " ")
-    assert "c = buffer(frame, " in text  # the same for all of them
-    assert "x = placed_buffer(frame, 0, 'float64[::1]')" in text
+    # Where these lie, each nest has a list of its own for.
+    assert "N = size(frame, 0)" in text
+    assert "x = buffer(frame, 1, 'float64[::1]')" in text
     with tc.config(threads=threads):
         np.testing.assert_allclose(smoothed(x, 0.2, steps=7), smoothed_by_numpy(x, 0.2, 7), atol=1e-12)
         small = x[:5]
@@ -112,3 +113,27 @@ def test_debug_mode_shares_nothing():
     with tc.config(check="bounds"):
         np.testing.assert_allclose(smoothed(x, 0.1, steps=3), smoothed_by_numpy(x, 0.1, 3))
         assert len(functions(smoothed.explain("python", x, 0.1, steps=3))) == 3
+
+
+def test_programs_share_machine_code(tmp_path):
+    @op
+    def first(a, b):
+        c[i, j] = 3 * a[i, j] + b[j] - 0.375
+        return c
+
+    @op
+    def second(length, p, q):
+        r[k] = length[k] * 2 + q[0]
+        s[m, n] = 3 * p[m, n] + q[n] - 0.375  # the nest of the first program
+        return r, s
+
+    a, b = np.arange(12.0).reshape(4, 3), np.arange(3.0)
+    with tc.config(cache_dir=tmp_path):
+        np.testing.assert_array_equal(first(a, b), 3 * a + b - 0.375)
+        made = {path.name for path in (tmp_path / "modules").glob("nest_*.code")}
+        np.testing.assert_array_equal(first(a[:2], b), 3 * a[:2] + b - 0.375)
+        _, s = second(np.ones(5), a, b)
+        np.testing.assert_array_equal(s, 3 * a + b - 0.375)
+    both = {path.name for path in (tmp_path / "modules").glob("nest_*.code")}
+    assert len(made) == 1
+    assert len(both) == 2

@@ -21,11 +21,11 @@ MATMUL = '''\
 @nest(fastmath=('contract', 'nsz', 'reassoc'))
 def matmul_0(begin, end, frame):
     """nest 0 of matmul"""
-    M = size(frame, 34)
-    P = size(frame, 33)
-    C = buffer(frame, 45, 'float32[:, ::1]')
-    A = buffer(frame, 35, 'float32[:, :]')
-    B = buffer(frame, 40, 'float32[:, ::1]')
+    M = size(frame, 0)
+    P = size(frame, 1)
+    C = buffer(frame, 2, 'float32[:, ::1]')
+    A = buffer(frame, 3, 'float32[:, :]')
+    B = buffer(frame, 4, 'float32[:, ::1]')
     for i in range(begin, end):
         for j in range(M):
             C[i, j] = float32(0.0)

@@ -4,7 +4,7 @@
 
     <cache directory>/modules/         private to the user
         matmul_1f0c….py                the text of a module, for people and debuggers: nothing reads it
-        matmul_1f0c….code              its machine code (`tcdsl.targets.cpu.machine.machine_code`)
+        nest_5e21….code                the machine code of a function in it (`tcdsl.targets.cpu.machine.machine_code`)
         matmul_77ab….kernel            what a program became (`tcdsl.targets.loading`)
         matmul_90de….gradient          the derivative of a graph (`tcdsl.tensors.linking.kept_gradients`)
 
@@ -24,10 +24,11 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+from tcdsl.targets.cache.eviction import SizeLimit, note_use
 from tcdsl.targets.cache.sealed_files import DamagedFileError, read_sealed, write_sealed, write_whole
 from tcdsl.tracebacks import warn_user
 
-__all__ = ["CacheEntry", "ProgramStore", "cache_entries", "clear_cache", "default_cache_dir", "store"]
+__all__ = ["CacheEntry", "ProgramStore", "cache_entries", "cache_size", "clear_cache", "default_cache_dir", "store"]
 
 _ENDINGS = (".py", ".code", ".kernel", ".gradient")
 
@@ -48,8 +49,8 @@ def store(cache_dir: Path | None) -> ProgramStore:
 class ProgramStore:
     """The entries in ``directory``, which is made if need be.
 
-    Whatever is wrong with the disk, programs run: an entry that cannot be read is none, one that cannot be written is
-    not kept, and the user is warned, once in a process.
+    It holds as much as `tcdsl.targets.cache.eviction` says. Whatever is wrong with the disk, programs run: an entry
+    that cannot be read is none, one that cannot be written is not kept, and the user is warned, once in a process.
     """
 
     _warned: ClassVar[bool] = False
@@ -57,6 +58,7 @@ class ProgramStore:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._trusted = False
+        self._limit = SizeLimit(directory)
         try:
             self._make()
             self._trusted = True
@@ -91,7 +93,9 @@ class ProgramStore:
         if not self._trusted:
             return None
         try:
-            return read_sealed(self.directory / name)
+            payload = read_sealed(self.directory / name)
+            note_use(self.directory / name)
+            return payload
         except FileNotFoundError:
             return None
         except OSError as fault:
@@ -117,6 +121,7 @@ class ProgramStore:
         try:
             try:
                 write(self.directory / name)
+                self._limit.written(self.directory / name)
             except FileNotFoundError:
                 # Somebody has removed the directory.
                 self._make()
@@ -131,11 +136,10 @@ class ProgramStore:
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """A module in the cache: its ``title``, where it is, its size with its machine code, and when it was made."""
+    """A module in the cache: its ``title``, where it is, and when it was made."""
 
     title: str
     path: Path
-    size: int
     modified: float
 
 
@@ -151,13 +155,20 @@ def cache_entries(cache_dir: Path | None = None) -> list[CacheEntry]:
         if path.suffix != ".py":
             continue
         try:
-            code = path.with_suffix(".code")
-            size = path.stat().st_size + (code.stat().st_size if code.is_file() else 0)
             title = (ast.get_docstring(ast.parse(path.read_bytes())) or path.stem).splitlines()[0]
-            entries.append(CacheEntry(title, path, size, path.stat().st_mtime))
+            entries.append(CacheEntry(title, path, path.stat().st_mtime))
         except (OSError, SyntaxError, ValueError):
             continue
     return entries
+
+
+def cache_size(cache_dir: Path | None = None) -> int:
+    """The bytes of all entries."""
+    total = 0
+    for path in _files(cache_dir):
+        with contextlib.suppress(OSError):
+            total += path.lstat().st_size
+    return total
 
 
 def clear_cache(cache_dir: Path | None = None) -> int:

@@ -43,7 +43,7 @@ _FRAMES = 4  # Frames that wait for calls.
 
 def load_kernel(kernel: Kernel, generated: GeneratedModule, build: Build) -> CompiledKernel:
     """Write, compile and load ``generated``, which is the module of ``kernel``; machine code may come from disk."""
-    functions = sorted(set(generated.functions))
+    functions = dict(zip(generated.functions, generated.keys, strict=True))
     stem = module_stem(kernel.program.name, generated.text)
     module = compiled_module(store(build.cache_dir), stem, generated.text, functions)
     return CompiledKernel(kernel, generated, module, build)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.targets.cpu.emission.module_emission import emitted_nests
-from tcdsl.targets.cpu.layout.frame import FIRST_WORD
+from tcdsl.targets.cpu.layout.frame import FIRST_WORD, PLACES_WORD
 from tcdsl.targets.cpu.machine.fast_math import FASTMATH
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, processor_of_code
 
@@ -25,9 +25,9 @@ Processor = tuple[str, str, str]
 _NEST = """
 @nest(fastmath={flags})
 def nest(begin, end, frame):
-    x = buffer(frame, {first}, "{dtype}[::1]")
-    y = buffer(frame, {second}, "{dtype}[::1]")
-    z = buffer(frame, {third}, "{dtype}[::1]")
+    x = buffer(frame, 0, "{dtype}[::1]")
+    y = buffer(frame, 1, "{dtype}[::1]")
+    z = buffer(frame, 2, "{dtype}[::1]")
     for i in range(begin, end):
         z[i] = {value}
 """
@@ -42,11 +42,8 @@ def arity(name: str) -> int:
 
 def llvm_text(name: str, dtype: str) -> str:
     """LLVM's text of the loop, with the liberties that all nests take."""
-    first, second, third = _WORDS
     value = f"{name}(x[i], y[i])" if arity(name) == 2 else f"{name}(x[i])"
-    text = _NEST.format(
-        flags=tuple(sorted(FASTMATH)), first=first, second=second, third=third, dtype=dtype, value=value
-    )
+    text = _NEST.format(flags=tuple(sorted(FASTMATH)), dtype=dtype, value=value)
     ((_, found, _),) = emitted_nests(text)
     return found
 
@@ -96,6 +93,8 @@ def loop(name: str, arrays: tuple[np.ndarray, ...], processor: Processor = HOST)
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(_compiled(name, dtype, processor).addresses["nest"])
     result = np.empty_like(arrays[0])
     frame = np.zeros(_WORDS[-1] + 2, np.int64)
+    places = np.array(_WORDS)
+    frame[PLACES_WORD] = places.ctypes.data
     for word, array in zip(_WORDS, (arrays[0], arrays[-1], result), strict=True):
         assert array.flags.c_contiguous
         frame[word : word + 2] = array.ctypes.data, 1

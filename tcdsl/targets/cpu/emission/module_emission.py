@@ -31,15 +31,16 @@ class EmittedNest(NamedTuple):
     depth: int
 
 
-def emitted_nests(text: str) -> Iterator[EmittedNest]:
-    """The nests of the generated module ``text``."""
+def emitted_nests(text: str, symbols: Mapping[str, str] | None = None) -> Iterator[EmittedNest]:
+    """The nests of the generated module ``text``, or those of them that ``symbols`` gives other symbols."""
     definitions = _definitions(text)
     procedures = {each.name: each for each in definitions if _decorator(each) == "procedure"}
     for definition in definitions:
-        if _decorator(definition) == "nest":
-            emission = _NestEmission(definition.name, procedures)
+        if _decorator(definition) == "nest" and (symbols is None or definition.name in symbols):
+            symbol = definition.name if symbols is None else symbols[definition.name]
+            emission = _NestEmission(symbol, procedures)
             emission.nest(definition)
-            yield EmittedNest(definition.name, str(emission.module), emission.depth)
+            yield EmittedNest(symbol, str(emission.module), emission.depth)
 
 
 def _definitions(text: str) -> list[ast.FunctionDef]:
@@ -84,7 +85,7 @@ class _NestEmission:
         self._made: dict[tuple[object, ...], ir.Function] = {}
 
     def nest(self, definition: ast.FunctionDef) -> None:
-        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [WORD] * 3), definition.name)
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [WORD] * 3), self.module.name)
         names = zip(("begin", "end", "frame"), function.args, strict=True)
         self._function(definition, function, {name: Scalar(None, value, "int64") for name, value in names})
 

@@ -2,8 +2,8 @@
 
 ::
 
-    N = size(frame, 32)
-    A = buffer(frame, 34, "float32[:, ::1]")      # C-contiguous; "float32[:, :]" is strided
+    N = size(frame, 0)
+    A = buffer(frame, 1, "float32[:, ::1]")       # C-contiguous; "float32[:, :]" is strided
     A[i, j] += 1.0
 
 ``A[i, j]`` becomes one address computation and one load, with signed indices: no bounds check, no wraparound of
@@ -57,10 +57,10 @@ BYTES = ir.IntType(8).as_pointer()
 
 @dataclass(frozen=True, slots=True)
 class BufferKind:
-    """``BufferKind(34, "float32", 2, contiguous=True)``: the buffer whose address is in word 34 of the frame.
+    """``BufferKind(-2, "float32", 2, contiguous=True)``: the buffer whose address is in the word that place 1 names.
 
-    The slot tells LLVM that the memories of buffers are apart. The slot -1 - k stands for the word that place k of the
-    nest names. ``checked`` buffers test every index against the extents.
+    The slot tells LLVM that the memories of buffers are apart; it is -1 - k for place k of the nest, and the word of
+    the frame itself for buffers of checked code. ``checked`` buffers test every index against the extents.
     """
 
     slot: int
@@ -109,10 +109,9 @@ def _place(builder: ir.IRBuilder, frame: ir.Value, place: int) -> ir.Value:
     return builder.load(_word(builder, places, place))
 
 
-def frame_size(builder: ir.IRBuilder, frame: ir.Value, number: int, *, placed: bool = False) -> Scalar:
-    """The size in word ``number`` of the frame, or in the word that the nest's place of that number names."""
-    position, first = (0, _place(builder, frame, number)) if placed else (number, None)
-    return Scalar(builder, builder.load(_word(builder, frame, position, first)), "int64")
+def frame_size(builder: ir.IRBuilder, frame: ir.Value, place: int) -> Scalar:
+    """The size in the word of the frame that the nest's place of that number names."""
+    return Scalar(builder, builder.load(_word(builder, frame, 0, _place(builder, frame, place))), "int64")
 
 
 def frame_buffer(
@@ -122,16 +121,15 @@ def frame_buffer(
     description: str,
     *,
     checked: bool = False,
-    placed: bool = False,
 ) -> BufferValue:
-    """The buffer whose address is in word ``number``, or in the word that the nest's place of that number names.
+    """The buffer whose address is in the word that the nest's place of that number names; in that word if ``checked``.
 
     ``description`` gives its type as Numba writes array types.
     """
     dtype, _, axes = description.partition("[")
     ndim = 0 if axes == "]" else axes.count(",") + 1
-    kind = BufferKind(-1 - number if placed else number, dtype, ndim, axes == "]" or "::1" in axes, checked)
-    first = _place(builder, frame, number) if placed else ir.Constant(WORD, number)
+    kind = BufferKind(number if checked else -1 - number, dtype, ndim, axes == "]" or "::1" in axes, checked)
+    first = ir.Constant(WORD, number) if checked else _place(builder, frame, number)
 
     def word(position: int) -> ir.Value:
         return builder.load(_word(builder, frame, position, first))

@@ -1,19 +1,22 @@
-"""From the text of a generated module, or of the driver, to functions that can be called by address."""
+"""From the text of a generated module, or of the driver, to functions that can be called by address.
+
+The machine code of each function is kept by itself, under a name that says what it depends on, and not who needs it: a
+second program with the same kinds of nests compiles next to nothing.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from weakref import WeakValueDictionary
 
 from tcdsl.locks import COMPILING
-from tcdsl.targets.cache.kept_values import keep_value, kept_value
 from tcdsl.targets.cache.store import ProgramStore
 from tcdsl.targets.cpu.emission.driver_emission import driver_symbols, emitted_driver
 from tcdsl.targets.cpu.emission.module_emission import EmittedNest, emitted_nests
 from tcdsl.targets.cpu.machine.concurrent_llvm import concurrently
-from tcdsl.targets.cpu.machine.module_names import module_stem
+from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
 from tcdsl.targets.cpu.machine.threading_layer import default_threads
 
@@ -23,64 +26,111 @@ __all__ = ["CompiledModule", "compiled_driver", "compiled_module"]
 class CompiledModule:
     """Machine code of a module's functions: ``addresses["nest_C"]`` is ``void (int64 begin, int64 end, int64 frame)``.
 
-    ``path`` is the file that shows the text, ``from_disk`` says whether the machine code was found beside it. The
-    addresses are good as long as this lives.
+    ``path`` is the file that shows the text, ``from_disk`` says whether nothing had to be compiled. The addresses are
+    good as long as this lives.
     """
 
-    def __init__(self, path: Path, loaded: LoadedObject, from_disk: bool) -> None:
+    def __init__(self, path: Path, addresses: Mapping[str, int], loaded: object, from_disk: bool) -> None:
         self.path = path
         self.from_disk = from_disk
-        self.addresses: Mapping[str, int] = loaded.addresses
+        self.addresses = addresses
         self._loaded = loaded
 
 
-_LOADED: WeakValueDictionary[Path, Any] = WeakValueDictionary()
+_MODULES: WeakValueDictionary[Path, CompiledModule] = WeakValueDictionary()
+_NESTS: WeakValueDictionary[tuple[Path, str], LoadedObject] = WeakValueDictionary()
 
 
-def compiled_module(store: ProgramStore, stem: str, text: str, nests: Sequence[str]) -> CompiledModule:
-    """The ``nests`` of the generated module ``text``: compiled, or taken from ``store``, where ``stem`` names them."""
-    return _module(store, stem, text, nests, lambda: _compiled_nests(text, len(nests)))
+def compiled_module(store: ProgramStore, stem: str, text: str, nests: Mapping[str, str]) -> CompiledModule:
+    """The nests of the generated module ``text``: compiled, or taken from ``store``.
+
+    ``nests`` gives each its key (`tcdsl.targets.cpu.python.nest_deduplication.nest_key`).
+    """
+
+    def made(path: Path) -> CompiledModule:
+        symbols = {name: _symbol(key) for name, key in nests.items()}
+        loaded, compiled = _loaded_nests(store, text, symbols)
+        addresses = {name: loaded[symbol].addresses[symbol] for name, symbol in symbols.items()}
+        return CompiledModule(path, addresses, list(loaded.values()), from_disk=not compiled)
+
+    return _module(store, stem, text, made)
 
 
 def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]) -> CompiledModule:
     """The driver of this ``text``: see `tcdsl.targets.cpu.emission.driver_emission`."""
     stem = module_stem("tcdsl_driver", text)
-    return _module(store, stem, text, driver_symbols(text), lambda: [object_code(emitted_driver(text, constants))])
+    symbols = driver_symbols(text)
+
+    def made(path: Path) -> CompiledModule:
+        loaded = _from_disk(store, {f"{stem}.code": symbols})
+        if loaded is not None:
+            return CompiledModule(path, loaded.addresses, loaded, from_disk=True)
+        code = object_code(emitted_driver(text, constants))
+        store.write(f"{stem}.code", code)
+        loaded = LoadedObject([code], symbols)
+        return CompiledModule(path, loaded.addresses, loaded, from_disk=False)
+
+    return _module(store, stem, text, made)
 
 
-def _compiled_nests(text: str, count: int) -> list[bytes]:
-    return concurrently(_compiled_nest, emitted_nests(text), min(count, default_threads()))
-
-
-def _compiled_nest(nest: EmittedNest) -> bytes:
-    # Where rows are passed again and again, what LLVM's highest level saves around them shows: up to a tenth.
-    return object_code(nest.text, level=3 if nest.depth > 2 else 2)
-
-
-def _module(
-    store: ProgramStore, stem: str, text: str, symbols: Sequence[str], compiled: Callable[[], list[bytes]]
-) -> CompiledModule:
+def _module(store: ProgramStore, stem: str, text: str, made: Callable[[Path], CompiledModule]) -> CompiledModule:
     with COMPILING:
         path = store.directory / f"{stem}.py"
-        found: CompiledModule | None = _LOADED.get(path)
+        found = _MODULES.get(path)
         if found is None:
             store.write_text(path.name, text)
-            found = _from_disk(store, stem, symbols)
-            if found is None:
-                code = compiled()
-                keep_value(store, f"{stem}.code", code)
-                found = CompiledModule(path, LoadedObject(code, symbols), from_disk=False)
-            _LOADED[path] = found
+            found = _MODULES[path] = made(path)
         return found
 
 
-def _from_disk(store: ProgramStore, stem: str, symbols: Sequence[str]) -> CompiledModule | None:
-    code = kept_value(store, f"{stem}.code")
-    if code is None:
+def _symbol(key: str) -> str:
+    return f"nest_{hashlib.sha256(f'{generator_digest()}{key}'.encode()).hexdigest()[:32]}"
+
+
+def _loaded_nests(
+    store: ProgramStore, text: str, symbols: Mapping[str, str]
+) -> tuple[dict[str, LoadedObject], list[str]]:
+    # What holds each symbol, and the symbols that had to be compiled.
+    loaded: dict[str, LoadedObject] = {}
+    for symbol in symbols.values():
+        known = _NESTS.get((store.directory, symbol))
+        if known is not None:
+            loaded[symbol] = known
+    missing = sorted({symbol for symbol in symbols.values() if symbol not in loaded})
+    files = {f"{symbol}.code": [symbol] for symbol in missing}
+    kept = _from_disk(store, files)
+    if kept is not None:
+        loaded |= dict.fromkeys(kept.addresses, kept)
+    absent = {symbol: name for name, symbol in symbols.items() if symbol not in loaded}
+    if absent:
+        code = _compiled(text, {name: symbol for symbol, name in absent.items()})
+        for symbol, each in code.items():
+            store.write(f"{symbol}.code", each)
+        made = LoadedObject(list(code.values()), list(code))
+        loaded |= dict.fromkeys(code, made)
+    for symbol in missing:
+        _NESTS[store.directory, symbol] = loaded[symbol]
+    return loaded, list(absent)
+
+
+def _compiled(text: str, symbols: Mapping[str, str]) -> dict[str, bytes]:
+    made = concurrently(_compiled_nest, emitted_nests(text, symbols), min(len(symbols), default_threads()))
+    return dict(made)
+
+
+def _compiled_nest(nest: EmittedNest) -> tuple[str, bytes]:
+    # Where rows are passed again and again, what LLVM's highest level saves around them shows: up to a tenth.
+    return nest.name, object_code(nest.text, level=3 if nest.depth > 2 else 2)
+
+
+def _from_disk(store: ProgramStore, files: Mapping[str, Sequence[str]]) -> LoadedObject | None:
+    # The symbols of the files that could be read.
+    found = {name: code for name in files if (code := store.read(name)) is not None}
+    if not found:
         return None
+    symbols = [symbol for name in found for symbol in files[name]]
     try:
-        loaded = LoadedObject(code, symbols)
+        return LoadedObject(list(found.values()), symbols)
     except (RuntimeError, TypeError) as fault:
-        store.reject(f"{stem}.code", fault)
+        store.reject(next(iter(found)), fault)
         return None
-    return CompiledModule(store.directory / f"{stem}.py", loaded, from_disk=True)

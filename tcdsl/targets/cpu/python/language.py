@@ -36,8 +36,6 @@ __all__ = [
     "fail",
     "local_buffer",
     "nest",
-    "placed_buffer",
-    "placed_size",
     "power",
     "procedure",
     "size",
@@ -127,37 +125,35 @@ def _record(frame: int, status: int, check: int, value: int, extent: int, positi
         words[VALUE_WORD + k] = ctypes.c_int64(value >> (64 * k)).value
 
 
-def size(frame: int, word: int) -> int:
-    """The size in word ``word`` of the frame."""
-    return int(_words(frame, word + 1)[word])
+def _word(frame: int, position: int) -> int:
+    return int(_words(frame, position + 1)[position])
 
 
 def _placed(frame: int, place: int) -> int:
     # The word that the nest's place names.
-    return int(_words(size(frame, PLACES_WORD), place + 1)[place])
+    return _word(_word(frame, PLACES_WORD), place)
 
 
-def placed_size(frame: int, place: int) -> int:
-    """The size in the word that the nest's place ``place`` names."""
-    return size(frame, _placed(frame, place))
+def size(frame: int, place: int) -> int:
+    """The size in the word of the frame that the nest's place ``place`` names."""
+    return _word(frame, _placed(frame, place))
 
 
-def buffer(frame: int, word: int, description: str) -> _Cells:
-    """The buffer whose address is in word ``word`` of the frame; ``description`` is its type."""
+def buffer(frame: int, place: int, description: str) -> _Cells:
+    """The buffer whose address is in the word that the nest's place names; ``description`` is its type."""
+    return _buffer(frame, _placed(frame, place), description)
+
+
+def _buffer(frame: int, word: int, description: str) -> _Cells:
     dtype, _, axes = description.partition("[")
     ndim = 0 if axes == "]" else axes.count(",") + 1
     address, *strides = _words(frame + 8 * word, 1 + ndim)
     return _Cells(dtype, address, strides, word)
 
 
-def placed_buffer(frame: int, place: int, description: str) -> _Cells:
-    """The buffer whose address is in the word that the nest's place ``place`` names."""
-    return buffer(frame, _placed(frame, place), description)
-
-
 def checked_buffer(frame: int, word: int, description: str) -> _Cells:
-    """The same as `buffer`, with every index tested: the debug mode."""
-    found = buffer(frame, word, description)
+    """The buffer whose address is in word ``word``, with every index tested: the debug mode."""
+    found = _buffer(frame, word, description)
     rank = len(found.strides)
     found.frame, found.extents = frame, tuple(_words(frame + 8 * (word + 1 + rank), rank))
     return found

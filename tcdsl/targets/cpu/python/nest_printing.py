@@ -100,24 +100,24 @@ class NestWriter:
 
     def function(self, nest: Nest, identifier: str, decorator: ast.expr) -> PrintedNest:
         """The function ``identifier(begin, end, frame)`` of ``nest``, with its title as the docstring."""
-        known = len(self.checks)
         self.split = parallel_loop(nest)
         body = self.block(nest.body)
         titles = (nest.title or nest.name).splitlines()
         title = ast.Expr(ast.Constant("\n    ".join(titles if len(titles) == 1 else [*titles, ""])))
-        declarations = self._declarations()
+        declarations, places = self._declarations()
         lines = [title, *declarations, *body]
         function = function_definition(identifier, ("begin", "end", "frame"), lines, decorator)
-        # Checks have numbers, and checked buffers report theirs.
-        return PrintedNest(function, len(declarations), alone=self.debug or len(self.checks) > known)
+        return PrintedNest(function, tuple(places))
 
-    def _declarations(self) -> list[ast.stmt]:
-        # The sizes and buffers that the body uses, found in the frame.
+    def _declarations(self) -> tuple[list[ast.stmt], list[int]]:
+        # The sizes and buffers that the body uses, found in the frame at the places.
         frame = name("frame")
         lines: list[ast.stmt] = []
+        places: list[int] = []
         for size in self.values.sizes:
-            word = ast.Constant(self.layout.sizes[size])
-            lines.append(assignment(self.names("size", size), call(self.values.function("size"), frame, word)))
+            place = ast.Constant(len(places))
+            places.append(self.layout.sizes[size])
+            lines.append(assignment(self.names("size", size), call(self.values.function("size"), frame, place)))
         used = [buffer for buffer in self.values.buffers if buffer not in self.locals]
         opener = self.values.function("checked_buffer" if self.debug else "buffer") if used else ""
         for buffer in used:
@@ -126,9 +126,14 @@ class NestWriter:
             if axes and buffer not in self.strided:
                 axes[-1] = "::1"
             description = ast.Constant(f"{declared.dtype}[{', '.join(axes)}]")
-            opened = call(opener, frame, ast.Constant(self.layout.buffers[buffer]), description)
+            number = self.layout.buffers[buffer]
+            if not self.debug:
+                # Checked buffers report their word; others are found at places.
+                places.append(number)
+                number = len(places) - 1
+            opened = call(opener, frame, ast.Constant(number), description)
             lines.append(assignment(self.names("buffer", buffer), opened))
-        return lines
+        return lines, places
 
     def block(self, nodes: Sequence[Node]) -> list[ast.stmt]:
         """The statements of ``nodes``."""

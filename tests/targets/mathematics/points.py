@@ -80,7 +80,9 @@ def _near_right_angles(dtype: str, count: int, rng: np.random.Generator) -> np.n
     # Where most digits of what is left of an argument are lost.
     with mpmath.workprec(120):
         found = [float(n * mpmath.pi / 2) for n in map(int, rng.integers(1, 63000, count))]
-    nearest = np.array([*found, 5319372648326541 * 2.0**-38, 22.0, 710.0, 103993.0 / 2, 1e22]).astype(dtype)
+    # The double that comes nearest to a multiple, and others that come near to one.
+    worst = [6381956970095103 * 2.0**797, 5319372648326541 * 2.0**-38, 22.0, 710.0, 103993.0 / 2, 1e22]
+    nearest = np.array([*found, *(each for each in worst if each < float(np.finfo(dtype).max))]).astype(dtype)
     return np.concatenate([nearest, np.nextafter(nearest, dtype_of(dtype)(0))])
 
 

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.mathematics.double_double import Pair, quick_sum
 from tcdsl.targets.cpu.mathematics.exponentials import exponential, exponential_parts, scaled
+from tcdsl.targets.cpu.mathematics.formats import magnitude, sign_bit, with_sign
 from tcdsl.targets.cpu.mathematics.logarithms import logarithm_of_sum
 from tcdsl.targets.cpu.mathematics.polynomials import multiply_add
-from tcdsl.targets.cpu.mathematics.signs import magnitude, sign_bit, with_sign
 
 __all__ = ["sigmoid", "sigmoid_linear_unit", "softplus"]
 

@@ -1,7 +1,7 @@
 """The table of elementary functions: by the names of generated code, what writes a call of each.
 
-None of them branches, but for sin, cos and tan of very large numbers, for which `rare_calls` calls the C library. All
-are within two units in the last place of what is exact, wherever that library is; ``tests/targets/mathematics`` has a
+None of them calls the C library, and none branches, but for sin, cos and tan of very large numbers (`rare_calls`).
+All are within two units in the last place of what is exact, for all arguments; ``tests/targets/mathematics`` has a
 bound for each. float16 is computed in float32.
 """
 

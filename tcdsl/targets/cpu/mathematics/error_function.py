@@ -17,8 +17,8 @@ from types import MappingProxyType
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.mathematics.double_double import Pair, product, quick_sum, square, sum_of
 from tcdsl.targets.cpu.mathematics.exponentials import exponential_parts, scaled
+from tcdsl.targets.cpu.mathematics.formats import magnitude, sign_bit, with_sign
 from tcdsl.targets.cpu.mathematics.polynomials import multiply_add, polynomial
-from tcdsl.targets.cpu.mathematics.signs import magnitude, sign_bit, with_sign
 
 __all__ = ["error_function", "gaussian_error_linear_unit"]
 

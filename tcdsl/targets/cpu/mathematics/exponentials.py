@@ -14,9 +14,8 @@ from types import MappingProxyType
 
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.mathematics.double_double import Pair, quick_sum
-from tcdsl.targets.cpu.mathematics.formats import format_of, power_of_two
+from tcdsl.targets.cpu.mathematics.formats import format_of, magnitude, power_of_two
 from tcdsl.targets.cpu.mathematics.polynomials import multiply_add, polynomial
-from tcdsl.targets.cpu.mathematics.signs import magnitude
 
 __all__ = [
     "LOG_2",

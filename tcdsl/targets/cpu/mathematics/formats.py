@@ -1,4 +1,4 @@
-"""The two formats of floating-point numbers: their bits, and whole numbers kept in them.
+"""The two formats of floating-point numbers: their bits, signs, and whole numbers kept in them.
 
 A number added to ``shifter``, 1.5 times 2 to the number of bits of a fraction, is rounded to the nearest whole one,
 which stands, in two's complement, in the last bits of the sum. So processors without instructions that round, or that
@@ -13,7 +13,16 @@ from types import MappingProxyType
 
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 
-__all__ = ["Format", "bits_of", "format_of", "number_of", "power_of_two"]
+__all__ = [
+    "Format",
+    "bits_of",
+    "format_of",
+    "magnitude",
+    "number_of",
+    "power_of_two",
+    "sign_bit",
+    "with_sign",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +80,18 @@ def power_of_two(shifted: Scalar) -> Scalar:
     """2 to the power of the whole number that ``shifted`` holds, which must be the exponent of a normal number."""
     form = format_of(shifted)
     return number_of((bits_of(shifted) << form.fraction) + form.one)
+
+
+def magnitude(x: Scalar) -> Scalar:
+    """The absolute value."""
+    return x.intrinsic("fabs")
+
+
+def sign_bit(x: Scalar) -> Scalar:
+    """The bits of ``x`` but for those of its absolute value."""
+    return bits_of(x) & format_of(x).sign
+
+
+def with_sign(x: Scalar, sign: Scalar) -> Scalar:
+    """``x``, negated where the bit of ``sign`` is set."""
+    return number_of(bits_of(x) ^ sign)

@@ -7,10 +7,9 @@ import math
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.mathematics.double_double import quick_sum, sum_of
 from tcdsl.targets.cpu.mathematics.exponentials import half_exponential, quarter_exponential_minus_1
-from tcdsl.targets.cpu.mathematics.formats import format_of
+from tcdsl.targets.cpu.mathematics.formats import format_of, magnitude, sign_bit, with_sign
 from tcdsl.targets.cpu.mathematics.logarithms import logarithm_of_1_plus, logarithm_of_sum
 from tcdsl.targets.cpu.mathematics.polynomials import multiply_add
-from tcdsl.targets.cpu.mathematics.signs import magnitude, sign_bit, with_sign
 
 __all__ = [
     "hyperbolic_cosine",

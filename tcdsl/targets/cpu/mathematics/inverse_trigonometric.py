@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.mathematics.double_double import quick_sum
+from tcdsl.targets.cpu.mathematics.formats import magnitude, sign_bit, with_sign
 from tcdsl.targets.cpu.mathematics.polynomials import multiply_add, polynomial
-from tcdsl.targets.cpu.mathematics.signs import magnitude, sign_bit, with_sign
 
 __all__ = ["inverse_cosine", "inverse_sine", "inverse_tangent", "inverse_tangent_of_quotient"]
 

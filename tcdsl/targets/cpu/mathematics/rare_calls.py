@@ -1,4 +1,4 @@
-"""Calls of the C library for the few arguments that a formula does not cover.
+"""The few arguments that a formula without branches does not cover.
 
 LLVM's vectorizer leaves loops alone that call a function it knows nothing of. This one has variants for vectors, which
 an attribute names in LLVM's spelling of OpenMP's ``declare simd``: they ask once whether any number of the vector is
@@ -13,20 +13,20 @@ from llvmlite import ir
 
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
 
-__all__ = ["library_beyond"]
+__all__ = ["computed_beyond"]
 
 _VECTOR_BITS = (128, 256, 512)
 _KEPT = "llvm.compiler.used"
 _INDEX = ir.IntType(64)
 
 
-def library_beyond(end: float, name: str, x: Scalar) -> Scalar:
-    """The C library's ``name`` of ``x`` where ``|x|`` is above ``end``, else ``x``."""
+def computed_beyond(end: float, name: str, formula: Callable[[Scalar], Scalar], x: Scalar) -> Scalar:
+    """``formula`` of ``x`` where ``|x|`` is above ``end``, else any number; ``name`` is that of the function."""
     module = x.builder.module
     symbol = f"tcdsl.rare.{name}.{x.dtype}"
     made = module.globals.get(symbol)
     if made is None:
-        made = _function(module, symbol, name, end, x.dtype)
+        made = _function(module, symbol, end, formula, x.dtype)
     return x.like(x.builder.call(made, [x.value]))
 
 
@@ -40,33 +40,37 @@ class _WithVariants(ir.Function):
         buf[-1] = f"{buf[-1].rstrip()} willreturn memory(none) {attribute}\n"
 
 
-def _function(module: ir.Module, symbol: str, name: str, end: float, dtype: str) -> ir.Function:
+def _function(
+    module: ir.Module, symbol: str, end: float, formula: Callable[[Scalar], Scalar], dtype: str
+) -> ir.Function:
     kind = llvm_type(dtype)
+    one = _written(ir.Function(module, ir.FunctionType(kind, [kind]), f"{symbol}.one"))
+    builder = ir.IRBuilder(one.append_basic_block("entry"))
+    builder.ret(formula(Scalar(builder, one.args[0], dtype)).value)
     scalar = _WithVariants(module, ir.FunctionType(kind, [kind]), symbol)
-
-    def library(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-        return Scalar(builder, x, dtype).library(name).value
-
-    _define(scalar, end, library)
+    _define(scalar, end, lambda builder, x: builder.call(one, [x]))
     variants = []
     for bits in _VECTOR_BITS:
         lanes = bits // (32 if dtype == "float32" else 64)
         vector = ir.VectorType(kind, lanes)
         variant = ir.Function(module, ir.FunctionType(vector, [vector]), f"{symbol}.{lanes}")
-        _define(variant, end, lambda builder, x: _each(builder, library, x))
+        _define(variant, end, lambda builder, x: _each(builder, one, x))
         variants.append(variant)
-        scalar.variants += f",_ZGV_LLVM_N{lanes}v_{symbol}({variant.name})"
-    scalar.variants = scalar.variants.removeprefix(",")
+    scalar.variants = ",".join(f"_ZGV_LLVM_N{each.args[0].type.count}v_{symbol}({each.name})" for each in variants)
     _keep(module, variants)
     return scalar
 
 
-def _define(function: ir.Function, end: float, call: Callable[[ir.IRBuilder, ir.Value], ir.Value]) -> None:
-    # x itself, unless some |x| is above the end.
+def _written(function: ir.Function) -> ir.Function:
     function.linkage = "internal"
     for attribute in ("noinline", "nounwind", "optsize"):
         function.attributes.add(attribute)
-    (x,) = function.args
+    return function
+
+
+def _define(function: ir.Function, end: float, call: Callable[[ir.IRBuilder, ir.Value], ir.Value]) -> None:
+    # x itself, unless some |x| is above the end.
+    (x,) = _written(function).args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     called, usual = builder.append_basic_block("rare"), builder.append_basic_block("usual")
     builder.cbranch(_any_beyond(builder, x, end), called, usual).set_weights([1, 1 << 20])
@@ -77,26 +81,23 @@ def _define(function: ir.Function, end: float, call: Callable[[ir.IRBuilder, ir.
 
 
 def _any_beyond(builder: ir.IRBuilder, x: ir.Value, end: float) -> ir.Value:
-    ends = [end, -end]
-    if isinstance(x.type, ir.VectorType):
-        above, below = (ir.Constant(x.type, [each] * x.type.count) for each in ends)
-    else:
-        above, below = (ir.Constant(x.type, each) for each in ends)
+    vector = isinstance(x.type, ir.VectorType)
+    above, below = (ir.Constant(x.type, [each] * x.type.count if vector else each) for each in (end, -end))
     beyond = builder.or_(builder.fcmp_ordered(">", x, above), builder.fcmp_ordered("<", x, below))
-    if not isinstance(x.type, ir.VectorType):
+    if not vector:
         return beyond
     bits = ir.IntType(x.type.count)
     return builder.icmp_unsigned("!=", builder.bitcast(beyond, bits), ir.Constant(bits, 0))
 
 
-def _each(builder: ir.IRBuilder, call: Callable[[ir.IRBuilder, ir.Value], ir.Value], x: ir.Value) -> ir.Value:
-    # One number after the other, rare or not: calls of the function for one number would become calls of this variant.
+def _each(builder: ir.IRBuilder, one: ir.Function, x: ir.Value) -> ir.Value:
+    # One number after the other, rare or not.
     before, head = builder.block, builder.append_basic_block("each")
     done = builder.append_basic_block("done")
     builder.branch(head)
     builder.position_at_end(head)
     lane, vector = builder.phi(_INDEX), builder.phi(x.type)
-    following = builder.insert_element(vector, call(builder, builder.extract_element(vector, lane)), lane)
+    following = builder.insert_element(vector, builder.call(one, [builder.extract_element(vector, lane)]), lane)
     step = builder.add(lane, ir.Constant(_INDEX, 1))
     for phi, first, then in ((lane, ir.Constant(_INDEX, 0), step), (vector, x, following)):
         phi.add_incoming(first, before)

@@ -2,9 +2,9 @@
 
 ``x = n pi / 2 + r`` with ``|r| <= pi / 4``, pi / 2 in parts whose products with ``n`` are exact (W. J. Cody and
 W. Waite, 1980): in double precision three parts for ``x`` up to 1e5, in single precision two in double precision for
-``x`` up to a million. What is left of pi / 2 is far below what any such ``x`` leaves. Beyond, the C library's function
-is called for vectors that hold such a number. The coefficients of the polynomials make the greatest relative error
-least, by Remez' exchange in 160 bits, and were rounded.
+``x`` up to a million. What is left of pi / 2 is far below what any such ``x`` leaves. Vectors that hold larger numbers
+are computed one number at a time, with all digits of pi (`large_angles`). The coefficients of the polynomials make the
+greatest relative error least, by Remez' exchange in 160 bits, and were rounded.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from types import MappingProxyType
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.intrinsics.conversions import convert
 from tcdsl.targets.cpu.mathematics.double_double import Pair, quick_sum, sum_of
-from tcdsl.targets.cpu.mathematics.formats import bits_of, format_of
+from tcdsl.targets.cpu.mathematics.formats import bits_of, format_of, magnitude, sign_bit, with_sign
+from tcdsl.targets.cpu.mathematics.large_angles import large_angle
 from tcdsl.targets.cpu.mathematics.polynomials import multiply_add, polynomial
-from tcdsl.targets.cpu.mathematics.rare_calls import library_beyond
-from tcdsl.targets.cpu.mathematics.signs import magnitude, sign_bit, with_sign
+from tcdsl.targets.cpu.mathematics.rare_calls import computed_beyond
 
 __all__ = ["cosine", "sine", "tangent"]
 
@@ -90,34 +90,42 @@ def _sign_of(bits: Scalar, which: int, x: Scalar) -> Scalar:
     return (bits << (x.bits - which)) & format_of(x).sign
 
 
-def _exact_beyond(name: str, formula: Callable[[Scalar], Scalar]) -> Callable[[Scalar], Scalar]:
-    def function(x: Scalar) -> Scalar:
+_Formula = Callable[[Scalar, Pair, Scalar], Scalar]
+
+
+def _exact(name: str, formula: _Formula) -> Callable[[Scalar], Scalar]:
+    # The formula takes the last bits of n, r, and x for its sign.
+    def of_large(x: Scalar) -> Scalar:
+        wide = convert(x, "float64")
+        bits, r = large_angle(magnitude(wide))
+        # Infinity gives NaN.
+        return convert(formula(bits, r, wide) + (wide - wide), x.dtype)
+
+    def of_any(x: Scalar) -> Scalar:
         # First, while there is little else that a call would have to save.
         end = _GREATEST[x.dtype]
-        called = library_beyond(end, name, x)
-        return (magnitude(x) > end).choose(called, formula(x))
+        size = magnitude(x)
+        found = computed_beyond(end, name, of_large, x)
+        return (size > end).choose(found, formula(*_reduced(size), x))
 
-    return function
+    return of_any
 
 
-def _sine_nearby(x: Scalar) -> Scalar:
-    bits, r = _reduced(magnitude(x))
+def _sine_of(bits: Scalar, r: Pair, x: Scalar) -> Scalar:
     (sine, more), (cosine, rest) = _sine(r), _cosine(r)
     other = _quarter(bits, 1)
     result = other.choose(cosine, sine) + other.choose(rest, more)
     return with_sign(result, _sign_of(bits, 2, x) ^ sign_bit(x))
 
 
-def _cosine_nearby(x: Scalar) -> Scalar:
-    bits, r = _reduced(magnitude(x))
+def _cosine_of(bits: Scalar, r: Pair, x: Scalar) -> Scalar:
     (sine, more), (cosine, rest) = _sine(r), _cosine(r)
     other = _quarter(bits, 1)
     result = other.choose(sine, cosine) + other.choose(more, rest)
     return with_sign(result, _sign_of(bits + 1, 2, x))
 
 
-def _tangent_nearby(x: Scalar) -> Scalar:
-    bits, r = _reduced(magnitude(x))
+def _tangent_of(bits: Scalar, r: Pair, x: Scalar) -> Scalar:
     sine, cosine = quick_sum(*_sine(r)), quick_sum(*_cosine(r))
     other = _quarter(bits, 1)
     top, top_error = (other.choose(a, b) for a, b in zip(cosine, sine, strict=True))
@@ -128,11 +136,11 @@ def _tangent_nearby(x: Scalar) -> Scalar:
     return with_sign(result, _sign_of(bits, 1, x) ^ sign_bit(x))
 
 
-sine = _exact_beyond("sin", _sine_nearby)
+sine = _exact("sin", _sine_of)
 """The sine."""
 
-cosine = _exact_beyond("cos", _cosine_nearby)
+cosine = _exact("cos", _cosine_of)
 """The cosine."""
 
-tangent = _exact_beyond("tan", _tangent_nearby)
+tangent = _exact("tan", _tangent_of)
 """The tangent."""

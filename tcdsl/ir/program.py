@@ -41,6 +41,7 @@ __all__ = [
     "statement_reads",
     "statement_sizes",
     "tensors_read",
+    "with_statements",
 ]
 
 
@@ -214,6 +215,13 @@ class Program:
     def ruled(self) -> dict[str, DerivativeRule]:
         """The tensors with a derivative rule, and that rule: of several the last, of the function furthest out."""
         return {output: rule for rule in self.rules for output in rule.outputs}
+
+
+def with_statements(program: Program, statements: Iterable[Statement]) -> Program:
+    """``program`` with these statements instead of its own; it declares those of its tensors that they make."""
+    kept = tuple(statements)
+    made = {statement.target.tensor for statement in kept}
+    return replace(program, statements=kept, tensors=tuple(each for each in program.tensors if each.name in made))
 
 
 def map_statement(statement: Statement, rule: Callable[[Expr], Expr]) -> Statement:

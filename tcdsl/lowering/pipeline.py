@@ -283,20 +283,16 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def _single_steps(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
-    return without_single_steps(nodes)
+def _over(rewrite: Callable[[Nodes], Nodes]) -> Callable[[Nodes, Draft, NestContext], Nodes]:
+    return lambda nodes, draft, setting: rewrite(nodes)
+
+
+def _naming(rewrite: Callable[[Nodes, FreshNames], Nodes]) -> Callable[[Nodes, Draft, NestContext], Nodes]:
+    return lambda nodes, draft, setting: rewrite(nodes, setting.names)
 
 
 def _forwarding(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return forwarded(nodes, setting.types, setting.names)
-
-
-def _shared_calls(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
-    return with_calls_shared(nodes, setting.names)
-
-
-def _hoisting(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
-    return hoisted(nodes)
 
 
 def _one_thread(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
@@ -307,18 +303,14 @@ def _long_sums(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return nodes if draft.small else in_blocks(nodes, setting.names)
 
 
-def _vector_loops(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
-    return with_vector_loops(nodes)
-
-
 NEST_PASSES: tuple[NestPass, ...] = (
-    NestPass("single_steps", "loops of one step become their body", _single_steps),
+    NestPass("single_steps", "loops of one step become their body", _over(without_single_steps)),
     NestPass("forwarding", "what was just stored is used from a scalar", _forwarding),
-    NestPass("shared_calls", "calls that one iteration repeats are made once", _shared_calls),
-    NestPass("hoisting", "what does not change in a loop moves in front of it", _hoisting),
+    NestPass("shared_calls", "calls that one iteration repeats are made once", _naming(with_calls_shared)),
+    NestPass("hoisting", "what does not change in a loop moves in front of it", _over(hoisted)),
     NestPass("one_thread", "little work is done by one thread", _one_thread),
     NestPass("long_sums", "long sums are added up a block at a time", _long_sums),
-    NestPass("vector_loops", "innermost loops whose iterations are independent are marked", _vector_loops),
+    NestPass("vector_loops", "innermost loops whose iterations are independent are marked", _over(with_vector_loops)),
 )
 
 QUICK: Enabled = OPTIONAL & {each.name for each in NEST_PASSES} | {"constants", "dead_statements"}

@@ -14,7 +14,7 @@ import islpy as isl
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, index_variables
 from tcdsl.ir.program import AxisExtent
-from tcdsl.ir.sizes.size_signs import never_negative
+from tcdsl.ir.sizes.known_sizes import never_negative
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of, knowing_all, universe
 from tcdsl.polyhedra.linear import linear_expression
 from tcdsl.polyhedra.program_scope import ProgramScope

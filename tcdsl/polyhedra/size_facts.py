@@ -14,8 +14,7 @@ import islpy as isl
 from tcdsl.ir.build import apply, integer, size
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names, substitute
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Size
-from tcdsl.ir.sizes.equal_sizes import equal_sizes
-from tcdsl.ir.sizes.size_signs import never_negative_in
+from tcdsl.ir.sizes.known_sizes import equal_sizes, never_negative_in
 from tcdsl.polyhedra.affine import condition_set, knowing, knowing_all, universe
 from tcdsl.polyhedra.linear import has_cases
 from tcdsl.polyhedra.program_scope import ProgramScope

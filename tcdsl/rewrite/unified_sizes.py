@@ -10,7 +10,7 @@ from tcdsl.ir.build import size
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, substitute
 from tcdsl.ir.program import Program, Statement, Tensor, map_statement
-from tcdsl.ir.sizes.equal_sizes import equal_sizes
+from tcdsl.ir.sizes.known_sizes import equal_sizes
 
 __all__ = ["with_equal_sizes", "with_own_sizes"]
 

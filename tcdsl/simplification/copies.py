@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Read
-from tcdsl.ir.program import Keep, Neutral, Program, Statement, Tensor
+from tcdsl.ir.program import Keep, Neutral, Program, Statement, Tensor, with_statements
 from tcdsl.polyhedra.boxes import is_over_box
 from tcdsl.polyhedra.variables import positional
 from tcdsl.rewrite.renaming import statement_with_tensors_renamed, with_tensors_renamed
@@ -45,11 +45,8 @@ def without_copies(program: Program) -> Program:
             kept.append(statement)
     if len(kept) == len(program.statements):
         return program
-    gone = set(names)
     program = replace(
-        program,
-        tensors=tuple(tensor for tensor in program.tensors if tensor.name not in gone),
-        statements=tuple(kept),
+        with_statements(program, kept),
         outputs=tuple(names.get(name, name) for name in program.outputs),
         updates=tuple((old, names.get(new, new)) for old, new in program.updates),
     )

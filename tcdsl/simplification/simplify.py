@@ -16,7 +16,7 @@ import islpy as isl
 from tcdsl.ir.build import truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply
-from tcdsl.ir.program import Fill, Program, Statement, tensors_read
+from tcdsl.ir.program import Fill, Program, Statement, tensors_read, with_statements
 from tcdsl.polyhedra.limits import TooMuchWork, limited
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.simplification.conditions import with_brackets_in_domain, with_condition_in_domain
@@ -139,8 +139,4 @@ def without_dead_statements(program: Program) -> Program:
         if statement.target.tensor in needed:
             kept.append(statement)
             needed |= tensors_read(statement)
-    return replace(
-        program,
-        statements=tuple(reversed(kept)),
-        tensors=tuple(tensor for tensor in program.tensors if tensor.name in needed),
-    )
+    return with_statements(program, reversed(kept))

@@ -12,7 +12,7 @@ import islpy as isl
 
 from tcdsl.ir.build import truth
 from tcdsl.ir.expressions import Read, is_plain_read, reads
-from tcdsl.ir.program import Keep, Neutral, Program, Statement, tensors_read
+from tcdsl.ir.program import Keep, Neutral, Program, Statement, tensors_read, with_statements
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import affine_target, cell_map
@@ -53,12 +53,7 @@ def without_unread_changes(program: Program) -> Program:
         gone.add(position)
     if not gone:
         return program
-    removed = {statements[position].target.tensor for position in gone}
-    return replace(
-        program,
-        tensors=tuple(tensor for tensor in program.tensors if tensor.name not in removed),
-        statements=tuple(statement for position, statement in enumerate(statements) if position not in gone),
-    )
+    return with_statements(program, (each for position, each in enumerate(statements) if position not in gone))
 
 
 def _unread(program: Program, statements: list[Statement], position: int, places: set[int]) -> bool:

@@ -27,7 +27,7 @@ from tcdsl.ir.program import (
     Tensor,
     tensors_read,
 )
-from tcdsl.ir.sizes.size_signs import never_negative
+from tcdsl.ir.sizes.known_sizes import never_negative
 from tcdsl.ir.text.domain_text import domain_name
 from tcdsl.polyhedra.affine import knowing_all, universe
 from tcdsl.ranges.checks.recurrences import recurrence_assertions

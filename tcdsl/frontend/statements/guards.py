@@ -28,7 +28,7 @@ from tcdsl.ir.expressions import (
     children,
     locals_read,
 )
-from tcdsl.ir.sizes.size_signs import never_negative
+from tcdsl.ir.sizes.known_sizes import never_negative
 from tcdsl.ir.text.printer import format_expr
 from tcdsl.span import Span
 

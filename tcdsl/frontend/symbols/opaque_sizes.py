@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
 from tcdsl.ir.program import Size
-from tcdsl.ir.sizes.size_signs import never_negative
+from tcdsl.ir.sizes.known_sizes import never_negative
 
 __all__ = ["opaque_facts", "spoken_size"]
 

@@ -121,23 +121,20 @@ class SizePlan:
                 faults.append(_unmet(assertion, sizes))
         raise_diagnostics(faults)
         for tensor in (*self.program.inputs, *self.program.tensors):
-            notes = (format_tensor(tensor), _values(tensor.shape, sizes))
             try:
                 shape = _shape(tensor, sizes)
             except ZeroDivisionError:
-                fact = f"the shape of {_label(tensor)} divides by zero"
-                faults.append(Diagnostic(ShapeError, fact, tensor.span, notes))
+                faults.append(_shape_fault(f"the shape of {_label(tensor)} divides by zero", tensor, sizes))
                 continue
             if any(extent < 0 for extent in shape):
                 fact = f"{_label(tensor)} would have a negative extent: its shape is {shape}"
-                faults.append(Diagnostic(ShapeError, fact, tensor.span, notes))
+                faults.append(_shape_fault(fact, tensor, sizes))
         raise_diagnostics(faults)
         for tensor, given in zip(self.program.inputs, shapes, strict=True):
             shape = _shape(tensor, sizes)
             if shape != tuple(given):
                 fact = f"{_label(tensor)} has shape {tuple(given)}, but {shape} is needed"
-                notes = (format_tensor(tensor), _values(tensor.shape, sizes))
-                faults.append(Diagnostic(ShapeError, fact, tensor.span, notes))
+                faults.append(_shape_fault(fact, tensor, sizes))
         raise_diagnostics(faults)
 
     def _overflows(self, sizes: Sizes) -> list[Diagnostic]:
@@ -151,9 +148,7 @@ class SizePlan:
             shape = _shape(tensor, sizes)
             if math.prod(max(extent, 1) for extent in shape) * np.dtype(tensor.dtype).itemsize >= 2**63:
                 fact = f"{_label(tensor)} would have the shape {shape}, which is larger than an array can be"
-                faults.append(
-                    Diagnostic(ShapeError, fact, tensor.span, (format_tensor(tensor), _values(tensor.shape, sizes)))
-                )
+                faults.append(_shape_fault(fact, tensor, sizes))
         return faults
 
     def _bound_with_faults(self, shapes: Sequence[tuple[int, ...]]) -> tuple[dict[str, int], list[Diagnostic]]:
@@ -218,6 +213,10 @@ def _filled(message: str, sizes: Sizes) -> str:
 
 def _shape(tensor: Tensor, sizes: Sizes) -> tuple[int, ...]:
     return tuple(evaluate_size(extent, sizes) for extent in tensor.shape)
+
+
+def _shape_fault(fact: str, tensor: Tensor, sizes: Sizes) -> Diagnostic:
+    return Diagnostic(ShapeError, fact, tensor.span, (format_tensor(tensor), _values(tensor.shape, sizes)))
 
 
 def _label(tensor: Tensor) -> str:

@@ -39,7 +39,7 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import AxisExtent, DerivativeRule, Fill, Keep, Program, Statement, Tensor
-from tcdsl.ir.sizes.equal_sizes import equal_sizes
+from tcdsl.ir.sizes.known_sizes import equal_sizes
 from tcdsl.ir.text.domain_text import domain_parameters, is_domain_name
 from tcdsl.ir.text.expression_printer import NUMBER_NAMES
 from tcdsl.ir.text.printer import format_expr, format_statement, format_tensor

@@ -39,8 +39,9 @@ def _sequence(nodes: Sequence[Node], known: _Known, types: Mapping[str, str], na
     last_read = _last_reads(nodes)
     out: list[Node] = []
     for position, original in enumerate(nodes):
-        node, changed = _read_from(original, known), changed_names((original,))
-        left = _without(known, changed)
+        node = with_expressions(original, partial(_with, known=known))
+        changed = changed_names((original,))
+        left = {key: held for key, held in known.items() if held[1].isdisjoint(changed)}
         # What a loop changes is unknown inside of it already.
         inside = left if isinstance(node, Loop) else known
         node = with_bodies(node, partial(_sequence, known=inside, types=types, names=names))
@@ -65,10 +66,6 @@ def _sequence(nodes: Sequence[Node], known: _Known, types: Mapping[str, str], na
     return tuple(out)
 
 
-def _read_from(node: Node, known: _Known) -> Node:
-    return with_expressions(node, lambda expr: _with(expr, known))
-
-
 def _self_referring(node: Store) -> bool:
     # An index that reads memory could change with the store.
     return any(True for axis in node.indices for _ in reads(axis))
@@ -83,10 +80,6 @@ def _with(expr: Expr, known: _Known) -> Expr:
         return node if found is None else found[0]
 
     return transform(expr, rule)
-
-
-def _without(known: _Known, changed: set[str]) -> _Known:
-    return {key: held for key, held in known.items() if held[1].isdisjoint(changed)}
 
 
 def _names(key: _Cell, value: Expr) -> frozenset[str]:

@@ -92,11 +92,8 @@ class Tiles:
         self.around.append(lambda body: (Loop(first, loop.start, loop.stop, steps, body),))
 
     def _cut(self, loop: Loop, first: str, room: Expr) -> None:
-        number, start, steps = (
-            self.names.fresh("tile"),
-            Local(first, "int64"),
-            Local(self.names.fresh("steps"), "int64"),
-        )
+        number, start = self.names.fresh("tile"), Local(first, "int64")
+        steps = Local(self.names.fresh("steps"), "int64")
         end = apply("min", loop.stop, apply("add", start, steps))
         self.inside.append(replace(loop, start=start, stop=end))
         low = apply("add", loop.start, apply("mul", index(number), steps))

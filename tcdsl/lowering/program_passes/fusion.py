@@ -49,10 +49,10 @@ from tcdsl.ir.expressions import (
     walk,
 )
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Fill, Keep, Program, Statement, statement_reads, tensors_read
+from tcdsl.ir.program import Fill, Keep, Program, Statement, statement_reads, tensors_read, with_statements
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.program_passes.schedule import covers
-from tcdsl.lowering.program_passes.touched_tensors import evaluated, readers
+from tcdsl.lowering.program_passes.touched_tensors import evaluated, never_moves, readers
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.spaces import arranged
 
@@ -104,9 +104,7 @@ def fuse(program: Program, context: isl.Set, names: FreshNames) -> Program:
         producer = _Producer(position, statement, variables)
         if _moves(producer, found.get(name, []), program, tensors, context):
             producers[name] = producer
-    kept = tuple(each for each in statements if each.target.tensor not in producers)
-    declared = tuple(tensor for tensor in program.tensors if tensor.name not in producers)
-    return replace(program, statements=kept, tensors=declared)
+    return with_statements(program, (each for each in statements if each.target.tensor not in producers))
 
 
 def _elementwise(statement: Statement, tensors: Declarations) -> bool:
@@ -119,8 +117,7 @@ def _elementwise(statement: Statement, tensors: Declarations) -> bool:
         return False
     if not all(isinstance(axis, IndexValue) for axis in indices) or len(statement.domain.variables) != len(indices):
         return False
-    harmless = (Boundary.SKIP, Boundary.FILL)
-    return all(boundary in harmless for read in reads(statement.value) for boundary in read.boundaries)
+    return never_moves(statement.value)
 
 
 def _moves(

@@ -178,8 +178,9 @@ def _phases(
             continue
         axes = _axes(chosen, names)
         every = [
-            (number, _planned(_at(made.statement, chosen, number, made.tensor.shape, axes), tensors, context))
+            (number, plan(statement, tensors, context, extents))
             for number in product(*(range(stride.step) for stride in chosen))
+            for statement, extents in (_at(made.statement, chosen, number, made.tensor.shape, axes),)
         ]
         some = [phase for _, phase in every if not phase.statement.domain.is_empty()]
         if not some or not all(phase.plain for _, phase in every):
@@ -242,10 +243,6 @@ def _at(
         rest = normalized(apply("add", shape[stride.axis], integer(stride.step - 1 - phase)))
         extents[q] = apply("floor_div", rest, integer(stride.step))
     return statement, extents
-
-
-def _planned(made: tuple[Statement, dict[str, Expr]], tensors: Declarations, context: isl.Set) -> LoopOrder:
-    return plan(made[0], tensors, context, made[1])
 
 
 def _in_phase(statement: Statement, stride: Stride, phase: int, q: str, window: str) -> Statement:

@@ -12,7 +12,7 @@ outermost and parallel. Ordered accumulators keep the others in row-major order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -20,8 +20,8 @@ import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import index, integer
-from tcdsl.ir.expressions import Constant, Expr, IndexValue, index_variables, is_affine_index, reads
-from tcdsl.ir.program import Access, Statement, Tensor
+from tcdsl.ir.expressions import Constant, Expr, IndexValue, index_variables, is_affine_index
+from tcdsl.ir.program import Access, Statement, Tensor, statement_reads
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
@@ -189,7 +189,8 @@ def covers(statement: Statement, tensor: Tensor, context: isl.Set, extents: Mapp
 
 def _ranked(statement: Statement) -> list[str]:
     """The variables, best innermost loop first."""
-    accesses = list(_accesses(statement))
+    reads = (Access(read.tensor, read.indices) for read in statement_reads(statement))
+    accesses = [statement.target, *dict.fromkeys(reads)]
     target = frozenset().union(*map(index_variables, statement.target.indices))
     last = statement.target.indices[-1] if statement.target.indices else None
     order = statement.domain.variables
@@ -205,19 +206,6 @@ def _ranked(statement: Statement) -> list[str]:
         return (-score, name not in target, not along, -order.index(name))
 
     return sorted(order, key=rank)
-
-
-def _accesses(statement: Statement) -> Iterator[Access]:
-    yield statement.target
-    expressions = [statement.value, *statement.target.indices]
-    if statement.condition is not None:
-        expressions.append(statement.condition)
-    seen = set()
-    for expr in expressions:
-        for read in reads(expr):
-            if (read.tensor, read.indices) not in seen:
-                seen.add((read.tensor, read.indices))
-                yield Access(read.tensor, read.indices)
 
 
 def _stride(name: str, indices: tuple[Expr, ...]) -> float:

@@ -22,12 +22,23 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, index, neutral_constant
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Expr, IndexValue, index_variables, is_affine_index, reads, substitute, walk
+from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index, reads, substitute, walk
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor, statement_reads, tensors_read
+from tcdsl.ir.program import (
+    Access,
+    Fill,
+    Keep,
+    Neutral,
+    Program,
+    Statement,
+    Tensor,
+    statement_reads,
+    tensors_read,
+    with_statements,
+)
 from tcdsl.lowering.program_passes.fusion import fresh_locals
 from tcdsl.lowering.program_passes.thinness import is_thin
-from tcdsl.lowering.program_passes.touched_tensors import readers
+from tcdsl.lowering.program_passes.touched_tensors import never_moves, readers
 from tcdsl.polyhedra.affine import NotAffine, expression_of_condition, with_variable
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import linear_form, normalized, solved_for
@@ -64,13 +75,7 @@ def summed(program: Program, context: isl.Set, names: FreshNames) -> Program:
         groups = _groups([term for term in terms if term is not None])
         if groups and not _overtaken(program, chain):
             gone.update(_rewrite(program, chain, groups, tensor, variables, places, context, names))
-    if not gone:
-        return program
-    return replace(
-        program,
-        statements=tuple(statement for place in places for statement in place),
-        tensors=tuple(tensor for tensor in program.tensors if tensor.name not in gone),
-    )
+    return with_statements(program, (statement for place in places for statement in place)) if gone else program
 
 
 def _chains(program: Program) -> list[list[int]]:
@@ -98,8 +103,7 @@ def _term(position: int, statement: Statement, variables: tuple[str, ...], conte
     """The statement over the ``variables`` of its cells; None if it writes a cell twice, tests data or may fail."""
     if statement.condition is not None or statement.unique or not all(map(is_affine_index, statement.target.indices)):
         return None
-    harmless = (Boundary.SKIP, Boundary.FILL)
-    if any(boundary not in harmless for read in reads(statement.value) for boundary in read.boundaries):
+    if not never_moves(statement.value):
         return None
     points = statement.domain.set
     replacements: dict[Expr, Expr] = {}

@@ -7,13 +7,16 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Expr, is_affine_index
+from tcdsl.ir.expressions import Boundary, Constant, Expr, is_affine_index, reads
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Keep, Statement, Tensor, statement_reads, tensors_read
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.writes import read_cell
 
-__all__ = ["can_fail", "copy_statement", "evaluated", "readers"]
+__all__ = ["can_fail", "copy_statement", "evaluated", "never_moves", "readers"]
+
+
+_STAYS = (Boundary.SKIP, Boundary.FILL)
 
 
 def readers(statements: Iterable[Statement]) -> dict[str, list[int]]:
@@ -28,6 +31,11 @@ def readers(statements: Iterable[Statement]) -> dict[str, list[int]]:
 def evaluated(statement: Statement) -> tuple[Expr, ...]:
     """What is evaluated at every point: the condition, if there is one, and the value."""
     return (statement.value,) if statement.condition is None else (statement.condition, statement.value)
+
+
+def never_moves(value: Expr) -> bool:
+    """Whether no read in ``value`` fails or moves where it is out of range."""
+    return all(boundary in _STAYS for read in reads(value) for boundary in read.boundaries)
 
 
 def can_fail(statement: Statement, tensors: Mapping[str, Tensor] = MappingProxyType({})) -> bool:
@@ -50,9 +58,8 @@ def can_fail(statement: Statement, tensors: Mapping[str, Tensor] = MappingProxyT
         return True
     # Where there is a point the target has cells.
     filled = statement.start.tensor if not data and isinstance(statement.start, Keep) else None
-    harmless = (Boundary.SKIP, Boundary.FILL)
     return any(
-        boundary is Boundary.CHECK or (boundary not in harmless and read.tensor != filled and empty(read.tensor, axis))
+        boundary is Boundary.CHECK or (boundary not in _STAYS and read.tensor != filled and empty(read.tensor, axis))
         for read in statement_reads(statement)
         for axis, boundary in enumerate(read.boundaries)
     )

@@ -18,7 +18,7 @@ from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, reads
-from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor, tensors_read
+from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor, tensors_read, with_statements
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.writes import places_values, read_cell
 from tcdsl.simplification.sparsity.composition import source
@@ -57,9 +57,7 @@ def with_stores_united(program: Program) -> Program:
     for statement in program.statements:
         name = statement.target.tensor
         statements.extend(changed.get(name, () if name in gone else (statement,)))
-    kept = {statement.target.tensor for statement in statements}
-    tensors = tuple(tensor for tensor in program.tensors if tensor.name in kept)
-    return replace(program, statements=tuple(statements), tensors=tensors)
+    return with_statements(program, statements)
 
 
 def _chains(program: Program) -> Iterator[list[Statement]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import islpy as isl
 
 from tcdsl.ir.build import apply, in_range, index, plain_read
-from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index
+from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index, is_plain_read
 from tcdsl.ir.program import Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, function_of
 from tcdsl.polyhedra.scatter_to_gather import target_variables
@@ -16,6 +16,7 @@ __all__ = [
     "affine_target",
     "both",
     "cell_map",
+    "cells_read",
     "places_terms",
     "places_values",
     "reached",
@@ -57,6 +58,14 @@ def cell_map(points: isl.Set, indices: Sequence[Expr]) -> isl.Map:
         column = isl.Map.from_pw_aff(function_of(axis, points)).reset_tuple_id(isl.dim_type.in_)
         cells = cells.flat_range_product(column.intersect_domain(plain))
     return cells
+
+
+def cells_read(points: isl.Set, read: Read) -> isl.Set | None:
+    """The cells that ``read`` finds at ``points``, if isl can say it: it has no boundaries."""
+    try:
+        return cell_map(points, read.indices).range().reset_tuple_id() if is_plain_read(read) else None
+    except NotAffine:
+        return None
 
 
 def both(first: Expr | None, second: Expr | None) -> Expr | None:

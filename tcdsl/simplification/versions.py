@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import islpy as isl
-
 from tcdsl.ir.build import truth
-from tcdsl.ir.expressions import Read, is_plain_read, reads
+from tcdsl.ir.expressions import reads
 from tcdsl.ir.program import Keep, Neutral, Program, Statement, tensors_read, with_statements
-from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_facts import size_context
-from tcdsl.polyhedra.writes import affine_target, cell_map
+from tcdsl.polyhedra.writes import affine_target, cell_map, cells_read
 from tcdsl.rewrite.renaming import expression_with_tensors_renamed
 from tcdsl.simplification.expressions.tape import shared
 
@@ -60,19 +57,11 @@ def _unread(program: Program, statements: list[Statement], position: int, places
     """Whether the statements at ``places`` read no cell that the one at ``position`` writes."""
     writer = statements[position]
     context = size_context(program)
-    written = cell_map(writer.domain.set, writer.target.indices).range().intersect_params(context)
+    written = cell_map(writer.domain.set, writer.target.indices).range().reset_tuple_id().intersect_params(context)
     for place in places:
         for read in reads(statements[place].value):
             if read.tensor == writer.target.tensor:
-                found = _cells(statements[place], read)
+                found = cells_read(statements[place].domain.set, read)
                 if found is None or not found.is_disjoint(written):
                     return False
     return True
-
-
-def _cells(reader: Statement, read: Read) -> isl.Set | None:
-    # What a read finds, if isl can say it.
-    try:
-        return cell_map(reader.domain.set, read.indices).range() if is_plain_read(read) else None
-    except NotAffine:
-        return None

@@ -13,7 +13,7 @@ from tcdsl.ir.expressions import Apply, Expr, Local, certain_children, map_child
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Call, Check, Define, LocalBuffer, Loop, Node, Store, Update
-from tcdsl.lowering.loopir.traversal import changed_names, rewritten, scalars_of, with_expressions
+from tcdsl.lowering.loopir.traversal import changed_names, rewritten, scalars_of, unchanged, with_expressions
 
 __all__ = ["with_calls_shared"]
 
@@ -24,35 +24,13 @@ _CHEAP = frozenset(("relu", "id", "fst", "snd", "floor", "ceil", "round", "div",
 def with_calls_shared(nodes: Sequence[Node], names: FreshNames) -> tuple[Node, ...]:
     """``nodes`` with a scalar for every call that is repeated while its operands stay the same."""
     found = _Calls(names)
-    named = found.sequence(nodes, _Known())
+    named = found.sequence(nodes, {})
     once: dict[Expr, Expr] = {local: value for local, value in found.values.items() if found.uses[local] < 2}
     return _restored(named, once)
 
 
-class _Known:
-    """The calls made so far, and which of them a change of a scalar or a buffer makes invalid."""
-
-    def __init__(self) -> None:
-        self.calls: dict[Expr, Local] = {}
-        self.users: dict[str, set[Expr]] = {}
-
-    def add(self, call: Expr, local: Local) -> None:
-        self.calls[call] = local
-        for name in scalars_of(call).union(read.tensor for read in reads(call)):
-            self.users.setdefault(name, set()).add(call)
-
-    def forget(self, changed: set[str]) -> None:
-        for name in changed:
-            for call in self.users.pop(name, ()):
-                self.calls.pop(call, None)
-
-    def inside(self, changed: set[str]) -> _Known:
-        """What is known in a body that makes these changes."""
-        known = _Known()
-        known.calls = dict(self.calls)
-        known.users = {name: set(calls) for name, calls in self.users.items()}
-        known.forget(changed)
-        return known
+# The calls made so far, the scalar that holds each, and the names that make it invalid when they change.
+_Known = dict[Expr, tuple[Local, frozenset[str]]]
 
 
 class _Calls:
@@ -70,16 +48,16 @@ class _Calls:
             match node:
                 case Loop(body=body):
                     # The bounds of loops hold no calls.
-                    out.append(replace(node, body=tuple(self.sequence(body, known.inside(changed)))))
+                    out.append(replace(node, body=tuple(self.sequence(body, unchanged(known, changed)))))
                 case Branch(condition=condition, body=body, otherwise=otherwise):
                     condition = self.value(condition, known, out)
-                    inner = (tuple(self.sequence(part, known.inside(set()))) for part in (body, otherwise))
+                    inner = (tuple(self.sequence(part, dict(known))) for part in (body, otherwise))
                     out.append(Branch(condition, *inner))
                 case Define(value=value) | Accumulate(value=value) | Store(value=value) | Update(value=value):
                     out.append(replace(node, value=self.value(value, known, out)))
                 case Check() | LocalBuffer() | Call():
                     out.append(node)
-            known.forget(changed)
+            known = unchanged(known, changed)
         return out
 
     def value(self, expr: Expr, known: _Known, out: list[Node], *, certain: bool = True) -> Expr:
@@ -87,13 +65,13 @@ class _Calls:
         expr = map_children(expr, lambda part: self.value(part, known, out, certain=any(part is each for each in sure)))
         if not isinstance(expr, Apply) or PRIMITIVES[expr.primitive].kind != "real" or expr.primitive in _CHEAP:
             return expr
-        local = known.calls.get(expr)
+        local, _ = known.get(expr, (None, None))
         if local is None:
             if not certain:
                 return expr
             local = Local(self.names.fresh(expr.primitive), expr.dtype)
             out.append(Define(local.name, expr))
-            known.add(expr, local)
+            known[expr] = local, scalars_of(expr).union(read.tensor for read in reads(expr))
             self.values[local] = expr
             self.uses[local] = 0
         self.uses[local] += 1

@@ -18,6 +18,7 @@ from tcdsl.lowering.loopir.traversal import (
     expressions,
     rewritten,
     scalars_of,
+    unchanged,
     with_bodies,
     with_expressions,
 )
@@ -41,7 +42,7 @@ def _sequence(nodes: Sequence[Node], known: _Known, types: Mapping[str, str], na
     for position, original in enumerate(nodes):
         node = with_expressions(original, partial(_with, known=known))
         changed = changed_names((original,))
-        left = {key: held for key, held in known.items() if held[1].isdisjoint(changed)}
+        left = unchanged(known, changed)
         # What a loop changes is unknown inside of it already.
         inside = left if isinstance(node, Loop) else known
         node = with_bodies(node, partial(_sequence, known=inside, types=types, names=names))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, SizeValue, substitute, walk
 from tcdsl.lowering.loopir.loops import (
@@ -40,10 +41,15 @@ __all__ = [
     "serial",
     "size_extents",
     "sizes_of",
+    "unchanged",
     "walk_nodes",
     "with_bodies",
     "with_expressions",
 ]
+
+
+Key = TypeVar("Key")
+Held = TypeVar("Held")
 
 
 def rewritten(nodes: Iterable[Node], rule: Callable[[Node], Iterable[Node]]) -> tuple[Node, ...]:
@@ -176,6 +182,13 @@ def changed_names(nodes: tuple[Node, ...]) -> set[str]:
         elif isinstance(node, Loop):
             changed.add(node.variable)
     return changed
+
+
+def unchanged(
+    known: Mapping[Key, tuple[Held, frozenset[str]]], changed: set[str]
+) -> dict[Key, tuple[Held, frozenset[str]]]:
+    """What is known but for that which depends on names that have ``changed``."""
+    return {key: held for key, held in known.items() if held[1].isdisjoint(changed)}
 
 
 def sizes_of(procedure: Procedure) -> tuple[str, ...]:

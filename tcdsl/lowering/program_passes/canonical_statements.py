@@ -82,11 +82,7 @@ def over_cells(statement: Statement, names: FreshNames) -> Statement:
 
 def substituted(points: isl.Set, values: Mapping[Expr, Expr], order: Sequence[str]) -> isl.Set:
     """``points`` over the variables ``order``, in terms of which ``values`` gives those that go."""
-    new = [name for name in order if name not in dimension_names(points)]
-    count = points.dim(isl.dim_type.set)
-    points = points.insert_dims(isl.dim_type.set, count, len(new))
-    for k, name in enumerate(new):
-        points = points.set_dim_name(isl.dim_type.set, count + k, name)
+    points = arranged(points, tuple(dict.fromkeys((*dimension_names(points), *order))))
     for variable, value in values.items():
         points = equated(points, variable, value)
     return arranged(points, tuple(order))

@@ -30,7 +30,7 @@ from tcdsl.polyhedra.affine import NotAffine, condition_set, equated, expression
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.limits import TooMuchWork, limited
 from tcdsl.polyhedra.linear import has_cases, normalized
-from tcdsl.polyhedra.spaces import arranged, has_end, twice
+from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, twice
 
 __all__ = ["InPlace"]
 
@@ -198,10 +198,7 @@ class InPlace:
     @staticmethod
     def _image(points: isl.Set, cell: Sequence[Expr], variables: Sequence[str], shape: Sequence[Expr]) -> isl.Set:
         # The cells that points access; all along an axis that isl cannot speak of.
-        first = points.dim(isl.dim_type.set)
-        pairs = points.insert_dims(isl.dim_type.set, first, len(variables))
-        for k, name in enumerate(variables):
-            pairs = pairs.set_dim_name(isl.dim_type.set, first + k, name)
+        pairs = arranged(points, (*dimension_names(points), *variables))
         for axis, name, extent in zip(cell, variables, shape, strict=True):
             pairs = _where_equal(pairs, index(name), axis)
             try:

@@ -16,10 +16,10 @@ from tcdsl.ir.build import apply, neutral_constant, truth
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Constant, Expr, Read, is_plain_read, reads, transform
 from tcdsl.ir.program import Fill, Keep, Program, Statement, statement_reads
-from tcdsl.polyhedra.affine import NotAffine, expression_of_condition
+from tcdsl.polyhedra.affine import expression_of_condition
 from tcdsl.polyhedra.boxes import all_cells
 from tcdsl.polyhedra.size_facts import size_context
-from tcdsl.polyhedra.writes import cell_map, places_values
+from tcdsl.polyhedra.writes import cell_map, cells_read, places_values
 from tcdsl.simplification.expressions.tape import shared
 from tcdsl.simplification.sparsity.composition import is_sparse, operations, source
 
@@ -94,11 +94,8 @@ def _read_thinly(program: Program) -> dict[str, isl.Set]:
 
 
 def _cells(places: Sequence[tuple[isl.Set, Read]]) -> isl.Set | None:
-    try:
-        images = [cell_map(points, read.indices).range().reset_tuple_id() for points, read in places]
-    except NotAffine:
-        return None
-    return reduce(lambda one, other: one.union(other), images)
+    images = [image for points, read in places if (image := cells_read(points, read)) is not None]
+    return reduce(isl.Set.union, images) if len(images) == len(places) else None
 
 
 def _chain(

@@ -10,7 +10,7 @@ import ast
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import prod
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -58,20 +58,12 @@ def _words(address: int, count: int) -> Any:
 
 
 class _Cells:
-    # Memory that begins at an address and steps by strides, which count elements; with a frame its indices are tested.
+    # An array of the frame or of the nest; with a frame its indices are tested against the extents.
     def __init__(
-        self,
-        dtype: str,
-        address: int,
-        strides: Sequence[int],
-        slot: int = 0,
-        frame: int | None = None,
-        extents: Sequence[int] = (),
-        owner: Any = None,
+        self, array: np.ndarray, slot: int, frame: int | None = None, extents: Sequence[int] | None = None
     ) -> None:
-        self.dtype, self.address, self.strides = dtype, address, tuple(strides)
-        self.slot, self.frame, self.extents, self.owner = slot, frame, tuple(extents), owner
-        self._bytes = numpy_dtype(dtype).itemsize
+        self.array, self.slot, self.frame = array, slot, frame
+        self.extents = array.shape if extents is None else tuple(extents)
 
     def _outside(self, positions: Sequence[int]) -> bool:
         if self.frame is None:
@@ -83,33 +75,26 @@ class _Cells:
                 return True
         return False
 
-    def _at(self, positions: Sequence[int]) -> Any:
-        offset = sum(p * stride for p, stride in zip(positions, self.strides, strict=True))
-        memory: Any = (ctypes.c_char * self._bytes).from_address(self.address + offset * self._bytes)
-        return np.ndarray((), numpy_dtype(self.dtype), memory)
-
     def __getitem__(self, index: Any) -> Any:
         positions = _positions(index)
-        value = numpy_dtype(self.dtype).type(0) if self._outside(positions) else self._at(positions)[()]
-        return np.float32(value) if self.dtype == "float16" else value
+        value = self.array.dtype.type(0) if self._outside(positions) else self.array[positions]
+        return np.float32(value) if value.dtype == np.float16 else value
 
     def __setitem__(self, index: Any, value: Any) -> None:
         positions = _positions(index)
         if not self._outside(positions):
-            self._at(positions)[...] = np.asarray(value).astype(numpy_dtype(self.dtype))
+            self.array[positions] = np.asarray(value).astype(self.array.dtype)
 
     def box(self, starts: Sequence[Any], extents: Sequence[Any]) -> _Cells:
-        at = _positions(tuple(starts))
-        kept = [axis for axis, extent in enumerate(extents) if extent is not None]
-        counts = [int(extents[axis]) for axis in kept]
-        if self.frame is not None and all(count > 0 for count in counts):
-            steps = [0 if extent is None else int(extent) - 1 for extent in extents]
-            ends = [start + step for start, step in zip(at, steps, strict=True)]
-            if self._outside(at) or self._outside(ends):
-                counts = [0 for _ in kept]
-        address = self.address + self._bytes * sum(s * stride for s, stride in zip(at, self.strides, strict=True))
-        strides = [self.strides[axis] for axis in kept]
-        return _Cells(self.dtype, address, strides, self.slot, self.frame, counts, self.owner)
+        first = _positions(tuple(starts))
+        counts = [1 if extent is None else int(extent) for extent in extents]
+        last = [start + count - 1 for start, count in zip(first, counts, strict=True)]
+        if min(counts, default=1) <= 0 or self._outside(first) or self._outside(last):
+            kept = [0 for extent in extents if extent is not None]
+            return _Cells(np.zeros(kept, self.array.dtype), self.slot, self.frame)
+        ranges = zip(first, extents, strict=True)
+        axes = (start if extent is None else slice(start, start + int(extent)) for start, extent in ranges)
+        return _Cells(self.array[(*axes, ...)], self.slot, self.frame)
 
 
 def _positions(index: Any) -> tuple[int, ...]:
@@ -147,25 +132,23 @@ def buffer(frame: int, place: int, description: str) -> _Cells:
 def _buffer(frame: int, word: int, description: str) -> _Cells:
     dtype, _, axes = description.partition("[")
     ndim = 0 if axes == "]" else axes.count(",") + 1
-    address, *strides = _words(frame + 8 * word, 1 + ndim)
-    return _Cells(dtype, address, strides, word)
+    address, *numbers = _words(frame + 8 * word, 1 + 2 * ndim)
+    kind = numpy_dtype(dtype)
+    strides = tuple(kind.itemsize * stride for stride in numbers[:ndim])
+    memory = {"data": (address, False), "typestr": kind.str, "shape": tuple(numbers[ndim:]), "strides": strides}
+    return _Cells(np.asarray(SimpleNamespace(__array_interface__={"version": 3, **memory})), word)
 
 
 def checked_buffer(frame: int, word: int, description: str) -> _Cells:
     """The buffer whose address is in word ``word``, with every index tested: the debug mode."""
-    found = _buffer(frame, word, description)
-    rank = len(found.strides)
-    found.frame, found.extents = frame, tuple(_words(frame + 8 * (word + 1 + rank), rank))
-    return found
+    return _Cells(_buffer(frame, word, description).array, word, frame)
 
 
 def local_buffer(slot: int, description: str, frame: int | None = None, extents: Sequence[Any] = ()) -> _Cells:
     """An array of the nest's own, known by ``slot``; ``description`` gives its type and bounds of its extents."""
     dtype, _, axes = description.rstrip("]").partition("[")
     bounds = [int(extent) for extent in axes.split(",") if extent.strip()]
-    memory = np.zeros(max(1, prod(bounds)), numpy_dtype(dtype))
-    strides = [prod(bounds[axis + 1 :]) for axis in range(len(bounds))]
-    return _Cells(dtype, memory.ctypes.data, strides, slot, frame, tuple(map(int, extents)), memory)
+    return _Cells(np.zeros(bounds, numpy_dtype(dtype)), slot, frame, tuple(map(int, extents)))
 
 
 def checked_local_buffer(frame: int, slot: int, description: str, extents: Sequence[Any]) -> _Cells:

@@ -10,14 +10,23 @@ from pathlib import Path
 __all__ = ["main"]
 
 # Read by BLAS, OpenMP and Numba when they load, so before NumPy is imported.
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+
+
+PEERS = ("torch", "jax", "numexpr")
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="run the cases whose name contains TEXT")
     parser.add_argument("--dtypes", nargs="+", choices=("float32", "float64"), default=["float32", "float64"])
-    parser.add_argument("--peers", nargs="*", choices=("torch", "jax"), default=["torch", "jax"], help="beside NumPy")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=PEERS, help="beside NumPy")
     parser.add_argument("--threads", type=int, default=0, help="threads for every contender (default: all cores)")
     parser.add_argument("--seconds", type=float, default=0.5, help="time to spend on each contender of each case")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every sample to FILE")

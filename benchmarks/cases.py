@@ -42,6 +42,8 @@ class Case:
 M = 512  # matrix product
 R, C = 4096, 1000  # softmax
 S = 2048  # stencil
+E = 2**20  # elementwise functions
+B = 1024  # bodies
 INNER = (S - 2, S - 2)
 
 CASES = (
@@ -98,5 +100,68 @@ CASES = (
         operations=5 * (S - 2) ** 2,
         moved=S**2 + (S - 2) ** 2,
         limit="bytes",
+    ),
+    Case(
+        "quick gelu",
+        ((E,),),
+        programs.quick_gelu,
+        numpy_peer.quick_gelu,
+        operations=4 * E,
+        moved=2 * E,
+        limit="bytes",
+    ),
+    Case(
+        "quick gelu gradient",
+        ((E,), (E,)),
+        tc.grad(programs.weighted_quick_gelu),
+        numpy_peer.quick_gelu_gradient,
+        operations=9 * E,
+        moved=3 * E,
+        limit="bytes",
+    ),
+    Case(
+        "mish",
+        ((E,),),
+        programs.mish,
+        numpy_peer.mish,
+        operations=5 * E,
+        moved=2 * E,
+        limit="operations",
+    ),
+    Case(
+        "mish gradient",
+        ((E,), (E,)),
+        tc.grad(programs.weighted_mish),
+        numpy_peer.mish_gradient,
+        operations=12 * E,
+        moved=3 * E,
+        limit="operations",
+    ),
+    Case(
+        "log-sum-exp",
+        ((R, C),),
+        programs.log_sum_exp,
+        numpy_peer.log_sum_exp,
+        operations=4 * R * C,
+        moved=R * C + R,
+        limit="bytes",
+    ),
+    Case(
+        "Black-Scholes",
+        ((E,), (E,), (E,)),
+        programs.black_scholes,
+        numpy_peer.black_scholes,
+        operations=30 * E,
+        moved=4 * E,
+        limit="operations",
+    ),
+    Case(
+        "n-body",
+        ((3, B),),
+        programs.n_body,
+        numpy_peer.n_body,
+        operations=18 * B**2,
+        moved=6 * B,
+        limit="operations",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,34 @@ def _softmax(X: Any) -> Any:
     return jax.nn.softmax(X, axis=1)
 
 
+def _quick_gelu(X: Any) -> Any:
+    return X * jax.nn.sigmoid(1.702 * X)
+
+
+def _mish(X: Any) -> Any:
+    return X * jnp.tanh(jax.nn.softplus(X))
+
+
+def _log_sum_exp(X: Any) -> Any:
+    return jax.nn.logsumexp(X, axis=1)
+
+
+def _black_scholes(A: Any, B: Any, C: Any) -> Any:
+    price, strike, time = jnp.exp(0.2 * A), jnp.exp(0.2 * B), jnp.exp(0.5 * C)
+    spread = 0.3 * jnp.sqrt(time)
+    d = (jnp.log(price / strike) + 0.065 * time) / spread
+    half = math.sqrt(0.5)
+    above = 0.5 * price * (1 + jax.scipy.special.erf(half * d))
+    below = 0.5 * strike * (1 + jax.scipy.special.erf(half * (d - spread)))
+    return above - below * jnp.exp(-0.02 * time)
+
+
+def _n_body(X: Any) -> Any:
+    between = X[:, None, :] - X[:, :, None]
+    inverse = jax.lax.rsqrt((between * between).sum(axis=0) + 0.01)
+    return jnp.einsum("cij,ij->ci", between, inverse**3)
+
+
 def _waiting(function: Callable[..., Any]) -> Callable[..., Any]:
     compiled = jax.jit(function)
     return lambda *arguments: jax.block_until_ready(compiled(*arguments))
@@ -46,4 +75,11 @@ FUNCTIONS = {
     "softmax gradient": _gradient(_softmax, 1),
     "stencil": _waiting(_stencil),
     "stencil gradient": _gradient(_stencil, 1),
+    "quick gelu": _waiting(_quick_gelu),
+    "mish": _waiting(_mish),
+    "log-sum-exp": _waiting(_log_sum_exp),
+    "Black-Scholes": _waiting(_black_scholes),
+    "n-body": _waiting(_n_body),
+    "quick gelu gradient": _gradient(_quick_gelu, 1),
+    "mish gradient": _gradient(_mish, 1),
 }

@@ -42,7 +42,7 @@ def peers_at_hand(wanted: list[str]) -> dict[str, Any]:
     """The modules of those peers beyond NumPy that are wanted and installed."""
     return {
         name: importlib.import_module(f"benchmarks.{name}_peer")
-        for name in ("torch", "jax")
+        for name in ("torch", "jax", "numexpr")
         if name in wanted and importlib.util.find_spec(name) is not None
     }
 

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import erf
 
-__all__ = ["matmul", "matmul_gradient", "softmax", "softmax_gradient", "stencil", "stencil_gradient"]
+__all__ = [
+    "black_scholes",
+    "log_sum_exp",
+    "matmul",
+    "matmul_gradient",
+    "mish",
+    "mish_gradient",
+    "n_body",
+    "quick_gelu",
+    "quick_gelu_gradient",
+    "softmax",
+    "softmax_gradient",
+    "stencil",
+    "stencil_gradient",
+]
 
 Array = npt.NDArray[Any]
 
@@ -53,3 +69,42 @@ def stencil_gradient(X: Array, W: Array) -> Array:
     gradient[1:-1, 2:] += quarter
     gradient[1:-1, 1:-1] -= W
     return gradient
+
+
+def quick_gelu(X: Array) -> Array:
+    return X / (1 + np.exp(-1.702 * X))
+
+
+def quick_gelu_gradient(X: Array, W: Array) -> Array:
+    share = 1 / (1 + np.exp(-1.702 * X))
+    return W * share * (1 + 1.702 * X * (1 - share))
+
+
+def mish(X: Array) -> Array:
+    return X * np.tanh(np.logaddexp(X, 0))
+
+
+def mish_gradient(X: Array, W: Array) -> Array:
+    tangent = np.tanh(np.logaddexp(X, 0))
+    return W * (tangent + X * (1 - tangent**2) / (1 + np.exp(-X)))
+
+
+def log_sum_exp(X: Array) -> Array:
+    top = X.max(axis=1)
+    return top + np.log(np.exp(X - top[:, None]).sum(axis=1))
+
+
+def black_scholes(A: Array, B: Array, C: Array) -> Array:
+    price, strike, time = np.exp(0.2 * A), np.exp(0.2 * B), np.exp(0.5 * C)
+    spread = 0.3 * np.sqrt(time)
+    d = (np.log(price / strike) + 0.065 * time) / spread
+    half = math.sqrt(0.5)
+    above = 0.5 * price * (1 + erf(half * d))
+    below = 0.5 * strike * (1 + erf(half * (d - spread)))
+    return above - below * np.exp(-0.02 * time)
+
+
+def n_body(X: Array) -> Array:
+    between = X[:, None, :] - X[:, :, None]
+    inverse = 1 / np.sqrt(np.square(between).sum(axis=0) + 0.01)
+    return np.einsum("cij,ij->ci", between, inverse**3)

@@ -5,10 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from tcdsl import op, output
-from tcdsl.indices import i, j, k
-from tcdsl.primitives import exp
+from tcdsl.indices import c, i, j, k
+from tcdsl.primitives import erf, exp, log, recip_sqrt, sigmoid, softplus, sqrt, square, tanh
 
-__all__ = ["matmul", "softmax", "stencil", "weighted_matmul", "weighted_softmax", "weighted_stencil"]
+__all__ = [
+    "black_scholes",
+    "log_sum_exp",
+    "matmul",
+    "mish",
+    "n_body",
+    "quick_gelu",
+    "softmax",
+    "stencil",
+    "weighted_matmul",
+    "weighted_mish",
+    "weighted_quick_gelu",
+    "weighted_softmax",
+    "weighted_stencil",
+]
 
 
 @op
@@ -36,6 +50,51 @@ def stencil(X: Any) -> Any:
 
 
 @op
+def quick_gelu(X: Any) -> Any:
+    Y = output()
+    Y[i] = X[i] * sigmoid(1.702 * X[i])
+    return Y
+
+
+@op
+def mish(X: Any) -> Any:
+    Y = output()
+    Y[i] = X[i] * tanh(softplus(X[i]))
+    return Y
+
+
+@op
+def log_sum_exp(X: Any) -> Any:
+    top, Y = output(), output()
+    top[i] = max(X[i, j])
+    Y[i] = top[i] + log(sum(exp(X[i, j] - top[i])))
+    return Y
+
+
+@op
+def black_scholes(A: Any, B: Any, C: Any) -> Any:
+    """Prices of call options, from numbers for price, strike and time, at 2 % interest and 30 % volatility."""
+    price, strike, time, d, Y = output(), output(), output(), output(), output()
+    price[i] = exp(0.2 * A[i])
+    strike[i] = exp(0.2 * B[i])
+    time[i] = exp(0.5 * C[i])
+    d[i] = (log(price[i] / strike[i]) + 0.065 * time[i]) / (0.3 * sqrt(time[i]))
+    Y[i] = 0.5 * price[i] * (1 + erf(0.7071067811865476 * d[i])) - 0.5 * strike[i] * exp(-0.02 * time[i]) * (
+        1 + erf(0.7071067811865476 * (d[i] - 0.3 * sqrt(time[i])))
+    )
+    return Y
+
+
+@op
+def n_body(X: Any) -> Any:
+    """Accelerations of bodies of one mass, softened."""
+    R, A = output(), output()
+    R[i, j] = recip_sqrt(sum(square(X[c, j] - X[c, i])) + 0.01)
+    A[c, i] += (X[c, j] - X[c, i]) * R[i, j] ** 3
+    return A
+
+
+@op
 def weighted_matmul(A: Any, B: Any, W: Any) -> Any:
     C = matmul(A, B)
     loss = output()
@@ -56,4 +115,20 @@ def weighted_stencil(X: Any, W: Any) -> Any:
     Y = stencil(X)
     loss = output()
     loss[()] += Y[i, j] * W[i, j]
+    return loss
+
+
+@op
+def weighted_quick_gelu(X: Any, W: Any) -> Any:
+    Y = quick_gelu(X)
+    loss = output()
+    loss[()] += Y[i] * W[i]
+    return loss
+
+
+@op
+def weighted_mish(X: Any, W: Any) -> Any:
+    Y = mish(X)
+    loss = output()
+    loss[()] += Y[i] * W[i]
     return loss

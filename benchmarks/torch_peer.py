@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,34 @@ def _softmax(X: Any) -> Any:
     return torch.softmax(X, dim=1)
 
 
+def _quick_gelu(X: Any) -> Any:
+    return X * torch.sigmoid(1.702 * X)
+
+
+def _mish(X: Any) -> Any:
+    return torch.nn.functional.mish(X)
+
+
+def _log_sum_exp(X: Any) -> Any:
+    return torch.logsumexp(X, dim=1)
+
+
+def _black_scholes(A: Any, B: Any, C: Any) -> Any:
+    price, strike, time = torch.exp(0.2 * A), torch.exp(0.2 * B), torch.exp(0.5 * C)
+    spread = 0.3 * torch.sqrt(time)
+    d = (torch.log(price / strike) + 0.065 * time) / spread
+    half = math.sqrt(0.5)
+    above = 0.5 * price * (1 + torch.erf(half * d))
+    below = 0.5 * strike * (1 + torch.erf(half * (d - spread)))
+    return above - below * torch.exp(-0.02 * time)
+
+
+def _n_body(X: Any) -> Any:
+    between = X[:, None, :] - X[:, :, None]
+    inverse = torch.rsqrt((between * between).sum(dim=0) + 0.01)
+    return torch.einsum("cij,ij->ci", between, inverse**3)
+
+
 def _gradient(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     def run(*arguments: Any) -> Any:
         inputs = [argument.detach().requires_grad_() for argument in arguments[:count]]
@@ -38,4 +67,11 @@ FUNCTIONS = {
     "softmax gradient": _gradient(_softmax, 1),
     "stencil": _stencil,
     "stencil gradient": _gradient(_stencil, 1),
+    "quick gelu": _quick_gelu,
+    "mish": _mish,
+    "log-sum-exp": _log_sum_exp,
+    "Black-Scholes": _black_scholes,
+    "n-body": _n_body,
+    "quick gelu gradient": _gradient(_quick_gelu, 1),
+    "mish gradient": _gradient(_mish, 1),
 }

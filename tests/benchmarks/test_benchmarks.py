@@ -26,6 +26,13 @@ SMALL = {
     "softmax gradient": ((5, 6), (5, 6)),
     "stencil": ((7, 9),),
     "stencil gradient": ((7, 9), (5, 7)),
+    "quick gelu": ((9,),),
+    "quick gelu gradient": ((9,), (9,)),
+    "mish": ((9,),),
+    "mish gradient": ((9,), (9,)),
+    "log-sum-exp": ((5, 6),),
+    "Black-Scholes": ((9,), (9,), (9,)),
+    "n-body": ((3, 5),),
 }
 
 
@@ -36,7 +43,7 @@ def small(case: Case) -> Case:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_all_contenders_agree(case: Case, dtype: str) -> None:
-    measurement = measure(small(case), dtype, peers_at_hand(["torch", "jax"]), seconds=0.01)
+    measurement = measure(small(case), dtype, peers_at_hand(["torch", "jax", "numexpr"]), seconds=0.01)
     assert {"tcdsl", "numpy"} <= set(measurement.timings)
     assert measurement.errors["numpy"] == 0
     assert measurement.ratio("numpy") > 0
@@ -52,10 +59,11 @@ def test_a_wrong_result_is_never_timed() -> None:
         measure(transposed, "float64", {}, seconds=0.01)
 
 
-@pytest.mark.parametrize("name", ["matmul", "softmax", "stencil"])
+@pytest.mark.parametrize("name", ["matmul", "softmax", "stencil", "quick gelu", "mish"])
 def test_numpy_gradients_against_finite_differences(name: str) -> None:
     generator = np.random.default_rng(0)
-    function, gradient = getattr(numpy_peer, name), getattr(numpy_peer, f"{name}_gradient")
+    stem = name.replace(" ", "_")
+    function, gradient = getattr(numpy_peer, stem), getattr(numpy_peer, f"{stem}_gradient")
     inputs = [generator.standard_normal(shape) for shape in SMALL[name]]
     weights = generator.standard_normal(function(*inputs).shape)
     directions = [generator.standard_normal(array.shape) for array in inputs]

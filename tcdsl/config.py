@@ -44,7 +44,8 @@ class Settings:
     ``"-fusion"``, which is all but that one. ``debug``: whether compilations and runs are timed and shown.
     ``cache_dir``: where generated modules live, the user's cache directory if empty. ``cache_limit``: how many bytes
     they take at most, with their machine code; what was not used for longest goes. ``target``: the machine that
-    programs run on, by the name under which it is registered.
+    programs run on, by the name under which it is registered. ``progress``: whether compilations of more than half a
+    second show themselves in terminals and notebooks.
     """
 
     threads: int = 0
@@ -54,6 +55,7 @@ class Settings:
     cache_dir: str = ""
     cache_limit: int = 2 * 10**9
     target: str = "cpu"
+    progress: bool = True
 
 
 def _threads(value: object) -> int:
@@ -133,6 +135,7 @@ _READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(
         "cache_dir": _folder,
         "cache_limit": _bytes,
         "target": known_target,
+        "progress": _switch,
     }
 )
 

@@ -28,6 +28,7 @@ MODULES_MAY_IMPORT = {
     "installation": set(),
     "large_stack": {"locks"},
     "locks": set(),
+    "progress": {"config"},
     "pass_names": {"errors"},
     "primitives": {"tensors"},
     "recent": set(),

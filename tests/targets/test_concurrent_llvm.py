@@ -29,8 +29,8 @@ LOOPS = [LOOP.format(k) for k in range(40)]
 
 
 def test_threads_make_the_same_object_code() -> None:
-    alone = concurrently(object_code, LOOPS, 1)
-    assert concurrently(object_code, iter(LOOPS), 4) == alone
+    alone = list(concurrently(object_code, LOOPS, 1))
+    assert list(concurrently(object_code, iter(LOOPS), 4)) == alone
     assert len(set(alone)) == len(LOOPS)
 
 
@@ -43,4 +43,4 @@ def test_where_llvmlite_has_changed_its_own_functions_are_called(monkeypatch: py
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_first_fault_is_raised(threads: int) -> None:
     with pytest.raises(RuntimeError, match="parsing error"):
-        concurrently(object_code, [*LOOPS[:3], "define junk", *LOOPS], threads)
+        list(concurrently(object_code, [*LOOPS[:3], "define junk", *LOOPS], threads))

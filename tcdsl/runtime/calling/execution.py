@@ -14,6 +14,7 @@ from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import SizePlan, evaluate_size, largest_of
 from tcdsl.locks import COMPILING
+from tcdsl.progress import shown
 from tcdsl.recent import Recent
 from tcdsl.runtime.calling.bound_programs import BoundProgram
 from tcdsl.runtime.calling.debugging import Stopwatch, show_compilation, show_run
@@ -110,7 +111,8 @@ class Executable:
         choices = (current.optimize, large, None if self._fixed is None else tuple(self._fixed.items()))
         watch = Stopwatch()
         lowered = partial(self.kernel, current.optimize, large)
-        compiled = load_program(target_named(current.target), self.program, lowered, build, choices)
+        with shown(f"compiling {self.program.name}"):
+            compiled = load_program(target_named(current.target), self.program, lowered, build, choices)
         if current.debug:
             show_compilation(self.program.name, compiled, watch)
         return compiled

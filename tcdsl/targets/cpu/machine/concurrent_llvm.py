@@ -7,7 +7,7 @@ changed, its own functions are called, one at a time.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeVar
@@ -20,13 +20,17 @@ Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
 
-def concurrently(function: Callable[[Argument], Result], arguments: Iterable[Argument], threads: int) -> list[Result]:
-    """``[function(each) for each in arguments]``, on so many threads."""
+def concurrently(
+    function: Callable[[Argument], Result], arguments: Iterable[Argument], threads: int
+) -> Iterator[Result]:
+    """``map(function, arguments)``, on so many threads."""
     if threads < 2:
-        return [function(each) for each in arguments]
+        yield from map(function, arguments)
+        return
     pool = ThreadPoolExecutor(threads)
     try:
-        return [each.result() for each in [pool.submit(function, each) for each in arguments]]
+        for future in [pool.submit(function, each) for each in arguments]:
+            yield future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

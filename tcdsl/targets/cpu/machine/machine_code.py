@@ -12,6 +12,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from tcdsl.locks import COMPILING
+from tcdsl.progress import advance
 from tcdsl.targets.cache.store import ProgramStore
 from tcdsl.targets.cpu.emission.driver_emission import driver_symbols, emitted_driver
 from tcdsl.targets.cpu.emission.module_emission import EmittedNest, emitted_nests
@@ -114,8 +115,12 @@ def _loaded_nests(
 
 
 def _compiled(text: str, symbols: Mapping[str, str]) -> dict[str, bytes]:
-    made = concurrently(_compiled_nest, emitted_nests(text, symbols), min(len(symbols), default_threads()))
-    return dict(made)
+    count = len(symbols)
+    made: dict[str, bytes] = {}
+    for symbol, code in concurrently(_compiled_nest, emitted_nests(text, symbols), min(count, default_threads())):
+        made[symbol] = code
+        advance(f"{len(made)} of {count} nests")
+    return made
 
 
 def _compiled_nest(nest: EmittedNest) -> tuple[str, bytes]:

@@ -30,47 +30,50 @@ def computed_beyond(end: float, name: str, formula: Callable[[Scalar], Scalar], 
     return x.like(x.builder.call(made, [x.value]))
 
 
-class _WithVariants(ir.Function):
-    # llvmlite does not know the attribute.
-    variants = ""
+class _Pure(ir.Function):
+    # A function without effects; llvmlite does not know how LLVM 16 and later say so, nor the attribute of variants.
+    variants: tuple[ir.Function, ...] = ()
 
     def descr_prototype(self, buf: list[str]) -> None:
         super().descr_prototype(buf)
-        attribute = f'"vector-function-abi-variant"="{self.variants}"'
-        buf[-1] = f"{buf[-1].rstrip()} willreturn memory(none) {attribute}\n"
+        effects = "willreturn memory(none)"
+        names = (f"_ZGV_LLVM_N{each.args[0].type.count}v_{self.name}({each.name})" for each in self.variants)
+        listed = f' "vector-function-abi-variant"="{",".join(names)}"' if self.variants else ""
+        buf[-1] = f"{buf[-1].rstrip()} {effects}{listed}\n"
 
 
 def _function(
     module: ir.Module, symbol: str, end: float, formula: Callable[[Scalar], Scalar], dtype: str
 ) -> ir.Function:
     kind = llvm_type(dtype)
-    one = _written(ir.Function(module, ir.FunctionType(kind, [kind]), f"{symbol}.one"))
+    # Compiling it well would take longer than all of the loop does.
+    one = _declared(module, f"{symbol}.one", kind, "optnone")
     builder = ir.IRBuilder(one.append_basic_block("entry"))
     builder.ret(formula(Scalar(builder, one.args[0], dtype)).value)
-    scalar = _WithVariants(module, ir.FunctionType(kind, [kind]), symbol)
+    scalar = _declared(module, symbol, kind, "optsize")
     _define(scalar, end, lambda builder, x: builder.call(one, [x]))
     variants = []
     for bits in _VECTOR_BITS:
         lanes = bits // (32 if dtype == "float32" else 64)
-        vector = ir.VectorType(kind, lanes)
-        variant = ir.Function(module, ir.FunctionType(vector, [vector]), f"{symbol}.{lanes}")
+        variant = _declared(module, f"{symbol}.{lanes}", ir.VectorType(kind, lanes), "optsize")
         _define(variant, end, lambda builder, x: _each(builder, one, x))
         variants.append(variant)
-    scalar.variants = ",".join(f"_ZGV_LLVM_N{each.args[0].type.count}v_{symbol}({each.name})" for each in variants)
+    scalar.variants = tuple(variants)
     _keep(module, variants)
     return scalar
 
 
-def _written(function: ir.Function) -> ir.Function:
+def _declared(module: ir.Module, symbol: str, kind: ir.Type, attribute: str) -> _Pure:
+    function = _Pure(module, ir.FunctionType(kind, [kind]), symbol)
     function.linkage = "internal"
-    for attribute in ("noinline", "nounwind", "optsize"):
-        function.attributes.add(attribute)
+    for each in ("noinline", "nounwind", attribute):
+        function.attributes.add(each)
     return function
 
 
 def _define(function: ir.Function, end: float, call: Callable[[ir.IRBuilder, ir.Value], ir.Value]) -> None:
     # x itself, unless some |x| is above the end.
-    (x,) = _written(function).args
+    (x,) = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     called, usual = builder.append_basic_block("rare"), builder.append_basic_block("usual")
     builder.cbranch(_any_beyond(builder, x, end), called, usual).set_weights([1, 1 << 20])

@@ -45,6 +45,11 @@ class TcdslError(Exception):
         self.message = message
         self.diagnostics = diagnostics
 
+    @classmethod
+    def at(cls, fact: str, span: Span | None = None, hint: str = "", notes: Sequence[str] = ()) -> TcdslError:
+        """The error of one fault: the fact, where it is, and what to write instead."""
+        return Diagnostic(cls, fact, span, tuple(notes), hint).error()
+
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.message, self.diagnostics))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcdsl.tensors.language import LANGUAGE_FUNCTIONS
+from tcdsl.tensors import LANGUAGE_FUNCTIONS
 
 __all__ = ["names"]
 

@@ -15,16 +15,15 @@ from functools import partial, reduce
 
 import islpy as isl
 
-from tcdsl.autodiff.adjoint import adjoint
-from tcdsl.autodiff.rules import applied, floating
-from tcdsl.autodiff.statement_derivatives.accumulator_transposition import (
+from tcdsl.autodiff.adjoint import adjoint, applied, floating
+from tcdsl.autodiff.statement_derivatives.derivative import check_inputs, chosen_outputs
+from tcdsl.autodiff.statement_derivatives.recomputation import ValueSteps
+from tcdsl.autodiff.statement_derivatives.reverse import (
     holds_its_value,
     old_and_new_shares,
     transpose,
+    with_read_replaced,
 )
-from tcdsl.autodiff.statement_derivatives.derivative import check_inputs, chosen_outputs
-from tcdsl.autodiff.statement_derivatives.recomputation import ValueSteps
-from tcdsl.autodiff.statement_derivatives.reverse import with_read_replaced
 from tcdsl.autodiff.statement_derivatives.scalar import conjunction, tangent_step
 from tcdsl.autodiff.statement_derivatives.transposition import VALUE, Flow, Transposition
 from tcdsl.errors import DifferentiationError

@@ -1,22 +1,31 @@
-"""The algebra of decorated functions: what operators and methods of symbolic objects do."""
+"""The algebra of decorated functions: what operators and methods of symbolic objects do.
+
+So do NumPy's functions, as plain Python functions call them: ``np.sum(x)``, ``np.where(c, a, b)``. In decorated
+functions the rewriting recognizes them before NumPy does; a function of ops that `tcdsl.grad` stages, and helpers, run
+as they stand, and NumPy asks here. They mean the same on tensors of graphs.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tcdsl.errors import DslSyntaxError, TcdslError
-from tcdsl.frontend.arrays import arithmetic, array_stores, views
-from tcdsl.frontend.arrays.stacking import staged_literal
+from tcdsl.frontend.arrays import arithmetic, array_stores, stacking, views
 from tcdsl.frontend.logics import contraction
-from tcdsl.frontend.logics.einsum_statements import record_einsum
-from tcdsl.frontend.numpy_of_arrays import numpy_function
+from tcdsl.frontend.logics.logic import record_einsum
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.staging import concrete
 from tcdsl.frontend.staging.session import session_of
+from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.operators import Algebra
+from tcdsl.frontend.symbols.recognition import REDUCTIONS, recognize
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
 
-__all__ = ["WholeArrays"]
+__all__ = ["WholeArrays", "numpy_function"]
 
 
 class WholeArrays:
@@ -29,13 +38,14 @@ class WholeArrays:
     store = staticmethod(array_stores.store_item)
     transposed = staticmethod(views.transposed)
     cast = staticmethod(arithmetic.cast_any)
+    regrouped = staticmethod(stacking.regrouped)
+    stacked = staticmethod(stacking.stack)
+    literal = staticmethod(stacking.staged_literal)
+    einsum = staticmethod(record_einsum)
     reduced = staticmethod(contraction.reduce_array)
-    truth = staticmethod(concrete.truth_of)
-    integer = staticmethod(concrete.integer_of)
-    number = staticmethod(concrete.number_of)
     length = staticmethod(concrete.length_of)
-    array = staticmethod(concrete.array_of)
     iterate = staticmethod(concrete.iterate)
+    concrete = staticmethod(concrete.concrete)
 
     def combine(self, primitive: str, *operands: object) -> Any:
         """A primitive on operands, some of them symbolic."""
@@ -65,14 +75,41 @@ class WholeArrays:
         """What ``record`` makes of operands whose axes meet as ``logic`` says."""
         return record(session_of(name), operands)
 
-    def einsum(self, spec: str, operands: tuple[object, ...], accumulate: str, primitive: str) -> Any:
-        """``einsum(spec, *operands)``."""
-        return record_einsum(spec, operands, accumulate, primitive)
-
-    def literal(self, value: Any) -> SymbolicArray:
-        """The array that a literal stands for."""
-        return staged_literal(session_of("an array literal"), value)
-
     def recorded(self, array: PendingArray, label: str) -> SymbolicTensor:
         """The tensor that holds the cells of pending arithmetic."""
         return arithmetic.record_elementwise(session_of("tensor arithmetic"), array.element, array.extents, label)
+
+
+_POINTWISE = {np.copy: "id", np.round: "round"}
+
+
+def numpy_function(
+    algebra: Algebra, function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> Any:
+    """``function(*arguments, **keywords)`` by the operators of ``algebra``; ``NotImplemented`` if they have it not."""
+    options = _options(function, arguments, keywords)
+    array, name = options.get("a"), recognize(function)
+    if function is np.where and len(options) == 3:
+        return algebra.combine("where", *options.values())
+    if function is np.dot and all(getattr(value, "ndim", 0) in (1, 2) for value in options.values()):
+        return algebra.matrix_product(*options.values())
+    if not isinstance(array, SymbolicArray | GraphTensor):
+        return NotImplemented
+    if name is not None and name in REDUCTIONS and options.keys() <= {"a", "axis", "keepdims"}:
+        return algebra.reduced(REDUCTIONS[name], array, options.get("axis"), options.get("keepdims", False))
+    if len(options) == 1 and function in _POINTWISE:
+        return algebra.combine(_POINTWISE[function], array)
+    if len(options) == 1 and function is np.transpose:
+        return algebra.transposed(array)
+    if len(options) == 1 and function in (np.shape, np.ndim, np.size):
+        return getattr(array, function.__name__)
+    return NotImplemented
+
+
+def _options(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    # By parameter, without those that NumPy's own wrappers pass although nobody gave them.
+    try:
+        bound = inspect.signature(function).bind(*arguments, **keywords).arguments
+    except (TypeError, ValueError):
+        bound = {**{f"argument {k}": value for k, value in enumerate(arguments)}, **keywords}
+    return {name: value for name, value in bound.items() if value is not None and value is not np._NoValue}

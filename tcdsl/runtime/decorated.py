@@ -11,9 +11,9 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.python.template import Template
-from tcdsl.frontend.staging.called_functions import called_readings
 from tcdsl.frontend.staging.readings import MISSING, Reading
 from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.staging.surroundings import called_readings
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, View
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.entries import Traced
@@ -21,10 +21,10 @@ from tcdsl.runtime.calling.results import returned
 from tcdsl.runtime.calling.staged import StagedFunction
 
 if TYPE_CHECKING:
-    from tcdsl.runtime.rules.custom_rules import RuleRecording
-    from tcdsl.runtime.rules.rule_calls import Rule
+    from tcdsl.runtime.rules.custom_rules import Rule, RuleRecording
+    from tcdsl.span import Span
 
-__all__ = ["Decorated", "DecoratedStaging", "run_inline"]
+__all__ = ["Decorated", "DecoratedStaging", "returns_nothing", "run_inline"]
 
 
 class Decorated(Protocol):
@@ -51,6 +51,10 @@ class Decorated(Protocol):
     def receiver(self) -> Any:
         """The object whose method this is, if it is one."""
 
+    @property
+    def span(self) -> Span:
+        """The line of the definition."""
+
 
 class DecoratedStaging(StagedFunction):
     """The staged programs of one decorated function."""
@@ -72,30 +76,36 @@ class DecoratedStaging(StagedFunction):
     def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
         """Run the function symbolically."""
         owner = self._owner
-        session.filenames.add(owner.template.filename)
         given = {}
         if owner.in_place:
             for value in positional:
                 if isinstance(value, SymbolicTensor):
                     value.memory = True
                     given[value.name] = value
-        receiver = () if owner.receiver is None else (owner.receiver,)
         session.readings.extend(owner.template.surroundings.read(owner.receiver))
         session.readings.extend(called_readings(configuration.values()))
         names = [getattr(value, "label", f"x{k}") for k, value in enumerate(positional)]
         recording = _recording(session, owner, names, positional, configuration)
         if recording is not None:
             positional = recording.values
-        result = owner.template.run(*receiver, *positional, **configuration)
+        result = owner.template.run(owner.receiver, *positional, **configuration)
         if result is None and not owner.in_place:
-            fact = f"`{self.title}` returns nothing, and an operation gives its results by `return`"
-            hint = "end it with `return y`, or decorate it with @cd if it changes its arguments"
-            session.faults.append(Diagnostic(DslSyntaxError, fact, hint=hint))
+            session.faults.append(returns_nothing(owner))
         if recording is not None:
             result = recording.complete(result)
         outputs, structure = returned(session, result, self.title)
         updates = [(name, memory.name) for name, memory in given.items() if memory.name != name]
         return Traced(session.builder.program(outputs, updates), structure, tuple(session.readings))
+
+
+def returns_nothing(function: Decorated) -> Diagnostic:
+    """The fault of an operation without a result."""
+    return Diagnostic(
+        DslSyntaxError,
+        f"`{function.__name__}` returns nothing, and an operation gives its results by `return`",
+        function.span,
+        hint="end it with `return y`, or decorate it with @cd if it changes its arguments",
+    )
 
 
 def run_inline(
@@ -106,8 +116,6 @@ def run_inline(
     ``declared`` says that the caller knows where the function's parameters are kept.
     """
     session = session_of("a decorated function")
-    owner = function.template
-    session.filenames.add(owner.filename)
     positional, configuration = function.signature.split(arguments, keywords)
     values: list[Any] = []
     for name, value in positional:
@@ -125,8 +133,7 @@ def run_inline(
             if not function.in_place:
                 value = SymbolicTensor(value.builder, value.name, value.element_type, value.extents, value.label)
         values.append(value)
-    receiver = () if function.receiver is None else (function.receiver,)
-    session.readings.extend(owner.surroundings.read(function.receiver))
+    session.readings.extend(function.template.surroundings.read(function.receiver))
     recording = _recording(session, function, [name for name, _ in positional], values, configuration)
     if recording is not None:
         values = recording.values
@@ -139,7 +146,7 @@ def run_inline(
         states = states.inner(function, named, configuration)
     with session.within(oob=function.oob, states=states):
         with declarations:
-            result = owner.run(*receiver, *values, **configuration)
+            result = function.template.run(function.receiver, *values, **configuration)
         return result if recording is None else recording.complete(result)
 
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from tcdsl.errors import Diagnostic, TcdslError, raise_diagnostics
-from tcdsl.frontend.logics.einsum_statements import check_spec, checked_accumulator, checked_primitive, record_einsum
-from tcdsl.frontend.logics.einsum_statements import einsum as einsum_of_symbols
+from tcdsl.frontend.logics.logic import check_spec, checked_accumulator, checked_primitive, record_einsum
+from tcdsl.frontend.logics.logic import einsum as einsum_of_symbols
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.graphs import algebra_of
 from tcdsl.runtime.calling.staged import StagedOperation

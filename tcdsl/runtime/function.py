@@ -1,20 +1,25 @@
-"""The object that a decorated function becomes, as far as arrays are concerned."""
+"""The object that a decorated function becomes, as far as arrays are concerned.
+
+As bytes it is its name, as Python's functions are, or for tools that can do that, its code.
+"""
 
 from __future__ import annotations
 
 import copy
 import functools
+import importlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pickle import PicklingError
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError, DslSyntaxError
+from tcdsl.errors import ConfigurationError, DifferentiationError, DslSyntaxError
 from tcdsl.frontend.source.function_source import FunctionSource, check_decorators, read_source
 from tcdsl.frontend.staging.declared_parameters import DeclarationMet
 from tcdsl.frontend.staging.session import ACTIVE_SESSION, current_session
 from tcdsl.runtime.calling.arguments import Signature
-from tcdsl.runtime.calling.pickling import BoundFunctions, reduced
 from tcdsl.runtime.calling.written_memory import check_written, output_buffers
 from tcdsl.runtime.inspection import Inspected
 from tcdsl.span import Span
@@ -24,7 +29,11 @@ if TYPE_CHECKING:
     from tcdsl.frontend.python.template import Template
     from tcdsl.runtime.decorated import DecoratedStaging
 
+if TYPE_CHECKING:
+    from types import FrameType, FunctionType
+
 __all__ = ["DecoratedFunction", "decorated"]
+
 
 _OOB = ("check", "skip", "clamp")
 _UNGIVEN: Any = object()
@@ -154,7 +163,7 @@ class DecoratedFunction(Inspected):
                 f"`{self.__name__}` declares parameters, so it is a part of graphs of tensors, and {use} is for arrays"
             )
             hint = "call it with tensors, `tc.tensor(x)`; `explain` of a routine that runs on them shows their program"
-            raise Diagnostic(ConfigurationError, fact, met.fault.diagnostics[0].span, hint=hint).error() from None
+            raise ConfigurationError.at(fact, met.fault.diagnostics[0].span, hint) from None
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._class = owner
@@ -295,4 +304,67 @@ def decorated(
     made = kind(function, in_place, oob, decorators=decorators)
     # Reading the source now reports what cannot be decorated where it is decorated.
     made.source  # noqa: B018
+    return made
+
+
+# They write functions that other processes cannot import by value.
+_BY_VALUE = ("cloudpickle", "dill")
+
+
+class BoundFunctions(dict[tuple[int, int], Any]):
+    """The decorated methods of an instance, by the addresses of both, which mean nothing to copies of the instance."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BoundFunctions, ()
+
+
+def reduced(function: Any) -> tuple[Any, ...]:
+    """What ``function.__reduce__()`` gives. ``PicklingError`` for what its name does not lead to."""
+    if function.receiver is not None:
+        return getattr, (function.receiver, function.function.__name__)
+    place = function.function.__module__, function.function.__qualname__
+    try:
+        found = _by_name(*place)
+    except (ImportError, AttributeError, ValueError):
+        found = None
+    by_value = _is_by_value()
+    if found is function and not (by_value and place[0] == "__main__"):
+        return _by_name, place
+    if by_value:
+        return _decorated, (
+            type(function),
+            function.function,
+            function.in_place,
+            function.oob,
+            function.decorators,
+            function.rules,
+        )
+    # What `exec` has run need not be of any module.
+    fact = f"{function!r} cannot be pickled: the name {'.'.join(filter(None, place))} does not lead to it"
+    raise PicklingError(f"{fact}; decorate a function of a module or of a class there, or use cloudpickle")
+
+
+def _is_by_value() -> bool:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in _BY_VALUE:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _by_name(module: str, qualname: str) -> Any:
+    found: Any = importlib.import_module(module)
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _decorated(
+    kind: type, function: FunctionType, in_place: bool, oob: str, decorators: tuple[str, ...], rules: dict[str, Any]
+) -> Any:
+    made = kind(function, in_place, oob, decorators=decorators)
+    made.rules = rules
+    # Its decorators were looked at where it was decorated; their names need not mean anything here.
+    made.source = read_source(function)
     return made

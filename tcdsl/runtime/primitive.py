@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
 
-from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.logics.logic import PRODUCT, projections_of, stage_logic
 from tcdsl.frontend.logics.projections import Projections
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS, run_projected
@@ -40,8 +40,7 @@ from tcdsl.runtime.calling.results import as_tensor, filled
 from tcdsl.runtime.calling.staged import StagedOperation
 from tcdsl.runtime.function import DecoratedFunction
 from tcdsl.runtime.inspection import Inspected
-from tcdsl.runtime.rules.custom_rules import RuleRecording
-from tcdsl.runtime.rules.rule_calls import PULLBACK, Rule
+from tcdsl.runtime.rules.custom_rules import PULLBACK, Rule, RuleRecording
 from tcdsl.span import Span
 from tcdsl.tracebacks import user_facing
 
@@ -72,11 +71,10 @@ class UserPrimitive(Inspected):
     def __call__(self, *operands: Any) -> Any:
         """The primitive on arrays, numbers and tensors. `DslSyntaxError` for another number of operands."""
         if len(operands) != self.arity:
-            raise Diagnostic(
-                DslSyntaxError,
+            raise DslSyntaxError.at(
                 f"the primitive `{self.__name__}` takes {self.arity} operand{'s' * (self.arity != 1)}, "
-                f"not {len(operands)}",
-            ).error()
+                f"not {len(operands)}"
+            )
         algebra = algebra_of(operands)
         if algebra is not None:
             return algebra.logical(self.__name__, self.logic, operands, self.record)
@@ -114,12 +112,11 @@ class UserPrimitive(Inspected):
         unwritten = memory.name
         run_projected(self._forward.template, slots, self._projections(session, tensors, memory))
         if memory.name == unwritten:
-            raise Diagnostic(
-                DslSyntaxError,
+            raise DslSyntaxError.at(
                 f"the forward code of the primitive `{self.__name__}` stores nothing into `v`, its result",
                 self._forward.span,
-                hint="assign the result: `v = v1 * v2`",
-            ).error()
+                "assign the result: `v = v1 * v2`",
+            )
         result = SymbolicTensor(builder, memory.name, memory.element_type, memory.extents, self.__name__)
         result.rows = rows
         return result
@@ -209,29 +206,26 @@ def primitive(name: str, forward: Any, gradient: Any = None, *, logic: str = "."
     `DslSyntaxError` if these functions are something else.
     """
     if not isinstance(name, str) or not name.isidentifier():
-        raise Diagnostic(DslSyntaxError, f"the name of a primitive is an identifier, not {name!r}").error()
+        raise DslSyntaxError.at(f"the name of a primitive is an identifier, not {name!r}")
     for role, function in (("forward", forward), ("gradient", gradient)):
         if function is None and role == "gradient":
             continue
         if not isinstance(function, DecoratedFunction) or not function.in_place:
-            raise Diagnostic(
-                DslSyntaxError,
+            raise DslSyntaxError.at(
                 f"the {role} code of the primitive `{name}` is no @cd function",
                 hint="write `@cd def code(v, v1, *, projections): v = ...`",
-            ).error()
+            )
         if PROJECTIONS not in function.template.parameters:
-            raise Diagnostic(
-                DslSyntaxError,
+            raise DslSyntaxError.at(
                 f"the {role} code of the primitive `{name}` has no parameter `{PROJECTIONS}`",
                 function.span,
-                hint=f"write `def {function.__name__}(..., *, {PROJECTIONS})`: it is what slot names speak of",
-            ).error()
+                f"write `def {function.__name__}(..., *, {PROJECTIONS})`: it is what slot names speak of",
+            )
     made = UserPrimitive(name, forward, gradient, logic)
     if not 1 <= made.arity <= _LARGEST_ARITY:
-        raise Diagnostic(
-            DslSyntaxError,
+        raise DslSyntaxError.at(
             f"the forward code of the primitive `{name}` has no operands",
             forward.span,
-            hint="name them v1, v2, v3 as parameters",
-        ).error()
+            "name them v1, v2, v3 as parameters",
+        )
     return made

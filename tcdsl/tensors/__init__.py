@@ -1,9 +1,12 @@
-"""Tensors of lazily computed graphs: leaves, nodes, parameters, layers, code and routines. See the README."""
+"""Tensors of lazily computed graphs: leaves, nodes, parameters, layers, code and routines. See the README.
 
+Decorated functions know the functions of the language that make such tensors without an import.
+"""
+
+from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS, LaterFunction, register_functions
 from tcdsl.tensors.graphs.engine import ENGINE
-from tcdsl.tensors.language import LaterFunction
 
-__all__: list[str] = []
+__all__ = ["LANGUAGE_FUNCTIONS"]
 
 ENGINE.operators = LaterFunction("operators", "tcdsl.tensors.graphs.graph_operators")
 ENGINE.evaluate = LaterFunction("evaluate", "tcdsl.tensors.linking.asked_values")
@@ -11,3 +14,9 @@ ENGINE.staged = LaterFunction("staged", "tcdsl.tensors.staging.fragments")
 ENGINE.settled = LaterFunction("settled", "tcdsl.tensors.staging.fragments")
 ENGINE.reduced = LaterFunction("reduced", "tcdsl.tensors.tensor_pickling")
 ENGINE.restore_memory = LaterFunction("restore_memory", "tcdsl.tensors.tensor_pickling")
+
+register_functions(
+    {name: LaterFunction(name, "tcdsl.tensors.graphs.literals") for name in ("batch", "number", "tensor")}
+)
+register_functions({"constraints_only": LaterFunction("constraints_only", "tcdsl.tensors.graphs.constraints")})
+register_functions({"param": LaterFunction("param", "tcdsl.tensors.functions.parameters")})

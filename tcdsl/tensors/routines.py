@@ -19,7 +19,7 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError
 from tcdsl.ir.program import Program
-from tcdsl.runtime.calling.bound_programs import BoundProgram
+from tcdsl.runtime.calling.execution import BoundProgram
 from tcdsl.runtime.explanation import Explanation
 from tcdsl.tensors.functions.parameters import by_label
 from tcdsl.tensors.graphs.location import fault

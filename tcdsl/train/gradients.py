@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from tcdsl.errors import ConfigurationError, DifferentiationError
 from tcdsl.tensors.functions.decorators import TensorFunction
 from tcdsl.tensors.functions.layers import Layer
@@ -14,10 +16,17 @@ from tcdsl.tensors.linking.code import Code, GradientUpdate
 from tcdsl.tensors.linking.linking import leaves
 from tcdsl.tensors.staging.staging import ancestors
 from tcdsl.tracebacks import user_facing
-from tcdsl.train.numbers import number
 from tcdsl.train.optimizers import clip_norm, clip_value
 
-__all__ = ["checked_loss", "clip_gradients", "grad_update", "parameters", "trained_parameters"]
+__all__ = [
+    "checked_loss",
+    "clip_gradients",
+    "fixed_number",
+    "grad_update",
+    "number",
+    "parameters",
+    "trained_parameters",
+]
 
 
 def checked_loss(loss: Any) -> Tensor:
@@ -139,3 +148,25 @@ def clip_gradients(loss: Any, *, norm: float | None = None, value: float | None 
             "say what is limited: `norm=1.0` for all gradients together, `value=0.5` for each cell",
         )
     return Code([item for code in items for item in code.items])
+
+
+def number(name: str, given: Any) -> float | Tensor:
+    """``given`` as a float, or the tensor of one cell that it is; `ConfigurationError` for anything else."""
+    if not isinstance(given, Tensor):
+        return _float(name, given, f"a float, or a tensor of one cell; a schedule is called: `{name}=schedule(step)`")
+    if given.size != 1:
+        fact = f"`{name}` has {given.size} cells: `{given.label}` is {given.rows}"
+        raise fault(ConfigurationError, fact, "give one number")
+    return given
+
+
+def fixed_number(name: str, given: Any) -> float:
+    """``given`` as a float that decides what code is made, so that it is known now."""
+    return _float(name, given, "a float: what code is made depends on it")
+
+
+def _float(name: str, given: Any, wanted: str) -> float:
+    scalar = isinstance(given, int | float | np.integer | np.floating)
+    if isinstance(given, bool) or not (scalar or (type(given) is np.ndarray and given.ndim == 0)):
+        raise fault(ConfigurationError, f"`{name}` is a number, not {given!r}", f"give {wanted}")
+    return float(given)

@@ -15,8 +15,7 @@ from tcdsl.errors import ConfigurationError
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.linking.code import Code, sequence
 from tcdsl.tracebacks import user_facing
-from tcdsl.train.gradients import trained_parameters
-from tcdsl.train.numbers import fixed_number, number
+from tcdsl.train.gradients import fixed_number, number, trained_parameters
 from tcdsl.train.optimizers import adam, adamw, lion, rmsprop, sgd
 
 __all__ = ["adam_update", "adamw_update", "lion_update", "rmsprop_update", "sgd_update", "update"]

@@ -12,7 +12,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import cd, op
 from tcdsl.errors import DataIndexError, ShapeError
-from tcdsl.runtime.calling.bound_programs import BoundProgram
+from tcdsl.runtime.calling.execution import BoundProgram
 
 
 @cd

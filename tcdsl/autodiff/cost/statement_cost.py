@@ -1,11 +1,15 @@
 """The operations of a program, statement by statement: conditions and values at every point, and combining values in
 cells.
+
+An accumulation onto a cell that holds nothing yet is no operation, in whichever statement of a chain the cell gets its
+first value. So the cells written are known as exactly as the points: sets of isl, or masks where indices are data.
+The values of a program's tensors are computed when a condition or a data index asks for them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,19 +17,21 @@ import islpy as isl
 import numpy as np
 
 from tcdsl.autodiff.cost.expression_cost import ExpressionCounter
-from tcdsl.autodiff.cost.first_writes import Cells, WrittenCells, image
 from tcdsl.autodiff.cost.operations import OperationCount
-from tcdsl.autodiff.cost.point_sets import AffinePoints, ListedPoints
-from tcdsl.autodiff.cost.tensors import CountedValues
+from tcdsl.autodiff.cost.point_sets import AffinePoints, ListedPoints, at_values, cardinality, coordinates
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Constant, is_affine_index
+from tcdsl.ir.expressions import Constant, Expr, is_affine_index
+from tcdsl.ir.interpreter.point_values import Array
+from tcdsl.ir.interpreter.tensor_values import TensorValues
 from tcdsl.ir.program import Fill, Keep, Program, Statement
 from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.spaces import at_sizes
+from tcdsl.polyhedra.writes import cell_map
 
 __all__ = ["count_operations"]
+
 
 _SUMS = ("add", "subtract")
 
@@ -154,3 +160,89 @@ class _StatementCounter:
                     cells[tuple(position[chosen] for position in positions)] = True
             count += int(true.sum())
         return _Executed(count, written, changed), counter.operations
+
+
+_BLOCK = 1 << 20
+
+Cells = isl.Set | np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCells:
+    """``cells`` have values (``None``: all), the others hold ``otherwise``; ``shape`` is the tensor's."""
+
+    shape: tuple[int, ...]
+    otherwise: bool | int | float
+    cells: Cells | None
+
+    @staticmethod
+    def nowhere(shape: tuple[int, ...], otherwise: bool | int | float) -> WrittenCells:
+        """All cells hold ``otherwise``."""
+        return WrittenCells(shape, otherwise, _nothing(shape))
+
+    def fresh(self, cells: Cells, neutral: bool | int | float) -> int:
+        """How many of ``cells`` hold nothing but ``neutral``, so that a first value needs no operation."""
+        if self.cells is None or self.otherwise != neutral:
+            return 0
+        return number(_without(cells, self.cells, self.shape))
+
+    def after(self, changed: Cells | None, written: Cells) -> WrittenCells:
+        """What is written after a statement; ``changed`` are cells that lose their value first."""
+        if self.cells is None:
+            return self
+        kept = self.cells if changed is None else _without(self.cells, changed, self.shape)
+        return WrittenCells(self.shape, self.otherwise, _together(kept, written, self.shape))
+
+
+def image(points: AffinePoints, indices: Sequence[Expr]) -> isl.Set:
+    """The cells at ``indices``, over the points. `NotAffine` if an index is data."""
+    cells = cell_map(points.points, [at_values(axis, points.sizes) for axis in indices])
+    return points.points.reset_tuple_id().apply(cells).coalesce()
+
+
+def number(cells: Cells) -> int:
+    """How many cells there are."""
+    return int(np.count_nonzero(cells)) if isinstance(cells, np.ndarray) else cardinality(cells)
+
+
+def _nothing(shape: tuple[int, ...]) -> isl.Set:
+    return isl.Set.empty(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(shape)))
+
+
+def _mask(cells: Cells, shape: tuple[int, ...]) -> np.ndarray:
+    if isinstance(cells, np.ndarray):
+        return cells
+    mask = np.zeros(shape, bool)
+    for rows in coordinates(cells, _BLOCK):
+        mask[tuple(rows.T)] = True
+    return mask
+
+
+def _without(cells: Cells, others: Cells, shape: tuple[int, ...]) -> Cells:
+    if isinstance(cells, np.ndarray) or isinstance(others, np.ndarray):
+        # NumPy makes scalars of arrays without axes.
+        return np.asarray(_mask(cells, shape) & ~_mask(others, shape))
+    return cells.subtract(others)
+
+
+def _together(cells: Cells, others: Cells, shape: tuple[int, ...]) -> Cells:
+    if isinstance(cells, np.ndarray) or isinstance(others, np.ndarray):
+        return np.asarray(_mask(cells, shape) | _mask(others, shape))
+    return cells.union(others).coalesce()
+
+
+_BLOCK = 1 << 19
+
+
+class CountedValues(TensorValues):
+    """`TensorValues` of large domains: their points some at a time."""
+
+    def points(self, statement: Statement, *, ordered: bool) -> Iterator[Array]:
+        """The points of a statement's domain, as isl's sets say them; in any order unless ``ordered``."""
+        rows: Iterator[Array] = coordinates(at_sizes(statement.domain.set, self.sizes), _BLOCK)
+        if not ordered:
+            yield from rows
+            return
+        names = statement.domain.variables
+        every = np.concatenate([np.zeros((0, len(names)), np.int64), *rows])
+        yield every[np.lexsort(every.T[::-1])] if names else every

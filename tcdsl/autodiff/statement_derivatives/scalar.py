@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from tcdsl.errors import Diagnostic, DifferentiationError
+from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import constant, range_tests
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, Local, Read
@@ -78,7 +78,7 @@ def derivative_row(primitive: str, position: int, place: Expr) -> str:
     if rows is None:
         fact = f"the primitive {primitive} has no derivative by its argument {position + 1}"
         hint = "stop_gradient(x) marks a value as constant; @f.defvjp gives an op that uses it a rule of its own"
-        raise Diagnostic(DifferentiationError, fact, place.span, hint=hint).error()
+        raise DifferentiationError.at(fact, place.span, hint)
     return rows[position]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
-from tcdsl.errors import Diagnostic, DifferentiationError
+from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import constant, neutral_constant
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
@@ -137,7 +137,7 @@ class StatementTransposition:
         if not affine_target(self.statement) or self.condition is not None:
             fact = f"`{self.statement.accumulate}` has no derivative where points that depend on data share a cell"
             hint = "make the target's indices one-to-one (unique=True), or accumulate with += instead"
-            raise Diagnostic(DifferentiationError, fact, self.statement.span, hint=hint).error()
+            raise DifferentiationError.at(fact, self.statement.span, hint)
         last = cell_map(self.points, self.statement.target.indices).reverse().lexmax().range()
         return named(last, self.statement.domain.variables).coalesce()
 

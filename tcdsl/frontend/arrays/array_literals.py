@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.staging.given_arrays import given_array
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.graphs import GraphTensor, algebra_of
@@ -115,12 +115,11 @@ def axes_of_literal(value: Any, span: Span | None) -> list[tuple[str, int]]:
     parts = parts_of(value)
     inner = [axes_of_literal(part, span) for part in parts if not isinstance(part, SymbolicArray | GraphTensor)]
     if any(each != inner[0] for each in inner[1:]):
-        raise Diagnostic(
-            ShapeError,
+        raise ShapeError.at(
             "the parts of a literal have different shapes",
             span,
-            hint="all parts of one level have the same lists, tuples and lengths",
-        ).error()
+            "all parts of one level have the same lists, tuples and lengths",
+        )
     return [(row, len(parts)), *(inner[0] if inner else [])]
 
 
@@ -141,7 +140,7 @@ def literal_array(value: Any, span: Span | None) -> tuple[np.ndarray, tuple[int,
     array = np.array(cells).reshape([size for _, size in axes])
     if array.dtype.kind not in "bifu":
         fact, hint = NO_NUMBER
-        raise Diagnostic(DtypeError, fact, span, hint=hint).error()
+        raise DtypeError.at(fact, span, hint)
     stored = sorted(range(len(axes)), key=lambda k: order[axes[k][0]])
     counts = [sum(row == name for row, _ in axes) for name in ("batch", "output", "input")]
     return np.ascontiguousarray(array.transpose(stored)), (counts[0], counts[1], counts[2])

@@ -17,13 +17,13 @@ from tcdsl.frontend.arrays.array_literals import (
     literal_array,
     parts_of,
 )
-from tcdsl.frontend.arrays.row_alignment import axis_variable, common_rows
-from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, common_rows
+from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Expr, IndexValue, substitute
+from tcdsl.ir.expressions import IndexValue
 from tcdsl.rows.ranks import RowRanks
 
 __all__ = ["regrouped", "stack", "staged_literal"]
@@ -31,24 +31,24 @@ __all__ = ["regrouped", "stack", "staged_literal"]
 _NUMBERS = bool | int | float | np.generic | np.ndarray
 
 
-def regrouped(session: Session, array: SymbolicArray, batch: int, input: int) -> PendingArray:
+def regrouped(array: SymbolicArray, batch: int, input: int) -> PendingArray:
     """``array`` with ``batch`` leading axes as batch axes and ``input`` trailing ones as input axes."""
+    session = session_of("tensor()")
     element, extents = element_of(array, session)
     return PendingArray(session.builder, element, extents, RowRanks(batch, len(extents) - batch - input, input))
 
 
-def stack(session: Session, parts: Sequence[Any], row: str) -> PendingArray:
+def stack(parts: Sequence[Any], row: str) -> PendingArray:
     """``parts``, which broadcast to one shape, along a new axis in front of the axes of ``row``."""
+    session = session_of("an array literal")
     aligned, ranks = common_rows(parts, [element_of(part, session) for part in parts])
     values, common = broadcast(session, aligned)
     before = {"batch": 0, "output": ranks.batch, "input": ranks.batch + ranks.output}[row]
     # Axes count from the right: those in front of the new one move by one.
     position = ranks.total - before
-    moved: dict[Expr, Expr] = {
-        IndexValue(axis_variable(k)): IndexValue(axis_variable(k + 1)) for k in range(position, ranks.total)
-    }
+    moved = [IndexValue(axis_variable(k + (k >= position))) for k in reversed(range(ranks.total))]
     chosen = IndexValue(axis_variable(position))
-    cells = [value.mapped(lambda expr: substitute(expr, moved)) for value in values]
+    cells = [value.mapped(lambda expr: cell_at(expr, moved)) for value in values]
     stacked = cells[-1]
     for k in range(len(cells) - 2, -1, -1):
         here = Value(apply("eq", chosen, integer(k)), None, "bool")
@@ -58,19 +58,20 @@ def stack(session: Session, parts: Sequence[Any], row: str) -> PendingArray:
     return PendingArray(session.builder, stacked, extents, RowRanks(**counts))
 
 
-def staged_literal(session: Session, value: Any) -> SymbolicArray:
+def staged_literal(value: Any) -> SymbolicArray:
     """A literal as part of the program: an input where it holds numbers alone, else its parts side by side."""
+    session = session_of("an array literal")
     if all(isinstance(leaf, _NUMBERS) for leaf in leaves_of(value)):
         array, (batch, _, inputs) = literal_array(value, session.location())
         made = session.capture(array)
-        return regrouped(session, made, batch, inputs) if batch or inputs else made
+        return regrouped(made, batch, inputs) if batch or inputs else made
     axes_of_literal(value, session.location())
-    return stack(session, [_part(session, part) for part in parts_of(value)], str(level_of(value)))
+    return stack([_part(session, part) for part in parts_of(value)], str(level_of(value)))
 
 
 def _part(session: Session, part: Any) -> Any:
     if level_of(part) is not None:
-        return staged_literal(session, part)
+        return staged_literal(part)
     if isinstance(part, str):
         raise session.fault(DtypeError, *NO_NUMBER)
     return staged_operand(part, session)

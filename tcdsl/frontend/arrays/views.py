@@ -14,7 +14,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import element_of
-from tcdsl.frontend.arrays.row_alignment import axis_variable
+from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.symbols import (
@@ -35,7 +35,6 @@ from tcdsl.ir.expressions import (
     Read,
     SizeValue,
     index_variables,
-    substitute,
     transform,
 )
 from tcdsl.polyhedra.affine import NotAffine, condition_set
@@ -75,43 +74,37 @@ def view(array: object, key: object) -> Any:
     result: list[Expr] = list(gathered[0].extents) if first else []
     tags: list[str | None] = _gathered_tags(gathered[0], None) if first else []
     given_tags = array.rows.tags
-    sources: list[Expr | tuple[Expr, int, int] | tuple[SymbolicArray, int]] = []
-    axis = 0
+    rank = sum(entry is None or isinstance(entry, slice) for entry in entries) + sum(each.rank for each in gathered)
+    # The positions along the axes of the array, in terms of those of the result.
+    indices: list[Expr] = []
+    data: set[Expr] = set()
     for entry in entries:
+        axis = len(indices)
         if entry is None:
             result.append(integer(1))
             tags.append(None)
         elif isinstance(entry, slice):
             start, extent, step = _slice(session, entry, extents[axis])
-            sources.append((start, step, len(result)))
+            along = IndexValue(axis_variable(rank - 1 - len(result)))
+            indices.append(apply("add", start, apply("mul", integer(step), along)))
             result.append(extent)
             tags.append(given_tags[axis])
-            axis += 1
         elif isinstance(entry, SymbolicArray):
-            sources.append((entry, 0 if first else len(result)))
+            indices.append(_gathered(session, entry, rank - (0 if first else len(result)) - entry.rank))
+            data.add(indices[-1])
             result.extend(() if first else entry.extents)
             tags.extend(() if first else _gathered_tags(entry, given_tags[axis]))
-            axis += 1
         else:
-            sources.append(_position(session, entry, extents[axis], axis))
-            axis += 1
-    rank = len(result)
-    replacement: dict[Expr, Expr] = {}
-    data: set[Expr] = set()
-    for k, source in enumerate(sources):
-        variable = IndexValue(axis_variable(len(extents) - 1 - k))
-        replacement[variable] = _source_index(session, source, rank)
-        if isinstance(source, tuple) and isinstance(source[0], SymbolicArray):
-            data.add(replacement[variable])
+            indices.append(_position(session, entry, extents[axis], axis))
     if not data or (single and isinstance(array, SymbolicTensor | View)):
-        made = _through(session, array, replacement, result, _rows(tags), data)
+        made = _through(session, array, indices, result, _rows(tags), data)
         one_cell = not result and not any(entry is Ellipsis for entry in key)
         return made.held() if one_cell and isinstance(made, View) else made
     # What is gathered from is stored, so that its own axis is what each index is checked against.
     label = f"{array.tensor.label}_view" if isinstance(array, View) else "t"
     stored = array.materialize(label) if isinstance(array, PendingArray) else array
     element, _ = element_of(stored, session)
-    value = element.mapped(lambda expr: _checked(substitute(expr, replacement), data))
+    value = element.mapped(lambda expr: _checked(cell_at(expr, indices), data))
     return PendingArray(session.builder, value, result, _rows(tags))
 
 
@@ -126,32 +119,30 @@ def part_of(array: SymbolicTensor | View, key: object) -> View:
 def _through(
     session: Session,
     array: SymbolicArray,
-    cells: dict[Expr, Expr],
+    cells: Sequence[Expr],
     extents: Sequence[Expr],
     rows: RowRanks,
     data: Collection[Expr] = (),
 ) -> PendingArray:
-    # The array whose cells are those of `array` with `cells` in the place of its axis variables; some of them are data.
+    # The array whose cells are those of `array` at the positions `cells`, one for each of its axes; some are data.
     part = whole(array) if isinstance(array, SymbolicTensor) else array
     if isinstance(part, View):
         axes = [IndexValue(axis_variable(k)) for k in reversed(range(array.rank))]
-        chosen: dict[Expr, Expr] = {
-            axis: extent for axis, extent in zip(axes, array.extents, strict=True) if cells[axis] in data
-        }
+        places = zip(axes, cells, array.extents, strict=True)
+        chosen: dict[Expr, tuple[Expr, Expr]] = {axis: (cell, extent) for axis, cell, extent in places if cell in data}
         indices: list[Expr] = []
         boundaries: list[Boundary] = []
         for index, boundary, extent in zip(part.indices, part.boundaries, part.tensor.extents, strict=True):
-            made = normalized(substitute(index, cells))
+            made = normalized(cell_at(index, cells))
             among = [axis for axis in axes if axis in chosen and axis.name in index_variables(index)]
-            for axis in among if chosen.get(index) != extent else ():
+            for axis in among if chosen.get(index, (None, None))[1] != extent else ():
                 # What is out of range of the part may be in range of the tensor.
-                inside = in_range(cells[axis], chosen[axis])
-                made = apply("where", inside, made, integer(-1))
+                made = apply("where", in_range(*chosen[axis]), made, integer(-1))
             indices.append(made)
             boundaries.append(Boundary.CHECK if among else boundary)
         return View(part.tensor, indices, extents, rows, session.location(), boundaries)
     element, _ = element_of(part, session)
-    return PendingArray(session.builder, element.mapped(lambda expr: substitute(expr, cells)), extents, rows)
+    return PendingArray(session.builder, element.mapped(lambda expr: cell_at(expr, cells)), extents, rows)
 
 
 def whole(tensor: SymbolicTensor) -> View:
@@ -180,27 +171,14 @@ def _separated(key: Sequence[object]) -> bool:
     return chosen[-1] - chosen[0] >= len(chosen)
 
 
-def _source_index(session: Session, source: Any, rank: int) -> Expr:
-    if not isinstance(source, tuple):
-        return source  # type: ignore[no-any-return]
-    if isinstance(source[0], SymbolicArray):
-        indices, position = source
-        element, extents = element_of(indices, session)
-        if not is_integer(indices.dtype):
-            raise session.fault(
-                DtypeError,
-                f"an index array of type {indices.dtype}",
-                "index with integers; masks are conditions: `..., mask[i]`",
-            )
-        shift = rank - position - len(extents)
-        moved = substitute(
-            element.expr,
-            {IndexValue(axis_variable(k)): IndexValue(axis_variable(k + shift)) for k in range(len(extents))},
-        )
-        return cast(moved, "int64")
-    start, step, position = source
-    variable: Expr = IndexValue(axis_variable(rank - 1 - position))
-    return apply("add", start, apply("mul", integer(step), variable))
+def _gathered(session: Session, indices: SymbolicArray, shift: int) -> Expr:
+    # What an index array says, where its last axis has `shift` axes of the result on its right.
+    if not is_integer(indices.dtype):
+        hint = "index with integers; masks are conditions: `..., mask[i]`"
+        raise session.fault(DtypeError, f"an index array of type {indices.dtype}", hint)
+    element, extents = element_of(indices, session)
+    axes = [IndexValue(axis_variable(k + shift)) for k in reversed(range(len(extents)))]
+    return cast(cell_at(element.expr, axes), "int64")
 
 
 def _checked(expr: Expr, data: set[Expr]) -> Expr:
@@ -327,8 +305,5 @@ def transposed(array: SymbolicArray, by_rows: bool = False) -> PendingArray:
     if by_rows:
         output, start = rows.output, rows.batch
         order = [*range(start), *range(start + output, rank), *range(start, start + output)]
-    swap: dict[Expr, Expr] = {
-        IndexValue(axis_variable(rank - 1 - old)): IndexValue(axis_variable(rank - 1 - new))
-        for new, old in enumerate(order)
-    }
-    return _through(session, array, swap, [extents[old] for old in order], rows.transposed if by_rows else rows)
+    cells = [IndexValue(axis_variable(rank - 1 - order.index(old))) for old in range(rank)]
+    return _through(session, array, cells, [extents[old] for old in order], rows.transposed if by_rows else rows)

@@ -9,17 +9,18 @@
         ranges        0 <= i < N, 0 <= j < K, 0 <= k < M
 
 They follow from a logic and the extents of the operands (`project`): axes of row variables whose extent is 1 stretch.
+In diagnostics of faults of specs the caret stands inside the spec, in the user's source where it is written there.
 """
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from keyword import iskeyword
 
-from tcdsl.errors import Diagnostic, ShapeError
+from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import meet
-from tcdsl.frontend.logics.spec_faults import SpecPlaces
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.recognition import CONSTANTS
@@ -29,10 +30,10 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.text.domain_text import domain_name
 from tcdsl.rows.alignment import Alignment
 from tcdsl.rows.ranks import RowRanks
-from tcdsl.rows.spec import AxisSpec
+from tcdsl.rows.spec import AxisSpec, SpecError, SpecSyntaxError
 from tcdsl.span import Span
 
-__all__ = ["Projections", "project"]
+__all__ = ["Projections", "project", "spec_diagnostic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class _Projector:
         span, notes = self._places.span(entry.place), self._places.notes(entry.place)
         condition = apply("lt", position, extent)
         if isinstance(condition, Constant) and not condition.value:
-            raise Diagnostic(ShapeError, fact, span, notes, "a position has to be less than the extent").error()
+            raise ShapeError.at(fact, span, "a position has to be less than the extent", notes=notes)
         self._session.builder.require(condition, "\n".join((fact, *(f"    {note}" for note in notes))), span)
 
     def _common(self, name: str) -> Expr:
@@ -162,7 +163,7 @@ class _Projector:
                 f"the value does not broadcast to the target: an axis of extent {valued(common[name])} meets one of 1"
             )
             hint = "a target keeps its shape; only the value's axes of extent 1 stretch"
-            raise Diagnostic(ShapeError, fact, self._span, hint=hint).error()
+            raise ShapeError.at(fact, self._span, hint)
 
     def _index(self, entry: AxisSpec) -> Expr:
         return index_expression(entry, self._names, self._places.span(entry.place))
@@ -183,3 +184,54 @@ def index_expression(entry: AxisSpec, names: Mapping[str, str], span: Span | Non
     if result is None:
         return integer(entry.offset)
     return result if not entry.offset else apply("add", result, integer(entry.offset), span=span)
+
+
+def spec_diagnostic(error: SpecError, span: Span | None) -> Diagnostic:
+    """The fault of the spec that stands somewhere in ``span``."""
+    kind = DslSyntaxError if isinstance(error, SpecSyntaxError) else ShapeError
+    places = SpecPlaces(error.text, span)
+    place = (error.start, error.stop)
+    return Diagnostic(kind, error.fact, places.span(place), places.notes(place), error.hint)
+
+
+class SpecPlaces:
+    """Where the parts of a spec are: in the source around ``span``, if that has the spec once as a literal."""
+
+    def __init__(self, text: str, span: Span | None) -> None:
+        self._text = text
+        self._around = span
+        self._found = _found(text, span)
+
+    def span(self, place: tuple[int, int]) -> Span | None:
+        """The part ``place`` of the spec in the source, or all that is known."""
+        if self._found is None or self._around is None:
+            return self._around
+        line, column = self._found
+        start, stop = place
+        return Span(self._around.filename, line, column + start, line, column + max(stop, start + 1))
+
+    def notes(self, place: tuple[int, int]) -> tuple[str, ...]:
+        """The spec with a caret, for where the source cannot show it."""
+        if self._found is not None:
+            return ()
+        start, stop = place
+        shown = "".join(" " if letter.isspace() else letter for letter in self._text)
+        return (shown, " " * start + "^" * max(1, stop - start))
+
+
+def _found(text: str, span: Span | None) -> tuple[int, int] | None:
+    # The line and column of the text in the source, if it stands there once as it is.
+    if span is None or not text:
+        return None
+    places = []
+    for line in range(span.line, span.end_line + 1):
+        source = linecache.getline(span.filename, line)
+        first = span.column if line == span.line else 0
+        last = span.end_column if line == span.end_line else len(source)
+        quoted = [f"{quote}{text}{quote}" for quote in "\"'"]
+        places += [
+            (line, column + 1)
+            for column in range(first, last)
+            if any(source.startswith(literal, column) for literal in quoted)
+        ]
+    return places[0] if len(places) == 1 else None

@@ -49,11 +49,10 @@ def slots_of(names: Iterable[str]) -> frozenset[int]:
 class ProjectedFunction(Protocol):
     """A decorated function ready for staging, as `tcdsl.frontend.python.template.Template` is one."""
 
-    filename: str
     surroundings: Surroundings
     parameters: tuple[str, ...]
 
-    def run(self, *arguments: Any, **keywords: Any) -> Any:
+    def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
         """Run the rewritten function in the current session."""
 
 
@@ -65,10 +64,9 @@ def run_projected(function: ProjectedFunction, slots: Mapping[str, Any], project
     """
     session = session_of("a projected function")
     given: dict[str, Any] = {**slots, PROJECTIONS: projections}
-    session.filenames.add(function.filename)
     session.readings.extend(function.surroundings.read(None))
     with session.within(slots=dict(slots)):
-        function.run(**{name: given.get(name) for name in function.parameters})
+        function.run(None, **{name: given.get(name) for name in function.parameters})
 
 
 def mixed_indices(

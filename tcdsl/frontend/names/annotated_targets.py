@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.staging.declarations import DeclaredTarget, given_extent
 from tcdsl.frontend.staging.target_states import UNBOUND
@@ -40,9 +40,7 @@ def _declared_dtype(kind: str, span: Span | None) -> str | None:
         return None
     if kind in DTYPES:
         return kind
-    raise Diagnostic(
-        DtypeError, f"`{kind}` is not an element type", span, hint=f"write real, or one of {', '.join(DTYPES)}"
-    ).error()
+    raise DtypeError.at(f"`{kind}` is not an element type", span, f"write real, or one of {', '.join(DTYPES)}")
 
 
 def declared_target(scope: FunctionScope, target: Dimensions, found: dict[str, object]) -> DeclaredTarget:
@@ -66,12 +64,11 @@ def _extent_expression(scope: FunctionScope, node: ast.expr) -> Expr:
     """The extent that an annotation's ``N`` or ``N + 1`` stands for; every name in it must be bound."""
     for name in (n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
         if scope.value_of(name) is UNBOUND:
-            raise Diagnostic(
-                DslSyntaxError,
+            raise DslSyntaxError.at(
                 f"the size `{name}` has no value here",
                 scope.span(node),
-                hint=f"bind it first (`{name} = A.shape[0]`), or leave the extents to be inferred: `O = output()`",
-            ).error()
+                f"bind it first (`{name} = A.shape[0]`), or leave the extents to be inferred: `O = output()`",
+            )
     return given_extent(scope.python_value(node), scope.span(node))
 
 
@@ -83,21 +80,16 @@ def bind_dimensions(scope: FunctionScope, array: SymbolicArray, given: Dimension
     label, kind, extents = given.name, given.kind, given.extents
     span = scope.span(extents[0]) if extents else None
     if len(extents) != array.rank:
-        raise Diagnostic(
-            ShapeError,
+        raise ShapeError.at(
             f"`{label}` has rank {array.rank}, but {len(extents)} sizes are given for it",
             span,
-            hint="give one size per axis",
-        ).error()
+            "give one size per axis",
+        )
     dtype = _declared_dtype(kind, span)
     if dtype is not None and dtype != array.dtype:
-        raise Diagnostic(
-            DtypeError, f"`{label}` is {array.dtype}, not {dtype}", span, hint=f"pass an array of {dtype}"
-        ).error()
+        raise DtypeError.at(f"`{label}` is {array.dtype}, not {dtype}", span, f"pass an array of {dtype}")
     if kind == "real" and not array.dtype.startswith("float"):
-        raise Diagnostic(
-            DtypeError, f"`{label}` is {array.dtype}, not a floating type", span, hint="pass a floating array"
-        ).error()
+        raise DtypeError.at(f"`{label}` is {array.dtype}, not a floating type", span, "pass a floating array")
     for axis, (node, extent) in enumerate(zip(extents, array.extents, strict=True)):
         known: object = UNBOUND
         if isinstance(node, ast.Name):

@@ -7,7 +7,7 @@ from functools import reduce
 from types import BuiltinFunctionType
 from typing import Any
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.arrays.array_literals import Batch, holds_tensors, is_literal, literal_of
 from tcdsl.frontend.points.point_scalars import PointValue, combine_points
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
@@ -87,4 +87,4 @@ def _primitive(algebra: Algebra, name: str, arguments: Sequence[Any]) -> Any:
 
 def _fault(fact: str, hint: str = "") -> TcdslError:
     session = current_session()
-    return Diagnostic(DslSyntaxError, fact, None if session is None else session.location(), hint=hint).error()
+    return DslSyntaxError.at(fact, None if session is None else session.location(), hint)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.source.function_source import span_of
@@ -173,4 +173,4 @@ class FunctionScope:
             code = compile(body, self._filename, "eval")
             return eval(code, {"__builtins__": builtins.__dict__, _CALL: _call}, known)  # noqa: S307
         except NameError as error:
-            raise Diagnostic(DslSyntaxError, str(error), self.span(node), hint="define it first").error() from None
+            raise DslSyntaxError.at(str(error), self.span(node), "define it first") from None

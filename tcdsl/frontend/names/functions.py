@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import builtins
 import difflib
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from tcdsl.ir.primitives import PRIMITIVES
 __all__ = [
     "LANGUAGE_FUNCTIONS",
     "CastFunction",
+    "LaterFunction",
     "PrimitiveFunction",
     "is_language_name",
     "register_functions",
@@ -101,11 +103,19 @@ def _only_in_statements(name: str) -> Any:
     return function
 
 
-def einsum(spec: str, /, *operands: Any, **options: Any) -> Any:
-    """``einsum("ij;jk=>ik", a, b)`` in a decorated function; see `tcdsl.einsum`."""
-    from tcdsl.frontend.logics.einsum_statements import einsum
+class LaterFunction:
+    """A function of a module that is loaded when it is first called."""
 
-    return einsum(spec, *operands, **options)
+    def __init__(self, name: str, module: str) -> None:
+        self.__name__ = name
+        self._module = module
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """The function itself."""
+        return getattr(importlib.import_module(self._module), self.__name__)(*arguments, **keywords)
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__}>"
 
 
 def comment(*parts: Any) -> None:
@@ -126,7 +136,7 @@ LANGUAGE_FUNCTIONS: dict[str, Any] = {
     **{name: CastFunction(name) for name in DTYPES if name != "bool"},
     "comment": comment,
     "copy": PrimitiveFunction("id"),
-    "einsum": einsum,
+    "einsum": LaterFunction("einsum", "tcdsl.frontend.logics.logic"),
     **{name: _only_in_statements(name) for name in (*BOUNDARIES, "get", "assign")},
 }
 

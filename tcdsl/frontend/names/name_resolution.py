@@ -10,23 +10,31 @@ In subscripts, conditions and ranges of generators the rule is
 
 In values the statement's index variables come first, then Python's scoping, then the language's own names. A name
 that is called, subscripted or followed by a dot follows the rule for values everywhere.
+
+Some parameters of the user's functions index: ``j`` of ``def cell(a, j): return a[j + 1]``. What a tensor statement
+gives for them stands in a subscript: in ``s[()] += cell(x, k)`` the name ``k`` is an index variable, as it is in
+``s[()] += x[k + 1]``.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from numbers import Number
+from types import CodeType, FunctionType
 
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS
-from tcdsl.frontend.names.indexing_parameters import indexing_arguments, is_users
-from tcdsl.frontend.points.bare_reductions import point_of
+from tcdsl.frontend.points.point_scalars import point_of
+from tcdsl.frontend.source.function_source import readable_source
+from tcdsl.frontend.staging.surroundings import is_installed, users_function
 from tcdsl.frontend.staging.target_states import UNBOUND
 from tcdsl.frontend.symbols.recognition import CONSTANTS
 from tcdsl.frontend.symbols.symbols import SymbolicArray
+from tcdsl.recent import Recent
 
 __all__ = [
     "GlobalNumber",
@@ -89,8 +97,6 @@ def index_meaning(name: str, environment: FunctionScope) -> object:
 
 def value_meaning(name: str, environment: FunctionScope) -> object:
     """The meaning of a name in a value, apart from index variables; ``UNBOUND`` if it has none."""
-    if environment.is_unwritten(name):
-        return UNBOUND
     found = environment.value_of(name)
     return CONSTANTS.get(name, LANGUAGE_FUNCTIONS.get(name, UNBOUND)) if found is UNBOUND else found
 
@@ -190,3 +196,50 @@ def is_range(node: ast.expr, environment: FunctionScope) -> bool:
             return value_meaning(name, environment) is range
         case _:
             return False
+
+
+_KNOWN: Recent[CodeType, frozenset[str]] = Recent(1000)
+
+
+def is_users(function: object) -> bool:
+    """Whether a call of ``function`` runs Python code of the user's."""
+    plain, _ = users_function(function)
+    return plain is not None and not is_installed(plain.__code__.co_filename)
+
+
+def indexing_arguments(function: object, call: ast.Call) -> list[ast.expr]:
+    """The arguments of ``call``, of ``function``, that stand for indices there."""
+    plain, receiver = users_function(function)
+    if plain is None or not is_users(plain):
+        return []
+    names = _indexing(plain)
+    positional = [*plain.__code__.co_varnames[: plain.__code__.co_argcount]][receiver is not None :]
+    starred = next((k for k, each in enumerate(call.args) if isinstance(each, ast.Starred)), len(call.args))
+    given = [each for name, each in zip(positional, call.args[:starred], strict=False) if name in names]
+    return [*given, *(each.value for each in call.keywords if each.arg in names)]
+
+
+def _indexing(function: FunctionType) -> frozenset[str]:
+    code = function.__code__
+    found = _KNOWN.get(code)
+    if found is None:
+        _KNOWN[code] = frozenset()  # while it is looked for: functions may call each other
+        source = readable_source(function)
+        if source is None:
+            return frozenset()
+        surroundings = inspect.getclosurevars(function)
+        around = {**surroundings.globals, **surroundings.nonlocals}
+        names = {each for node in ast.walk(source.definition) for each in _indices(node, around)}
+        found = _KNOWN[code] = frozenset(names & set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]))
+    return found
+
+
+def _indices(node: ast.AST, around: dict[str, object]) -> Iterator[str]:
+    match node:
+        case ast.Subscript(slice=index):
+            parts: list[ast.expr] = [index]
+        case ast.Call(func=ast.Name(id=name)):
+            parts = indexing_arguments(around.get(name), node)
+        case _:
+            return
+    yield from (each.id for part in parts for each in ast.walk(part) if isinstance(each, ast.Name))

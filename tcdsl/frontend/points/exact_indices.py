@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.points.definitions import FACTOR, GENERATED, Definition
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
 from tcdsl.frontend.symbols.values import Conversion, Value
@@ -149,7 +149,7 @@ class _Exact:
         divisor = arguments[-1]
         if primitive in ("floor_div", "mod") and isinstance(divisor, Constant) and divisor.value == 0:
             fact = f"an index that is `{PRIMITIVES[primitive].operator}` by 0"
-            raise Diagnostic(DslSyntaxError, fact, divisor.span, hint="divide by a number that is not 0").error()
+            raise DslSyntaxError.at(fact, divisor.span, "divide by a number that is not 0")
         parts = tuple(map(self.index, arguments))
         if PRIMITIVES[primitive].index and all(map(is_affine_index, parts)):
             return apply(primitive, *parts)

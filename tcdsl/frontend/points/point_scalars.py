@@ -4,27 +4,34 @@
 
     z = x[i] * x[i]             z is a `PointValue`; the index variables in it become those of the statement that uses z
     O[i] += helper(x[i], z)     helper runs at staging on `PointValue`s and returns one
+
+In a `BareReduction` nothing stands outside of reductions: ``n = sqrt(sum(g[i] * g[i]))``. In a tensor statement such a
+name is its text, as every local definition is: ``O[i, j] = E[i, j] / z`` with ``z = sum(E[i, l])`` divides by the sums
+of rows. Where that text would leave a reduction nothing to bind, and wherever whole arrays are computed with, it is a
+tensor of rank 0: ``g * (1 / n)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.points.definitions import Definition, bounded, captured, define, index_names
 from tcdsl.frontend.staging.session import current_session, session_of
-from tcdsl.frontend.symbols.operators import PrimitiveOperators
+from tcdsl.frontend.symbols.operators import OperatorHost, PrimitiveOperators
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.scalar_primitives import call_function
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, number_value
-from tcdsl.frontend.symbols.values import Value
-from tcdsl.ir.expressions import Expr
+from tcdsl.frontend.symbols.values import Value, stored_dtype
+from tcdsl.ir.expressions import Expr, Reduction, transform
+from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
 
-__all__ = ["PointValue", "as_points", "combine_points", "scalar_of"]
+__all__ = ["BareReduction", "PointValue", "as_points", "combine_points", "point_of", "scalar_of", "standing_alone"]
 
 
 # So many nodes are written out once more where a helper function uses a value again.
@@ -91,25 +98,23 @@ class PointValue(PrimitiveOperators):
     # -- what a scalar at a point cannot answer while Python runs --------------------------------------------
 
     def __bool__(self) -> bool:
-        raise Diagnostic(
-            DslSyntaxError,
+        raise DslSyntaxError.at(
             "Python branches on a value that is different at every point",
             self.span,
-            hint="write `a if condition else b` in the statement, or in a function that it calls",
-        ).error()
+            "write `a if condition else b` in the statement, or in a function that it calls",
+        )
 
     def _no_number(self) -> Any:
-        raise Diagnostic(
-            DtypeError,
+        raise DtypeError.at(
             "Python asks for the number behind a value that is different at every point",
             self.span,
-            hint="use the primitives of the language or np.exp and the like; `math` functions need plain numbers",
-        ).error()
+            "use the primitives of the language or np.exp and the like; `math` functions need plain numbers",
+        )
 
     __float__ = __int__ = __index__ = __complex__ = __len__ = __iter__ = _no_number
 
     def __getitem__(self, key: object) -> Any:
-        raise Diagnostic(ShapeError, "a scalar at a point has no axes to index", self.span).error()
+        raise ShapeError.at("a scalar at a point has no axes to index", self.span)
 
     def _combined(self, primitive: str, *operands: object) -> Any:
         # The primitive on operands, one of which this is.
@@ -118,7 +123,7 @@ class PointValue(PrimitiveOperators):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: object, **kwargs: object) -> Any:
         name = recognize(ufunc)
         if name is None or method != "__call__" or kwargs:
-            raise Diagnostic(DtypeError, f"np.{ufunc.__name__} is not a primitive of the language", self.span).error()
+            raise DtypeError.at(f"np.{ufunc.__name__} is not a primitive of the language", self.span)
         return combine_points(name, inputs)
 
 
@@ -154,9 +159,59 @@ def as_points(given: Any, definitions: Mapping[str, Definition], span: Span | No
 def _refuse_array(operand: object, span: Span | None) -> None:
     if getattr(operand, "shape", ()):
         session = current_session()
-        raise Diagnostic(
-            ShapeError,
+        raise ShapeError.at(
             "a value that is different at every point meets a whole array",
             span if session is None else session.location() or span,
-            hint="write a statement that indexes the array too, as in `y[i] = A[i] * z`",
-        ).error()
+            "write a statement that indexes the array too, as in `y[i] = A[i] * z`",
+        )
+
+
+class BareReduction(PendingArray):
+    """A bare reduction that has a name: ``point`` in tensor statements, a tensor of rank 0 elsewhere.
+
+    ``record(point, label)`` records the statement that computes it.
+    """
+
+    __slots__ = ("_record", "label", "point")
+
+    def __init__(
+        self, builder: OperatorHost, label: str, point: PointValue, record: Callable[[PointValue, str], SymbolicTensor]
+    ) -> None:
+        self.builder = builder
+        self._element_type = stored_dtype(point.value)
+        self.extents = ()
+        self.rows = RowRanks()
+        self.label = label
+        self.point = point
+        self._record = record
+        self._made = None
+        self.uses = 0
+
+    @property
+    def element(self) -> Value:
+        """The cell of the tensor."""
+        return self.materialize().cell((), self.point.span)
+
+    def materialize(self, label: str = "") -> SymbolicTensor:
+        """The tensor; the statement that computes it is recorded at the first call."""
+        if self._made is None or not self.builder.knows(self._made.name):
+            self._made = self._record(self.point, self.label)
+        return self._made
+
+
+def point_of(given: object) -> PointValue | None:
+    """The scalar at a point that an object is in a tensor statement, if it is one."""
+    if isinstance(given, BareReduction):
+        return given.point
+    return given if isinstance(given, PointValue) else None
+
+
+def standing_alone(value: Value) -> Value:
+    """``value`` with reductions that bind all of their variables where there is nothing else for them to bind."""
+
+    def rule(node: Expr) -> Expr:
+        if isinstance(node, Reduction) and not node.variables:
+            return replace(node, alone=True)
+        return node
+
+    return value.mapped(lambda expr: transform(expr, rule))

@@ -19,8 +19,7 @@ from tcdsl.frontend.arrays.view_statements import record_in_view
 from tcdsl.frontend.names.annotated_targets import Dimensions, bind_dimensions, declared_target
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.function_scope import FunctionScope
-from tcdsl.frontend.points.bare_reductions import BareReduction
-from tcdsl.frontend.points.point_scalars import PointValue
+from tcdsl.frontend.points.point_scalars import BareReduction, PointValue
 from tcdsl.frontend.python.list_operands import augmented_operand, binary, unary
 from tcdsl.frontend.python.recorded_statements import (
     Augmentation,
@@ -219,12 +218,11 @@ class Recorder:
     def _number(self, session: Session, number: Any, name: str) -> SymbolicTensor:
         # A number is a tensor of rank 0; in `@cd` there is no memory behind one that was passed.
         if self._in_place:
-            raise Diagnostic(
-                DtypeError,
+            raise DtypeError.at(
                 f"`{name}` is a number, which code cannot change in place",
                 session.location(),
-                hint=f"pass an array of rank 0: `np.array({name})`",
-            ).error()
+                f"pass an array of rank 0: `np.array({name})`",
+            )
         element, extents = element_of(number, session)
         return record_elementwise(session, element, extents, name)
 

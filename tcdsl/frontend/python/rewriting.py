@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS
 from tcdsl.frontend.names.annotated_targets import Dimensions
@@ -34,14 +34,6 @@ from tcdsl.frontend.source.annotations import annotation_names, parsed_annotatio
 from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.source.logic_operands import term_thunk
-from tcdsl.frontend.source.operand_syntax import (
-    ORDER,
-    declared_names,
-    is_declaration,
-    is_display,
-    is_name_text,
-    may_be_lists,
-)
 from tcdsl.frontend.source.rewritten_functions import thunk
 from tcdsl.frontend.source.spacing import SpacedSign
 from tcdsl.frontend.source.statement_targets import (
@@ -54,6 +46,7 @@ from tcdsl.frontend.source.statement_targets import (
 )
 
 __all__ = ["RECORDER", "rewrite"]
+
 
 # Calls that look at the frame or the class they stand in must not be wrapped.
 _FRAME_CALLS = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
@@ -325,3 +318,53 @@ def _without_annotations(arguments: ast.arguments) -> ast.arguments:
         kwarg=plain(arguments.kwarg) if arguments.kwarg else None,
         defaults=[none for _ in arguments.defaults],
     )
+
+
+ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+
+
+def is_name_text(node: ast.AST) -> bool:
+    """Whether this is a string that could be the name of a parameter."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier()
+
+
+def is_declaration(node: ast.AST) -> bool:
+    """Whether this is such a string with the parameter's output axes."""
+    return isinstance(node, ast.Subscript) and is_name_text(node.value)
+
+
+def is_display(node: ast.AST) -> bool:
+    """Whether this is a list, a tuple or a batch that is written where it is used."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "batch"
+    return isinstance(node, ast.List | ast.Tuple)
+
+
+def may_be_lists(node: ast.BinOp) -> bool:
+    """Whether this may join or repeat lists, as far as the text shows."""
+    constants = [each.value for each in (node.left, node.right) if isinstance(each, ast.Constant)]
+    if isinstance(node.op, ast.Mult):
+        return not any(isinstance(value, float) for value in constants)
+    return isinstance(node.op, ast.Add) and not constants
+
+
+def declared_names(definition: ast.FunctionDef) -> frozenset[str]:
+    """The strings that stand where an operand or an argument does, bare or with output axes."""
+    found: set[str] = set()
+    for node in ast.walk(definition):
+        for place in _operands(node):
+            inner = place.value if isinstance(place, ast.Subscript) else place
+            if isinstance(inner, ast.Constant) and is_name_text(inner):
+                found.add(str(inner.value))
+    return frozenset(found)
+
+
+def _operands(node: ast.AST) -> Sequence[ast.expr]:
+    match node:
+        case ast.BinOp(left=left, right=right):
+            return [left, right]
+        case ast.UnaryOp(operand=operand):
+            return [operand]
+        case ast.Call(args=arguments):
+            return arguments
+    return []

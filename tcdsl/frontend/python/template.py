@@ -16,6 +16,7 @@ from tcdsl.frontend.source.assigned_names import parameters_of
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.source.rewritten_functions import compiled_definition, with_closure
 from tcdsl.frontend.staging.impure_calls import warning_of_impure_calls
+from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.staging.surroundings import Surroundings
 from tcdsl.frontend.symbols.operators import ArithmeticOperators
 from tcdsl.frontend.symbols.symbols import SymbolicArray
@@ -42,8 +43,14 @@ class Template:
         code = compiled_definition(function, rewritten.definition, added, source.filename)
         self._run = with_closure(function, code, added)
 
-    def run(self, *arguments: Any, **keywords: Any) -> Any:
-        """Run the function on symbolic arguments; its statements go to the current session."""
+    def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        """Run the function on symbolic arguments, as a method of ``instance`` unless that is None.
+
+        Its statements go to the current session.
+        """
+        session_of("a decorated function").filenames.add(self.filename)
+        if instance is not None:
+            arguments = (instance, *arguments)
         receiver = arguments[0] if arguments and not _is_data(arguments[0]) else None
         try:
             with warning_of_impure_calls(self._function, receiver, keywords, self._function.__name__):
@@ -59,9 +66,7 @@ class Template:
             raise self._missing_attribute(error).error() from None
 
     def _missing_attribute(self, error: AttributeError) -> Diagnostic:
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
+        trace = _last_entry(error)
         # Positions of winners have to be written as statements.
         others = ("argmax", "argmin", "builder", "rank")
         names = sorted({"dtype", *(name for name in dir(SymbolicArray) if name[0] != "_" and name not in others)})
@@ -69,20 +74,18 @@ class Template:
         return Diagnostic(
             DslSyntaxError,
             f"an array has no `{error.name}` while the function is staged",
-            None if trace is None else _span_of(trace),
+            None if trace is None else Span.executed(trace.tb_frame, trace.tb_lasti),
             (f"it has {known}",),
             "write a statement, such as `y[i*M + j] = x[i, j]` for a reshape",
         )
 
     def _index_letter(self, error: NameError) -> Diagnostic | None:
         # Python met an index variable: `a[i] = b[i] = x[i]`, `self.w[i] += x[i]`, `return y * k`.
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
+        trace = _last_entry(error)
         name = error.name or ""
         if trace is None or trace.tb_frame.f_code.co_filename != self.filename or len(name) != 1 or not name.islower():
             return None
-        span = _span_of(trace)
+        span = Span.executed(trace.tb_frame, trace.tb_lasti)
         fact = f"`{name}` is not defined; an index variable has a meaning only in a tensor statement"
         hint = f"write `T[{name}] = ...` with a name for `T`, one at a time; all indices share one bracket, `T[i, j]`"
         code = trace.tb_frame.f_code
@@ -97,8 +100,9 @@ def _is_data(value: object) -> bool:
     return isinstance(value, ArithmeticOperators | np.ndarray | np.generic | int | float | None)
 
 
-def _span_of(trace: TracebackType) -> Span:
-    code = trace.tb_frame.f_code
-    line, end_line, column, end_column = list(code.co_positions())[trace.tb_lasti // 2]
-    first = line or trace.tb_lineno
-    return Span(code.co_filename, first, column or 0, end_line or trace.tb_lineno, end_column or 0)
+def _last_entry(error: BaseException) -> TracebackType | None:
+    # Where it was raised.
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace

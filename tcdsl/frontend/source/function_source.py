@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from types import CellType, FunctionType
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.source.spacing import mark_spacing
 from tcdsl.span import Span
 
@@ -34,7 +34,7 @@ class FunctionSource:
 def _fault(function: FunctionType, fact: str, hint: str) -> TcdslError:
     code = function.__code__
     span = Span(code.co_filename, code.co_firstlineno, 0, code.co_firstlineno, 10_000)
-    return Diagnostic(DslSyntaxError, fact, span, hint=hint).error()
+    return DslSyntaxError.at(fact, span, hint)
 
 
 def _unavailable(function: FunctionType, name: str) -> TcdslError:
@@ -191,12 +191,11 @@ def check_decorators(
     except Exception:  # any error of the user's expression means that it is not one of ours
         found = None
     if not any(found is decorator for decorator in decorators):
-        raise Diagnostic(
-            DslSyntaxError,
+        raise DslSyntaxError.at(
             f"the decorator `{ast.unparse(nearest)}` stands between `def {definition.name}` and tcdsl's",
             span_of(nearest, filename),
-            hint="put @op or @cd directly above `def`; other decorators go above it",
-        ).error()
+            "put @op or @cd directly above `def`; other decorators go above it",
+        )
 
 
 def _is_filled(cell: CellType) -> bool:

@@ -21,19 +21,9 @@ def compiled_definition(
     # It is compiled inside a function that has the closure's names as parameters, so that Python makes them free
     # variables; there the definition must not bind the function's own name, which its body may mean.
     names = (*function.__code__.co_freevars, *added)
-    empty = ast.arguments(
-        posonlyargs=[],
-        args=[ast.arg(name, None, None) for name in names],
-        vararg=None,
-        kwonlyargs=[],
-        kw_defaults=[],
-        kwarg=None,
-        defaults=[],
-    )
+    given = ast.arguments([], [ast.arg(name, None, None) for name in names], None, [], [], None, [])
     definition.name = "rewritten"
-    factory = ast.FunctionDef(
-        name="factory", args=empty, body=[definition], decorator_list=[], returns=None, type_comment=None
-    )
+    factory = ast.FunctionDef("factory", given, [definition], [], None, None)
     ast.copy_location(factory, definition)
     module = ast.fix_missing_locations(ast.Module([factory], []))
     outer = _code_named("factory", compile(module, filename, "exec"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import islpy as isl
 
-from tcdsl.errors import Diagnostic, DifferentiationError, ShapeError
+from tcdsl.errors import DifferentiationError, ShapeError
 from tcdsl.frontend.symbols.opaque_sizes import opaque_facts, spoken_size
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
@@ -167,12 +167,11 @@ class ProgramBuilder:
     def _enlarge(self, name: str, needed: Expr, sketch: Sketch) -> None:
         known = self._sizes[name].source
         if name in self._depends_on(needed):
-            raise Diagnostic(
-                ShapeError,
+            raise ShapeError.at(
                 f"the open extent `{name}` of `{sketch.label}` would depend on itself",
                 sketch.span,
-                hint="declare the target with an extent that is known, or write a range as a condition",
-            ).error()
+                "declare the target with an extent that is known, or write a range as a condition",
+            )
         undetermined = isinstance(known, AxisExtent) or known == integer(_UNDETERMINED)
         self._sizes[name] = Size(name, needed if undetermined else apply("max", known, needed))  # type: ignore[arg-type]
         self._context = None
@@ -197,11 +196,10 @@ class ProgramBuilder:
             if size.name in done:
                 return
             if size.source == integer(_UNDETERMINED) and size.name not in given:
-                raise Diagnostic(
-                    ShapeError,
+                raise ShapeError.at(
                     f"the extent `{size.name}` is open, but no statement writes to a target that is declared with it",
                     hint=f"write to it, or bind the size: `{size.name} = A.shape[0]`",
-                ).error()
+                )
             # Open sizes may speak of sizes that were named after them.
             if not isinstance(size.source, AxisExtent) and size.name not in given:
                 for name in sorted(size_names(size.source)):
@@ -225,7 +223,7 @@ class ProgramBuilder:
         """State that ``condition`` holds at every call; a `ShapeError` now if it never can."""
         if isinstance(condition, Constant):
             if not condition.value:
-                raise Diagnostic(ShapeError, message, span).error()
+                raise ShapeError.at(message, span)
             return
         self._require(Assertion(condition, message, span))
 
@@ -407,12 +405,11 @@ class ProgramBuilder:
     def _check_reads(self, statements: Sequence[Statement]) -> None:
         for statement in statements:
             for name in tensors_read(statement) & self._retired.keys():
-                raise Diagnostic(
-                    DifferentiationError,
+                raise DifferentiationError.at(
                     f"`{self._retired[name]}` belongs to a function that was differentiated, but is used outside",
                     statement.span,
-                    hint="return it from that function, with has_aux=True if it is not to be differentiated",
-                ).error()
+                    "return it from that function, with has_aux=True if it is not to be differentiated",
+                )
 
     def program(self, outputs: Sequence[str], updates: Sequence[tuple[str, str]] = ()) -> Program:
         """The program so far, returning ``outputs`` and writing ``updates``."""

@@ -4,15 +4,32 @@ errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
-from tcdsl.errors import DslSyntaxError, TcdslError
+import numpy as np
+
+from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 
-__all__ = ["array_of", "integer_of", "iterate", "length_of", "number_of", "truth_of"]
+__all__ = ["concrete", "iterate", "length_of"]
+
+
+_INSTEAD = "one program serves every shape; {}, or pass {} as a keyword-only argument"
+_OF_INTEGERS = "use an index variable or a generator inside a statement instead of a Python loop"
+_REFUSED: Mapping[type, tuple[str, str]] = {
+    bool: ("as a branch", _INSTEAD.format("write a condition in a statement (`O[i] = a if c else b`)", "the choice")),
+    int: ("as an integer", _INSTEAD.format(_OF_INTEGERS, "the number")),
+    float: ("as a float", "use it in tensor arithmetic as it is"),
+    np.ndarray: ("as a NumPy array", "use it in tensor arithmetic as it is"),
+}
+
+
+def concrete(value: Any, kind: type) -> NoReturn:
+    """``bool(value)`` and the like: of a run-time number, by staging again; else an error."""
+    _refuse(value, *_REFUSED[kind])
 
 
 def _refuse(value: Any, wanted: str, hint: str) -> NoReturn:
@@ -20,34 +37,8 @@ def _refuse(value: Any, wanted: str, hint: str) -> NoReturn:
     if isinstance(value, SymbolicNumber) and value.parameters:
         raise Specialize(value.parameters)
     kind = "the cells of an array are" if isinstance(value, SymbolicArray) else "a size is"
-    error: TcdslError = session.fault(
-        DslSyntaxError,
-        f"{kind} not known while the function is staged, so Python cannot use it {wanted}",
-        hint,
-        (f"value: {value!r}",),
-    )
-    raise error
-
-
-def _refusing(wanted: str, hint: str) -> Callable[[Any], NoReturn]:
-    return lambda value: _refuse(value, wanted, hint)
-
-
-#: ``bool(value)``: for a run-time number, by staging again; else an error.
-truth_of = _refusing(
-    "as a branch",
-    "one program serves every shape; write a condition in a statement (`O[i] = a if c else b`), or pass the choice "
-    "as a keyword-only argument",
-)
-#: ``int(value)`` or ``range(value)``.
-integer_of = _refusing(
-    "as an integer",
-    "one program serves every shape; use an index variable or a generator inside a statement instead of a Python "
-    "loop, or pass the number as a keyword-only argument",
-)
-#: ``float(value)``, and ``np.asarray(value)``.
-number_of = _refusing("as a float", "use it in tensor arithmetic as it is")
-array_of = _refusing("as a NumPy array", "use it in tensor arithmetic as it is")
+    fact = f"{kind} not known while the function is staged, so Python cannot use it {wanted}"
+    raise session.fault(DslSyntaxError, fact, hint, (f"value: {value!r}",))
 
 
 def length_of(value: Any) -> int:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.staging.target_states import Declared, Fresh
-from tcdsl.frontend.symbols.int64_numbers import int64_constant
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize
+from tcdsl.frontend.symbols.values import int64_constant
 from tcdsl.ir.expressions import Expr
 from tcdsl.span import Span
 
@@ -93,13 +93,12 @@ class DeclaredTarget(_NotWritten):
 
     def fault(self) -> TcdslError:
         """The error of reading the target."""
-        return Diagnostic(
-            DslSyntaxError,
+        return DslSyntaxError.at(
             "a declared target is read or returned before anything is written to it",
             self.span,
-            hint="write it first: `C[i, j] = 0.0` fills it; what code on arrays keeps from call to call is a "
+            "write it first: `C[i, j] = 0.0` fills it; what code on arrays keeps from call to call is a "
             "parameter, for which the call passes a buffer",
-        ).error()
+        )
 
     def __setitem__(self, key: object, value: object) -> None:
         raise session_of("a store").fault(
@@ -136,9 +135,7 @@ def given_extent(value: object, span: Span | None) -> Expr:
         case SymbolicSize():
             return value.expr
         case SymbolicNumber(weak_kind="float"):
-            raise Diagnostic(
-                DtypeError, "an extent that is a float", span, hint="`//` divides sizes to an integer: `N // 2`"
-            ).error()
+            raise DtypeError.at("an extent that is a float", span, "`//` divides sizes to an integer: `N // 2`")
         case SymbolicNumber():
             size = session_of("output()").integers.size(value.expr, bound=True)
             return int64_constant(int(value), span) if size is None else size
@@ -147,11 +144,8 @@ def given_extent(value: object, span: Span | None) -> Expr:
         case _ if hasattr(value, "__index__"):
             number = value.__index__()
             if number < 0:
-                raise Diagnostic(ShapeError, f"an extent of {number}", span, hint="extents are 0 or more").error()
+                raise ShapeError.at(f"an extent of {number}", span, "extents are 0 or more")
             return int64_constant(number, span)
-    raise Diagnostic(
-        DslSyntaxError,
-        f"a {type(value).__name__} as an extent",
-        span,
-        hint="use integers and sizes such as `A.shape[0]`",
-    ).error()
+    raise DslSyntaxError.at(
+        f"a {type(value).__name__} as an extent", span, "use integers and sizes such as `A.shape[0]`"
+    )

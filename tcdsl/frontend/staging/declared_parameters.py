@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.frontend.symbols.operators import both_sides
@@ -86,12 +86,11 @@ def scaled_text(left: Any, right: Any) -> Any:
 
 def _text_fault(text: object, span: Span | None = None) -> Exception:
     session = current_session()
-    return Diagnostic(
-        DslSyntaxError,
+    return DslSyntaxError.at(
         f"the string {text!r} is text here: it meets a number, not a tensor",
         span if span is not None or session is None else session.location(),
-        hint='strings declare parameters where they meet a tensor; write `2 * ("w" @ x)`, or `w = param("w")` before',
-    ).error()
+        'strings declare parameters where they meet a tensor; write `2 * ("w" @ x)`, or `w = param("w")` before',
+    )
 
 
 class InlineDeclaration:
@@ -157,22 +156,19 @@ def declared_parameter(given: str | InlineDeclaration, span: Span | None) -> Gra
     if isinstance(given, _ScaledText):
         raise _text_fault(given, span)
     if scope is None:
-        fault = Diagnostic(
-            DslSyntaxError,
+        fault = DslSyntaxError.at(
             f"the string {text!r} is an operand of tensor arithmetic",
             span,
-            hint=f"strings declare parameters inside an @op that is called with tensors; here write "
-            f"tc.param({text!r}, ...)",
-        ).error()
+            f"strings declare parameters inside an @op that is called with tensors; here write tc.param({text!r}, ...)",
+        )
         session = current_session()
         if session is not None and session.context.graph is None and text.isidentifier():
             raise DeclarationMet(fault)
         raise fault
     if not text.isidentifier():
-        raise Diagnostic(
-            DslSyntaxError,
+        raise DslSyntaxError.at(
             f"the string {text!r} is an operand of tensor arithmetic, but no name for a parameter",
             span,
-            hint="a parameter's name is an identifier, such as `w`",
-        ).error()
+            "a parameter's name is an identifier, such as `w`",
+        )
     return scope.declare(text, given.extents if isinstance(given, InlineDeclaration) else None, span)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DtypeError, TcdslError
+from tcdsl.errors import DtypeError, TcdslError
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.span import Span
 
@@ -131,4 +131,4 @@ def _code(label: str) -> str:
 
 
 def _fault(fact: str, span: Span | None, hint: str) -> TcdslError:
-    return Diagnostic(DtypeError, fact, span, hint=hint).error()
+    return DtypeError.at(fact, span, hint)

@@ -236,7 +236,7 @@ class Session:
 
     def fault(self, kind: type[TcdslError], fact: str, hint: str = "", notes: Sequence[str] = ()) -> TcdslError:
         """The exception for a fault of ordinary Python code in the decorated function, at the place being executed."""
-        return Diagnostic(kind, fact, self.location(), tuple(notes), hint).error()
+        return kind.at(fact, self.location(), hint, notes=tuple(notes))
 
 
 class _Extents(dict[str, int]):
@@ -265,7 +265,7 @@ def session_of(operation: str) -> Session:
     """The current session, or an error saying that ``operation`` belongs into a decorated function."""
     session = ACTIVE_SESSION.get()
     if session is None:
-        raise Diagnostic(
-            DslSyntaxError, f"{operation} outside of a decorated function", hint="call it inside an @op or @cd function"
-        ).error()
+        raise DslSyntaxError.at(
+            f"{operation} outside of a decorated function", hint="call it inside an @op or @cd function"
+        )
     return session

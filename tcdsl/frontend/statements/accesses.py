@@ -20,10 +20,9 @@ from tcdsl.frontend.staging.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.staging.run_time_integers import Specialize, terms
 from tcdsl.frontend.statements.evaluator import Evaluator
 from tcdsl.frontend.symbols.graphs import PendingState
-from tcdsl.frontend.symbols.int64_numbers import int64_constant
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
-from tcdsl.frontend.symbols.values import Value, store_value
+from tcdsl.frontend.symbols.values import Value, int64_constant, store_value
 from tcdsl.ir.build import apply
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, SizeValue, is_affine_index

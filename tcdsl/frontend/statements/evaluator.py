@@ -21,9 +21,8 @@ from tcdsl.frontend.names.name_resolution import (
     Position,
     index_names,
 )
-from tcdsl.frontend.points.bare_reductions import point_of
 from tcdsl.frontend.points.definitions import Definition, bounded
-from tcdsl.frontend.points.point_scalars import PointValue, scalar_of
+from tcdsl.frontend.points.point_scalars import PointValue, point_of, scalar_of
 from tcdsl.frontend.staging.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor

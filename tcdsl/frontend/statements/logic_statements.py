@@ -10,7 +10,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError
+from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.logics.logic import stage_logic
 from tcdsl.frontend.logics.projections import Projections
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS, mixed_indices, slots_of
@@ -62,7 +62,7 @@ def _logic_of_call(given: Assignment, scope: FunctionScope) -> str | Projections
     if logic is not None and isinstance(target, ast.Subscript) and written is None:
         hint = f"write `assign({given.name}, ...)`, or leave the logic out"
         fact = "an index list and a logic at once"
-        raise Diagnostic(DslSyntaxError, fact, scope.span(target), hint=hint).error()
+        raise DslSyntaxError.at(fact, scope.span(target), hint)
     logic = written if logic is None else logic
     if logic is None and not isinstance(target, ast.Name):
         return None
@@ -70,7 +70,7 @@ def _logic_of_call(given: Assignment, scope: FunctionScope) -> str | Projections
     if extra or given.conditions:
         hint = "conditions and options belong to index lists, `T[i, j]`"
         fact = "a statement in logic notation has a value and nothing else"
-        raise Diagnostic(DslSyntaxError, fact, scope.span([*extra, *given.conditions][0]), hint=hint).error()
+        raise DslSyntaxError.at(fact, scope.span([*extra, *given.conditions][0]), hint)
     return logic if logic is not None else _default(given.name, scope) or POINTWISE
 
 
@@ -82,9 +82,7 @@ def _given(options: Mapping[str, ast.expr], scope: FunctionScope) -> str | Proje
             if isinstance(value, kind):
                 return value
             what = "a string" if kind is str else "what a function's parameter `projections` holds"
-            raise Diagnostic(
-                DslSyntaxError, f"`{name}=` is a {type(value).__name__}", scope.span(options[name]), hint=f"give {what}"
-            ).error()
+            raise DslSyntaxError.at(f"`{name}=` is a {type(value).__name__}", scope.span(options[name]), f"give {what}")
     return None
 
 
@@ -148,7 +146,7 @@ def _in_slots(
     lists = (projections.target, *projections.operands)
 
     def fault(fact: str, hint: str = "") -> Exception:
-        return Diagnostic(ShapeError, fact, form.span, hint=hint).error()
+        return ShapeError.at(fact, form.span, hint)
 
     def indices(slot: int, rank: int, what: str) -> tuple[Expr, ...]:
         if slot >= len(lists):

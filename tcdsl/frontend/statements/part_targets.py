@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError
+from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.arrays.views import part_of
@@ -95,7 +95,7 @@ def record_part(
     for extra in (*given.conditions, *given.options.values()):
         fact = "a part of a tensor is given a value and nothing else"
         hint = "conditions and options belong to index lists, `T[i, j]`"
-        raise Diagnostic(DslSyntaxError, fact, environment.span(extra), hint=hint).error()
+        raise DslSyntaxError.at(fact, environment.span(extra), hint)
     accumulate = given.accumulate
     builder = session_of("a tensor statement").builder
     begin = len(builder.recording.statements)
@@ -104,12 +104,11 @@ def record_part(
     if isinstance(current, DeclaredTarget) and current.extents is not None:
         current = _started(current, current.extents, accumulate or "assign", value, name)
     if not isinstance(current, SymbolicTensor | View):
-        raise Diagnostic(
-            ShapeError,
+        raise ShapeError.at(
             f"`{name}` has no shape yet, so it has no parts",
             environment.span(target_of(node)),
-            hint=f"declare it first, as in `{name} = output(N)`, or write it with an index list",
-        ).error()
+            f"declare it first, as in `{name} = output(N)`, or write it with an index list",
+        )
     _check_arrays(node, name, key, current.extents, environment)
     part = part_of(current, key)
     if isinstance(node, ast.AugAssign) and not accumulate:
@@ -154,13 +153,13 @@ def _check_letters(node: ast.stmt, name: str, extents: Sequence[Expr] | None, en
     letters = index_names(axes, ast.Constant(0), (), environment)
     if letters:
         fact = f"slices and the index {_listed(letters)} in one subscript"
-        raise Diagnostic(DslSyntaxError, fact, environment.span(target), hint=_hint(name, axes, extents)).error()
+        raise DslSyntaxError.at(fact, environment.span(target), _hint(name, axes, extents))
     value = value_of(node) or ast.Constant(None)
     letters = index_names((), value, (), environment)
     subscripts = [each for each in ast.walk(value) if isinstance(each, ast.Subscript)]
     if letters and any(reads_points(each, environment) for each in subscripts):
         fact = f"a part of `{name}` takes whole arrays, but the value has the index {_listed(letters)}"
-        raise Diagnostic(DslSyntaxError, fact, environment.span(value), hint=_hint(name, axes, extents)).error()
+        raise DslSyntaxError.at(fact, environment.span(value), _hint(name, axes, extents))
 
 
 def _listed(letters: tuple[str, ...]) -> str:
@@ -189,7 +188,7 @@ def _check_arrays(node: ast.stmt, name: str, key: object, extents: Sequence[Expr
         mask = shown[truths[0]]
         hint = f"give one index to an axis, and the mask as a condition: `{name}[i] = ..., {mask}[i]`"
     fact = f"{'a mask' if truths else 'an array'} among the indices of a part of `{name}`"
-    raise Diagnostic(DslSyntaxError, fact, environment.span(target), hint=hint).error()
+    raise DslSyntaxError.at(fact, environment.span(target), hint)
 
 
 def _hint(

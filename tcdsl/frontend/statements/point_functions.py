@@ -12,30 +12,28 @@ comparisons. Such expressions become calls of `_Points`, which the rewritten fun
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.functions import is_language_name
-from tcdsl.frontend.points.bare_reductions import BareReduction
-from tcdsl.frontend.points.point_scalars import PointValue, as_points
+from tcdsl.frontend.points.point_scalars import BareReduction, PointValue, as_points
 from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
 from tcdsl.frontend.source.function_source import readable_source
 from tcdsl.frontend.source.rewritten_functions import compiled_definition, thunk, with_closure
-from tcdsl.frontend.staging.called_functions import is_installed, users_function
 from tcdsl.frontend.staging.faults import Faulty
 from tcdsl.frontend.staging.session import StagingStopped
+from tcdsl.frontend.staging.surroundings import is_installed, users_function
 from tcdsl.frontend.staging.target_states import UNBOUND
 from tcdsl.frontend.statements.evaluator import Evaluator
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize
 from tcdsl.recent import Recent
 
 __all__ = ["at_points"]
-
-Thunks = Mapping[str, Callable[[], object]]
 
 _POINTS = "__tcdsl_points__"
 _SCALARS = (PointValue, BareReduction)
@@ -75,10 +73,13 @@ def at_points(function: Any, evaluation: Evaluator) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The rewritten code of a function, and the expressions in it that are read as text; no code where none is."""
+    """The rewritten code of a function, and the expressions in it that are read as text; no code where none is.
+
+    ``nodes`` has with each of them the names in it that are the function's own.
+    """
 
     code: CodeType | None
-    nodes: tuple[ast.expr, ...] = ()
+    nodes: tuple[tuple[ast.expr, frozenset[str]], ...] = ()
     filename: str = ""
 
     @staticmethod
@@ -101,7 +102,7 @@ _TEXTS: Recent[CodeType, _Text] = Recent(1000)
 class _Rewriter(ast.NodeTransformer):
     def __init__(self, own: set[str]) -> None:
         self.own = own
-        self.nodes: list[ast.expr] = []
+        self.nodes: list[tuple[ast.expr, frozenset[str]]] = []
 
     def _read(self, node: ast.expr, method: str = "value") -> ast.expr:
         if isinstance(node, ast.Lambda | ast.JoinedStr):
@@ -110,12 +111,10 @@ class _Rewriter(ast.NodeTransformer):
             return self._parts(node)
         if not _is_text(node):
             return node
-        self.nodes.append(node)
-        names = sorted({part.id for part in ast.walk(node) if isinstance(part, ast.Name)} & self.own)
-        thunks: list[ast.expr] = [thunk(ast.Name(name, ast.Load())) for name in names]
-        known = ast.Dict([ast.Constant(name) for name in names], thunks)
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        self.nodes.append((node, frozenset(names & self.own)))
         function = ast.Attribute(ast.Name(_POINTS, ast.Load()), method, ast.Load())
-        call = ast.Call(function, [ast.Constant(len(self.nodes) - 1), known, thunk(node)], [])
+        call = ast.Call(function, [ast.Constant(len(self.nodes) - 1), thunk(node)], [])
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
     def _parts(self, node: ast.expr) -> ast.expr:
@@ -171,9 +170,15 @@ class _Points:
         self._text = text
         self._evaluation = evaluation
 
-    def value(self, number: int, thunks: Thunks, ordinary: Callable[[], Any]) -> Any:
+    def value(self, number: int, ordinary: Callable[[], Any]) -> Any:
         """An expression: what its text is at a point where it computes with scalars there, else Python's value."""
-        held = _held(thunks)
+        return self._value(number, self._held(number, sys._getframe(1)), ordinary)
+
+    def _held(self, number: int, frame: FrameType) -> dict[str, object]:
+        # What the names hold that have been bound; of the others it is said that they are the function's own.
+        return {name: frame.f_locals.get(name, UNBOUND) for name in self._text.nodes[number][1]}
+
+    def _value(self, number: int, held: Mapping[str, object], ordinary: Callable[[], Any]) -> Any:
         if not _is_any_of(_SYMBOLIC, held):
             try:
                 return ordinary()
@@ -181,7 +186,7 @@ class _Points:
                 # `log(2)`, of the language.
                 if not is_language_name(error.name or ""):
                     raise
-        node = self._text.nodes[number]
+        node, _ = self._text.nodes[number]
         evaluation = self._evaluation.within(self._scope(held), node)
         given = evaluation.evaluate(node)
         evaluation.finish()
@@ -192,27 +197,16 @@ class _Points:
     def _scope(self, held: Mapping[str, object]) -> FunctionScope:
         return self._evaluation.environment.within(self._function, held, self._text.filename)
 
-    def decided(self, number: int, thunks: Thunks, ordinary: Callable[[], Any]) -> Any:
+    def decided(self, number: int, ordinary: Callable[[], Any]) -> Any:
         """The test of a branch, which staging must know."""
         # Run-time numbers alone become constants of the program where Python branches.
-        held = _held(thunks)
-        given = self.value(number, thunks, ordinary) if _is_any_of(_SCALARS, held) else ordinary()
+        held = self._held(number, sys._getframe(1))
+        given = self._value(number, held, ordinary) if _is_any_of(_SCALARS, held) else ordinary()
         if isinstance(given, PointValue):
-            span = self._scope(held).span(self._text.nodes[number])
+            span = self._scope(held).span(self._text.nodes[number][0])
             fact = "Python branches on a value that is different at every point"
-            raise Diagnostic(DslSyntaxError, fact, span, hint="write `a if condition else b` for a value").error()
+            raise DslSyntaxError.at(fact, span, "write `a if condition else b` for a value")
         return given
-
-
-def _held(thunks: Thunks) -> dict[str, object]:
-    # What the names hold that have been bound; of the others it is said that they are the function's own.
-    held: dict[str, object] = {}
-    for name, thunk_of in thunks.items():
-        try:
-            held[name] = thunk_of()
-        except NameError:
-            held[name] = UNBOUND
-    return held
 
 
 def _is_any_of(kinds: tuple[type, ...], held: Mapping[str, object]) -> bool:

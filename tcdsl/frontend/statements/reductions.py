@@ -18,11 +18,10 @@ from tcdsl.frontend.points.definitions import GENERATED
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
 from tcdsl.frontend.staging.run_time_integers import terms
 from tcdsl.frontend.statements.evaluator import Evaluator
-from tcdsl.frontend.symbols.int64_numbers import int64_constant
 from tcdsl.frontend.symbols.recognition import COMBINING, REDUCTIONS
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
-from tcdsl.frontend.symbols.values import Value, as_truth, convert, stored_dtype, sum_dtype
+from tcdsl.frontend.symbols.values import Value, as_truth, convert, int64_constant, stored_dtype, sum_dtype
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, integer, neutral_constant
 from tcdsl.ir.build import cast as cast_expr
@@ -62,7 +61,7 @@ def reduction(evaluation: Evaluator, name: str, node: ast.Call, function: object
             "the axes to reduce are the index variables that are not on the target",
         )
     if isinstance(argument, ast.GeneratorExp | ast.ListComp):
-        return _over_generator(evaluation, name, argument, argument.generators, node)
+        return _OverGenerator(evaluation, name, argument.elt, node).of(argument.generators)
     return reduce_given(evaluation, name, evaluation.evaluate(argument, position), node, function)
 
 
@@ -146,33 +145,77 @@ def _over_tensor(evaluation: Evaluator, name: str, tensor: SymbolicTensor, node:
 # -- generators ----------------------------------------------------------------------------------------------
 
 
-def _over_generator(
-    evaluation: Evaluator,
-    name: str,
-    generator: ast.GeneratorExp | ast.ListComp,
-    clauses: Sequence[ast.comprehension],
-    node: ast.Call,
-) -> object:
-    if not clauses:
-        return evaluation.evaluate(generator.elt)
-    if not is_range(clauses[0].iter, evaluation.environment):
-        return _unrolled(evaluation, name, generator, clauses, node)
-    loops = Loops()
-    with evaluation.scope(loops.names):
-        count = leading_loops(evaluation, clauses, loops)
-        if count < len(clauses) and name not in COMBINING:
-            return evaluation.fault(
-                DslSyntaxError, f"`{name}` over a range and over Python objects at once", node, "separate the two"
-            )
-        body = _over_generator(evaluation, name, generator, clauses[count:], node)
-        value = evaluation.scalar(body, generator.elt)
-    if value is None:
-        return FAULTY
-    if name in ("argmax", "argmin") and len(loops.variables) > 1:
-        return evaluation.fault(
-            DslSyntaxError, f"`{name}` over {len(loops.variables)} variables", node, "a position has one variable"
-        )
-    return open_reduction(evaluation, name, value, loops, node)
+@dataclass(frozen=True, slots=True)
+class _OverGenerator:
+    """The reduction ``name`` over a generator, which is the argument of the call ``node``."""
+
+    evaluation: Evaluator
+    name: str
+    element: ast.expr
+    node: ast.Call
+
+    def of(self, clauses: Sequence[ast.comprehension]) -> object:
+        """What the clauses give, from the outside in."""
+        evaluation, name = self.evaluation, self.name
+        if not clauses:
+            return evaluation.evaluate(self.element)
+        if not is_range(clauses[0].iter, evaluation.environment):
+            return self._unrolled(clauses)
+        loops = Loops()
+        with evaluation.scope(loops.names):
+            count = leading_loops(evaluation, clauses, loops)
+            if count < len(clauses) and name not in COMBINING:
+                fact = f"`{name}` over a range and over Python objects at once"
+                return evaluation.fault(DslSyntaxError, fact, self.node, "separate the two")
+            value = evaluation.scalar(self.of(clauses[count:]), self.element)
+        if value is None:
+            return FAULTY
+        if name in ("argmax", "argmin") and len(loops.variables) > 1:
+            fact = f"`{name}` over {len(loops.variables)} variables"
+            return evaluation.fault(DslSyntaxError, fact, self.node, "a position has one variable")
+        return open_reduction(evaluation, name, value, loops, self.node)
+
+    def _unrolled(self, clauses: Sequence[ast.comprehension]) -> object:
+        clause, evaluation = clauses[0], self.evaluation
+        iterable = evaluation.evaluate(clause.iter)
+        if isinstance(iterable, Faulty):
+            return FAULTY
+        if evaluation.is_symbolic(iterable):
+            hint = "write `for k in range(n)` and index with k"
+            return evaluation.fault(DslSyntaxError, "a generator over a tensor or a size", clause.iter, hint)
+        elements = evaluation.native(lambda: list(iterable), clause.iter)  # type: ignore[call-overload]
+        if not isinstance(elements, list):
+            return FAULTY
+        values: list[Value | None] = []
+        for element in elements:
+            names: dict[str, object] = {}
+            if not _assign(clause.target, element, names):
+                return evaluation.fault(DslSyntaxError, "the loop's names do not fit what it runs over", clause.target)
+            with evaluation.scope(names):
+                values.extend(self._one_element(clauses))
+        return _combined(evaluation, self.name, values, self.node)
+
+    def _one_element(self, clauses: Sequence[ast.comprehension]) -> list[Value | None]:
+        evaluation, name, node = self.evaluation, self.name, self.node
+        guard: Value | None = None
+        for condition in clauses[0].ifs:
+            given = evaluation.evaluate(condition, Position.CONDITION)
+            if not evaluation.is_symbolic(given):
+                if not given:
+                    return []
+                continue
+            test = evaluation.condition(condition)
+            if test is None:
+                return [None]
+            guard = test if guard is None else apply_primitive("and_", (guard, test), evaluation.span(condition))
+        value = evaluation.scalar(self.of(clauses[1:]), self.element)
+        if guard is None or value is None:
+            return [value]
+        if name not in COMBINING:
+            evaluation.fault(DslSyntaxError, f"`{name}` with a condition over Python objects", node, "use a range")
+            return [None]
+        otherwise = neutral_constant(REDUCTIONS[name], value.expr.dtype)
+        return [apply_primitive("where", (guard, value, value.with_expr(otherwise)), evaluation.span(node))]
 
 
 def leading_loops(evaluation: Evaluator, clauses: Sequence[ast.comprehension], loops: Loops) -> int:
@@ -263,66 +306,6 @@ def _ends(evaluation: Evaluator, clause: ast.comprehension) -> tuple[Expr, Expr,
                 return None
         found.append(cast_expr(value.expr, "int64"))
     return (integer(0), found[0], step) if len(found) == 1 else (found[0], found[1], step)
-
-
-def _unrolled(
-    evaluation: Evaluator,
-    name: str,
-    generator: ast.GeneratorExp | ast.ListComp,
-    clauses: Sequence[ast.comprehension],
-    node: ast.Call,
-) -> object:
-    clause, rest = clauses[0], clauses[1:]
-    iterable = evaluation.evaluate(clause.iter)
-    if isinstance(iterable, Faulty):
-        return FAULTY
-    if evaluation.is_symbolic(iterable):
-        return evaluation.fault(
-            DslSyntaxError,
-            "a generator over a tensor or a size",
-            clause.iter,
-            "write `for k in range(n)` and index with k",
-        )
-    elements = evaluation.native(lambda: list(iterable), clause.iter)  # type: ignore[call-overload]
-    if not isinstance(elements, list):
-        return FAULTY
-    values: list[Value | None] = []
-    for element in elements:
-        names: dict[str, object] = {}
-        if not _assign(clause.target, element, names):
-            return evaluation.fault(DslSyntaxError, "the loop's names do not fit what it runs over", clause.target)
-        with evaluation.scope(names):
-            values.extend(_one_element(evaluation, name, generator, (clause, rest), node))
-    return _combined(evaluation, name, values, node)
-
-
-def _one_element(
-    evaluation: Evaluator,
-    name: str,
-    generator: ast.GeneratorExp | ast.ListComp,
-    clauses: tuple[ast.comprehension, Sequence[ast.comprehension]],
-    node: ast.Call,
-) -> list[Value | None]:
-    clause, rest = clauses
-    guard: Value | None = None
-    for condition in clause.ifs:
-        given = evaluation.evaluate(condition, Position.CONDITION)
-        if not evaluation.is_symbolic(given):
-            if not given:
-                return []
-            continue
-        test = evaluation.condition(condition)
-        if test is None:
-            return [None]
-        guard = test if guard is None else apply_primitive("and_", (guard, test), evaluation.span(condition))
-    value = evaluation.scalar(_over_generator(evaluation, name, generator, rest, node), generator.elt)
-    if guard is None or value is None:
-        return [value]
-    if name not in COMBINING:
-        evaluation.fault(DslSyntaxError, f"`{name}` with a condition over Python objects", node, "use a range")
-        return [None]
-    otherwise = neutral_constant(REDUCTIONS[name], value.expr.dtype)
-    return [apply_primitive("where", (guard, value, value.with_expr(otherwise)), evaluation.span(node))]
 
 
 def _assign(target: ast.expr, element: object, names: dict[str, object]) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.statements.accesses import axis_nodes
 from tcdsl.ir.accumulators import ACCUMULATORS
@@ -109,7 +109,7 @@ def read_statement(node: ast.stmt, environment: FunctionScope) -> Assignment:
 
 
 def _fault(node: ast.AST, fact: str, hint: str, environment: FunctionScope) -> TcdslError:
-    return Diagnostic(DslSyntaxError, fact, environment.span(node), hint=hint).error()
+    return DslSyntaxError.at(fact, environment.span(node), hint)
 
 
 def _assign_call(node: ast.stmt, call: ast.Call, environment: FunctionScope) -> Assignment:

@@ -20,20 +20,17 @@ from typing import Any
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_arguments, index_names, is_range
-from tcdsl.frontend.points.bare_reductions import BareReduction, standing_alone
 from tcdsl.frontend.points.definitions import Definition, outside_names
-from tcdsl.frontend.points.point_scalars import PointValue, scalar_of
+from tcdsl.frontend.points.point_scalars import BareReduction, PointValue, scalar_of, standing_alone
 from tcdsl.frontend.staging.faults import Faulty, shape_note
 from tcdsl.frontend.staging.target_states import Existing, Fresh, TargetState
 from tcdsl.frontend.statements.accesses import axis_index, axis_nodes, is_data
-from tcdsl.frontend.statements.guards import require_divisors
-from tcdsl.frontend.statements.reduction_scopes import BoundStatement, Open, ReductionScopes
+from tcdsl.frontend.statements.reduction_scopes import BoundStatement, Open, ReductionScopes, require_divisors
 from tcdsl.frontend.statements.reductions import Loops, leading_loops, reduce_given
 from tcdsl.frontend.statements.statement_evaluation import Evaluation
 from tcdsl.frontend.statements.statement_syntax import Assignment, read_statement
 from tcdsl.frontend.stores.partial_resets import restarted
-from tcdsl.frontend.stores.recording import record_sketch, sketch_of
-from tcdsl.frontend.stores.stores import TargetStore, store
+from tcdsl.frontend.stores.stores import TargetStore, record_sketch, sketch_of, store
 from tcdsl.frontend.symbols.recognition import COMBINING, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value

@@ -9,30 +9,33 @@
                                             R[j + 1] += A[i, j]
 
 Conditions and reads with a reduced variable only filter, and so do the ``if``s of a generator and brackets. An index
-that is data reaches all positions of its axis, unless a condition says which: then cells are recorded as flags first.
+that is data reaches all positions of its axis, unless a condition says which: then cells are recorded as flags first,
+and what is stored is a choice by them::
+
+    touched[f(i)] |= true                       the cells that the points of a statement reach
+    T[i] = new[i] where touched[i], else T[i]   every cell once
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import islpy as isl
 
 from tcdsl.frontend.staging.builder import ProgramBuilder
-from tcdsl.frontend.stores.chosen_cells import record_choice, record_touched
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
-from tcdsl.ir.build import conjuncts, index, neutral_constant, truth
+from tcdsl.ir.build import apply, cast, conjuncts, index, neutral_constant, truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Access, Fill, Keep, Statement, Tensor
+from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Tensor
 from tcdsl.polyhedra.linear import linear_form
 from tcdsl.ranges.restarts import Restarts, starts_all_anew
 from tcdsl.ranges.sketches.nesting import free_variables, variables_of
 from tcdsl.ranges.sketches.sketch import Sketch
 
-__all__ = ["record_partial_reset", "restarted"]
+__all__ = ["Cells", "record_choice", "record_partial_reset", "record_touched", "restarted"]
 
 
 def restarted(indices: Sequence[Expr], conditions: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -115,3 +118,51 @@ def _one_to_one(indices: Sequence[Expr]) -> bool:
             return False
         seen |= names
     return True
+
+
+Cells = Callable[[SymbolicTensor], Expr]
+"""The cell of a tensor, of the target's shape, that is being chosen."""
+
+
+def record_touched(sketch: Sketch, target: SymbolicTensor, value: Expr, builder: ProgramBuilder) -> SymbolicTensor:
+    """Record which cells the points of ``sketch`` reach, as a bool tensor of the shape of ``target``.
+
+    ``value`` is true; its accesses are those that a point needs.
+    """
+    access = replace(sketch.target, tensor=builder.fresh_name(f"{target.label}_touched"))
+    flags = replace(sketch, target=access, dtype="bool", accumulate="or", start=Neutral(), value=value)
+    return builder.record(replace(flags, previous="", resets=True), target.label)
+
+
+def record_choice(
+    touched: SymbolicTensor,
+    target: SymbolicTensor,
+    chosen: Callable[[Cells], Expr],
+    sketch: Sketch,
+    builder: ProgramBuilder,
+) -> SymbolicTensor:
+    """Record ``chosen`` in the cells of ``target`` that are ``touched``; the others keep what they hold."""
+    names = FreshNames(builder.size_names())
+    variables = tuple(names.fresh(f"axis_{k}") for k in range(target.rank))
+    indices = tuple(index(variable) for variable in variables)
+
+    def cell(tensor: SymbolicTensor) -> Expr:
+        return tensor.cell(indices, sketch.span).expr
+
+    held = cell(target)
+    value = apply("where", cell(touched), cast(chosen(cell), held.dtype, sketch.span), held, span=sketch.span)
+    whole = Sketch(
+        Access(builder.fresh_name(target.label), indices, sketch.span),
+        target.element_type,
+        target.extents,
+        "existing",
+        "assign",
+        Neutral(),
+        value,
+        variables,
+        label=target.label,
+        span=sketch.span,
+    )
+    made = builder.record(whole, target.label)
+    builder.written.same(made.name, target.name)
+    return made

@@ -39,6 +39,12 @@ class Algebra(Protocol):
     def transposed(self, array: Any) -> Any:
         """``array.T``."""
 
+    def regrouped(self, array: Any, batch: int, input: int) -> Any:
+        """The same cells, with leading axes as batch and trailing ones as input axes."""
+
+    def stacked(self, parts: Sequence[Any], row: str) -> Any:
+        """The parts along a new axis that leads the axes of ``row``."""
+
     def cast(self, operand: Any, dtype: str) -> Any:
         """``operand`` converted to ``dtype``."""
 
@@ -59,20 +65,11 @@ class Algebra(Protocol):
     def recorded(self, array: Any, label: str) -> Any:
         """The tensor that holds the cells of pending arithmetic."""
 
-    def truth(self, value: Any) -> bool:
-        """``bool(value)``."""
-
-    def integer(self, value: Any) -> int:
-        """``int(value)``."""
-
-    def number(self, value: Any) -> float:
-        """``float(value)``."""
+    def concrete(self, value: Any, kind: type) -> Any:
+        """``bool(value)``, ``int(value)``, ``float(value)`` or ``np.asarray(value)``: what is asked for as ``kind``."""
 
     def length(self, value: Any) -> int:
         """``len(value)``."""
-
-    def array(self, value: Any) -> Any:
-        """``np.asarray(value)``."""
 
     def iterate(self, value: Any) -> Iterator[Any]:
         """``iter(value)``."""
@@ -159,15 +156,15 @@ class ArithmeticOperators(PrimitiveOperators):
         return self.builder.algebra.matrix_product(other, self)
 
     def __bool__(self) -> bool:
-        return bool(self.builder.algebra.truth(self))
+        return bool(self.builder.algebra.concrete(self, bool))
 
     def __index__(self) -> int:
-        return int(self.builder.algebra.integer(self))
+        return int(self.builder.algebra.concrete(self, int))
 
     __int__ = __index__
 
     def __float__(self) -> float:
-        return float(self.builder.algebra.number(self))
+        return float(self.builder.algebra.concrete(self, float))
 
     def __len__(self) -> int:
         return int(self.builder.algebra.length(self))

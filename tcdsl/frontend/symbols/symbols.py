@@ -188,10 +188,10 @@ class SymbolicArray(MemoryOperators, ArrayMethods):
         return self.builder.algebra.cast(self, name)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return self.builder.algebra.array(self)
+        return self.builder.algebra.concrete(self, np.ndarray)
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self.builder.algebra.array(self)
+        return self.builder.algebra.concrete(self, np.ndarray)
 
     __dlpack_device__ = __dlpack__
 

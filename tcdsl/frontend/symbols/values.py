@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DtypeError, TcdslError
-from tcdsl.frontend.symbols.int64_numbers import too_large
-from tcdsl.ir.build import apply, cast, constant, result_dtype
+from tcdsl.errors import DtypeError, TcdslError
+from tcdsl.ir.build import apply, cast, constant, integer, result_dtype
 from tcdsl.ir.dtypes import (
     DTYPES,
     INTEGER,
@@ -43,12 +42,14 @@ __all__ = [
     "cast_value",
     "common_dtype",
     "convert",
+    "int64_constant",
     "require_fitting",
     "store_value",
     "stored_dtype",
     "sum_dtype",
     "value_fault",
 ]
+
 
 _WEAK_DTYPES = {"bool": "bool", "int": "int64", "float": "float64"}
 _WEAK_SAMPLES: dict[str, Any] = {"bool": False, "int": 0, "float": 0.0}
@@ -116,7 +117,7 @@ class Product:
 
 def value_fault(fact: str, span: Span | None, hint: str = "", kind: type[TcdslError] = DtypeError) -> TcdslError:
     """What is wrong with a value at ``span``."""
-    return Diagnostic(kind, fact, span, hint=hint).error()
+    return kind.at(fact, span, hint)
 
 
 # -- types ---------------------------------------------------------------------------------------------------
@@ -232,3 +233,31 @@ def _accesses(expressions: Sequence[Expr]) -> set[Expr]:
     for expr in expressions:
         found |= {node for node in walk(expr) if isinstance(node, _LEAVES) or type(node).__module__ != Apply.__module__}
     return found
+
+
+# Longer numbers are shown by their ends.
+_MOST_DIGITS = 40
+
+
+def int64_constant(number: int, span: Span | None) -> Constant:
+    """``number`` as a constant of the program; `DtypeError` if it does not fit into 64 bits."""
+    if not -(2**63) <= number < 2**63:
+        raise too_large(number, "int64", span)
+    return integer(number)
+
+
+def too_large(number: int, dtype: str, span: Span | None, hint: str = "") -> TcdslError:
+    """The error of a number that ``dtype`` cannot hold."""
+    if dtype == "int64":
+        hint = hint or f"{dtype} holds {-(2**63)} to {2**63 - 1}"
+    fact = f"the integer {shown_number(number)} does not fit in {dtype}"
+    return DtypeError.at(fact, span, hint)
+
+
+def shown_number(number: int) -> str:
+    """``number`` in digits; the first of them if there are many."""
+    bits = abs(number).bit_length()
+    if bits < 3 * _MOST_DIGITS:
+        return str(number)
+    digits = int(bits * 0.30103)
+    return f"{'-' if number < 0 else ''}{abs(number) // 10 ** (digits - 5)}... (about {digits} digits)"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, Diagnostic, DtypeError
+from tcdsl.errors import ConfigurationError, DtypeError
 from tcdsl.frontend.staging.given_arrays import element_type, given_array
 from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.frontend.symbols.operators import ArithmeticOperators
@@ -111,7 +111,7 @@ class Signature:
             hint = f"it is `{self.name}{self._signature}`: what follows the `*` is passed by keyword"
             if not self.keyword_only:
                 hint = f"it is `{self.name}{self._signature}`"
-            raise Diagnostic(ConfigurationError, f"{self.name}(): {error}", hint=hint).error() from None
+            raise ConfigurationError.at(f"{self.name}(): {error}", hint=hint) from None
         bound.apply_defaults()
         positional: list[tuple[str, Any]] = []
         configuration: dict[str, Any] = {}
@@ -165,18 +165,16 @@ def hashable(function: str, name: str, value: Any) -> Any:
             hint = "arrays are positional arguments: move it in front of the `*`"
         else:
             hint = "use a hashable value (a tuple for a list, a frozen dataclass for a dict)"
-        raise Diagnostic(
-            ConfigurationError,
-            f"{function}(): the keyword argument `{name}` is configuration, but a {kind} cannot be hashed",
-            hint=hint,
-        ).error() from None
+        raise ConfigurationError.at(
+            f"{function}(): the keyword argument `{name}` is configuration, but a {kind} cannot be hashed", hint=hint
+        ) from None
     return value
 
 
 def _number(name: str, place: int | str, value: Any) -> Argument:
     kind = bool if isinstance(value, bool) else int if isinstance(value, int) else float
     if kind is int and not -(2**63) <= value < 2**63:
-        raise Diagnostic(DtypeError, f"`{name}` = {value} does not fit into 64 bits", hint="use a float").error()
+        raise DtypeError.at(f"`{name}` = {value} does not fit into 64 bits", hint="use a float")
     dtype = _NUMBER_DTYPES[kind]
     return Argument(name, place, np.asarray(value, dtype), dtype, kind.__name__, value)
 
@@ -191,7 +189,7 @@ def tensor_argument(function: str, name: str, position: int, value: Any) -> Argu
         return _number(name, position, value)
     context = f"{function}(): "
     if isinstance(value, ArithmeticOperators) and not isinstance(value, GraphTensor):
-        raise Diagnostic(DtypeError, f"{context}`{name}` is a symbolic value outside of its function").error()
+        raise DtypeError.at(f"{context}`{name}` is a symbolic value outside of its function")
     array = given_array(np.asarray(value) if isinstance(value, GraphTensor) else value, name, context)
     if array is None:
         kind = type(value).__name__
@@ -199,5 +197,5 @@ def tensor_argument(function: str, name: str, position: int, value: Any) -> Argu
         if isinstance(value, list | tuple):
             hint = "wrap it with np.asarray"
         fact = f"{context}`{name}` is a {kind}, but positional arguments are arrays and numbers"
-        raise Diagnostic(DtypeError, fact, hint=hint).error()
+        raise DtypeError.at(fact, hint=hint)
     return Argument(name, position, array, element_type(array), None, value)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, NanError, TcdslError
+from tcdsl.errors import NanError, TcdslError
 from tcdsl.ir.dtypes import is_floating, numpy_dtype
 from tcdsl.ir.program import Program, Statement, tensors_read
 from tcdsl.ir.sizes.size_binding import evaluate_size
@@ -80,7 +80,7 @@ class NanSearch:
         else:
             hint = f"no operand holds NaN: look for 0 / 0, inf - inf or a function out of its domain; or {hint}"
         if statement is None:
-            return Diagnostic(NanError, fact, notes=tuple(notes), hint=hint).error()
+            return NanError.at(fact, hint=hint, notes=tuple(notes))
         target = statement.target.tensor
         if target not in (shown, made):
             notes.append(f"{fact}, which is computed from it")
@@ -89,7 +89,7 @@ class NanSearch:
             from tcdsl.ir.text.printer import format_statement
 
             notes.append(f"made by {format_statement(statement)}")
-        return Diagnostic(NanError, fact, statement.span, tuple(notes), hint).error()
+        return NanError.at(fact, statement.span, hint, notes=tuple(notes))
 
     def _stored(self, made: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
         # The tensors to look at: floating ones that are not larger than what is stored anyway.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
@@ -61,12 +61,9 @@ def returned(session: Session, result: Any, name: str, begin: int = 0) -> tuple[
     made = {statement.target.tensor for statement in session.builder.recording.statements[begin:]}
     for leaf in leaves:
         if isinstance(leaf, PointValue):
-            raise Diagnostic(
-                DslSyntaxError,
-                "a local definition is a scalar at each point, not an array",
-                leaf.span,
-                hint="store it first: `y[i] = z`",
-            ).error()
+            raise DslSyntaxError.at(
+                "a local definition is a scalar at each point, not an array", leaf.span, "store it first: `y[i] = z`"
+            )
         if not isinstance(leaf, SymbolicTensor) or leaf.name not in made or leaf.name in names:
             # A returned input, number, or second copy of an output is an array of its own.
             leaf = copied(session, leaf, getattr(leaf, "label", name))

@@ -24,9 +24,8 @@ from tcdsl.ir.expressions import Read
 from tcdsl.ir.program import Program
 from tcdsl.locks import COMPILING
 from tcdsl.runtime.calling.arguments import Argument, Call, Signature
-from tcdsl.runtime.calling.entries import Entry, LinearPart, Traced
+from tcdsl.runtime.calling.entries import Entry, LinearPart, Traced, narrowed_integers
 from tcdsl.runtime.calling.execution import Executable
-from tcdsl.runtime.calling.integer_range_checks import narrowed_integers
 from tcdsl.runtime.calling.repeated import RepeatedCall, RepeatedCalls
 from tcdsl.runtime.calling.results import returned
 

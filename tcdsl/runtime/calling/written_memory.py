@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, Diagnostic, DtypeError, ShapeError
+from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.frontend.staging.given_arrays import require_plain
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import evaluate_size
@@ -28,31 +28,26 @@ def check_written(program: Program, arrays: Sequence[np.ndarray], call: Call | N
         label = tensor.label or tensor.name
         given = None if call is None else next((a.given for a in call.arguments if a.array is array), array)
         if given is not None and not isinstance(given, np.ndarray):
-            raise Diagnostic(
-                DtypeError,
+            raise DtypeError.at(
                 f"{program.name}() writes to `{label}`, which is a {type(given).__name__}",
                 hint="pass a NumPy array, whose memory can be written",
-            ).error()
+            )
         if not array.flags.writeable:
-            raise Diagnostic(
-                ShapeError,
-                f"{program.name}() writes to `{label}`, but the array is read-only",
-                hint="pass a copy: `x.copy()`",
-            ).error()
+            raise ShapeError.at(
+                f"{program.name}() writes to `{label}`, but the array is read-only", hint="pass a copy: `x.copy()`"
+            )
         if not array.flags.c_contiguous and array.size and _overlaps_itself(array):
-            raise Diagnostic(
-                ShapeError,
+            raise ShapeError.at(
                 f"{program.name}() writes to `{label}`, but some of its cells share memory (strides {array.strides})",
                 hint="pass a copy: `x.copy()`",
-            ).error()
+            )
         for other_position, other in enumerate(arrays):
             if other_position != position and _overlap(array, other):
-                raise Diagnostic(
-                    ShapeError,
+                raise ShapeError.at(
                     f"{program.name}() writes to `{label}`, which shares memory with "
                     f"`{program.inputs[other_position].label or program.inputs[other_position].name}`",
                     hint="pass arrays that do not overlap, or a copy of one of them",
-                ).error()
+                )
 
 
 def _overlap(left: np.ndarray, right: np.ndarray) -> bool:
@@ -86,15 +81,13 @@ def output_buffers(
             require_plain(buffer, "out", f"{program.name}(): ")
         if not isinstance(buffer, np.ndarray) or buffer.dtype != tensor.dtype or buffer.shape != shape:
             got = f"{buffer.dtype}{list(buffer.shape)}" if isinstance(buffer, np.ndarray) else type(buffer).__name__
-            raise Diagnostic(
-                ShapeError, f"{program.name}(): the output `{label}` is {tensor.dtype}{list(shape)}, but out is {got}"
-            ).error()
+            raise ShapeError.at(
+                f"{program.name}(): the output `{label}` is {tensor.dtype}{list(shape)}, but out is {got}"
+            )
         if not buffer.flags.writeable or not buffer.flags.c_contiguous:
-            raise Diagnostic(
-                ShapeError, f"{program.name}(): out must be writable and row-major", hint="allocate it with np.empty"
-            ).error()
+            raise ShapeError.at(
+                f"{program.name}(): out must be writable and row-major", hint="allocate it with np.empty"
+            )
         if any(_overlap(buffer, other) for other in (*arrays, *buffers[:number])):
-            raise Diagnostic(
-                ShapeError, f"{program.name}(): out shares memory with another array", hint="allocate it anew"
-            ).error()
+            raise ShapeError.at(f"{program.name}(): out shares memory with another array", hint="allocate it anew")
     return buffers

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DtypeError, ShapeError
+from tcdsl.errors import DtypeError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.ir.build import cast
@@ -65,7 +66,7 @@ class Direction:
         if len(own) != len(extents):
             raise self._wrong_shape(_extents_text(own), _extents_text(extents), session.location())
         for axis, (left, right) in enumerate(zip(own, extents, strict=True)):
-            found, wanted = _extent_text(left), _extent_text(right)
+            found, wanted = valued(left), valued(right)
             message = f"{self._a_kind} has another shape than {self.owner}: axis {axis} has {found}, not {wanted}"
             message += f"\n{self._a_kind} has the shape of {self.owner}"
             session.builder.require_equal(left, right, message, session.location())
@@ -86,51 +87,41 @@ class Direction:
                 return
             zero = not tensor_argument(self.function, f"{self.kind} of {self.owner}", 0, value).array.any()
         if not zero:
-            raise Diagnostic(
-                DtypeError,
+            raise DtypeError.at(
                 f"{self.owner} is {self.dtype}: integer and bool tensors have no {self.kind}",
                 hint=f"pass None, or zeros, as its {self.kind}",
-            ).error()
+            )
 
     def missing(self) -> Exception:
         """The error for ``None`` where a direction is needed."""
-        return Diagnostic(
-            DtypeError,
+        return DtypeError.at(
             f"{self._a_kind} is None, but {self.owner} is {self.dtype}",
             hint="pass an array of its shape; zeros leave it out",
-        ).error()
+        )
 
     @property
     def _a_kind(self) -> str:
         return f"an {self.kind}" if self.kind[0] in "aeiou" else f"a {self.kind}"
 
     def _wrong_shape(self, found: object, wanted: object, place: Span | None = None) -> Exception:
-        return Diagnostic(
-            ShapeError,
+        return ShapeError.at(
             f"{self._a_kind} has shape {found}, but {self.owner} has shape {wanted}",
             place,
-            hint=f"{self._a_kind} has the shape of {self.owner}",
-        ).error()
+            f"{self._a_kind} has the shape of {self.owner}",
+        )
 
     def _check_type(self, dtype: str, place: Span | None = None) -> None:
         if not np.can_cast(dtype, self.dtype, "same_kind"):
-            raise Diagnostic(
-                DtypeError,
+            raise DtypeError.at(
                 f"{self._a_kind} is {dtype}, but {self.owner} is {self.dtype}",
                 place,
-                hint=f"convert it: `.astype('{self.dtype}')`",
-            ).error()
+                f"convert it: `.astype('{self.dtype}')`",
+            )
 
 
 def _is_symbolic(value: object) -> bool:
     """Whether ``value`` belongs to a function that is being staged."""
     return isinstance(value, SymbolicArray | SymbolicNumber | SymbolicSize)
-
-
-def _extent_text(extent: Expr) -> str:
-    # A size shows its value; see `tcdsl.ir.program.Assertion`.
-    text = _extents_text((extent,))[1:-1]
-    return f"{text} = {{{text}}}" if text.isidentifier() else text
 
 
 def _extents_text(extents: Sequence[Expr]) -> str:
@@ -143,10 +134,9 @@ def matched(structure: Structure, value: Any, kind: str, owners: str) -> list[An
     """What ``value`` holds in the places of the arrays of ``structure``; `ShapeError` if it is built otherwise."""
     found = structure.match(value)
     if isinstance(found, str):
-        raise Diagnostic(
-            ShapeError,
+        raise ShapeError.at(
             f"the {kind}s do not have the structure of the {owners}",
-            notes=(f"the {owners}: {structure}", f"they differ at: {found}"),
             hint=f"pass one array per {owners.removesuffix('s')}, nested alike",
-        ).error()
+            notes=(f"the {owners}: {structure}", f"they differ at: {found}"),
+        )
     return found

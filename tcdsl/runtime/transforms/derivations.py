@@ -3,25 +3,32 @@
 At the top a derivative is staged like a decorated function (`tcdsl.runtime.calling.staged`). Inside a function that is
 being staged, the function is recorded as a program of its own, whose derivative is inlined
 (`tcdsl.runtime.rules.subprograms`).
+
+The function itself keeps its derivatives: equal derivatives of one function are one object::
+
+    for x in data:
+        loss, slope = tc.value_and_grad(f)(x)      # staged once
+
+What is kept ends with the function: derivatives belong to it and know it, and nothing else holds them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import FunctionType, MethodType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from weakref import WeakMethod, ref
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
-from tcdsl.frontend.staging.called_functions import called_readings, users_function
+from tcdsl.errors import ConfigurationError, DifferentiationError
 from tcdsl.frontend.staging.declared_parameters import DeclarationMet
 from tcdsl.frontend.staging.impure_calls import warning_of_impure_calls
 from tcdsl.frontend.staging.session import Session, StagingStopped
+from tcdsl.frontend.staging.surroundings import called_readings, users_function
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read
@@ -33,7 +40,6 @@ from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.function import DecoratedFunction
 from tcdsl.runtime.rules.subprograms import Part, like
 from tcdsl.runtime.same_code import entries_for, keep_entry
-from tcdsl.runtime.transforms.kept_derivatives import kept
 
 __all__ = [
     "Argnums",
@@ -42,12 +48,14 @@ __all__ = [
     "Values",
     "chosen_positions",
     "floating_outputs",
+    "kept",
     "kept_staging",
     "name_of",
     "require_values",
     "signature_of",
     "value_and_aux",
 ]
+
 
 Argnums = int | tuple[int, ...]
 
@@ -106,17 +114,15 @@ def signature_of(function: Any) -> Signature:
 def require_values(derivative: str, function: Any) -> None:
     """Raise unless ``function`` computes values, which have derivatives."""
     if not callable(function):
-        raise Diagnostic(
-            ConfigurationError,
+        raise ConfigurationError.at(
             f"tc.{derivative} takes a function, not an object of type {type(function).__name__}",
             hint=f"write tc.{derivative}(f, ...) with an @op or a Python function of ops",
-        ).error()
+        )
     if isinstance(function, DecoratedFunction) and function.in_place:
-        raise Diagnostic(
-            DifferentiationError,
+        raise DifferentiationError.at(
             f"`{function.__name__}` is a @cd function: it changes memory and has no gradient",
             hint="write an @op that returns the new values",
-        ).error()
+        )
 
 
 def chosen_positions(argnums: int | Sequence[int], function: str, count: int) -> tuple[int, ...]:
@@ -124,18 +130,16 @@ def chosen_positions(argnums: int | Sequence[int], function: str, count: int) ->
     found: list[int] = []
     for position in (argnums,) if isinstance(argnums, int) else argnums:
         if not -count <= position < count:
-            raise Diagnostic(
-                DifferentiationError,
+            raise DifferentiationError.at(
                 f"argnums names argument {position}, but {function}() has {count} positional arguments",
                 hint=f"count from 0 to {count - 1}" if count else "give it an argument to differentiate by",
-            ).error()
+            )
         if position % count in found:
-            raise Diagnostic(
-                DifferentiationError,
+            raise DifferentiationError.at(
                 f"argnums names argument {position % count} of {function}() twice",
-                notes=(f"argnums={argnums}",),
                 hint="name each argument once",
-            ).error()
+                notes=(f"argnums={argnums}",),
+            )
         found.append(position % count)
     return tuple(found)
 
@@ -145,12 +149,11 @@ def value_and_aux(traced: Traced, has_aux: bool, function: str, value: str) -> t
     if not has_aux:
         return traced.structure, None
     if traced.structure.kind != "tuple" or len(traced.structure.parts) != 2:
-        raise Diagnostic(
-            DifferentiationError,
+        raise DifferentiationError.at(
             f"with has_aux, {function}() must return a pair ({value}, aux)",
-            notes=(f"it returns {traced.structure}",),
             hint=f"write `return {value}, aux`, or leave has_aux out",
-        ).error()
+            notes=(f"it returns {traced.structure}",),
+        )
     return traced.structure.parts[0], traced.structure.parts[1]
 
 
@@ -243,11 +246,10 @@ class DerivativeStaging(StagedFunction):
             with self._watch(function, configuration):
                 result = function(*positional, **configuration)
         except DeclarationMet:
-            raise Diagnostic(
-                DifferentiationError,
+            raise DifferentiationError.at(
                 f"{self._name}() declares parameters, and derivatives by arrays do not know those",
                 hint="call it with tensors (tc.tensor(x)), and use tc.train.grad_update(loss)",
-            ).error() from None
+            ) from None
         if session.faults:
             raise StagingStopped
         return returned(session, result, self._name)
@@ -263,11 +265,10 @@ class DerivativeStaging(StagedFunction):
             return value.name
         if isinstance(value, SymbolicNumber) and isinstance(value.expr, Read):
             return value.expr.tensor
-        raise Diagnostic(
-            DifferentiationError,
+        raise DifferentiationError.at(
             f"argument {position} of {self._name}() is the constant {value!r}, because Python asks for its value",
             hint="branch on it in a statement (`a if x > 0 else b`), or do not differentiate by it",
-        ).error()
+        )
 
 
 def kept_staging(function: Callable[..., Any], derivation: Derivation) -> DerivativeStaging:
@@ -300,3 +301,38 @@ def _as_value(session: Session, value: Any, label: str) -> Any:
     if isinstance(value, SymbolicTensor):
         return value.held()
     return as_tensor(session, value, label) if isinstance(value, PendingArray | np.ndarray) else value
+
+
+_NAME = "__tcdsl_derivatives__"
+
+T = TypeVar("T")
+
+
+def kept(function: Any, key: Hashable, make: Callable[[], T]) -> T:
+    """``make()``, or what it gave before for this ``function`` and an equal ``key``.
+
+    Objects that cannot be referenced weakly or have no attributes, as NumPy's functions, keep nothing.
+    """
+    # Methods are made anew whenever they are asked for: their instance keeps what belongs to them.
+    owner = function.__self__ if isinstance(function, MethodType) else function
+    try:
+        attributes = vars(owner)
+        found = attributes.get(_NAME)
+        if not isinstance(found, _Derivatives) or found.owner() is not owner:
+            found = attributes[_NAME] = _Derivatives(owner)
+    except TypeError:
+        return make()
+    place = (function.__func__, key) if isinstance(function, MethodType) else (None, key)
+    made: T | None = found.get(place)
+    return found.setdefault(place, make()) if made is None else made
+
+
+class _Derivatives(dict[tuple[Any, Hashable], Any]):
+    """What is kept. To copies of ``owner``, and to what took over its attributes, it means nothing."""
+
+    def __init__(self, owner: Any) -> None:
+        super().__init__()
+        self.owner: Callable[[], Any] = ref(owner)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, ()

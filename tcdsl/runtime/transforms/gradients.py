@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tcdsl.autodiff import gradient
-from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
+from tcdsl.errors import ConfigurationError, DifferentiationError
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.rows.ranks import RowRanks
@@ -25,12 +25,12 @@ from tcdsl.runtime.transforms.derivations import (
     Argnums,
     Derivation,
     DerivativeStaging,
+    kept,
     kept_staging,
     name_of,
     require_values,
     value_and_aux,
 )
-from tcdsl.runtime.transforms.kept_derivatives import kept
 from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
 
 __all__ = [
@@ -109,11 +109,10 @@ def checked_argnums(argnums: Any) -> Argnums:
         return argnums
     if isinstance(argnums, Sequence) and all(isinstance(k, int) and not isinstance(k, bool) for k in argnums):
         return tuple(argnums)
-    raise Diagnostic(
-        ConfigurationError,
+    raise ConfigurationError.at(
         f"argnums={argnums!r} is neither a position nor a sequence of positions",
         hint="count positional arguments from 0, as in argnums=0 or argnums=(0, 2)",
-    ).error()
+    )
 
 
 def of_arguments(argnums: Argnums) -> Structure:
@@ -148,13 +147,12 @@ class Gradient(Derivation):
 def _no_loss(function: str, structure: Structure) -> Exception:
     several = structure.kind != "constant"
     described = f"a {structure.kind} of {len(structure.parts)}" if several else "no array"
-    return Diagnostic(
-        DifferentiationError,
+    return DifferentiationError.at(
         f"{function}() returns {described}, not a loss of one element",
-        notes=(f"it returns {structure}",),
         hint="return one number, `(loss, aux)` with has_aux=True, or use tc.vjp with a cotangent per output or "
         "tc.jacobian",
-    ).error()
+        notes=(f"it returns {structure}",),
+    )
 
 
 @user_facing

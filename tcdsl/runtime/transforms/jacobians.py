@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tcdsl.autodiff.jacobians.jacobians import jacobian as jacobian_program
-from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
+from tcdsl.errors import ConfigurationError, DifferentiationError
 from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.structure import NOTHING, Structure
 from tcdsl.runtime.transforms.derivations import Derivation, floating_outputs, value_and_aux
@@ -38,13 +38,12 @@ class Jacobian(Derivation):
         value, aux = value_and_aux(traced, self.has_aux, function, "outputs")
         floating = floating_outputs(traced, value)
         if not any(floating):
-            raise Diagnostic(
-                DifferentiationError,
+            raise DifferentiationError.at(
                 f"{function}() returns no floating array, so it has no Jacobian",
-                notes=(f"it returns {value}",),
                 hint="integer and bool tensors have no derivatives: convert with float64(...), or return what they "
                 "are computed from",
-            ).error()
+                notes=(f"it returns {value}",),
+            )
         outputs = traced.program.outputs
         chosen = [name for name, real in zip(outputs, floating, strict=False) if real]
         program = jacobian_program(traced.program, wrt, chosen, self.mode, keep_outputs=aux is not None)
@@ -85,9 +84,9 @@ def jacobian(
     zero by structure, as off the diagonal for an elementwise function, nothing is computed.
     """
     if mode not in _MODES:
-        raise Diagnostic(
-            ConfigurationError, f"mode={mode!r}", hint="choose 'forward', 'reverse', or None, which chooses by ranks"
-        ).error()
+        raise ConfigurationError.at(
+            f"mode={mode!r}", hint="choose 'forward', 'reverse', or None, which chooses by ranks"
+        )
     by = checked_argnums(argnums)
     return derived(fun, Jacobian(by, has_aux, mode), f"Jacobian by {by}")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcdsl.autodiff import adjoint, tangent
 from tcdsl.autodiff.jacobians.linearization import linearized
-from tcdsl.errors import ConfigurationError, Diagnostic, DifferentiationError
+from tcdsl.errors import ConfigurationError, DifferentiationError
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.session import Session, current_session
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
@@ -18,7 +18,6 @@ from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.program import Program, Tensor
 from tcdsl.rewrite.inlining import append_program
-from tcdsl.rows.ranks import RowRanks
 from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.structure import LEAF, NOTHING, Structure
@@ -68,26 +67,43 @@ class ReverseLinearization(Linearization):
     transform = staticmethod(adjoint)
 
 
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The arguments of a function or its outputs: how they are built, and their types.
+
+    ``floating`` are those that have derivatives.
+    """
+
+    structure: Structure
+    dtypes: Sequence[str]
+    floating: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The linear part of a derivative, and what it is given: arrays, or tensors of ``builder``'s program."""
+
+    linear: Executable
+    given: Sequence[np.ndarray | Tensor]
+    builder: ProgramBuilder | None
+
+
 class LinearFunction:
     """A derivative at a point. It may be called as often as you like, and computes none of the function's values again.
 
-    ``given`` are the inputs of its program but for the last ones, the seeds, which belong to what ``shapes`` are the
-    shapes of: arrays, or tensors of ``builder``'s program. ``rows`` are those of its results.
+    ``part`` has the inputs of its program but for the last ones, the seeds, which belong to what is ``taken``. It gives
+    what belongs to the floating ones of ``made``.
     """
 
-    def __init__(
-        self,
-        executable: Executable,
-        given: Sequence[np.ndarray | Tensor],
-        shapes: Sequence[Sequence[Any]],
-        builder: ProgramBuilder | None,
-        rows: Sequence[RowRanks | None] = (),
-    ) -> None:
-        self._rows = tuple(rows)
-        self._executable = executable
-        self._given = tuple(given)
-        self._shapes = tuple(shapes)
-        self._builder = builder
+    def __init__(self, name: str, taken: _Side, made: _Side, part: _Part) -> None:
+        self._name = name
+        self._taken, self._dtypes = taken.structure, tuple(taken.dtypes)
+        self._made = made.structure.with_leaves(LEAF if is_floating(dtype) else NOTHING for dtype in made.dtypes)
+        self._executable, self._given, self._builder = part.linear, tuple(part.given), part.builder
+        self._shapes: list[Sequence[Any]] = [
+            each.extents if isinstance(each, SymbolicTensor) else each.shape for each in taken.floating
+        ]
+        self._rows = [each.rows for each in made.floating if isinstance(each, SymbolicTensor)]
 
     @property
     def stored(self) -> tuple[np.ndarray | Tensor, ...]:
@@ -105,22 +121,28 @@ class LinearFunction:
 
         return Explanation(format_program(self.program))
 
-    def _applied(self, directions: Sequence[tuple[Direction, Any]]) -> list[Any]:
+    def _applied(self, directions: Sequence[tuple[Direction, Any]]) -> Any:
+        for direction, value in directions:
+            if value is None:
+                raise direction.missing()
         session = current_session()
+        if self._builder is not None and (session is None or session.builder is not self._builder):
+            raise DifferentiationError.at(
+                "a linear function was made inside a decorated function, and is called outside of it",
+                hint="call it in the function that called tc.vjp or tc.linearize, and return what it gives",
+            )
         if session is not None:
-            return self._inline(session, directions)
-        if self._builder is not None:
-            raise _outside()
+            return self._made.build(self._inline(session, directions))
         seeds = [
             direction.array(value, shape) for (direction, value), shape in zip(directions, self._shapes, strict=True)
         ]
         arrays = [array for array in self._given if not isinstance(array, Tensor)]
-        return [array if array.ndim else array[()] for array in self._executable.run([*arrays, *seeds])]
+        return self._made.build(
+            [array if array.ndim else array[()] for array in self._executable.run([*arrays, *seeds])]
+        )
 
     def _inline(self, session: Session, directions: Sequence[tuple[Direction, Any]]) -> list[Any]:
         builder = session.builder
-        if self._builder is not None and self._builder is not builder:
-            raise _outside()
         inputs = [
             array if isinstance(array, Tensor) else builder.tensor(session.capture(array).name) for array in self._given
         ]
@@ -133,90 +155,71 @@ class LinearFunction:
 class Pullback(LinearFunction):
     """``pullback(cotangents)``: one adjoint per argument, ``None`` for integers and bools."""
 
-    def __init__(self, name: str, outputs: Structure, dtypes: Sequence[str], by: Sequence[bool], *rest: Any) -> None:
-        super().__init__(*rest)
-        self._name = name
-        self._outputs = outputs
-        self._dtypes = tuple(dtypes)
-        self._by = tuple(by)
-
     @user_facing
     def __call__(self, cotangents: Any) -> tuple[Any, ...]:
         """The adjoints of the arguments; ``cotangents`` has the structure of the outputs."""
-        given = matched(self._outputs, cotangents, "cotangent", "outputs")
-        directions = []
-        for place, dtype, value in zip(self._outputs.paths(), self._dtypes, given, strict=True):
-            direction = Direction.cotangent(self._name, place, dtype)
-            if not is_floating(dtype):
-                continue
-            if value is None:
-                raise direction.missing()
-            directions.append((direction, value))
-        adjoints = iter(self._applied(directions))
-        return tuple(next(adjoints) if real else None for real in self._by)
+        given = matched(self._taken, cotangents, "cotangent", "outputs")
+        places = zip(self._taken.paths(), self._dtypes, given, strict=True)
+        directions = [
+            (Direction.cotangent(self._name, place, dtype), value)
+            for place, dtype, value in places
+            if is_floating(dtype)
+        ]
+        adjoints: tuple[Any, ...] = self._applied(directions)
+        return adjoints
 
 
 class TangentMap(LinearFunction):
     """``f_jvp(*tangents)``: the tangents of the outputs, in their structure, ``None`` for integers and bools."""
 
-    def __init__(self, name: str, structure: Structure, dtypes: Sequence[str], *rest: Any) -> None:
-        super().__init__(*rest)
-        self._name = name
-        self._structure = structure
-        self._dtypes = tuple(dtypes)
-
     @user_facing
     def __call__(self, *tangents: Any) -> Any:
         """The tangents of the outputs along one tangent for each argument."""
         if len(tangents) != len(self._dtypes):
-            raise Diagnostic(
-                ConfigurationError,
+            raise ConfigurationError.at(
                 f"the linearization of {self._name}() takes {len(self._dtypes)} tangents, one per argument, "
                 f"not {len(tangents)}",
                 hint="pass None for integer and bool arguments",
-            ).error()
+            )
         directions = []
         for position, (dtype, value) in enumerate(zip(self._dtypes, tangents, strict=True)):
             direction = Direction.tangent("linearize", self._name, position, dtype)
-            if not is_floating(dtype):
+            if is_floating(dtype):
+                directions.append((direction, value))
+            else:
                 direction.nothing(value)
-                continue
-            if value is None:
-                raise direction.missing()
-            directions.append((direction, value))
-        return self._structure.build(self._applied(directions))
+        return self._applied(directions)
 
 
-def _outside() -> Exception:
-    return Diagnostic(
-        DifferentiationError,
-        "a linear function was made inside a decorated function, and is called outside of it",
-        hint="call it in the function that called tc.vjp or tc.linearize, and return what it gives",
-    ).error()
-
-
-@dataclass(frozen=True, slots=True)
-class _Values:
-    """What the first part of a derivative gives: all results, and the linear part with what it is given."""
-
-    structure: Structure
-    results: Sequence[Any]
-    linear: Executable
-    given: Sequence[np.ndarray | Tensor]
-    arguments: Sequence[Sequence[Any]]
-    builder: ProgramBuilder | None
-    argument_rows: Sequence[RowRanks | None] = ()
-
-
-def _values(fun: Callable[..., Any], primals: Sequence[Any], kind: type[Linearization], has_aux: bool) -> _Values:
+def _linear_function(
+    fun: Callable[..., Any], primals: Sequence[Any], kind: type[Linearization], has_aux: bool
+) -> tuple[Any, ...]:
+    """The outputs of ``fun``, the derivative of that kind there and, with ``has_aux``, what comes beside them."""
+    require_values(kind.title, fun)
     dtypes = [argument_dtype(fun, k, primal) for k, primal in enumerate(primals)]
     by = tuple(k for k, dtype in enumerate(dtypes) if is_floating(dtype))
     staging = kept_staging(fun, kind(by, has_aux))
     session = current_session()
-    return _recorded(session, staging, primals) if session is not None else _computed(staging, primals, by)
+    if session is not None:
+        whole, results, moved, part = _recorded(session, staging, primals)
+    else:
+        whole, results, moved, part = _computed(staging, primals, by)
+    structure = whole.parts[0] if has_aux else whole
+    leaves = results[: structure.leaves]
+    types = [str(leaf.dtype) for leaf in leaves]
+    outputs = _Side(structure, types, [leaf for leaf, dtype in zip(leaves, types, strict=True) if is_floating(dtype)])
+    arguments = _Side(Structure("tuple", (LEAF,) * len(dtypes)), dtypes, moved)
+    built = whole.build(results)
+    value, *aux = built if has_aux else (built,)
+    if kind is ReverseLinearization:
+        return value, Pullback(name_of(fun), outputs, arguments, part), *aux
+    return value, TangentMap(name_of(fun), arguments, outputs, part), *aux
 
 
-def _computed(staging: DerivativeStaging, primals: Sequence[Any], by: Sequence[int]) -> _Values:
+def _computed(
+    staging: DerivativeStaging, primals: Sequence[Any], by: Sequence[int]
+) -> tuple[Structure, Sequence[Any], Sequence[Any], _Part]:
+    # The structure of all results and these, the floating arguments, and the linear part.
     call = staging.signature.call(primals, {})
     entry, arrays = staging.entry(call)
     results = entry.executable.run(arrays)
@@ -238,37 +241,22 @@ def _computed(staging: DerivativeStaging, primals: Sequence[Any], by: Sequence[i
         elif name in held:
             # Of this one only the extents count.
             given.append(np.broadcast_to(np.zeros((), tensor.dtype), held[name].shape))
-    return _Values(
-        entry.structure,
-        [array if array.ndim else array[()] for array in results[:count]],
-        linear.executable,
-        given,
-        [call.arguments[k].array.shape for k in by],
-        None,
-    )
+    values = [array if array.ndim else array[()] for array in results[:count]]
+    moved = [call.arguments[k].array for k in by]
+    return entry.structure, values, moved, _Part(linear.executable, given, None)
 
 
-def _recorded(session: Session, staging: DerivativeStaging, primals: Sequence[Any]) -> _Values:
+def _recorded(
+    session: Session, staging: DerivativeStaging, primals: Sequence[Any]
+) -> tuple[Structure, Sequence[Any], Sequence[Any], _Part]:
     part, traced, arguments = staging.inline(session, primals, {})
     assert traced.linear is not None
     made = part.put(traced.program)
     held = {**part.given, **dict(zip(traced.program.outputs, made, strict=True))}
-    count = traced.structure.leaves
-    return _Values(
-        traced.structure,
-        symbolic(session.builder, made[:count], part.output_rows),
-        Executable(traced.linear),
-        [held[tensor.name] for tensor in traced.linear.inputs if tensor.name in held],
-        [tensor.extents for tensor in arguments if tensor is not None],
-        session.builder,
-        [tensor.rows for tensor in arguments if tensor is not None],
-    )
-
-
-def _parts(values: _Values, has_aux: bool) -> tuple[Structure, Any, Any]:
-    """The structure of what is differentiated, its value, and the auxiliary results."""
-    built = values.structure.build(values.results)
-    return (values.structure.parts[0], *built) if has_aux else (values.structure, built, None)
+    values = symbolic(session.builder, made[: traced.structure.leaves], part.output_rows)
+    given = [held[tensor.name] for tensor in traced.linear.inputs if tensor.name in held]
+    moved = [tensor for tensor in arguments if tensor is not None]
+    return traced.structure, values, moved, _Part(Executable(traced.linear), given, session.builder)
 
 
 @user_facing
@@ -279,16 +267,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     returns ``(outputs, aux)`` and the result is ``outputs, pullback, aux``. The pullback computes no value again: it
     keeps the intermediate values that it needs, and copies of the arguments that it reads.
     """
-    require_values("vjp", fun)
-    values = _values(fun, primals, ReverseLinearization, has_aux)
-    structure, outputs, aux = _parts(values, has_aux)
-    leaves = values.results[: structure.leaves]
-    dtypes = [str(leaf.dtype) for leaf in leaves]
-    shapes = [_shape(leaf) for leaf, dtype in zip(leaves, dtypes, strict=True) if is_floating(dtype)]
-    by = [is_floating(argument_dtype(fun, k, primal)) for k, primal in enumerate(primals)]
-    given = values.linear, values.given, shapes, values.builder, values.argument_rows
-    pullback = Pullback(name_of(fun), structure, dtypes, by, *given)
-    return (outputs, pullback, aux) if has_aux else (outputs, pullback)
+    return _linear_function(fun, primals, ReverseLinearization, has_aux)
 
 
 @user_facing
@@ -299,19 +278,4 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     values that it needs, and copies of the arguments that it reads. Integer and bool arguments take ``None``, and such
     outputs give it. With ``has_aux``, ``fun`` returns ``(outputs, aux)`` and the result is ``outputs, f_jvp, aux``.
     """
-    require_values("linearize", fun)
-    values = _values(fun, primals, Linearization, has_aux)
-    structure, outputs, aux = _parts(values, has_aux)
-    pushed = structure.with_leaves(
-        LEAF if is_floating(str(leaf.dtype)) else NOTHING for leaf in values.results[: structure.leaves]
-    )
-    dtypes = [argument_dtype(fun, k, primal) for k, primal in enumerate(primals)]
-    leaves = [leaf for leaf in values.results[: structure.leaves] if is_floating(str(leaf.dtype))]
-    rows = [leaf.rows for leaf in leaves if isinstance(leaf, SymbolicTensor)]
-    given = values.linear, values.given, values.arguments, values.builder, rows
-    f_jvp = TangentMap(name_of(fun), pushed, dtypes, *given)
-    return (outputs, f_jvp, aux) if has_aux else (outputs, f_jvp)
-
-
-def _shape(leaf: Any) -> Sequence[Any]:
-    return leaf.extents if isinstance(leaf, SymbolicTensor) else leaf.shape
+    return _linear_function(fun, primals, Linearization, has_aux)

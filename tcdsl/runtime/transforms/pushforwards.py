@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tcdsl.autodiff import tangent
-from tcdsl.errors import ConfigurationError, Diagnostic
+from tcdsl.errors import ConfigurationError
 from tcdsl.frontend.staging.session import Session, current_session
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
 from tcdsl.ir.dtypes import is_floating
@@ -106,17 +106,15 @@ def _pairs(derivative: str, fun: Any, primals: Any, tangents: Any) -> tuple[tupl
     require_values(derivative, fun)
     for name, values in (("primals", primals), ("tangents", tangents)):
         if not isinstance(values, tuple | list):
-            raise Diagnostic(
-                ConfigurationError,
+            raise ConfigurationError.at(
                 f"tc.{derivative} takes its {name} as a tuple, not as an object of type {type(values).__name__}",
                 hint=f"write tc.{derivative}(f, (x,), (dx,)): one entry per argument",
-            ).error()
+            )
     if len(primals) != len(tangents):
-        raise Diagnostic(
-            ConfigurationError,
+        raise ConfigurationError.at(
             f"tc.{derivative} of {name_of(fun)}() has {len(primals)} primals and {len(tangents)} tangents",
             hint="pass one tangent per argument, None for those that do not move",
-        ).error()
+        )
     return tuple(primals), tuple(tangents)
 
 

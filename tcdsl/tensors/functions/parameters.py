@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.arrays.array_literals import literal_array
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.staging.declared_parameters import DeclarationMet, current_parameters, declaring
@@ -177,12 +177,11 @@ class Parameters:
             self._layers.append((function, make()))
         known, layer = self._layers[position]
         if known is not function or layer.description != describe:
-            raise Diagnostic(
-                ConfigurationError,
+            raise ConfigurationError.at(
                 f"`{self.owner}` met {layer.description} here at its first call, and now {describe}",
                 span,
-                hint="layers inside an op are made once: give each its own, or make them outside",
-            ).error()
+                "layers inside an op are made once: give each its own, or make them outside",
+            )
         return layer
 
     def find(self, name: str) -> Tensor | None:
@@ -197,25 +196,23 @@ class Parameters:
 
         found = self.made(name, make, span)
         if extents is not None and found.rows.output.is_known and found.rows.output.sizes != sizes_of(extents):
-            raise Diagnostic(
-                ShapeError,
+            raise ShapeError.at(
                 f'the parameter "{name}" is declared with output axes {list(sizes_of(extents))}; it is {found.rows}',
                 span,
-                hint="one name is one parameter in the whole op; use another name",
-            ).error()
+                "one name is one parameter in the whole op; use another name",
+            )
         return found
 
     def made(self, name: str, make: Any, span: Span | None) -> Tensor:
         """The parameter ``name``, made by ``make(labels)`` the first time."""
         if name not in self._made:
             if self._inside_loop(span):
-                raise Diagnostic(
-                    DslSyntaxError,
+                raise DslSyntaxError.at(
                     f'the parameter "{name}" is declared inside a loop, where it would be the same one every time',
                     span,
-                    hint=f"for one parameter, declare it before the loop (`{name} = param({name!r})`); for one per "
+                    f"for one parameter, declare it before the loop (`{name} = param({name!r})`); for one per "
                     "turn, make a configured op of the loop's body: `x = layer(x, label=..., size=...)`",
-                ).error()
+                )
             self._made[name] = make((name, *self._labels))
         return self._made[name]
 

@@ -2,38 +2,44 @@
 
 The body runs once, as for arrays. Expressions of tensors make nodes of the graph; tensor statements are staged, with
 the tensors that they read as inputs, and what they compute becomes nodes too (`tcdsl.tensors.staging.fragments`).
+
+Arithmetic there is of what is staged, and of tensors of unknown shape. A tensor of known shape is an input of the
+program that is being staged. Beside one whose shape is not known yet, what is staged becomes a tensor of the graph, and
+the operation a node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError
-from tcdsl.frontend.staging.called_functions import called_readings
-from tcdsl.frontend.staging.declared_parameters import current_parameters
+from tcdsl.errors import ConfigurationError, DslSyntaxError
+from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of
+from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
+from tcdsl.frontend.staging.surroundings import called_readings
+from tcdsl.frontend.symbolic_operators import WholeArrays
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.ir.build import cast
 from tcdsl.ir.expressions import Read
 from tcdsl.rows.inference import all_or_nothing, keeping
 from tcdsl.runtime.calling.arguments import hashable
 from tcdsl.runtime.calling.structure import flatten
-from tcdsl.runtime.decorated import run_inline
+from tcdsl.runtime.decorated import returns_nothing, run_inline
 from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.tensors.functions.layers import Layer, describe
 from tcdsl.tensors.functions.parameters import Parameters
+from tcdsl.tensors.graphs.graph_operators import GRAPH, as_operand
 from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.linking.code import Assignments, Code
 from tcdsl.tensors.staging.fragments import exported, without_unread_inputs
-from tcdsl.tensors.staging.mixing import tensors_session
-from tcdsl.tensors.staging.staging import InputRecording
+from tcdsl.tensors.staging.staging import InputRecording, recording_session
 from tcdsl.tensors.staging.state import CodeState, StateShape
 
 if TYPE_CHECKING:
@@ -120,12 +126,11 @@ class _Unconfigured(Parameters):
         self._describe = describe(function, configuration)
 
     def made(self, name: str, make: Any, span: Any) -> Tensor:
-        raise Diagnostic(
-            ConfigurationError,
+        raise ConfigurationError.at(
             f'{self.owner}() declares the parameter "{name}", which would be made anew at every call',
             span,
-            hint=f"configure it once, and call what that gives: `layer = {self._describe}`, then `layer(x)`",
-        ).error()
+            f"configure it once, and call what that gives: `layer = {self._describe}`, then `layer(x)`",
+        )
 
 
 def scope_of_inner_call(function: DecoratedFunction, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
@@ -140,23 +145,15 @@ def scope_of_inner_call(function: DecoratedFunction, configuration: Mapping[str,
 def _tensors(
     function: DecoratedFunction, given: Sequence[Any], configuration: Mapping[str, Any], scope: Parameters
 ) -> Any:
-    owner = function.template
     with tensors_session(function.__name__) as (session, recording), session.within(oob=function.oob):
-        session.filenames.add(owner.filename)
         session.readings.extend(called_readings(configuration.values()))
         values = list(map(_operand, given))
         recording.meet([value for value in values if isinstance(value, Tensor)])
-        receiver = () if function.receiver is None else (function.receiver,)
         # What a call says of an op's parameters holds also where its result is dropped, and not where the call fails.
         with scope.call(), keeping(), all_or_nothing():
-            result = owner.run(*receiver, *values, **configuration)
+            result = function.template.run(function.receiver, *values, **configuration)
         if result is None:
-            raise Diagnostic(
-                DslSyntaxError,
-                f"`{function.__name__}` returns nothing, and an operation gives its results by `return`",
-                function.span,
-                hint="end it with `return y`, or decorate it with @cd if it changes its arguments",
-            ).error()
+            raise returns_nothing(function).error()
         return _results(function, recording, result, [value for value in values if isinstance(value, Tensor)])
 
 
@@ -185,8 +182,7 @@ def _results(function: DecoratedFunction, recording: InputRecording, result: Any
     return structure.build(tensors)
 
 
-# -- code
-# ----------------------------------------------------------------------------------------------------------------
+# -- code --------------------------------------------------------------------------------------------------------------
 
 
 def _code(function: DecoratedFunction, positional: Sequence[tuple[str, Any]], given: Mapping[str, Any]) -> Code:
@@ -212,12 +208,10 @@ def _recorded(
     states: CodeState,
     constants: Mapping[str, Any],
 ) -> Code:
-    owner = function.template
     with (
         tensors_session(function.__name__, memory=True) as (session, recording),
         session.within(oob=function.oob, states=states.begin(recording)),
     ):
-        session.filenames.add(owner.filename)
         settings: dict[str, Setting] = {}
         recording.meet([value for _, value in positional if isinstance(value, Tensor)])
         values = [recording.lift(value, name) if isinstance(value, Tensor) else value for name, value in positional]
@@ -225,8 +219,7 @@ def _recorded(
             name: value if name in constants else _setting(session, name, value, settings)
             for name, value in configuration.items()
         }
-        receiver = () if function.receiver is None else (function.receiver,)
-        owner.run(*receiver, *values, **given)
+        function.template.run(function.receiver, *values, **given)
         return Code([_assignments(function.__name__, session, recording, settings)])
 
 
@@ -262,3 +255,48 @@ def _assignments(
     program = without_dead_statements(session.builder.program(tuple(outputs.values())))
     program, inputs = without_unread_inputs(program, [behind[each.name] for each in program.inputs])
     return Assignments(name, program, tuple(inputs), tuple(outputs))
+
+
+class _Mixed(WholeArrays):
+    recording: InputRecording
+
+    def _algebra(self, operands: Sequence[object]) -> tuple[Any, list[object]]:
+        # Beside a tensor of unknown shape what is staged is a tensor of the graph too.
+        given = list(map(_declared, operands))
+        if not any(isinstance(each, Tensor) and not each.rows.is_known for each in given):
+            return super(), given
+        known = [exported(self.recording, [each])[0] if isinstance(each, SymbolicArray) else each for each in given]
+        return GRAPH.algebra, known
+
+    def literal(self, value: Any) -> Any:
+        """A literal that holds nothing staged is a tensor of the graph."""
+        staged = any(isinstance(leaf, SymbolicArray | SymbolicNumber | SymbolicSize) for leaf in leaves_of(value))
+        return super().literal(value) if staged else GRAPH.algebra.literal(value)
+
+    def combine(self, primitive: str, *operands: object) -> Any:
+        """A primitive on operands, some of them symbolic."""
+        algebra, given = self._algebra(operands)
+        return algebra.combine(primitive, *given)
+
+    def matrix_product(self, left: object, right: object) -> Any:
+        """``left @ right``."""
+        algebra, given = self._algebra((left, right))
+        return algebra.matrix_product(*given)
+
+    def einsum(self, spec: str, operands: tuple[object, ...], *meaning: Any) -> Any:
+        """``einsum(spec, *operands)``."""
+        algebra, given = self._algebra(operands)
+        return algebra.einsum(spec, tuple(given), *meaning)
+
+
+def _declared(operand: object) -> object:
+    return as_operand(operand) if isinstance(operand, str | InlineDeclaration) or is_literal(operand) else operand
+
+
+@contextmanager
+def tensors_session(name: str, memory: bool = False) -> Iterator[tuple[Session, InputRecording]]:
+    """A staging run of a decorated function on tensors; with ``memory`` its statements may store into them."""
+    algebra = _Mixed()
+    with recording_session(name, algebra, memory) as (session, recording):
+        algebra.recording = recording
+        yield session, recording

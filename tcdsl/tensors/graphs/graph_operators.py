@@ -14,15 +14,12 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of, literal_of
-from tcdsl.frontend.arrays.stacking import regrouped, stack
-from tcdsl.frontend.arrays.views import transposed
-from tcdsl.frontend.logics.einsum_statements import record_einsum
-from tcdsl.frontend.numpy_of_arrays import numpy_function
+from tcdsl.frontend.logics.logic import record_einsum
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.staging.given_arrays import given_array
 from tcdsl.frontend.staging.session import Session, current_session
-from tcdsl.frontend.symbolic_operators import WholeArrays
+from tcdsl.frontend.symbolic_operators import WholeArrays, numpy_function
 from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
@@ -129,21 +126,13 @@ def _staged_product(composes: bool, _: Session, given: Sequence[Any]) -> Any:
     return _STAGED.matrix_product(*given)
 
 
+def _staged_stack(row: str, _: Session, given: Sequence[Any]) -> Any:
+    return _STAGED.stacked(given, row)
+
+
 def _staged_view(entries: Sequence[Any], _: Session, given: Sequence[Any]) -> Any:
     arrays = iter(given[1:])
     return _STAGED.view(given[0], tuple(next(arrays) if entry == _OPERAND else entry for entry in entries))
-
-
-def _staged_transpose(swaps: bool, _: Session, given: Sequence[Any]) -> Any:
-    return transposed(given[0], swaps)
-
-
-def _staged_rows(batch: int, inputs: int, session: Session, given: Sequence[Any]) -> Any:
-    return regrouped(session, given[0], batch, inputs)
-
-
-def _staged_stack(row: str, session: Session, given: Sequence[Any]) -> Any:
-    return stack(session, given, row)
 
 
 def _staged_einsum(
@@ -228,7 +217,7 @@ class GraphAlgebra:
     def transposed(self, array: Any) -> Any:
         """``array.T``: input and output axes swapped; without batch and input axes NumPy's transpose."""
         rule = _rule("T", [array.rows])
-        operation = Operation("T", partial(_staged_transpose, rule is not None), rule)
+        operation = Operation("T", partial(_staged, "transposed", (), (rule is not None,)), rule)
         return apply_operation(operation, [array], (*array.labels, "T"))
 
     def cast(self, operand: Any, dtype: str) -> Any:
@@ -244,7 +233,9 @@ class GraphAlgebra:
 
     def regrouped(self, array: Any, batch: int, input: int) -> Any:  # the row's name
         """The same cells, with other axes as batch and input axes."""
-        return apply_operation(Operation("tensor", partial(_staged_rows, batch, input)), [array], array.labels)
+        return apply_operation(
+            Operation("tensor", partial(_staged, "regrouped", (), (batch, input))), [array], array.labels
+        )
 
     def stacked(self, parts: Sequence[Any], row: str) -> Any:
         """The parts along a new axis that leads the axes of ``row``."""
@@ -288,27 +279,15 @@ class GraphAlgebra:
         """Nodes are what they are."""
         return array
 
-    def truth(self, value: Any) -> bool:
-        """``bool(t)`` of a tensor of one cell."""
-        return bool(value.item())
-
-    def integer(self, value: Any) -> int:
-        """``int(t)`` of a tensor of one cell."""
-        return int(value.item())
-
-    def number(self, value: Any) -> float:
-        """``float(t)`` of a tensor of one cell."""
-        return float(value.item())
+    def concrete(self, value: Any, kind: type) -> Any:
+        """``float(t)`` and the like of a tensor of one cell."""
+        return kind(value.item())
 
     def length(self, value: Any) -> int:
         """The first size."""
         if not value.sizes:
             raise TypeError("a tensor without axes has no length")
         return int(value.sizes[0])
-
-    def array(self, value: Any) -> Any:
-        """The value."""
-        return np.asarray(value.value)
 
     def iterate(self, value: Any) -> Iterator[Any]:
         """Its parts along the first axis."""

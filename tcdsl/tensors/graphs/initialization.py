@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, Diagnostic
+from tcdsl.errors import ConfigurationError
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tracebacks import user_facing
 
@@ -104,9 +104,8 @@ class Made(InitialValue):
         """The value for these sizes; `ConfigurationError` if the function gives another shape."""
         made = np.asarray(self._function(np.random.default_rng(self._key), sizes))
         if made.shape != sizes:
-            raise Diagnostic(
-                ConfigurationError,
+            raise ConfigurationError.at(
                 f"init gives an array of shape {list(made.shape)}, but the parameter has the sizes {list(sizes)}",
                 hint="init(generator, sizes) returns an array of the sizes that it is given",
-            ).error()
+            )
         return made.astype(dtype)

@@ -26,9 +26,8 @@ from tcdsl.frontend.arrays.array_literals import (
     literal_array,
     parts_of,
 )
-from tcdsl.frontend.arrays.stacking import regrouped
 from tcdsl.frontend.staging.given_arrays import given_array, require_plain
-from tcdsl.frontend.staging.session import current_session, session_of
+from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.operators import ArithmeticOperators
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicSize
 from tcdsl.ir.dtypes import is_floating
@@ -130,10 +129,7 @@ def _restated(value: Any, batch: int, inputs: int, label: str, dtype: Any, grad:
     made: Any = value
     if batch or inputs:
         _check_ranks(batch, inputs, value.ndim)
-        if isinstance(value, SymbolicArray):
-            made = regrouped(session_of("tensor()"), value, batch, inputs)
-        else:
-            made = value.builder.algebra.regrouped(value, batch, inputs)
+        made = value.builder.algebra.regrouped(value, batch, inputs)
     if dtype is not None:
         made = made.builder.algebra.cast(made, type_name(dtype))
     if label and isinstance(made, Tensor):

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tcdsl.errors import Diagnostic, TcdslError, raise_diagnostics
+from tcdsl.errors import TcdslError, raise_diagnostics
 from tcdsl.installation import FOLDER
 from tcdsl.span import Span
 
@@ -30,7 +30,7 @@ def user_location() -> Span | None:
 
 def fault(kind: type[TcdslError], fact: str, hint: str = "", notes: Sequence[str] = ()) -> TcdslError:
     """The error for what is wrong at the user's line that is being executed."""
-    return Diagnostic(kind, fact, user_location(), tuple(notes), hint).error()
+    return kind.at(fact, user_location(), hint, notes=tuple(notes))
 
 
 @contextlib.contextmanager

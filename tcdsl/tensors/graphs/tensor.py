@@ -33,8 +33,7 @@ from tcdsl.tensors.graphs.element_types import FloatingType, type_name
 from tcdsl.tensors.graphs.engine import ENGINE
 from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.node_operations import Operation, Recorded
-from tcdsl.tensors.graphs.tensor_memory import NodeArray, TensorMemory
-from tcdsl.tracebacks import user_facing
+from tcdsl.tensors.graphs.tensor_memory import NodeArray, TensorMemory, shown_memory
 
 if TYPE_CHECKING:
     from tcdsl.tensors.graphs.initialization import InitialValue
@@ -112,8 +111,7 @@ class Tensor(GraphTensor):
         #: What it is part of while it is pickled.
         self.graph: ReferenceType[Any] | None = None
 
-    # -- what it is
-    # ------------------------------------------------------------------------------------------------
+    # -- what it is ----------------------------------------------------------------------------------------------
 
     @property
     def builder(self) -> Any:  # type: ignore[override]
@@ -199,8 +197,7 @@ class Tensor(GraphTensor):
         if not self.labelled and self.operation is not None and self.labels == (self.operation.name,):
             self.labels = (name,)
 
-    # -- memory
-    # -----------------------------------------------------------------------------------------------------
+    # -- memory --------------------------------------------------------------------------------------------------
 
     def buffer(self, kind: str) -> TensorMemory:
         """The memory of that kind: ``value``, ``grad``, ``value.merge``, ``grad.merge``."""
@@ -224,44 +221,21 @@ class Tensor(GraphTensor):
             ENGINE.evaluate([self])
         return self.buffer(kind).array_of_user()
 
-    @property
-    @user_facing
-    def value(self) -> Any:
-        """The value, computed now if it is not current; a read-only view of the memory."""
-        return self._shown("value")
-
-    @value.setter
-    @user_facing
-    def value(self, array: Any) -> None:
-        if not self.is_leaf:
+    def _store(self, kind: str, array: Any) -> None:
+        if kind == "value" and not self.is_leaf:
             raise fault(
                 DifferentiationError,
                 f"`{self.label}` is computed, so its value cannot be assigned",
                 "assign to the tensors that it is computed from, or make a leaf with tc.tensor(...)",
             )
-        self.buffer("value").assign(array)
+        self.buffer(kind).assign(array)
 
-    @property
-    @user_facing
-    def grad(self) -> Any:
-        """The gradient that the last backward pass left; a read-only view of the memory."""
-        return self._shown("grad")
-
-    @grad.setter
-    @user_facing
-    def grad(self, array: Any) -> None:
-        self.buffer("grad").assign(array)
-
-    @property
-    @user_facing
-    def merge(self) -> Any:
-        """The copy of the value that arrived from another device; ``t.merge = array`` hands it over."""
-        return self._shown("value.merge")
-
-    @merge.setter
-    @user_facing
-    def merge(self, array: Any) -> None:
-        self.buffer("value.merge").assign(array)
+    value = shown_memory("value", "The value, computed now if it is not current; a read-only view of the memory.")
+    grad = shown_memory("grad", "The gradient that the last backward pass left; a read-only view of the memory.")
+    merge = shown_memory(
+        "value.merge",
+        "The copy of the value that arrived from another device; ``t.merge = array`` hands it over.",
+    )
 
     @property
     def memory(self) -> Mapping[str, TensorMemory]:
@@ -303,15 +277,6 @@ class Tensor(GraphTensor):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return HOST.device
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __bool__(self) -> bool:
-        return bool(self.item())
 
     def __repr__(self) -> str:
         kind = "param" if self.parameter else "tensor"

@@ -17,11 +17,12 @@ from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.frontend.staging.given_arrays import given_array, require_plain
 from tcdsl.targets.registry import target_named
 from tcdsl.tensors.graphs.location import fault, user_location
+from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
     from tcdsl.tensors.graphs.tensor import Tensor
 
-__all__ = ["KINDS", "NodeArray", "TensorMemory", "tick"]
+__all__ = ["KINDS", "NodeArray", "TensorMemory", "shown_memory", "tick"]
 
 #: What memory a tensor may have, and what it is called in messages.
 KINDS = {
@@ -37,6 +38,20 @@ _ticks = count(1)
 def tick() -> int:
     """A moment later than all before."""
     return next(_ticks)
+
+
+def shown_memory(kind: str, doc: str) -> Any:
+    """A property of tensors that is memory of theirs: what is assigned to it is stored."""
+
+    @user_facing
+    def shown(owner: Any) -> Any:
+        return owner._shown(kind)
+
+    @user_facing
+    def stored(owner: Any, given: Any) -> None:
+        owner._store(kind, given)
+
+    return property(shown, stored, doc=doc)
 
 
 class NodeArray(np.ndarray):
@@ -56,20 +71,19 @@ class NodeArray(np.ndarray):
         array = self.view(np.ndarray)
         return (array if copy is False else array.copy()).__dlpack__(**options)
 
-    @property
-    def merge(self) -> NodeArray:
-        """What arrived from another device."""
-        return self._merge_buffer().array_of_user()
+    merge = shown_memory("merge", "What arrived from another device.")
 
-    @merge.setter
-    def merge(self, array: Any) -> None:
-        self._merge_buffer().assign(array)
+    def _shown(self, kind: str) -> NodeArray:
+        return self._other(kind).array_of_user()
 
-    def _merge_buffer(self) -> TensorMemory:
+    def _store(self, kind: str, array: Any) -> None:
+        self._other(kind).assign(array)
+
+    def _other(self, kind: str) -> TensorMemory:
         buffer = self._buffer
         if buffer is None or buffer.kind.endswith(".merge"):
             raise AttributeError("only the value and the gradient of a tensor have a copy from another device")
-        return buffer.owner.buffer(f"{buffer.kind}.merge")
+        return buffer.owner.buffer(f"{buffer.kind}.{kind}")
 
 
 class TensorMemory:
@@ -89,6 +103,11 @@ class TensorMemory:
         name = self.owner.name
         return name if self.kind == "value" else f"{name}_{self.kind.replace('.', '_')}"
 
+    @property
+    def described(self) -> str:
+        """What the memory is called in messages."""
+        return f"{KINDS[self.kind]} of `{self.owner.name}`"
+
     def allocated(self, initial: Callable[[], np.ndarray] | None = None) -> np.ndarray:
         """The array, made if there is none: with ``initial`` values, else zeros."""
         if self.array is None:
@@ -101,14 +120,20 @@ class TensorMemory:
 
     def assign(self, given: Any) -> None:
         """Copy ``given`` into the memory; `ShapeError` and `DtypeError` unless it fits."""
-        array = self._read(given)
+        shape, context = self.owner.sizes, f"{self.described}: "
         if type(given) is int and np.dtype(self.owner.element_type).kind in "iu":
             array = self._weak(given)
-        shape = self.owner.sizes
+        elif isinstance(given, np.ndarray):
+            # Arrays of NumPy may be of any type that can be stored.
+            require_plain(given, "array", context, user_location())
+            array = np.asarray(given)
+        else:
+            found = None if isinstance(given, np.generic) else given_array(given, "array", context, user_location())
+            array = np.asarray(given) if found is None else found
         if array.shape != shape and array.ndim:
             raise fault(
                 ShapeError,
-                f"{KINDS[self.kind]} of `{self.owner.name}`: an array of shape {list(array.shape)} for {list(shape)}",
+                f"{self.described}: an array of shape {list(array.shape)} for {list(shape)}",
                 "a tensor keeps its shape; make a new one with tc.tensor(...)",
                 notes=(f"`{self.owner.name}` is {self.owner.rows}",),
             )
@@ -116,31 +141,19 @@ class TensorMemory:
         if not weak and not np.can_cast(array.dtype, self.owner.element_type, "same_kind"):
             raise fault(
                 DtypeError,
-                f"{KINDS[self.kind]} of `{self.owner.name}`: {array.dtype} cannot be stored as "
-                f"{self.owner.element_type}",
+                f"{self.described}: {array.dtype} cannot be stored as {self.owner.element_type}",
                 f"convert it: `.astype({self.owner.element_type!r})`",
             )
         self.allocated()[...] = array
         self.clock = tick()
-
-    def _read(self, given: Any) -> np.ndarray:
-        # Arrays of NumPy may be of any type that can be stored.
-        found = None
-        if isinstance(given, np.ndarray):
-            require_plain(given, "array", f"{KINDS[self.kind]} of `{self.owner.name}`: ", user_location())
-        elif not isinstance(given, np.generic):
-            found = given_array(given, "array", f"{KINDS[self.kind]} of `{self.owner.name}`: ", user_location())
-        return np.asarray(given) if found is None else found
 
     def _weak(self, number: int) -> np.ndarray:
         # An integer of Python's has the type of what it is stored in.
         try:
             return np.asarray(number, self.owner.element_type)
         except OverflowError:
-            raise fault(
-                DtypeError,
-                f"{KINDS[self.kind]} of `{self.owner.name}`: {number} does not fit in {self.owner.element_type}",
-            ) from None
+            fact = f"{self.described}: {number} does not fit in {self.owner.element_type}"
+            raise fault(DtypeError, fact) from None
 
     def array_of_user(self) -> NodeArray:
         """A view for the user, read-only. `ConfigurationError` if nothing has been written."""

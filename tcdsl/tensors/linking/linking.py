@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
 
-from tcdsl.errors import Diagnostic, DifferentiationError
+from tcdsl.config import settings
+from tcdsl.errors import DifferentiationError
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.ir.build import integer
@@ -18,13 +21,13 @@ from tcdsl.ir.program import Program
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.runtime.calling.results import copied, filled
 from tcdsl.runtime.rules.subprograms import symbolic
+from tcdsl.targets.cache.kept_values import keep_value, kept_value, value_name
+from tcdsl.targets.cache.store import store
 from tcdsl.tensors.graphs.node_operations import Recorded
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory
-from tcdsl.tensors.linking.kept_gradients import gradient_of
-from tcdsl.tensors.linking.static_indices import StaticIndex
-from tcdsl.tensors.linking.static_positions import without_checks
+from tcdsl.tensors.linking.static_indices import StaticIndex, without_checks
 from tcdsl.tensors.staging.fragments import recorded, without_unread_inputs
 from tcdsl.tensors.staging.staging import ancestors
 
@@ -163,17 +166,16 @@ class Linker:
     def append_gradient(self, loss: Tensor, wrt: Sequence[Tensor]) -> None:
         """Compute ``loss`` and its gradients by ``wrt``, and write all of them to their memory."""
         if loss.size != 1:
-            raise Diagnostic(
-                DifferentiationError,
+            raise DifferentiationError.at(
                 f"the loss `{loss.label}` has {loss.size} cells, not one",
-                notes=(f"`{loss.label}` is {loss.rows}",),
                 hint='sum it: `einsum("...|... => 0", loss)`, or take its mean: `loss.mean()`',
-            ).error()
+                notes=(f"`{loss.label}` is {loss.rows}",),
+            )
         inner = [tensor for tensor in wrt if not tensor.is_leaf]
         program, buffers, shifts = forward_program(loss, inner)
         names = {id(buffer.owner): tensor.name for buffer, tensor in zip(buffers, program.inputs, strict=False)}
         by = [names[id(tensor)] if tensor.is_leaf else shifts[id(tensor)] for tensor in wrt]
-        derived = gradient_of(program, by)
+        derived = _gradient_of(program, by)
         zeros = [self._filled(0.0, tensor) for tensor in inner]
         given = [*map(self.held, buffers), *zeros]
         self._append(derived, given, [loss.buffer("value"), *(tensor.buffer("grad") for tensor in wrt)])
@@ -238,6 +240,23 @@ def forward_program(loss: Tensor, shifted: Sequence[Tensor]) -> tuple[Program, l
     program = replace(program, inputs=(*first, *last))
     buffers = [memory[tensor.name] for tensor in first]
     return program, [buffer for buffer in buffers if isinstance(buffer, TensorMemory)], shifts
+
+
+def _gradient_of(program: Program, wrt: Sequence[str]) -> Program:
+    # Kept on disk: a program that a process has differentiated need not be differentiated again.
+    chosen = settings().cache_dir
+    place = store(Path(chosen) if chosen else None)
+    name = value_name(program.name, (program, tuple(wrt)), "gradient")
+    found = kept_value(place, name)
+    if found is not None:
+        return cast(Program, found)
+    from tcdsl.autodiff import gradient
+
+    made = gradient(program, wrt)
+    keep_value(place, name, made)
+    # As later processes see it: the names of files for what it becomes part of depend on which objects it shares.
+    found = kept_value(place, name)
+    return made if found is None else cast(Program, found)
 
 
 def leaves(loss: Tensor) -> list[Tensor]:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tcdsl.errors import DslSyntaxError
+from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.graphs import GraphTensor
@@ -22,17 +24,11 @@ from tcdsl.rows.inference import Shape, known
 from tcdsl.span import Span
 from tcdsl.tensors.graphs.element_types import FloatingType
 from tcdsl.tensors.graphs.initialization import Given
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.graphs.tensor_memory import TensorMemory
-from tcdsl.tensors.staging.staged_tensor import StagedTensor
+from tcdsl.tensors.graphs.tensor_memory import TensorMemory, shown_memory
 
-__all__ = [
-    "InputRecording",
-    "ancestors",
-    "known_shape",
-    "recording_session",
-]
+__all__ = ["InputRecording", "StagedTensor", "ancestors", "known_shape", "recording_session"]
 
 
 def ancestors(tensors: Sequence[Tensor], known: Callable[[Tensor], bool] = lambda _: False) -> list[Tensor]:
@@ -129,3 +125,46 @@ def known_shape(array: SymbolicArray, session: Session) -> Shape:
     ranks = array.rows
     output, inputs = ranks.batch, ranks.batch + ranks.output
     return known(sizes[output:inputs], sizes[inputs:], sizes[:output])
+
+
+class StagedTensor(SymbolicTensor):
+    """``p`` inside ``@cd def sgd(p, ...)``: ``p`` and ``p.value`` are its value, ``p.grad`` its gradient.
+
+    In `@cd` these are memory: ``p.grad = 0.0`` stores. The copies that arrive from other devices, ``p.merge`` and
+    ``p.grad.merge``, can only be read.
+    """
+
+    __slots__ = ("_recording", "buffer")
+
+    def __init__(self, recording: InputRecording, buffer: TensorMemory, name: str, memory: bool) -> None:
+        declared = recording.session.builder.tensor(name)
+        super().__init__(recording.session.builder, name, declared.dtype, declared.shape, buffer.label, memory)
+        self.rows = buffer.owner.row_ranks
+        self._recording = recording
+        self.buffer = buffer
+
+    def _shown(self, kind: str) -> StagedTensor:
+        if kind == "value":
+            return self
+        return self._recording.lift_buffer(self.buffer.owner.buffer(self._named(kind)))
+
+    def _named(self, kind: str) -> str:
+        # Of a gradient the copy is one of the gradient.
+        return f"{self.buffer.kind}.merge" if kind == "merge" else kind
+
+    def _store(self, kind: str, given: Any) -> None:
+        memory = self._shown(kind)
+        if given is memory:
+            return
+        if not memory.memory:
+            hint = "only code changes memory: use @cd"
+            if kind == "merge":
+                hint = "a copy that arrives from another device can only be read"
+            raise fault(
+                DslSyntaxError, f"`{self.buffer.owner.name}.{self._named(kind)}` cannot be stored into here", hint
+            )
+        memory.become(store_elementwise(memory.held(), "assign", given))
+
+    value = shown_memory("value", "The value itself.")
+    grad = shown_memory("grad", "The gradient.")
+    merge = shown_memory("merge", "The copy of this memory that arrives from another device.")

@@ -23,8 +23,7 @@ from tcdsl.rows.inference import Shape, known
 from tcdsl.tensors.graphs.initialization import Filled
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory
-from tcdsl.tensors.staging.staged_tensor import StagedTensor
-from tcdsl.tensors.staging.staging import InputRecording, known_shape
+from tcdsl.tensors.staging.staging import InputRecording, StagedTensor, known_shape
 
 if TYPE_CHECKING:
     from tcdsl.runtime.decorated import Decorated

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tcdsl.autodiff.cost import OperationCount, count_operations, weight
-from tcdsl.autodiff.cost.cardinality import cardinality, coordinates
+from tcdsl.autodiff.cost.point_sets import cardinality, coordinates
 from tests.autodiff.programs import program
 
 X = np.arange(1.0, 6.0)

@@ -48,6 +48,8 @@ class Direction:
 
     def array(self, value: Any, shape: Sequence[int]) -> np.ndarray:
         """The array that ``value`` is, for an owner of this shape; `ShapeError` or `DtypeError` if it does not fit."""
+        if value is None:
+            raise self.missing()
         array = tensor_argument(self.function, f"{self.kind} of {self.owner}", 0, value).array
         if array.shape != tuple(shape):
             raise self._wrong_shape(list(array.shape), list(shape))
@@ -56,6 +58,8 @@ class Direction:
 
     def tensor(self, session: Session, value: Any, extents: Sequence[Expr]) -> Tensor:
         """The tensor that ``value`` is in the function being staged; extents that are not known must agree."""
+        if value is None:
+            raise self.missing()
         if isinstance(value, PendingArray):
             value = value.materialize(self.kind)
         elif not _is_symbolic(value) and type(value) not in (bool, int, float):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -67,8 +67,7 @@ class ReverseLinearization(Linearization):
     transform = staticmethod(adjoint)
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
+class _Side(NamedTuple):
     """The arguments of a function or its outputs: how they are built, and their types.
 
     ``floating`` are those that have derivatives.
@@ -79,8 +78,7 @@ class _Side:
     floating: Sequence[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """The linear part of a derivative, and what it is given: arrays, or tensors of ``builder``'s program."""
 
     linear: Executable
@@ -122,9 +120,6 @@ class LinearFunction:
         return Explanation(format_program(self.program))
 
     def _applied(self, directions: Sequence[tuple[Direction, Any]]) -> Any:
-        for direction, value in directions:
-            if value is None:
-                raise direction.missing()
         session = current_session()
         if self._builder is not None and (session is None or session.builder is not self._builder):
             raise DifferentiationError.at(
@@ -136,7 +131,7 @@ class LinearFunction:
         seeds = [
             direction.array(value, shape) for (direction, value), shape in zip(directions, self._shapes, strict=True)
         ]
-        arrays = [array for array in self._given if not isinstance(array, Tensor)]
+        arrays: Sequence[Any] = self._given  # no tensors of a program, which would have a builder
         return self._made.build(
             [array if array.ndim else array[()] for array in self._executable.run([*arrays, *seeds])]
         )

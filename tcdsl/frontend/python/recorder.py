@@ -14,8 +14,7 @@ import numpy as np
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
 from tcdsl.frontend.arrays.array_literals import is_literal
-from tcdsl.frontend.arrays.array_stores import store_elementwise
-from tcdsl.frontend.arrays.view_statements import record_in_view
+from tcdsl.frontend.arrays.array_stores import record_in_view, store_elementwise
 from tcdsl.frontend.names.annotated_targets import Dimensions, bind_dimensions, declared_target
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.function_scope import FunctionScope

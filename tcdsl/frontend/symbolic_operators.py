@@ -1,15 +1,18 @@
 """The algebra of decorated functions: what operators and methods of symbolic objects do.
 
-So do NumPy's functions, as plain Python functions call them: ``np.sum(x)``, ``np.where(c, a, b)``. In decorated
+NumPy asks here too, where plain Python functions call its functions: ``np.sum(x)``, ``np.where(c, a, b)``. In decorated
 functions the rewriting recognizes them before NumPy does; a function of ops that `tcdsl.grad` stages, and helpers, run
-as they stand, and NumPy asks here. They mean the same on tensors of graphs.
+as they stand. They mean the same on tensors of graphs.
+
+Where Python asks a symbolic object for a concrete value, a number becomes a constant of the program, and the rest are
+errors.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -18,14 +21,56 @@ from tcdsl.frontend.arrays import arithmetic, array_stores, stacking, views
 from tcdsl.frontend.logics import contraction
 from tcdsl.frontend.logics.logic import record_einsum
 from tcdsl.frontend.points.point_scalars import PointValue
-from tcdsl.frontend.staging import concrete
+from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.recognition import REDUCTIONS, recognize
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 
 __all__ = ["WholeArrays", "numpy_function"]
+
+
+_INSTEAD = "one program serves every shape; {}, or pass {} as a keyword-only argument"
+_OF_INTEGERS = "use an index variable or a generator inside a statement instead of a Python loop"
+_REFUSED: Mapping[type, tuple[str, str]] = {
+    bool: ("as a branch", _INSTEAD.format("write a condition in a statement (`O[i] = a if c else b`)", "the choice")),
+    int: ("as an integer", _INSTEAD.format(_OF_INTEGERS, "the number")),
+    float: ("as a float", "use it in tensor arithmetic as it is"),
+    np.ndarray: ("as a NumPy array", "use it in tensor arithmetic as it is"),
+}
+
+
+def _concrete(value: Any, kind: type) -> NoReturn:
+    """``bool(value)`` and the like: of a run-time number, by staging again; else an error."""
+    _refuse(value, *_REFUSED[kind])
+
+
+def _refuse(value: Any, wanted: str, hint: str) -> NoReturn:
+    session = session_of(f"{wanted} of a symbolic value")
+    if isinstance(value, SymbolicNumber) and value.parameters:
+        raise Specialize(value.parameters)
+    kind = "the cells of an array are" if isinstance(value, SymbolicArray) else "a size is"
+    fact = f"{kind} not known while the function is staged, so Python cannot use it {wanted}"
+    raise session.fault(DslSyntaxError, fact, hint, (f"value: {value!r}",))
+
+
+def _length(value: Any) -> int:
+    """``len(value)``: only of arrays whose first extent is a constant."""
+    if isinstance(value, SymbolicArray) and value.rank:
+        extent = value.shape[0]
+        if isinstance(extent, int):
+            return extent
+    _refuse(value, "as a length", "write `x.shape[0]`, which gives the size as a symbol")
+
+
+def _iterate(value: Any) -> Iterator[Any]:
+    """``for row in value``: only over arrays whose first extent is a constant."""
+    if isinstance(value, SymbolicArray) and value.rank and isinstance(value.shape[0], int):
+        return (value[k] for k in range(value.shape[0]))
+    if isinstance(value, SymbolicSize | SymbolicNumber):
+        raise TypeError(f"{value!r} is not iterable")
+    _refuse(value, "in a loop", "use an index variable in a statement: `O[i] = ... x[i] ...`")
 
 
 class WholeArrays:
@@ -43,9 +88,9 @@ class WholeArrays:
     literal = staticmethod(stacking.staged_literal)
     einsum = staticmethod(record_einsum)
     reduced = staticmethod(contraction.reduce_array)
-    length = staticmethod(concrete.length_of)
-    iterate = staticmethod(concrete.iterate)
-    concrete = staticmethod(concrete.concrete)
+    length = staticmethod(_length)
+    iterate = staticmethod(_iterate)
+    concrete = staticmethod(_concrete)
 
     def combine(self, primitive: str, *operands: object) -> Any:
         """A primitive on operands, some of them symbolic."""

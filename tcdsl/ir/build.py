@@ -29,6 +29,7 @@ __all__ = [
     "integer",
     "neutral_constant",
     "plain_read",
+    "product_of",
     "range_tests",
     "result_dtype",
     "size",
@@ -206,6 +207,12 @@ def all_of(conditions: Iterable[Expr]) -> Expr:
     """The conjunction of ``conditions``, the first one evaluated first; true if there are none."""
     every: Expr = truth(True)
     return reduce(partial(apply, "and_"), conditions, every)
+
+
+def product_of(factors: Iterable[Expr]) -> Expr:
+    """The product of integer ``factors``; one if there are none."""
+    one: Expr = integer(1)
+    return reduce(partial(apply, "mul"), factors, one)
 
 
 def conjuncts(*conditions: Expr) -> list[Expr]:

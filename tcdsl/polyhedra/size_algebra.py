@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, integer
+from tcdsl.ir.build import apply, integer, product_of
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, index_variables
 from tcdsl.ir.program import AxisExtent
 from tcdsl.ir.sizes.known_sizes import never_negative
@@ -179,10 +179,7 @@ class SizeAlgebra:
         if len(monomial) == 1:
             return monomial[0]
         if monomial not in self._names:
-            product = monomial[0]
-            for factor in monomial[1:]:
-                product = apply("mul", product, factor)
-            self._names[monomial] = self.scope.opaque_size(product)
+            self._names[monomial] = self.scope.opaque_size(product_of(monomial))
         return self._names[monomial]
 
     # -- what is known ---------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial, reduce
 
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Constant, Expr, Local, substitute
@@ -37,8 +38,8 @@ def interleaved(rows: Sequence[Sequence[Node]], variable: str, names: FreshNames
     stops = [
         _named(apply("max", loop.stop, start), "end", before, names) for loop, start in zip(found, starts, strict=True)
     ]
-    low = _named(_folded("max", starts), "both", before, names)
-    high = _named(apply("max", _folded("min", stops), low), "both", before, names)
+    low = _named(reduce(partial(apply, "max"), starts), "both", before, names)
+    high = _named(apply("max", reduce(partial(apply, "min"), stops), low), "both", before, names)
     for loop, start, stop in zip(found, starts, stops, strict=True):
         _left_over(loop, (start, stop), (low, high), before, names)
     return (*before, Loop(variable, low, high, 1, body))
@@ -50,13 +51,6 @@ def _named(value: Expr, hint: str, out: list[Node], names: FreshNames) -> Expr:
     name = names.fresh(hint)
     out.append(Define(name, value, index=True))
     return Local(name, value.dtype)
-
-
-def _folded(primitive: str, parts: Sequence[Expr]) -> Expr:
-    result = parts[0]
-    for part in parts[1:]:
-        result = apply(primitive, result, part)
-    return result
 
 
 def _last_loop(nodes: Sequence[Node], variable: str) -> Loop | None:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tcdsl.ir.build import apply, constant, index, integer, plain_read
+from tcdsl.ir.build import apply, constant, index, integer, plain_read, product_of
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Constant, Expr, Local, Read, reads
 from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Store, Update, loops_over
@@ -50,10 +50,7 @@ def in_row_blocks(nodes: Sequence[Node], body: Body, cells: Cells) -> tuple[Node
         return tuple(nodes)
     plan, setting = body.plan, body.setting
     summed = [name for name in plan.inner if name not in plan.cells]
-    terms: Expr = integer(1)
-    for name in summed:
-        terms = apply("mul", terms, length_of(plan.statement, name, setting.tensors))
-    terms = normalized(terms)
+    terms = normalized(product_of(length_of(plan.statement, name, setting.tensors) for name in summed))
     if isinstance(terms, Constant) and terms.value < _MANY:
         return tuple(nodes)
     many = apply("gt", terms, integer(_LENGTH))

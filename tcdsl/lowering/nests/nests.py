@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.build import apply, index, integer, product_of
 from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.ir.program import Program, Statement
 from tcdsl.ir.text.printer import format_statement
@@ -214,7 +214,4 @@ def _title(statement: Statement, program: Program) -> str:
 
 def _joining(plan: LoopOrder) -> Expr:
     # Every cell is made of some partial results.
-    points: Expr = integer(16)
-    for extent in plan.tensor.shape:
-        points = apply("mul", points, extent)
-    return points
+    return product_of((integer(16), *plan.tensor.shape))

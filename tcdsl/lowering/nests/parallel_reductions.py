@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import apply, index, integer, neutral_constant, plain_read
+from tcdsl.ir.build import apply, index, integer, neutral_constant, plain_read, product_of
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Constant, Expr, Local, Read
 from tcdsl.ir.program import Statement
@@ -178,7 +177,7 @@ class _Parts:
         column = plan.inner[-1]
         extent, columns = plan.extent(column), integer(_COLUMNS)
         counts = self.counts()
-        rows = reduce(lambda one, other: apply("mul", one, other), counts)
+        rows = product_of(counts)
         across = quotient_up(extent, columns)
         parts = self.buffer(rows, extent)
         number, row = names.fresh("block"), Local(names.fresh("part"), "int64")
@@ -202,9 +201,8 @@ class _Parts:
         """How many blocks each span has."""
         plan, (outer, *further) = self.body.plan, self.spans
         # What a cell sums in all steps.
-        terms = outer.steps
-        for name in plan.inner[1:-1]:
-            terms = apply("mul", terms, length_of(plan.statement, name, self.body.setting.tensors))
+        lengths = (length_of(plan.statement, name, self.body.setting.tensors) for name in plan.inner[1:-1])
+        terms = product_of((outer.steps, *lengths))
         few = apply("min", apply("max", apply("floor_div", outer.steps, integer(_STEPS)), integer(1)), integer(_ROWS))
         room = apply("floor_div", integer(_CELLS), apply("max", plan.extent(plan.inner[-1]), integer(1)))
         many = apply("min", outer.steps, apply("floor_div", terms, integer(_LONGEST)))

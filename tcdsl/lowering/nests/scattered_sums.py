@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tcdsl.ir.build import apply, constant, index, integer, plain_read
+from tcdsl.ir.build import apply, constant, index, integer, plain_read, product_of
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local, is_affine_index
 from tcdsl.ir.fresh_names import FreshNames
@@ -84,10 +84,9 @@ def _length(plan: LoopOrder, variable: str, tensors: dict[str, Tensor], block: B
     for extent, axis in zip(plan.tensor.shape, plan.statement.target.indices, strict=True):
         if block is None or axis != index(block.variable):
             cells = apply("mul", cells, extent)
-    terms: Expr = integer(1)
-    for name in plan.statement.domain.variables:
-        if name != variable and (block is None or name != block.variable):
-            terms = apply("mul", terms, length_of(plan.statement, name, tensors))
+    blocked = {variable} if block is None else {variable, block.variable}
+    others = [name for name in plan.statement.domain.variables if name not in blocked]
+    terms = product_of(length_of(plan.statement, name, tensors) for name in others)
     most = apply("max", integer(_TERMS), cells)
     return apply("max", apply("floor_div", most, apply("max", terms, integer(1))), integer(1))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tcdsl.ir.build import apply, integer
+from tcdsl.ir.build import apply, integer, product_of
 from tcdsl.ir.expressions import Apply, Constant, Expr, index_variables, reads, walk
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Access, Statement
@@ -43,12 +43,9 @@ def points_of(plans: Sequence[LoopOrder], tensors: Declarations) -> Expr:
     """An estimate of the points of all statements: products of the extents of what they touch."""
     total: Expr = integer(0)
     for plan in plans:
-        points: Expr = integer(1)
-        for extent in plan.tensor.shape if plan.plain else ():
-            points = apply("mul", points, extent)
-        for name in plan.statement.domain.variables:
-            if not plan.plain or name not in plan.cells:
-                points = apply("mul", points, length_of(plan.statement, name, tensors))
+        shape, cells = (plan.tensor.shape, plan.cells) if plan.plain else ((), ())
+        others = [name for name in plan.statement.domain.variables if name not in cells]
+        points = product_of((*shape, *(length_of(plan.statement, name, tensors) for name in others)))
         total = apply("add", total, points)
     return total
 

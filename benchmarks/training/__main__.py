@@ -8,7 +8,6 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=3, help="fresh processes, in each of which all take turns")
     parser.add_argument("--threads", type=int, default=0, help="threads for every contender (default: all cores)")
     parser.add_argument("--seconds", type=float, default=1.0, help="time to spend on each contender in each process")
-    parser.add_argument("--first-calls", action="store_true", help="also time first calls, compiled and from disk")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every sample to FILE")
     return parser.parse_args(arguments)
 
@@ -63,33 +61,6 @@ def _table(samples: dict[str, list[float]], errors: dict[str, float], operations
     return table
 
 
-def _first_calls(count: int) -> dict[str, list[dict[str, dict[str, float]]]]:
-    found: dict[str, list[dict[str, dict[str, float]]]] = {"compiled": [], "from disk": []}
-    for _ in range(count):
-        with tempfile.TemporaryDirectory() as directory:
-            found["compiled"].append(_process("first_call", directory))
-            found["from disk"].append(_process("first_call", directory))
-    return found
-
-
-def _first_call_table(found: dict[str, list[dict[str, dict[str, float]]]]) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    from benchmarks.training.first_call import PARTS
-
-    table = Table(box=box.SIMPLE, title="milliseconds of a first call, medians")
-    table.add_column("")
-    table.add_column("")
-    for part in PARTS:
-        table.add_column(part, justify="right")
-    for name, runs in found.items():
-        for clock in ("elapsed", "processor"):
-            seconds = (statistics.median(run[clock][part] for run in runs) for part in PARTS)
-            table.add_row(name, clock, *(f"{1e3 * each:.0f}" for each in seconds))
-    return table
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark; the exit status is 1 if a contender computes something else."""
     options = _options(arguments)
@@ -108,7 +79,6 @@ def main(arguments: list[str] | None = None) -> int:
     order = {"peers": options.peers, "seconds": options.seconds}
     try:
         runs = [_process("worker", json.dumps(order)) for _ in range(options.processes)]
-        first = _first_calls(options.processes) if options.first_calls else {}
     except RuntimeError as error:
         console.print(f"[red]{error}[/]")
         return 1
@@ -119,10 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
         f"{OPERATIONS:,} operations and {BYTES:,} bytes per step, at least"
     )
     console.print(_table(samples, errors, OPERATIONS))
-    if first:
-        console.print(_first_call_table(first))
     if options.json:
-        result = {"machine": machine, "operations": OPERATIONS, "bytes": BYTES, "runs": runs, "first_calls": first}
+        result = {"machine": machine, "operations": OPERATIONS, "bytes": BYTES, "runs": runs}
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0
 

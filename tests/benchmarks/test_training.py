@@ -56,13 +56,12 @@ def test_what_differs_is_not_timed(monkeypatch, capsys):
 def test_a_run_writes_every_sample(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setenv("TCDSL_CACHE_DIR", str(tmp_path / "cache"))
     file = tmp_path / "out.json"
-    given = ["--peers", "--processes", "1", "--seconds", "0.02", "--first-calls", "--json", str(file)]
+    given = ["--peers", "--processes", "1", "--seconds", "0.02", "--json", str(file)]
     assert command.main(given) == 0
     result = json.loads(file.read_text())
     (run,) = result["runs"]
     assert set(run["samples"]) == {"tcdsl", "tcdsl, function bound", "tcdsl, function called", "numba, by hand"}
     assert max(run["errors"].values()) < worker.TOLERANCE
-    assert set(result["first_calls"]) == {"compiled", "from disk"}
     assert "microseconds per step" in capsys.readouterr().out
 
 

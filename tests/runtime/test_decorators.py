@@ -539,3 +539,39 @@ def test_debugging_shows_compilations_and_runs(capfd: pytest.CaptureFixture[str]
     assert re.search(r"ran plain_doubled\(float64\[3\]\) in \S+ ms\n", shown)
     assert shown.count("ran ") == 1
     assert function.cache_info().kernels == 1
+
+
+def test_decorators_imported_in_a_function() -> None:
+    from tcdsl import cd as in_place
+    from tcdsl import op as tensor_function  # known by what it is: the name is a free variable below
+
+    def made():
+        import tcdsl
+        from tcdsl import op
+
+        @op
+        def first(x):
+            return 2 * x
+
+        @tcdsl.op(oob="check")
+        def second(x):
+            return 3 * x
+
+        @tensor_function
+        def third(x):
+            assert tensor_function
+            return 4 * x
+
+        @in_place
+        def change(x):
+            assert in_place
+            x[i] = 5 * x[i]
+
+        return first, second, third, change
+
+    first, second, third, change = made()
+    x = np.arange(3.0)
+    for times, function in ((2, first), (3, second), (4, third)):
+        np.testing.assert_array_equal(function(x), times * x)
+    change(x)
+    np.testing.assert_array_equal(x, 5 * np.arange(3.0))

@@ -188,6 +188,10 @@ def check_decorators(
     try:
         # The decorator's own expression, which Python has evaluated once already.
         found = eval(compile(ast.Expression(base), filename, "eval"), function.__globals__, known)  # noqa: S307
+    except NameError:
+        # A name of the function around, imported there: what it was is gone, but for how it is spelled.
+        spelled = ast.unparse(base).rpartition(".")[2]
+        found = next((each for each in decorators if getattr(each, "__name__", None) == spelled), None)
     except Exception:  # any error of the user's expression means that it is not one of ours
         found = None
     if not any(found is decorator for decorator in decorators):

@@ -1,0 +1,1 @@
+"""What first calls take, cold and from disk: ``python -m benchmarks.first_calls``."""

@@ -15,7 +15,8 @@ from tests.targets.mathematics.loops import HOST, arity, loop
 from tests.targets.mathematics.points import samples, special_values
 from tests.targets.mathematics.references import errors
 
-# In units in the last place, in float32 and float64: what was found at some millions of arguments, rounded up.
+# In units in the last place, in float32 and float64: what was found at some millions of arguments (in float32 at all
+# from 1/32 to 128), with and without fused operations, rounded up.
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "exp": (1.0, 1.0),
     "exp2": (1.0, 1.1),
@@ -25,13 +26,13 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "log1p": (0.95, 0.95),
     "sin": (0.95, 0.95),
     "cos": (0.95, 0.95),
-    "tan": (1.6, 1.6),
+    "tan": (1.75, 1.7),
     "asin": (1.2, 1.25),
     "acos": (1.2, 1.25),
     "atan": (1.5, 1.6),
     "atan2": (1.6, 1.6),
     "sinh": (1.8, 1.8),
-    "cosh": (1.4, 1.5),
+    "cosh": (1.5, 1.5),
     "tanh": (1.4, 1.4),
     "asinh": (1.8, 1.8),
     "acosh": (1.9, 1.95),
@@ -40,7 +41,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "gelu": (1.8, 1.95),
     "sigmoid": (1.2, 1.2),
     "silu": (2.0, 2.0),
-    "softplus": (1.6, 1.6),
+    "softplus": (1.8, 1.7),
     "power": (0.6, 0.8),
 }
 DTYPES = ("float32", "float64")

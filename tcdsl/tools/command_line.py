@@ -1,4 +1,4 @@
-"""``python -m tcdsl``: the demonstration, the cache of compiled programs, and programs in the literal spelling."""
+"""``python -m tcdsl``: the demonstration, compiled programs on disk, and programs in the literal spelling."""
 
 from __future__ import annotations
 
@@ -46,6 +46,13 @@ def _parser() -> argparse.ArgumentParser:
     cache = commands.add_parser("cache", help="compiled programs on disk")
     cache.add_argument("action", choices=("info", "clear"), help="say what is there, or remove it")
     cache.set_defaults(run=_cache)
+
+    compile_ = commands.add_parser("compile", help="compile a function ahead of time, into the cache")
+    compile_.add_argument("function", help="module:function")
+    compile_.add_argument(
+        "arguments", nargs="*", metavar="argument", help="float32[8, 3] for an array, 2 for a number, name=... by name"
+    )
+    compile_.set_defaults(run=_compile)
 
     run = commands.add_parser(
         "run",
@@ -95,6 +102,12 @@ def _cache(console: Console, options: argparse.Namespace) -> int:
 
     (clear if options.action == "clear" else show)(console)
     return 0
+
+
+def _compile(console: Console, options: argparse.Namespace) -> int:
+    from tcdsl.tools.compilation import compile_function
+
+    return compile_function(console, options.function, options.arguments)
 
 
 def _run(_: Console, options: argparse.Namespace) -> int:

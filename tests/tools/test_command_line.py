@@ -91,3 +91,55 @@ def test_an_impossible_setting_is_an_error_without_traceback(tmp_path: Path) -> 
     assert result.returncode == 1
     assert "threads" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+PROGRAM = """
+import numpy as np
+from tcdsl import op
+
+@op
+def scaled(x, indices, *, rate):
+    y[i] = rate * x[indices[i]] / x[0]
+    return y
+
+class Models:
+    plain = 3
+
+def warm_up():
+    scaled(np.ones(4, np.float32), np.zeros(2, int), rate=2.0)
+"""
+
+
+def test_compile_ahead_of_time(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(PROGRAM)
+    done = tcdsl("compile", "model:scaled", "float32[4]", "int64[2]", "rate=2.0", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("called model:scaled in ")
+    machine_code = files_with_times(tmp_path / "cache")
+    assert any(path.endswith(".code") for path in machine_code)
+    # Other sizes, and a function that makes its own arguments, need nothing more.
+    for arguments in (("model:warm_up",), ("model:scaled", "float32[7]", "int64[3]", "rate=0.5")):
+        assert tcdsl("compile", *arguments, folder=tmp_path).returncode == 0
+        assert files_with_times(tmp_path / "cache") == machine_code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("model",), "'model' names no function; write module:function"),
+        (("modle:scaled",), "there is no module 'modle' in this folder or among those installed"),
+        (("model:scalde",), "model has no 'scalde'"),
+        (("model:Models.plain",), "'Models.plain' of model is no function"),
+        (
+            ("model:scaled", "float33[4]"),
+            "'float33[4]' is no argument; write a type and a shape, float32[8, 3], or a number",
+        ),
+        (("model:scaled", "x y"), "'x y' is no argument; write a type"),
+        (("model:scaled", "float32[4]"), "indices"),
+    ],
+)
+def test_compile_says_what_is_missing(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    (tmp_path / "model.py").write_text(PROGRAM)
+    done = tcdsl("compile", *arguments, folder=tmp_path)
+    assert done.returncode == 1
+    assert message in " ".join(done.stderr.split())

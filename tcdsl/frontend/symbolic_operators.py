@@ -30,7 +30,6 @@ from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, Symbolic
 
 __all__ = ["WholeArrays", "numpy_function"]
 
-
 _INSTEAD = "one program serves every shape; {}, or pass {} as a keyword-only argument"
 _OF_INTEGERS = "use an index variable or a generator inside a statement instead of a Python loop"
 _REFUSED: Mapping[type, tuple[str, str]] = {

@@ -24,7 +24,6 @@ from tcdsl.polyhedra.spaces import parameter_names
 
 __all__ = ["SizeAlgebra", "SizeInterval"]
 
-
 # Up to this number of sizes the whole context answers sooner than the facts about some of them are collected.
 _FEW = 24
 

@@ -26,14 +26,13 @@ from tcdsl.span import Span
 from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
 
 if TYPE_CHECKING:
+    from types import FrameType, FunctionType
+
     from tcdsl.frontend.python.template import Template
     from tcdsl.runtime.decorated import DecoratedStaging
 
-if TYPE_CHECKING:
-    from types import FrameType, FunctionType
 
 __all__ = ["DecoratedFunction", "decorated"]
-
 
 _OOB = ("check", "skip", "clamp")
 _UNGIVEN: Any = object()

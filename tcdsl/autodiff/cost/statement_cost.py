@@ -32,7 +32,6 @@ from tcdsl.polyhedra.writes import cell_map
 
 __all__ = ["count_operations"]
 
-
 _SUMS = ("add", "subtract")
 
 

@@ -39,7 +39,6 @@ __all__ = [
     "parts_of",
 ]
 
-
 NO_NUMBER = ("a literal holds something that is no number", "write numbers, or tensors of one shape")
 """The fact and the hint for text and the like among the leaves."""
 

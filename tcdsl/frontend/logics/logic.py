@@ -48,7 +48,6 @@ __all__ = [
     "stage_logic",
 ]
 
-
 PRODUCT = "product"
 """In the place of a primitive: the operands' product, or the one operand itself."""
 

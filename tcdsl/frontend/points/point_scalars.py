@@ -33,7 +33,6 @@ from tcdsl.span import Span
 
 __all__ = ["BareReduction", "PointValue", "as_points", "combine_points", "point_of", "scalar_of", "standing_alone"]
 
-
 # So many nodes are written out once more where a helper function uses a value again.
 _REUSED = 30
 

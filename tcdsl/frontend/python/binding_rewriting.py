@@ -27,7 +27,6 @@ from tcdsl.frontend.source.statement_targets import is_of_names
 
 __all__ = ["RECORDER", "BindingRewriter", "FunctionNames", "recorder_call"]
 
-
 RECORDER = "__tcdsl__"
 
 

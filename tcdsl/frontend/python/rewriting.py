@@ -47,7 +47,6 @@ from tcdsl.frontend.source.statement_targets import (
 
 __all__ = ["RECORDER", "rewrite"]
 
-
 # Calls that look at the frame or the class they stand in must not be wrapped.
 _FRAME_CALLS = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
 

@@ -55,7 +55,6 @@ from tcdsl.span import Span
 
 __all__ = ["BoundStatement", "Open", "ReductionScopes", "require_divisors"]
 
-
 _SUMS = ("add", "subtract")
 
 

@@ -33,7 +33,6 @@ __all__ = [
     "number_value",
 ]
 
-
 # So many nodes are computed once more where pending arithmetic is used again.
 _REUSED = 100
 

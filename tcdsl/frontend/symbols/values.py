@@ -50,7 +50,6 @@ __all__ = [
     "value_fault",
 ]
 
-
 _WEAK_DTYPES = {"bool": "bool", "int": "int64", "float": "float64"}
 _WEAK_SAMPLES: dict[str, Any] = {"bool": False, "int": 0, "float": 0.0}
 

@@ -47,7 +47,6 @@ __all__ = [
     "with_expressions",
 ]
 
-
 Key = TypeVar("Key")
 Held = TypeVar("Held")
 

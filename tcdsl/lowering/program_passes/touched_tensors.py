@@ -15,7 +15,6 @@ from tcdsl.polyhedra.writes import read_cell
 
 __all__ = ["can_fail", "copy_statement", "evaluated", "never_moves", "readers"]
 
-
 _STAYS = (Boundary.SKIP, Boundary.FILL)
 
 

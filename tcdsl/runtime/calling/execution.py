@@ -32,14 +32,8 @@ if TYPE_CHECKING:
     from tcdsl.lowering.loopir.loops import Kernel
     from tcdsl.targets.protocol.loaded_kernel import BoundKernel, LoadedKernel
 
-if TYPE_CHECKING:
-    from tcdsl.targets.protocol.loaded_kernel import BoundKernel
-
-if TYPE_CHECKING:
-    from tcdsl.targets.protocol.loaded_kernel import LoadedKernel
 
 __all__ = ["BoundProgram", "Executable", "interpreted"]
-
 
 _REMEMBERED_SHAPES = 2048
 

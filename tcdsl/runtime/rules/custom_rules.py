@@ -42,7 +42,6 @@ from tcdsl.span import Span
 
 __all__ = ["PULLBACK", "Rule", "RuleRecording", "Ruled"]
 
-
 PULLBACK, PUSHFORWARD = "pullback", "pushforward"
 _RESULTS = {PULLBACK: "adjoint", PUSHFORWARD: "tangent"}
 

@@ -56,7 +56,6 @@ __all__ = [
     "value_and_aux",
 ]
 
-
 Argnums = int | tuple[int, ...]
 
 

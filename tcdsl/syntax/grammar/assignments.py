@@ -14,7 +14,6 @@ from tcdsl.syntax.grammar.marks import AssignmentMark, Label, Marks
 
 __all__ = ["Operands", "assigned", "constrained"]
 
-
 Parts = tuple[Piece | Range, ...]
 
 

@@ -70,8 +70,7 @@ class DecoratedFunction(Inspected):
         #: The derivative rules by mode, ``pullback`` and ``pushforward``; a method's instances share them.
         self.rules: dict[str, DecoratedFunction] = {}
 
-    # -- staging
-    # ---------------------------------------------------------------------------------------
+    # -- staging ---------------------------------------------------------------------------------------------
 
     @functools.cached_property
     def template(self) -> Template:
@@ -105,8 +104,7 @@ class DecoratedFunction(Inspected):
 
         return run_inline(self, arguments, keywords)
 
-    # -- calling
-    # ---------------------------------------------------------------------------------------
+    # -- calling ---------------------------------------------------------------------------------------------
 
     def __call__(self, /, *arguments: Any, out: Any = _UNGIVEN, **keywords: Any) -> Any:
         """Run on arrays. ``out`` gives the output buffers: an array, or a tuple of them.
@@ -206,8 +204,7 @@ class DecoratedFunction(Inspected):
     def __repr__(self) -> str:
         return f"<{'cd' if self.in_place else 'op'} {self.__qualname__}>"
 
-    # -- derivatives
-    # ------------------------------------------------------------------------------------
+    # -- derivatives -----------------------------------------------------------------------------------------
 
     @user_facing
     def defvjp(self, rule: Callable[..., Any], /) -> DecoratedFunction:

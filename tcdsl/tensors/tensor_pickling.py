@@ -36,8 +36,7 @@ def _description(tensor: Tensor) -> tuple[Any, ...]:
     return tensor.labels, tensor.rows, tensor.element_type, tensor.differentiable
 
 
-# -- leaves
-# --------------------------------------------------------------------------------------------------------------
+# -- leaves --------------------------------------------------------------------------------------------------
 
 
 def _own_slots(tensor: Tensor) -> dict[str, Any]:
@@ -79,8 +78,7 @@ def restore_memory(tensor: Tensor, memory: tuple[Any, ...]) -> None:
         buffer.array, buffer.clock = array, tick()
 
 
-# -- computed tensors
-# ----------------------------------------------------------------------------------------------------
+# -- computed tensors ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,8 +87,7 @@ def load(path: str | os.PathLike[str], *sources: Any) -> dict[str, np.ndarray]:
     return arrays
 
 
-# -- which tensors
-# ---------------------------------------------------------------------------------------------------------
+# -- which tensors -------------------------------------------------------------------------------------------
 
 
 def _named(sources: tuple[Any, ...]) -> dict[str, Tensor]:
@@ -155,8 +154,7 @@ def _is_open(tensor: Tensor, array: np.ndarray) -> bool:
     return tensor.floating is not None and tensor.floating.known is None and is_floating(str(array.dtype))
 
 
-# -- formats
-# ---------------------------------------------------------------------------------------------------------------
+# -- formats -------------------------------------------------------------------------------------------------
 
 
 class UnreadableError(Exception):

@@ -227,8 +227,7 @@ def _named(session: Session, expr: Expr) -> Expr:
     return transform(expr, opaque)
 
 
-# -- statements
-# --------------------------------------------------------------------------------------------
+# -- statements ----------------------------------------------------------------------------------------------
 
 
 _LETTERS = "ijklmnopqrstuvwxyzabcdefgh"

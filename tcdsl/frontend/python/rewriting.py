@@ -52,8 +52,7 @@ _FRAME_CALLS = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "
 
 
 class _Rewriter(BindingRewriter, ast.NodeTransformer):
-    # -- statements
-    # ------------------------------------------------------------------------------------
+    # -- statements ------------------------------------------------------------------------------------------
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         target = node.targets[0]
@@ -174,8 +173,7 @@ class _Rewriter(BindingRewriter, ast.NodeTransformer):
                     return self._memory_statement(node, target)  # type: ignore[return-value]
         return self.generic_visit(node)
 
-    # -- expressions
-    # -----------------------------------------------------------------------------------
+    # -- expressions -----------------------------------------------------------------------------------------
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)

@@ -85,8 +85,7 @@ class ProgramBuilder:
         self.written = WrittenCells()
         self._comment = ""
 
-    # -- inputs and sizes
-    # ------------------------------------------------------------------------------
+    # -- inputs and sizes ------------------------------------------------------------------------------------
 
     def input(
         self, label: str, dtype: str, rank: int, size_names: Sequence[str | None] = (), span: Span | None = None
@@ -272,8 +271,7 @@ class ProgramBuilder:
             return True
         return never_negative(source, self.never_negative)
 
-    # -- statements
-    # ------------------------------------------------------------------------------------
+    # -- statements ------------------------------------------------------------------------------------------
 
     def tensor(self, name: str) -> Tensor:
         """The declaration of an input or a tensor made so far."""
@@ -370,8 +368,7 @@ class ProgramBuilder:
         """What holds at every call."""
         return tuple(self._assertions)
 
-    # -- nested recordings (`tcdsl.runtime.rules.subprograms`)
-    # ------------------------------------------------------------------------------
+    # -- nested recordings (`tcdsl.runtime.rules.subprograms`) -----------------------------------------------
 
     @contextmanager
     def nested(self) -> Iterator[Recording]:

@@ -178,8 +178,7 @@ class Session:
         finally:
             self.context = outer
 
-    # -- what ordinary Python asks
-    # ---------------------------------------------------------------------
+    # -- what ordinary Python asks ---------------------------------------------------------------------------
 
     def broadcast_relation(self, left: Expr, right: Expr) -> str:
         """How two extents meet in whole-array arithmetic, decided by this call's sizes and kept as a guard."""

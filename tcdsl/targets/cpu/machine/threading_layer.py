@@ -52,12 +52,14 @@ def threading_layer() -> ThreadingLayer:
     return ThreadingLayer(int(library.parallel_for), name != "workqueue")
 
 
+@cache
 def _settings() -> bool:
-    # Numba reads them; what they mean is its business.
+    # Read once, as Numba reads them; what they mean is its business.
     told = any(name.startswith("NUMBA_") and "THREAD" in name for name in os.environ)
     return told or Path(".numba_config.yaml").exists()
 
 
+@cache
 def _cores() -> int:
     # As Numba counts them.
     if hasattr(os, "sched_getaffinity"):

@@ -25,6 +25,9 @@ def function(name: str, formula: Callable[..., Scalar]) -> Callable[..., Scalar]
         made = module.globals.get(symbol)
         if made is None:
             made = _definition(module, symbol, formula, [operand.dtype for operand in operands])
+        if made.attributes.alignstack:
+            # LLVM drops it with the function.
+            first.builder.function.attributes.alignstack = made.attributes.alignstack
         return first.like(first.builder.call(made, [operand.value for operand in operands]))
 
     return call

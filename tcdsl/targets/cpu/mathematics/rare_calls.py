@@ -27,6 +27,8 @@ def computed_beyond(end: float, name: str, formula: Callable[[Scalar], Scalar], 
     made = module.globals.get(symbol)
     if made is None:
         made = _function(module, symbol, end, formula, x.dtype)
+    # Around a call vectors are kept on the stack, where those that cross cache lines take twice as long.
+    x.builder.function.attributes.alignstack = max(_VECTOR_BITS) // 8
     return x.like(x.builder.call(made, [x.value]))
 
 

@@ -66,16 +66,32 @@ def procedure_with_index_widths(procedure: Procedure, program: Program) -> Proce
 def with_index_widths(nests: Sequence[Nest], program: Program, largest: int | None = None) -> tuple[list[Nest], int]:
     """``nests`` with a type for all index arithmetic, and the limit for their sizes: ``largest``, if given."""
     if largest is not None:
-        return _Widths(program, largest).nests(nests), largest
-    found: list[tuple[_Widths, list[Nest]]] = []
+        widths = _Widths(program, largest)
+        return [widths.nest(nest) for nest in nests], largest
+    found: list[tuple[int, list[list[int]], list[Nest]]] = []
     for bits in _LIMITS:
         widths = _Widths(program, 2**bits)
-        found.append((widths, widths.nests(nests)))
-        if all(width == 64 for width in widths.chosen):
+        chosen: list[list[int]] = []
+        written: list[Nest] = []
+        for k, nest in enumerate(nests):
+            if found and _is_narrow(found[-1][1][k]):
+                # With smaller sizes nothing is wider.
+                chosen.append(found[-1][1][k])
+                written.append(found[-1][2][k])
+                continue
+            widths.chosen = []
+            written.append(widths.nest(nest))
+            chosen.append(widths.chosen)
+        found.append((widths.largest, chosen, written))
+        if all(map(_is_narrow, chosen)):
             break
-    last = found[-1][0].chosen
-    widths, written = next(pair for pair in found if pair[0].chosen == last)
-    return written, widths.largest
+    last = found[-1][1]
+    limit, _, written = next(each for each in found if each[1] == last)
+    return written, limit
+
+
+def _is_narrow(widths: list[int]) -> bool:
+    return all(width == 64 for width in widths)
 
 
 @dataclass(slots=True)
@@ -95,8 +111,8 @@ class _Widths:
             low = 0 if isinstance(size.source, AxisExtent) else -self.largest
             self.sizes[size.name] = Interval(low, self.largest)
 
-    def nests(self, nests: Sequence[Nest]) -> list[Nest]:
-        return [replace(nest, body=self.body(nest.body)) for nest in nests]
+    def nest(self, nest: Nest) -> Nest:
+        return replace(nest, body=self.body(nest.body))
 
     def body(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         self.variables.clear()

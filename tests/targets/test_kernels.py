@@ -349,11 +349,12 @@ def test_large_temporaries_are_not_kept(options: Build) -> None:
 
 
 def test_arithmetic_stays_in_float32(tmp_path: Path) -> None:
-    # Nothing here may become a double.
+    # Nothing here may become a double, but for what is reduced and taken to a power in one.
+    wider = {"pow", "sin", "cos", "tan"}
     x = read("X", I)
     value = x
     for name, row in PRIMITIVES.items():
-        if row.kind in ("real", "number") and not row.index and name != "pow":
+        if row.kind in ("real", "number") and not row.index and name not in wider:
             value = apply("add", value, apply(name, *[x] * row.arity))
     value = apply("add", value, apply("pow", x, constant(3, "float32")))
     value = apply("add", value, cast(I, "float32"))

@@ -32,7 +32,7 @@ def load_program(
     place = store(build.cache_dir)
     # Rules of derivatives do not matter, and the copy has none of what the program has looked up.
     content = (replace(program, rules=()), choices, target.name, tuple(target.fingerprint()))
-    name = value_name(program.name, (*content, build.contiguous, build.checked), "kernel")
+    name = value_name(program.name, (*content, build.contiguous, build.checked, build.lasting), "kernel")
     kept = kept_value(place, name)
     if kept is None:
         kernel = lowered()

@@ -108,7 +108,7 @@ def test_constants_of_every_kind(options: Build) -> None:
 @pytest.mark.parametrize("conversion", ["int32(inf)", "int64(-inf)", "uint8(nan)", "int64(1e30)", "bool_(nan)"])
 def test_conversions_of_what_does_not_fit(conversion: str) -> None:
     # What they give is the processor's affair.
-    ((name, code, _),) = emitted_nests(f"@nest(fastmath=())\ndef n(begin, end, frame):\n    y = {conversion}\n")
+    ((name, code),) = emitted_nests(f"@nest(fastmath=())\ndef n(begin, end, frame):\n    y = {conversion}\n")
     assert LoadedObject([object_code(code)], [name]).addresses[name]
 
 

@@ -114,7 +114,8 @@ class Executable:
             verify(self.program)
             verify(self.kernel(current.optimize).program)
         cache_dir = Path(current.cache_dir) if current.cache_dir else None
-        build = Build(contiguous, checked="bounds" in current.check, cache_dir=cache_dir)
+        lasting = self._fixed is not None
+        build = Build(contiguous, checked="bounds" in current.check, lasting=lasting, cache_dir=cache_dir)
         choices = (current.optimize, large, None if self._fixed is None else tuple(self._fixed.items()))
         watch = Stopwatch()
         lowered = partial(self.kernel, current.optimize, large)

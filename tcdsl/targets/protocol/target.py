@@ -21,12 +21,14 @@ class Build:
     """``Build((True, False))``: how a kernel is built, here for a row-major input and one with strides.
 
     ``contiguous`` says of each input whether its arrays will be row-major. ``checked`` code tests every access, and
-    raises instead of touching memory that is out of range. ``cache_dir`` is where generated modules live (``None``: the
-    user's cache directory).
+    raises instead of touching memory that is out of range. ``lasting`` kernels are for arrays that stay and will run
+    often, so that a longer compilation pays. ``cache_dir`` is where generated modules live (``None``: the user's cache
+    directory).
     """
 
     contiguous: tuple[bool, ...]
     checked: bool = False
+    lasting: bool = False
     cache_dir: Path | None = None
 
 

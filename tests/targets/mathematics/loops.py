@@ -44,7 +44,7 @@ def llvm_text(name: str, dtype: str) -> str:
     """LLVM's text of the loop, with the liberties that all nests take."""
     value = f"{name}(x[i], y[i])" if arity(name) == 2 else f"{name}(x[i])"
     text = _NEST.format(flags=tuple(sorted(FASTMATH)), dtype=dtype, value=value)
-    ((_, found, _),) = emitted_nests(text)
+    ((_, found),) = emitted_nests(text)
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from llvmlite import ir
 
@@ -18,21 +18,16 @@ from tcdsl.targets.cpu.emission.function_emission import FunctionEmission
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue
 
-__all__ = ["EmittedNest", "emitted_nests"]
+__all__ = ["emitted_nests"]
 
 _LIBERAL = frozenset(("fadd", "fsub", "fmul", "fdiv", "frem", "fcmp"))
 
 
-class EmittedNest(NamedTuple):
-    """LLVM's text for the nest ``name``, which is its symbol; how many loops stand within each other."""
+def emitted_nests(text: str, symbols: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:
+    """The symbols of the nests of the generated module ``text``, which are their names, with LLVM's text for each.
 
-    name: str
-    text: str
-    depth: int
-
-
-def emitted_nests(text: str, symbols: Mapping[str, str] | None = None) -> Iterator[EmittedNest]:
-    """The nests of the generated module ``text``, or those of them that ``symbols`` gives other symbols."""
+    With ``symbols`` only those nests, under these symbols.
+    """
     definitions = _definitions(text)
     procedures = {each.name: each for each in definitions if _decorator(each) == "procedure"}
     for definition in definitions:
@@ -40,7 +35,7 @@ def emitted_nests(text: str, symbols: Mapping[str, str] | None = None) -> Iterat
             symbol = definition.name if symbols is None else symbols[definition.name]
             emission = _NestEmission(symbol, procedures)
             emission.nest(definition)
-            yield EmittedNest(symbol, str(emission.module), emission.depth)
+            yield symbol, str(emission.module)
 
 
 def _definitions(text: str) -> list[ast.FunctionDef]:
@@ -49,18 +44,6 @@ def _definitions(text: str) -> list[ast.FunctionDef]:
     except (SyntaxError, MemoryError):
         # Python's parser has limits of its own: blocks within blocks, for one.
         raise RecursionError from None
-
-
-def _depth(definition: ast.stmt) -> int:
-    # Without recursion: branches and loops may stand deep within each other.
-    deepest = 0
-    waiting: list[tuple[ast.AST, int]] = [(definition, 0)]
-    while waiting:
-        node, depth = waiting.pop()
-        depth += isinstance(node, ast.For)
-        deepest = max(deepest, depth)
-        waiting += [(each, depth) for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
-    return deepest
 
 
 def _decorator(definition: ast.FunctionDef) -> str:
@@ -80,7 +63,6 @@ def _liberties(definition: ast.FunctionDef) -> tuple[str, ...]:
 class _NestEmission:
     def __init__(self, name: str, procedures: Mapping[str, ast.FunctionDef]) -> None:
         self.module = ir.Module(name)
-        self.depth = 0
         self._procedures = procedures
         self._made: dict[tuple[object, ...], ir.Function] = {}
 
@@ -93,7 +75,6 @@ class _NestEmission:
         function.attributes.add("nounwind")
         emission = FunctionEmission(function, names, self._call)
         emission.body(definition.body)
-        self.depth += _depth(definition)
         _set_flags(function, _liberties(definition))
 
     def _call(self, builder: ir.IRBuilder, name: str, arguments: list[Any]) -> None:

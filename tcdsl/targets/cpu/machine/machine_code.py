@@ -15,7 +15,7 @@ from tcdsl.locks import COMPILING
 from tcdsl.progress import advance
 from tcdsl.targets.cache.store import ProgramStore
 from tcdsl.targets.cpu.emission.driver_emission import driver_symbols, emitted_driver
-from tcdsl.targets.cpu.emission.module_emission import EmittedNest, emitted_nests
+from tcdsl.targets.cpu.emission.module_emission import emitted_nests
 from tcdsl.targets.cpu.machine.concurrent_llvm import concurrently
 from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
@@ -38,23 +38,23 @@ class CompiledModule:
         self._loaded = loaded
 
 
-_MODULES: WeakValueDictionary[Path, CompiledModule] = WeakValueDictionary()
+_MODULES: WeakValueDictionary[tuple[Path, int], CompiledModule] = WeakValueDictionary()
 _NESTS: WeakValueDictionary[tuple[Path, str], LoadedObject] = WeakValueDictionary()
 
 
-def compiled_module(store: ProgramStore, stem: str, text: str, nests: Mapping[str, str]) -> CompiledModule:
-    """The nests of the generated module ``text``: compiled, or taken from ``store``.
+def compiled_module(store: ProgramStore, stem: str, text: str, nests: Mapping[str, str], level: int) -> CompiledModule:
+    """The nests of the generated module ``text``: compiled at LLVM's ``level``, or taken from ``store``.
 
     ``nests`` gives each its key (`tcdsl.targets.cpu.python.nest_deduplication.nest_key`).
     """
 
     def made(path: Path) -> CompiledModule:
-        symbols = {name: _symbol(key) for name, key in nests.items()}
-        loaded, compiled = _loaded_nests(store, text, symbols)
+        symbols = {name: _symbol(key, level) for name, key in nests.items()}
+        loaded, compiled = _loaded_nests(store, text, symbols, level)
         addresses = {name: loaded[symbol].addresses[symbol] for name, symbol in symbols.items()}
         return CompiledModule(path, addresses, list(loaded.values()), from_disk=not compiled)
 
-    return _module(store, stem, text, made)
+    return _module(store, stem, text, level, made)
 
 
 def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]) -> CompiledModule:
@@ -71,25 +71,27 @@ def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]
         loaded = LoadedObject([code], symbols)
         return CompiledModule(path, loaded.addresses, loaded, from_disk=False)
 
-    return _module(store, stem, text, made)
+    return _module(store, stem, text, 3, made)
 
 
-def _module(store: ProgramStore, stem: str, text: str, made: Callable[[Path], CompiledModule]) -> CompiledModule:
+def _module(
+    store: ProgramStore, stem: str, text: str, level: int, made: Callable[[Path], CompiledModule]
+) -> CompiledModule:
     with COMPILING:
         path = store.directory / f"{stem}.py"
-        found = _MODULES.get(path)
+        found = _MODULES.get((path, level))
         if found is None:
             store.write_text(path.name, text)
-            found = _MODULES[path] = made(path)
+            found = _MODULES[path, level] = made(path)
         return found
 
 
-def _symbol(key: str) -> str:
-    return f"nest_{hashlib.sha256(f'{generator_digest()}{key}'.encode()).hexdigest()[:32]}"
+def _symbol(key: str, level: int) -> str:
+    return f"nest_{hashlib.sha256(f'{generator_digest()}{level}{key}'.encode()).hexdigest()[:32]}"
 
 
 def _loaded_nests(
-    store: ProgramStore, text: str, symbols: Mapping[str, str]
+    store: ProgramStore, text: str, symbols: Mapping[str, str], level: int
 ) -> tuple[dict[str, LoadedObject], list[str]]:
     # What holds each symbol, and the symbols that had to be compiled.
     loaded: dict[str, LoadedObject] = {}
@@ -104,7 +106,7 @@ def _loaded_nests(
         loaded |= dict.fromkeys(kept.addresses, kept)
     absent = {symbol: name for name, symbol in symbols.items() if symbol not in loaded}
     if absent:
-        code = _compiled(text, {name: symbol for symbol, name in absent.items()})
+        code = _compiled(text, {name: symbol for symbol, name in absent.items()}, level)
         for symbol, each in code.items():
             store.write(f"{symbol}.code", each)
         made = LoadedObject(list(code.values()), list(code))
@@ -114,18 +116,16 @@ def _loaded_nests(
     return loaded, list(absent)
 
 
-def _compiled(text: str, symbols: Mapping[str, str]) -> dict[str, bytes]:
+def _compiled(text: str, symbols: Mapping[str, str], level: int) -> dict[str, bytes]:
+    def compiled(nest: tuple[str, str]) -> tuple[str, bytes]:
+        return nest[0], object_code(nest[1], level)
+
     count = len(symbols)
     made: dict[str, bytes] = {}
-    for symbol, code in concurrently(_compiled_nest, emitted_nests(text, symbols), min(count, default_threads())):
+    for symbol, code in concurrently(compiled, emitted_nests(text, symbols), min(count, default_threads())):
         made[symbol] = code
         advance(f"{len(made)} of {count} nests")
     return made
-
-
-def _compiled_nest(nest: EmittedNest) -> tuple[str, bytes]:
-    # Where rows are passed again and again, what LLVM's highest level saves around them shows: up to a tenth.
-    return nest.name, object_code(nest.text, level=3 if nest.depth > 2 else 2)
 
 
 def _from_disk(store: ProgramStore, files: Mapping[str, Sequence[str]]) -> LoadedObject | None:

@@ -11,11 +11,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
-__all__ = ["COMPILING", "lock_of_this_process"]
+__all__ = ["COMPILING", "computed_once", "lock_of_this_process"]
+
+Value = TypeVar("Value")
 
 COMPILING = threading.RLock()
 """Held by whoever stages or compiles: neither isl's contexts nor LLVM's are made for several threads."""
@@ -24,6 +26,23 @@ COMPILING = threading.RLock()
 _PATIENCE = 20.0
 _OWN: WeakSet[Any] = WeakSet()
 _AT_FORK = threading.local()
+
+
+class computed_once(Generic[Value]):  # noqa: N801  # a decorator
+    """`functools.cached_property` without the lock that Python 3.11 takes, which a forked process would wait for.
+
+    Threads that ask at once may compute it several times; all get the same.
+    """
+
+    def __init__(self, compute: Callable[[Any], Value]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Value:
+        if instance is None:
+            return self  # type: ignore[return-value]
+        value: Value = vars(instance).setdefault(self._compute.__name__, self._compute(instance))
+        return value
 
 
 def lock_of_this_process() -> threading.Lock:

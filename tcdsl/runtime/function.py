@@ -19,6 +19,7 @@ from tcdsl.errors import ConfigurationError, DifferentiationError, DslSyntaxErro
 from tcdsl.frontend.source.function_source import FunctionSource, check_decorators, read_source
 from tcdsl.frontend.staging.declared_parameters import DeclarationMet
 from tcdsl.frontend.staging.session import ACTIVE_SESSION, current_session
+from tcdsl.locks import COMPILING, computed_once
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.written_memory import check_written, output_buffers
 from tcdsl.runtime.inspection import Inspected
@@ -72,26 +73,28 @@ class DecoratedFunction(Inspected):
 
     # -- staging ---------------------------------------------------------------------------------------------
 
-    @functools.cached_property
+    @computed_once
     def template(self) -> Template:
         """The rewritten function."""
         from tcdsl.frontend.python.template import Template
 
         return Template(self.function, self.source, self.in_place)
 
-    @functools.cached_property
+    @computed_once
     def source(self) -> FunctionSource:
         """The definition that the user wrote. `DslSyntaxError` if it is not available."""
         source = read_source(self.function)
         check_decorators(self.function, source, self.spellings, self.decorators)
         return source
 
-    @functools.cached_property
+    @computed_once
     def staging(self) -> DecoratedStaging:
         """The staged programs."""
-        from tcdsl.runtime.decorated import DecoratedStaging
+        # A fork waits for whoever holds it, and a module that is half imported is never finished in the child.
+        with COMPILING:
+            from tcdsl.runtime.decorated import DecoratedStaging
 
-        return DecoratedStaging(self)
+            return DecoratedStaging(self)
 
     @property
     def receiver(self) -> Any:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tcdsl.targets.cpu.machine import concurrent_llvm
@@ -44,3 +49,57 @@ def test_where_llvmlite_has_changed_its_own_functions_are_called(monkeypatch: py
 def test_the_first_fault_is_raised(threads: int) -> None:
     with pytest.raises(RuntimeError, match="parsing error"):
         list(concurrently(object_code, [*LOOPS[:3], "define junk", *LOOPS], threads))
+
+
+def test_programs_compile_while_the_interpreter_ends(tmp_path: Path) -> None:
+    program = tmp_path / "late.py"
+    program.write_text(
+        "import atexit\n"
+        "import numpy as np\n"
+        "import tcdsl as tc\n"
+        "from tcdsl import op\n"
+        "@op\n"
+        "def two(x):\n"
+        "    y[i] = exp(x[i])\n"
+        "    z[j, k] = y[j] * x[k]\n"
+        "    total[()] += z[j, k]\n"
+        "    return total\n"
+        f"tc.config(cache_dir={str(tmp_path)!r}, optimize=False)\n"
+        "atexit.register(lambda: print(two(np.zeros(3)) == 0))\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True"], done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_processes_fork_while_a_thread_calls_for_the_first_time(tmp_path: Path) -> None:
+    program = tmp_path / "forking.py"
+    program.write_text(f"""
+import os, threading, time
+import numpy as np
+import tcdsl as tc
+from tcdsl import op
+
+@op
+def product(x):
+    c[i, j] += x[i, k] * x[j, k]
+    return c
+
+tc.config(cache_dir={str(tmp_path)!r})
+x = np.ones((3, 4))
+thread = threading.Thread(target=lambda: product(x))
+thread.start()
+children = []
+for _ in range(3):
+    time.sleep(0.1)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if (product(x) == 4).all() else 1)
+    children.append(child)
+thread.join()
+print([os.waitpid(child, 0)[1] for child in children])
+""")
+    # Python warns of forks beside threads.
+    command = [sys.executable, "-W", "ignore", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
+    assert done.stdout.split() == ["[0,", "0,", "0]"], done.stderr

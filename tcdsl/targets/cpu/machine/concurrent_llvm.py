@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
-from typing import Any, TypeVar
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar, cast
 
 import llvmlite.binding as llvm
 
@@ -24,15 +26,59 @@ def concurrently(
     function: Callable[[Argument], Result], arguments: Iterable[Argument], threads: int
 ) -> Iterator[Result]:
     """``map(function, arguments)``, on so many threads."""
-    if threads < 2:
+    # Not `concurrent.futures`: what it locks while a process forks would keep this one from going on.
+    waiting: SimpleQueue[tuple[int, Argument] | None] = SimpleQueue()
+    done: SimpleQueue[tuple[int, Result | None, BaseException | None]] = SimpleQueue()
+
+    def work() -> None:
+        while (item := waiting.get()) is not None:
+            position, argument = item
+            try:
+                done.put((position, function(argument), None))
+            except BaseException as fault:
+                done.put((position, None, fault))
+
+    workers = _started(work, threads) if threads > 1 else []
+    if not workers:
         yield from map(function, arguments)
         return
-    pool = ThreadPoolExecutor(threads)
     try:
-        for future in [pool.submit(function, each) for each in arguments]:
-            yield future.result()
+        count = 0
+        for argument in arguments:
+            waiting.put((count, argument))
+            count += 1
+        results: dict[int, tuple[Result | None, BaseException | None]] = {}
+        for position in range(count):
+            while position not in results:
+                finished, made, fault = done.get()
+                results[finished] = made, fault
+            result, fault = results.pop(position)
+            if fault is not None:
+                raise fault
+            yield cast("Result", result)
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        _empty(waiting)
+        for _ in workers:
+            waiting.put(None)
+        for worker in workers:
+            worker.join()
+
+
+def _started(work: Callable[[], None], count: int) -> list[Thread]:
+    # Fewer, or none, where Python or the system starts no more: when the interpreter ends, for one.
+    workers: list[Thread] = []
+    with suppress(RuntimeError):
+        for _ in range(count):
+            worker = Thread(target=work, name="tcdsl compiler", daemon=True)
+            worker.start()
+            workers.append(worker)
+    return workers
+
+
+def _empty(waiting: SimpleQueue[Any]) -> None:
+    with suppress(Empty):
+        while True:
+            waiting.get_nowait()
 
 
 def run_passes(module: Any, machine: Any, options: Any) -> None:

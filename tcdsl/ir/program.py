@@ -2,10 +2,11 @@
 
 ::
 
-    Program    inputs, sizes, tensors, statements, outputs, updates, assertions, rules
+    Program    inputs, sizes, tensors, statements, outputs, updates, assertions, rules, repeats
     Statement  target: Access; accumulate; start: Neutral | Keep | Fill; value: Expr; domain: Domain; condition: Expr |
     None Access     tensor; index expressions (affine or data)
     Domain     the integer set of the statement's index variables, parametric in sizes
+    Repeat     results; count; body: Program; inputs
 
 A program is in single-assignment form: each statement makes one new tensor, every tensor is made by one statement or is
 an input. ``Y[i] += e`` on an existing ``Y`` makes ``Y_2``, which starts from the cells of ``Y`` (``Keep("Y")``). Code
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Expr, Read, reads, size_names
+from tcdsl.ir.expressions import Expr, Read, reads, size_names, transform
 from tcdsl.span import Span
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Keep",
     "Neutral",
     "Program",
+    "Repeat",
     "Size",
     "Start",
     "Statement",
@@ -185,12 +187,54 @@ class DerivativeRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """A loop that runs: ``results = body(body(... body(inputs)))``, ``count`` times.
+
+    ``body`` is a program that updates some of its inputs. Its first input is the number of the round, from 0 on: a
+    ``bool[k]`` array whose extent is the number, so that ``k`` is a size of the body, or, where nothing bounds it, an
+    int64 tensor of rank 0. The others are given by ``inputs``, tensors of the program around; those that the body
+    updates hold, from the second round on, what the round before has made of them. ``results`` has, for each of the
+    updates, the tensor that holds it after the last round, of the type and shape of the input.
+
+    ``count`` is an expression of sizes and rank-0 reads; below 0 it is 0. A body with an output, a bool of rank 0 among
+    its updated inputs, is for ``while``: a round runs only if that input holds true.
+    """
+
+    results: tuple[str, ...]
+    count: Expr
+    body: Program
+    inputs: tuple[str, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def carried(self) -> tuple[tuple[str, str, str], ...]:
+        """For each result: what the body calls it, what it becomes in a round, and the tensor that it is at first."""
+        given = dict(zip((each.name for each in self.body.inputs[1:]), self.inputs, strict=True))
+        return tuple((name, new, given[name]) for name, new in self.body.updates)
+
+    @property
+    def condition(self) -> str | None:
+        """The input of the body that says whether a round runs, if one does."""
+        return self.body.outputs[0] if self.body.outputs else None
+
+    def with_tensors(self, names: Mapping[str, str]) -> Repeat:
+        """The loop on tensors under other names."""
+        results, inputs = (tuple(names.get(each, each) for each in group) for group in (self.results, self.inputs))
+
+        def rule(node: Expr) -> Expr:
+            return replace(node, tensor=names[node.tensor]) if isinstance(node, Read) and node.tensor in names else node
+
+        return replace(self, results=results, inputs=inputs, count=transform(self.count, rule))
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A staged function, a derivative, or any other sequence of statements.
 
-    ``tensors`` declares every tensor that a statement makes, ``outputs`` are returned, in this order, and ``updates``
-    pairs inputs that change with the tensor whose cells they receive. ``assertions`` hold at every call. ``rules`` say
-    how to differentiate; running the program does not need them.
+    ``tensors`` declares every tensor that a statement or a loop makes, ``outputs`` are returned, in this order, and
+    ``updates`` pairs inputs that change with the tensor whose cells they receive. ``assertions`` hold at every call.
+    ``rules`` say how to differentiate; running the program does not need them. ``repeats`` are its loops that run: what
+    they read says where they stand among the statements (`tcdsl.ir.stages`).
     """
 
     name: str
@@ -202,6 +246,7 @@ class Program:
     updates: tuple[tuple[str, str], ...] = ()
     assertions: tuple[Assertion, ...] = ()
     rules: tuple[DerivativeRule, ...] = ()
+    repeats: tuple[Repeat, ...] = ()
     # Programs of a thousand statements look up each of a thousand tensors.
     _declared: dict[str, Tensor] = field(default_factory=dict, init=False, compare=False, repr=False)
 
@@ -221,6 +266,7 @@ def with_statements(program: Program, statements: Iterable[Statement]) -> Progra
     """``program`` with these statements instead of its own; it declares those of its tensors that they make."""
     kept = tuple(statements)
     made = {statement.target.tensor for statement in kept}
+    made.update(name for repeat in program.repeats for name in repeat.results)
     return replace(program, statements=kept, tensors=tuple(each for each in program.tensors if each.name in made))
 
 

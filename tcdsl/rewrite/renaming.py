@@ -54,4 +54,5 @@ def with_tensors_renamed(program: Program, names: Mapping[str, str]) -> Program:
         outputs=tuple(names.get(name, name) for name in program.outputs),
         updates=tuple((names.get(a, a), names.get(b, b)) for a, b in program.updates),
         rules=tuple(rule.with_tensors(names) for rule in program.rules),
+        repeats=tuple(repeat.with_tensors(names) for repeat in program.repeats),
     )

@@ -47,8 +47,8 @@ def interpret(program: Program, inputs: Sequence[Any]) -> Interpretation:
     sizes = SizePlan(program).bind([array.shape for array in given])
     _check_types(program, given)
     values = TensorValues(program, given, sizes)
-    for statement in program.statements:
-        values(statement.target.tensor)
+    for tensor in program.tensors:
+        values(tensor.name)
     with np.errstate(all="ignore"):
         return Interpretation(
             [values(name).astype(program.tensor(name).dtype) for name in program.outputs],

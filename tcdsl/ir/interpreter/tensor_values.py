@@ -12,8 +12,8 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Read, is_affine_index
 from tcdsl.ir.interpreter.point_values import Array, PointValues, elementwise, working_dtype
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.program import Fill, Keep, Program, Statement
-from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.ir.program import Fill, Keep, Program, Repeat, Statement
+from tcdsl.ir.sizes.size_binding import SizePlan, evaluate_size
 
 __all__ = ["TensorValues"]
 
@@ -30,6 +30,7 @@ class TensorValues:
         self._program = program
         self._given = {tensor.name: array for tensor, array in zip(program.inputs, inputs, strict=True)}
         self._statements = {statement.target.tensor: statement for statement in program.statements}
+        self._repeats = {name: repeat for repeat in program.repeats for name in repeat.results}
         self._known: dict[str, Array] = {}
 
     def __call__(self, name: str) -> Array:
@@ -37,6 +38,9 @@ class TensorValues:
         if name not in self._known:
             if name in self._given:
                 made = self._given[name].astype(working_dtype(self._program.tensor(name).dtype))
+            elif name in self._repeats:
+                self._known |= self._repeated(self._repeats[name])
+                return self._known[name]
             else:
                 made = self._made(self._statements[name])
             self._known[name] = made
@@ -78,6 +82,21 @@ class TensorValues:
             for block in self.blocks(statement, ordered=ordered or statement.unique):
                 execution.run(block, np.arange(block.count))
         return execution.cells
+
+    def _repeated(self, repeat: Repeat) -> dict[str, Array]:
+        # The results of a loop: round by round.
+        body, (counter, *inputs) = repeat.body, repeat.body.inputs
+        state = {tensor.name: self(name) for tensor, name in zip(inputs, repeat.inputs, strict=True)}
+        count = int(PointValues({}, 1, self.sizes, self, self.label, repeat.span).single(repeat.count))
+        plan = SizePlan(body)
+        for number in range(count):
+            if repeat.condition is not None and not state[repeat.condition]:
+                break
+            of_round = np.empty(number, bool) if counter.shape else np.array(number)
+            arrays = [of_round, *state.values()]
+            values = type(self)(body, arrays, plan.bind([array.shape for array in arrays]))
+            state |= {name: values(new) for name, new in body.updates}
+        return {result: state[name] for result, (name, _) in zip(repeat.results, body.updates, strict=True)}
 
     def _started(self, statement: Statement) -> Array:
         tensor = self._program.tensor(statement.target.tensor)

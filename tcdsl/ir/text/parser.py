@@ -25,6 +25,7 @@ from tcdsl.ir.program import (
     Keep,
     Neutral,
     Program,
+    Repeat,
     Size,
     Start,
     Statement,
@@ -37,7 +38,7 @@ __all__ = ["parse_program"]
 
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[^\W\d]\w*|.', re.DOTALL)
 _MODES = ("pullback", "pushforward")
-_KEYWORDS = ("program", "input", "size", "assert", "tensor", "update", "return", *_MODES)
+_KEYWORDS = ("program", "input", "size", "assert", "tensor", "repeat", "update", "return", *_MODES)
 _SYMBOLS: Mapping[str, str] = {row.symbol: name for name, row in ACCUMULATORS.items()}
 
 
@@ -93,6 +94,7 @@ class _Draft:
     updates: list[tuple[str, str]] = field(default_factory=list)
     assertions: list[Assertion] = field(default_factory=list)
     rules: list[DerivativeRule] = field(default_factory=list)
+    repeats: list[Repeat] = field(default_factory=list)
 
     def fault(self, piece: _Piece, fact: str, hint: str = "") -> TcdslError:
         width = len(piece.text.split("\n")[0])
@@ -130,6 +132,7 @@ def parse_program(text: str) -> Program:
         tuple(draft.updates),
         tuple(draft.assertions),
         tuple(draft.rules),
+        tuple(draft.repeats),
     )
 
 
@@ -234,9 +237,24 @@ def _read_rule(draft: _Draft, piece: _Piece, mode: str) -> None:
             piece, f"a rule is written {mode} OUTPUT, ... by ARGUMENT, ... and lines of its program after |"
         )
     outputs, arguments, constants, extents = (tuple(re.findall(r"\w+", part or "")) for part in found.groups())
-    # Blank lines in place of those before it, so that a fault in the rule's program has its line.
-    text = "\n" * piece.line + "\n".join(line[1:].removeprefix(" ") for line in body)
-    draft.rules.append(DerivativeRule(mode, outputs, arguments, constants, extents, parse_program(text)))
+    draft.rules.append(DerivativeRule(mode, outputs, arguments, constants, extents, _inner_program(piece, body)))
+
+
+def _read_repeat(draft: _Draft, piece: _Piece) -> None:
+    head, *body = piece.text.split("\n")
+    found = re.fullmatch(r"([\w\s,]+?)\s*=(.*)\btimes(?:\s+with\s+([\w\s,]+))?", head)
+    if found is None or not all(line.startswith("|") for line in body if line.strip()):
+        raise draft.fault(
+            piece, "a loop is written repeat RESULT, ... = COUNT times with TENSOR, ... and lines of its body after |"
+        )
+    results, inputs = (tuple(re.findall(r"\w+", part or "")) for part in (found[1], found[3]))
+    count = draft.expr(piece.cut(found.start(2), found.end(2)), "int64")
+    draft.repeats.append(Repeat(results, count, _inner_program(piece, body), inputs))
+
+
+def _inner_program(piece: _Piece, lines: list[str]) -> Program:
+    # Blank lines in place of those before it, so that a fault in the inner program has its line.
+    return parse_program("\n" * piece.line + "\n".join(line[1:].removeprefix(" ") for line in lines))
 
 
 _LINES: Mapping[str, Callable[[_Draft, _Piece], None]] = {
@@ -245,6 +263,7 @@ _LINES: Mapping[str, Callable[[_Draft, _Piece], None]] = {
     "input": lambda draft, piece: _tensor(draft, piece, defines_sizes=True),
     "tensor": lambda draft, piece: _tensor(draft, piece, defines_sizes=False),
     "size": _read_size,
+    "repeat": _read_repeat,
     "assert": _read_assertion,
     "update": _read_update,
     "return": _read_return,

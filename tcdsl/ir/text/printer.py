@@ -14,8 +14,14 @@
 
 A name that stands for the first time in an input's shape is the size of that axis. A statement is followed by clauses:
 ``from Y`` (it starts from the cells of ``Y``) or ``from fill(e)``, ``for`` its domain in isl's notation (without the
-parameters, which can be told from the text), ``if`` its condition, ``with unique, oob skip``, ``as "label"``. The rules
-of derivatives come last, each with its program::
+parameters, which can be told from the text), ``if`` its condition, ``with unique, oob skip``, ``as "label"``. A loop that
+runs names its results, the number of its rounds, and what it is given; its body is a program::
+
+    repeat u_2 = steps times with u
+    | program heat_loop
+    | ...
+
+The rules of derivatives come last, each with its program::
 
     pullback y by x with bound like A
     | program clip_pullback
@@ -26,13 +32,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import SizeValue, size_names
-from tcdsl.ir.program import Access, AxisExtent, DerivativeRule, Fill, Keep, Program, Size, Statement, Tensor
+from tcdsl.ir.program import Access, AxisExtent, DerivativeRule, Fill, Keep, Program, Repeat, Size, Statement, Tensor
+from tcdsl.ir.stages import stages
 from tcdsl.ir.text.domain_text import domain_parameters, domain_text, domain_variables
 from tcdsl.ir.text.expression_printer import ExpressionPrinter, format_expr
 
@@ -106,8 +113,11 @@ def format_program(program: Program) -> str:
     # Messages are for the user of a call that fails, like spans: long, and not part of what the program is.
     lines += [f"assert {format_expr(assertion.condition, 'bool')}" for assertion in program.assertions]
     lines += [f"tensor {format_tensor(tensor)}" for tensor in program.tensors]
-    if program.statements:
-        lines += ["", *_body(program, sizes)]
+    for stage in stages(program):
+        if stage.statements:
+            lines += ["", *_body(program, stage.statements, sizes)]
+        if stage.repeat is not None:
+            lines += ["", *_format_repeat(stage.repeat)]
     ends = [f"update {name} = {new}" for name, new in program.updates]
     if program.outputs:
         ends.append(f"return {', '.join(program.outputs)}")
@@ -118,13 +128,23 @@ def format_program(program: Program) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _format_repeat(repeat: Repeat) -> list[str]:
+    given = f" with {', '.join(repeat.inputs)}" if repeat.inputs else ""
+    head = f"repeat {', '.join(repeat.results)} = {format_expr(repeat.count, 'int64')} times{given}"
+    return [head, *_indented(repeat.body)]
+
+
+def _indented(program: Program) -> list[str]:
+    return [f"| {line}".rstrip() for line in format_program(program).splitlines()]
+
+
 def _format_rule(rule: DerivativeRule) -> list[str]:
     head = f"{rule.mode} {', '.join(rule.outputs)} by {', '.join(rule.arguments)}"
     if rule.constants:
         head += f" with {', '.join(rule.constants)}"
     if rule.extents:
         head += f" like {', '.join(rule.extents)}"
-    return [head, *(f"| {line}".rstrip() for line in format_program(rule.program).splitlines())]
+    return [head, *_indented(rule.program)]
 
 
 def _format_name(name: str) -> str:
@@ -178,12 +198,11 @@ def _format_size(size: Size) -> str:
     return f"size {size.name} = {format_expr(size.source, 'int64')}"
 
 
-def _body(program: Program, sizes: Collection[str]) -> list[str]:
+def _body(program: Program, statements: Sequence[Statement], sizes: Collection[str]) -> list[str]:
     # Clauses stand in one column where they fit, else on the next line.
     types = {tensor.name: compute_dtype(tensor.dtype) for tensor in program.tensors}
     parts = [
-        _parts(statement, types.get(statement.target.tensor, statement.value.dtype), sizes)
-        for statement in program.statements
+        _parts(statement, types.get(statement.target.tensor, statement.value.dtype), sizes) for statement in statements
     ]
     short = [(head, "  ".join(clauses)) for head, clauses in parts]
     column = max((len(head) for head, rest in short if len(head) + 2 + len(rest) <= WIDTH), default=0)

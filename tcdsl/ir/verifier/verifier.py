@@ -38,8 +38,9 @@ from tcdsl.ir.expressions import (
     walk,
 )
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.program import AxisExtent, DerivativeRule, Fill, Keep, Program, Statement, Tensor
+from tcdsl.ir.program import AxisExtent, DerivativeRule, Fill, Keep, Program, Repeat, Statement, Tensor
 from tcdsl.ir.sizes.known_sizes import equal_sizes
+from tcdsl.ir.stages import Stage, stages
 from tcdsl.ir.text.domain_text import domain_parameters, is_domain_name
 from tcdsl.ir.text.expression_printer import NUMBER_NAMES
 from tcdsl.ir.text.printer import format_expr, format_statement, format_tensor
@@ -103,12 +104,25 @@ class _Checks:
             equal = equal_sizes(program.sizes, program.assertions)
             self.same_sizes = {SizeValue(name): SizeValue(same) for name, same in equal.items()}
         self.made = {tensor.name: tensor for tensor in program.inputs}
-        for statement in program.statements:
-            self._statement(statement)
+        for stage in self._stages():
+            for statement in stage.statements:
+                self._statement(statement)
+            if stage.repeat is not None:
+                self._repeat(stage.repeat)
         self.place, self.span = None, None
         self._result_rules()
         for rule in self.program.rules:
             self._derivative_rule(rule)
+
+    def _stages(self) -> Iterable[Stage]:
+        # Straight code in the order in which it is written, so that what reads too early is told of.
+        if not self.program.repeats:
+            return [Stage(self.program.statements, None)]
+        try:
+            return list(stages(self.program))
+        except ValueError as error:
+            self.fault(str(error))
+            return []
 
     def _names(self, kind: str, names: Iterable[str]) -> None:
         seen: set[str] = set()
@@ -195,6 +209,34 @@ class _Checks:
         made = [rule.program.tensor(name) for name in rule.program.outputs]
         if [(t.dtype, len(t.shape)) for t in made] != _computed(results):
             self.fault(f"{about} has a program of the outputs {made}, not {_computed(results)}")
+
+    def _repeat(self, repeat: Repeat) -> None:
+        body, results = repeat.body, ", ".join(repeat.results)
+        self.span, self.place, self.variables = repeat.span, lambda: f"the loop of {results}", frozenset()
+        verify(body)
+        self._expr(repeat.count, {})
+        self._expect(repeat.count, "int64", "the number of rounds")
+        if any(isinstance(node, Read) and node.indices for node in walk(repeat.count)):
+            self.fault("the number of rounds reads more than rank-0 tensors")
+        if len(body.inputs) != 1 + len(repeat.inputs) or len(body.updates) != len(repeat.results):
+            self.fault(f"{len(repeat.inputs)} inputs and {len(repeat.results)} results do not fit the body")
+            return
+        if (body.inputs[0].dtype, len(body.inputs[0].shape)) not in (("bool", 1), ("int64", 0)):
+            self.fault(f"{format_tensor(body.inputs[0])} does not hold the number of the round")
+        if body.outputs and (len(body.outputs) > 1 or body.outputs[0] not in dict(body.updates)):
+            self.fault("the only output of a body is the updated input that says whether a round runs")
+        for inner, name in zip(body.inputs[1:], repeat.inputs, strict=True):
+            outer = self.made[name]
+            if (inner.dtype, len(inner.shape)) != (outer.dtype, len(outer.shape)):
+                self.fault(f"{format_tensor(inner)} of the body is given {format_tensor(outer)}")
+        for name, (_, _, given) in zip(repeat.results, repeat.carried, strict=True):
+            if name in self.made:
+                self.fault(f"{name} is made a second time")
+            elif name not in self.declared:
+                self.fault(f"the result {name} is not declared")
+            else:
+                self._same_kind(f"it makes {name} of {given}", self.made[given], self.declared[name])
+                self.made[name] = self.declared[name]
 
     def _same_kind(self, fact: str, one: Tensor, other: Tensor) -> None:
         if one.dtype != other.dtype or self._shape(one) != self._shape(other):

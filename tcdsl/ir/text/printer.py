@@ -14,8 +14,8 @@
 
 A name that stands for the first time in an input's shape is the size of that axis. A statement is followed by clauses:
 ``from Y`` (it starts from the cells of ``Y``) or ``from fill(e)``, ``for`` its domain in isl's notation (without the
-parameters, which can be told from the text), ``if`` its condition, ``with unique, oob skip``, ``as "label"``. A loop that
-runs names its results, the number of its rounds, and what it is given; its body is a program::
+parameters, which can be told from the text), ``if`` its condition, ``with unique, oob skip``, ``as "label"``. A loop
+that runs names its results, the number of its rounds, and what it is given; its body is a program::
 
     repeat u_2 = steps times with u
     | program heat_loop

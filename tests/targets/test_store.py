@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tcdsl.targets.cpu.compiled as compiled_module
+import tcdsl.targets.cpu.launcher as launcher
 import tcdsl.targets.cpu.machine.machine_code as machine_code
 import tcdsl.targets.cpu.machine.module_names as module_names
 from tcdsl.targets.cache.sealed_files import read_sealed, write_sealed
@@ -100,7 +100,7 @@ def again(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     def run(directory: Path) -> tuple[bool, list[str]]:
         store.cache_clear()
-        compiled_module._drivers.cache_clear()
+        launcher.drivers_in.cache_clear()
         monkeypatch.setattr(ProgramStore, "_warned", False)
         machine_code._MODULES.clear()
         machine_code._NESTS.clear()
@@ -116,7 +116,7 @@ def again(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     yield run
     store.cache_clear()
-    compiled_module._drivers.cache_clear()
+    launcher.drivers_in.cache_clear()
 
 
 def codes(directory: Path) -> list[Path]:

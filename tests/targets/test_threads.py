@@ -16,8 +16,8 @@ from tcdsl.ir.build import apply, constant
 from tcdsl.lowering.loop_passes.liveness import Temporaries
 from tcdsl.lowering.loopir.loops import Kernel, Store, Update
 from tcdsl.targets.cpu.call.drivers import Drivers
-from tcdsl.targets.cpu.call.launch_plans import LaunchPlan
-from tcdsl.targets.cpu.call.plan_code import Launch, PlanCode
+from tcdsl.targets.cpu.call.launch_plans import LaunchPlan, of_this_process
+from tcdsl.targets.cpu.call.plan_code import PlanCode
 from tcdsl.targets.cpu.compiled import CompiledKernel
 from tcdsl.targets.cpu.layout.call_arrays import CallArrays
 from tcdsl.targets.cpu.layout.frame import frame_layout
@@ -158,8 +158,9 @@ def blocks_of(kernel: Kernel, sizes: list[int], threads: int) -> int:
         [size.name for size in kernel.program.sizes], [(b.name, len(b.shape)) for b in kernel.buffers]
     )
     arrays = CallArrays(kernel, (True,) * len(kernel.program.inputs))
-    code = PlanCode(kernel, layout, arrays, [Launch(kernel.nests[0], 1)])
-    plan = LaunchPlan(code, kernel, Temporaries(kernel), arrays.made_positions, sizes, threads)
+    code = PlanCode(kernel, layout, arrays)
+    evaluate = code.written.bound(of_this_process([1], [0]))
+    plan = LaunchPlan(evaluate, code.table, Temporaries(kernel).lives, sizes, threads)
     assert plan.parallel == (plan.blocks(0) > 1)
     return plan.blocks(0)
 

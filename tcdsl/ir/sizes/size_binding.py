@@ -22,6 +22,7 @@ from tcdsl.errors import Diagnostic, ShapeError, raise_diagnostics
 from tcdsl.ir.expressions import Constant, Expr, SizeValue, size_names, walk
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Tensor
 from tcdsl.ir.sizes.size_code import SizeCode
+from tcdsl.ir.sizes.size_functions import SizeFunction
 from tcdsl.ir.text.printer import format_expr, format_tensor
 
 __all__ = ["BoundSizes", "SizePlan", "bind_sizes", "evaluate_size", "largest_of"]
@@ -70,30 +71,31 @@ class SizePlan:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        positions = {tensor.name: k for k, tensor in enumerate(program.inputs)}
         self._ranks = [len(tensor.shape) for tensor in program.inputs]
         self._names = [size.name for size in program.sizes]
-        from_axes = {size.name: size.source for size in program.sizes if isinstance(size.source, AxisExtent)}
-        self._axes = [(positions[source.tensor], source.axis) for source in from_axes.values()]
-        self._values = _compiled(program, from_axes)
-        self._rank = max((len(tensor.shape) for tensor in program.tensors), default=0)
+        self.written = _written(program)
+        self._values = self.written.bound()
+        rank = max((len(tensor.shape) for tensor in program.tensors), default=0)
         parts = (part for tensor in program.tensors for extent in tensor.shape for part in walk(extent))
-        self._largest_constant = max((abs(int(each.value)) for each in parts if isinstance(each, Constant)), default=0)
+        constant = max((abs(int(each.value)) for each in parts if isinstance(each, Constant)), default=0)
+        # Words of 64 bits hold whatever is made of sizes below this one.
+        limit = math.ceil(2 ** (56 / max(rank, 1)))
+        self.harmless = limit if constant < limit else 0
 
     def bind(self, shapes: Sequence[tuple[int, ...]]) -> BoundSizes:
         """The value of every size, for inputs of these shapes. Raises `ShapeError` for all faults of one kind."""
         if [len(shape) for shape in shapes] != self._ranks:
             raise_diagnostics(self._rank_faults(shapes))
         try:
-            values, fine = self._values(*[shapes[position][axis] for position, axis in self._axes], shapes)
+            found = self._values(shapes)
         except ZeroDivisionError:
-            fine = False
-        if not fine:
+            found = None
+        if found is None:
             self._explain(shapes)
+        values, largest = found
         sizes = BoundSizes(zip(self._names, values, strict=True))
-        # Words of 64 bits hold whatever is made of sizes like these.
-        sizes.largest = largest = max(map(abs, sizes.values()), default=0)
-        if max(largest, self._largest_constant) ** max(self._rank, 1) >= 2**56:
+        sizes.largest = largest
+        if largest >= self.harmless:
             raise_diagnostics(self._overflows(sizes))
         return sizes
 
@@ -167,9 +169,14 @@ class SizePlan:
         return sizes, faults
 
 
-def _compiled(program: Program, from_axes: Mapping[str, AxisExtent]) -> Callable[..., tuple[list[int], bool]]:
-    # From the sizes that are extents, and the shapes, to all sizes, and whether all that must hold does.
-    code = SizeCode(list(from_axes))
+def _written(program: Program) -> SizeFunction:
+    # From the shapes of the inputs to the values of all sizes and the largest of their absolute values, or to None if
+    # something does not hold.
+    positions = {tensor.name: k for k, tensor in enumerate(program.inputs)}
+    from_axes = {size.name: size.source for size in program.sizes if isinstance(size.source, AxisExtent)}
+    code = SizeCode([])
+    for name, source in from_axes.items():
+        code.define(name, f"shapes[{positions[source.tensor]}][{source.axis}]")
     for size in program.sizes:
         if not isinstance(size.source, AxisExtent):
             code.define(size.name, f"int({code.value(size.source)})")
@@ -183,7 +190,11 @@ def _compiled(program: Program, from_axes: Mapping[str, AxisExtent]) -> Callable
         for axis, extent in enumerate(tensor.shape)
         if not (isinstance(extent, SizeValue) and from_axes.get(extent.name) == AxisExtent(tensor.name, axis))
     ]
-    return code.function(f"[{', '.join(values)}], {' and '.join(checks) or True}", "shapes")
+    absolute = [
+        value if size.name in from_axes else f"abs({value})" for size, value in zip(program.sizes, values, strict=True)
+    ]
+    found = f"({''.join(f'{value}, ' for value in values)}), max(0, 0, {', '.join(absolute)})"
+    return code.written(f"({found}) if {' and '.join(checks)} else None" if checks else found, "shapes")
 
 
 def _never_negative(extent: Expr, from_axes: Mapping[str, AxisExtent]) -> bool:

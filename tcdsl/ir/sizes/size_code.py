@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.exact import EXACT
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue
 from tcdsl.ir.primitives import LAZY, PRIMITIVES
+from tcdsl.ir.sizes.size_functions import SizeFunction
 
 __all__ = ["SizeCode"]
 
@@ -39,8 +38,7 @@ class SizeCode:
         self._texts: dict[Expr, str] = {SizeValue(name): f"s{k}" for k, name in enumerate(names)}
         self._parameters = tuple(self._texts.values())
         self._lines: list[str] = []
-        self._given: dict[str, Any] = {"__builtins__": {}, "max": max, "min": min, "abs": abs, "len": len}
-        self._given |= {"bool": bool, "int": int, "float": float, "range": range}
+        self._constants: list[tuple[str, str, Any]] = []
 
     def define(self, name: str, text: str) -> None:
         """From here on the size ``name`` has the value ``text``."""
@@ -60,19 +58,19 @@ class SizeCode:
         self._lines.append(f"{name} = {text}")
         return name
 
-    def constant(self, value: object) -> str:
-        """A name for an object."""
-        name = f"c{len(self._given)}"
-        self._given[name] = value
-        return name
-
-    def function(self, result: str, *more: str) -> Callable[..., Any]:
+    def written(self, result: str, *more: str) -> SizeFunction:
         """The function of the sizes, and of the parameters ``more`` after them, that gives ``result``."""
         lines = [f"def function({', '.join((*self._parameters, *more))}):", *self._lines, f"return {result}"]
-        made = dict(self._given)
-        exec(compile("\n    ".join(lines), "<sizes>", "exec"), made)  # noqa: S102 - the text written here
-        function: Callable[..., Any] = made["function"]
-        return function
+        return SizeFunction(compile("\n    ".join(lines), "<sizes>", "exec"), tuple(self._constants))
+
+    def function(self, result: str, *more: str) -> Callable[..., Any]:
+        """What is `written`, ready to be called."""
+        return self.written(result, *more).bound()
+
+    def _constant(self, kind: str, value: Any) -> str:
+        name = f"c{len(self._constants)}"
+        self._constants.append((name, kind, value))
+        return name
 
     def _value(self, expr: Expr, lazy: bool) -> str:
         known = self._texts.get(expr)
@@ -81,7 +79,7 @@ class SizeCode:
         match expr:
             case Constant(value=value):
                 plain = isinstance(value, bool | int)
-                return f"({value!r})" if plain else self.constant(value)
+                return f"({value!r})" if plain else self._constant("value", value)
             case Cast(operand=operand, dtype=dtype):
                 convert = "bool" if dtype == "bool" else "float" if is_floating(dtype) else "int"
                 text = f"{convert}({self._value(operand, lazy)})"
@@ -109,7 +107,7 @@ class SizeCode:
             if primitive in _CHOICES and not lazy:
                 # Without a call; where parts are names, they may stand twice.
                 return _CHOICES[primitive].format(*parts)
-            return f"{self.constant(EXACT[primitive])}({', '.join(parts)})"
-        types = [self.constant(np.dtype(argument.dtype).type) for argument in arguments]
+            return f"{self._constant('exact', primitive)}({', '.join(parts)})"
+        types = [self._constant("type", argument.dtype) for argument in arguments]
         given = ", ".join(f"{kind}({part})" for kind, part in zip(types, parts, strict=True))
-        return f"{self.constant(PRIMITIVES[primitive].evaluate)}({given}).item()"
+        return f"{self._constant('primitive', primitive)}({given}).item()"

@@ -11,20 +11,17 @@ memory. All of them lie in one block, at offsets that depend on the sizes::
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.lowering.loop_passes.placement import aligned_count, placed
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, LocalBuffer, Nest
 from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written, walk_nodes
 
-__all__ = ["ALIGNMENT", "MemoryUse", "Temporaries", "lifetimes", "peak_bytes"]
-
-ALIGNMENT = 64
-"""Temporaries begin on a cache line."""
+__all__ = ["MemoryUse", "Temporaries", "lifetimes", "peak_bytes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ def peak_bytes(kernel: Kernel, sizes: Mapping[str, int]) -> MemoryUse:
         inputs += _bytes(Buffer(tensor.name, tensor.dtype, tensor.shape, "input", ()), sizes)
     temporaries = Temporaries(kernel)
     counts = [_bytes(buffer, sizes) for buffer in temporaries.buffers]
-    return MemoryUse(inputs, outputs, temporaries.placed(counts)[1], sum(map(_aligned, counts)))
+    return MemoryUse(inputs, outputs, temporaries.placed(counts)[1], sum(map(aligned_count, counts)))
 
 
 def lifetimes(kernel: Kernel) -> dict[str, tuple[int, int]]:
@@ -91,33 +88,11 @@ class Temporaries:
     def __init__(self, kernel: Kernel) -> None:
         self.buffers = tuple(buffer for buffer in kernel.buffers if buffer.kind == "temporary")
         lives = lifetimes(kernel)
-        self._lives = [lives.get(buffer.name, (0, -1)) for buffer in self.buffers]
+        self.lives = [lives.get(buffer.name, (0, -1)) for buffer in self.buffers]
 
     def placed(self, counts: Sequence[int]) -> tuple[list[int], int]:
-        """The offset of each, and the size of the block, for temporaries of so many bytes.
-
-        The largest ones come first, each at the lowest place that is free: where no temporary that lives at the same
-        time as this one lies. Placing by size keeps the block close to the largest number of bytes that live at once,
-        which no order can go below.
-        """
-        offsets = [0] * len(counts)
-        placed: list[tuple[int, int, tuple[int, int]]] = []
-        size = 0
-        for k in sorted(range(len(counts)), key=lambda k: -counts[k]):
-            count, life = counts[k], self._lives[k]
-            offset = 0
-            for begin, end, other in placed:
-                # In the order of their places, so the first gap that is long enough is the lowest.
-                if other[0] <= life[1] and life[0] <= other[1]:
-                    if begin >= offset + count:
-                        break
-                    offset = max(offset, end)
-            offsets[k] = offset
-            end = offset + _aligned(count)
-            if count and life[0] <= life[1]:
-                insort(placed, (offset, end, life))
-                size = max(size, end)
-        return offsets, size
+        """The offset of each, and the size of the block, for temporaries of so many bytes."""
+        return placed(counts, self.lives)
 
 
 def _touched(nest: Nest) -> set[str]:
@@ -128,7 +103,3 @@ def _touched(nest: Nest) -> set[str]:
 def _bytes(buffer: Buffer, sizes: Mapping[str, int]) -> int:
     extents = (max(0, evaluate_size(extent, sizes)) for extent in buffer.shape)
     return prod(extents) * numpy_dtype(buffer.dtype).itemsize
-
-
-def _aligned(count: int) -> int:
-    return -(-count // ALIGNMENT) * ALIGNMENT

@@ -9,17 +9,15 @@ from tcdsl.ir.build import apply, integer, product_of
 from tcdsl.ir.expressions import Apply, Constant, Expr, index_variables, reads, walk
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Access, Statement
+from tcdsl.lowering.program_passes.serial_work import SERIAL_WORK
 
 if TYPE_CHECKING:
     from tcdsl.lowering.loopir.boundary_reads import Declarations
     from tcdsl.lowering.program_passes.schedule import LoopOrder
 
-__all__ = ["SERIAL_WORK", "is_small", "points_of", "weight"]
+__all__ = ["is_small", "points_of", "weight"]
 
-# Points below which waking threads (2 to 60 microseconds; a time slice, 20 milliseconds, where other programs keep the
-# cores busy) costs more than it saves: about 200 microseconds of work on one core. A point that calls a function of the
-# C library counts as many.
-SERIAL_WORK = 1 << 20
+# A point that calls a function of the C library counts as many.
 _LIBRARY_CALL = 16
 _QUICK = frozenset(("floor", "ceil", "round", "sqrt", "recip", "recip_sqrt", "div"))
 

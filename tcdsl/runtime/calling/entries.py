@@ -15,12 +15,13 @@ import numpy as np
 
 from tcdsl.errors import DtypeError
 from tcdsl.frontend.staging.run_time_integers import CarriedInteger
-from tcdsl.frontend.staging.session import BroadcastGuard, CapturedArray, broadcast_relation
+from tcdsl.frontend.staging.session import BroadcastGuard, CapturedArray
 from tcdsl.ir.dtypes import INTEGER, is_integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Read, SizeValue, children, walk
 from tcdsl.ir.interpreter.point_values import PointValues
 from tcdsl.ir.program import AxisExtent, Program, statement_expressions, tensors_read
 from tcdsl.ir.sizes.size_code import SizeCode
+from tcdsl.ir.sizes.size_functions import SizeFunction
 from tcdsl.runtime.calling.arguments import Call, tensor_argument
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.structure import Structure
@@ -76,7 +77,7 @@ class Entry:
     labels: tuple[str, ...] = ()
     differentiable: tuple[str, ...] = ()
     hits: int = 0
-    _guarded: Callable[[Sequence[tuple[int, ...]]], bool] | None = None
+    _guarded: Callable[..., Any] | None = None
 
     def arrays(self, call: Call, seeds: Sequence[np.ndarray] = ()) -> list[np.ndarray] | None:
         """The program's inputs for ``call``, or ``None`` if this entry does not serve it.
@@ -128,23 +129,34 @@ class Entry:
         if not self.guards:
             return True
         if self._guarded is None:
-            self._guarded = _guards(self.executable.program, self.guards)
-        return self._guarded(shapes)
+            self._guarded = self.written_guards().bound()
+        return bool(self._guarded(shapes))
+
+    def written_guards(self) -> SizeFunction:
+        """The function of the inputs' shapes that says whether the guards hold."""
+        return _guards(self.executable.program, self.guards)
 
 
-def _guards(program: Program, guards: Sequence[BroadcastGuard]) -> Callable[[Sequence[tuple[int, ...]]], bool]:
+def _guards(program: Program, guards: Sequence[BroadcastGuard]) -> SizeFunction:
     # Sizes without the assertions: a guard decides which program's assertions are the ones that count.
     positions = {tensor.name: k for k, tensor in enumerate(program.inputs)}
-    from_axes = {size.name: size.source for size in program.sizes if isinstance(size.source, AxisExtent)}
-    code = SizeCode(list(from_axes))
+    code = SizeCode([])
+    for size in program.sizes:
+        if isinstance(size.source, AxisExtent):
+            code.define(size.name, f"shapes[{positions[size.source.tensor]}][{size.source.axis}]")
     for size in program.sizes:
         if not isinstance(size.source, AxisExtent):
             code.define(size.name, f"int({code.value(size.source)})")
-    relation = code.constant(broadcast_relation)
-    held = [f"{relation}({code.value(each.left)}, {code.value(each.right)}) == {each.relation!r}" for each in guards]
-    function = code.function(" and ".join(held))
-    axes = [(positions[source.tensor], source.axis) for source in from_axes.values()]
-    return lambda shapes: bool(function(*[shapes[position][axis] for position, axis in axes]))
+    held = [_RELATIONS[each.relation].format(code.value(each.left), code.value(each.right)) for each in guards]
+    return code.written(" and ".join(held), "shapes")
+
+
+# What holds of two extents: see `broadcast_relation`.
+_RELATIONS = {
+    "equal": "({0} == {1} or {0} != 1 != {1})",
+    "left": "({0} == 1 != {1})",
+    "right": "({0} != 1 == {1})",
+}
 
 
 @dataclass(frozen=True, slots=True)

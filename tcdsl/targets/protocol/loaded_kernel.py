@@ -10,7 +10,11 @@ import numpy as np
 
 from tcdsl.lowering.loopir.loops import Kernel
 
-__all__ = ["BoundKernel", "LoadedKernel"]
+__all__ = ["BoundKernel", "LoadedKernel", "NestStopped"]
+
+
+class NestStopped(Exception):  # noqa: N818  # no fault: the call goes another way
+    """A kernel that was kept on disk stopped, and does not know what it was told: run the program itself."""
 
 
 class BoundKernel(Protocol):

@@ -43,7 +43,7 @@ def bind_arrays(
     seen: list[Array] = []
     back: list[tuple[Array, Array]] = []
     for position, (binding, array) in enumerate(zip(bindings, arrays, strict=True)):
-        _require(plan, program, binding, array)
+        _require(plan, layout, program, binding, array)
         others = (*arrays[:position], *arrays[position + 1 :])
         shared = binding.exclusive and any(np.may_share_memory(array, other) for other in others)
         if shared or not _is_plain(array, binding):
@@ -56,16 +56,19 @@ def bind_arrays(
     return BoundArrays(seen, back)
 
 
-def require_outputs(plan: LaunchPlan, program: str, buffers: Sequence[Buffer], arrays: Sequence[Array]) -> None:
+def require_outputs(
+    plan: LaunchPlan, layout: FrameLayout, program: str, buffers: Sequence[Buffer], arrays: Sequence[Array]
+) -> None:
     """Raise ``ValueError`` unless ``arrays`` can receive the results that lie in ``buffers``."""
     if len(arrays) != len(buffers):
         raise ValueError(f"{program} has {len(buffers)} outputs, not {len(arrays)}")
     for k, (buffer, array) in enumerate(zip(buffers, arrays, strict=True)):
-        _require(plan, program, CallArray(buffer, k, contiguous=False, exclusive=False, written=True), array)
+        _require(plan, layout, program, CallArray(buffer, k, contiguous=False, exclusive=False, written=True), array)
 
 
-def _require(plan: LaunchPlan, program: str, binding: CallArray, array: Array) -> None:
-    name, shape = binding.buffer.name, plan.shapes[binding.buffer.name]
+def _require(plan: LaunchPlan, layout: FrameLayout, program: str, binding: CallArray, array: Array) -> None:
+    name = binding.buffer.name
+    shape = plan.shape(layout.buffers[name], len(binding.buffer.shape))
     dtype = np.dtype(binding.buffer.dtype)
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.shape != shape:
         found = f"{array.dtype}{array.shape}" if isinstance(array, np.ndarray) else type(array).__name__

@@ -6,52 +6,61 @@ the memory of one call; calls take them from the kernel's pool, so that calls fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from struct import pack
 from typing import Any
 
 import numpy as np
 
-from tcdsl.ir.dtypes import numpy_dtype
-from tcdsl.lowering.loop_passes.liveness import Temporaries
-from tcdsl.lowering.loopir.loops import Buffer, Kernel
-from tcdsl.lowering.program_passes.effort import SERIAL_WORK
-from tcdsl.targets.cpu.call.plan_code import PlanCode
+from tcdsl.ir.dtypes import DTYPES, numpy_dtype
+from tcdsl.lowering.loop_passes.placement import placed
+from tcdsl.lowering.program_passes.serial_work import SERIAL_WORK
 from tcdsl.targets.cpu.layout.aligned import aligned
+from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
 
-__all__ = ["Frame", "LaunchPlan"]
+__all__ = ["Frame", "LaunchPlan", "of_this_process"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _POOLED_BYTES = 1 << 18  # Temporaries up to this many bytes stay allocated between calls.
 
 
-class LaunchPlan:
-    """The plan of a kernel for one set of sizes.
+def of_this_process(addresses: Sequence[int], places: Sequence[int]) -> dict[str, int]:
+    """The words of a plan that differ from process to process: the ``addresses`` of the nests' machine code, and of
+    their ``places`` (`tcdsl.targets.cpu.python.nest_deduplication`); of NumPy's types, and where arrays have what.
+    """
+    known = {"array_header": array_header() or 0, "array_type": id(np.ndarray), "tuple_header": tuple_header() or 0}
+    known |= {f"type_{name}": id(numpy_dtype(name)) for name in DTYPES}
+    known |= {f"nest_{number}": address for number, address in enumerate(addresses)}
+    return known | {f"places_{number}": address for number, address in enumerate(places)}
 
-    ``block`` is what the driver reads, ``parallel`` whether any nest is worth several threads.
+
+class LaunchPlan:
+    """The plan of a kernel for one set of sizes, by what `tcdsl.targets.cpu.call.plan_code` has written.
+
+    ``block`` is what the driver reads, ``parallel`` whether any nest is worth several threads. ``table`` is where the
+    table of nests begins in the block; ``lives`` are those of the temporaries, from nest to nest.
     """
 
-    __slots__ = ("address", "block", "made", "offsets", "parallel", "pooled", "shapes", "size", "table", "words")
+    __slots__ = ("address", "block", "made", "offsets", "parallel", "pooled", "size", "table", "words")
 
     def __init__(
         self,
-        code: PlanCode,
-        kernel: Kernel,
-        temporaries: Temporaries,
-        made: Iterable[str],
+        evaluate: Callable[..., Any],
+        table: int,
+        lives: Sequence[tuple[int, int]],
         sizes: Sequence[int],
         threads: int,
     ) -> None:
-        shapes, counts, words, block, self.parallel = code.evaluate(*sizes, threads, SERIAL_WORK)
-        self.shapes: dict[str, tuple[int, ...]] = dict(zip((b.name for b in kernel.buffers), shapes, strict=True))
-        self.made = [self.shapes[name] for name in made]
+        self.made, counts, words, block, self.parallel = evaluate(*sizes, threads, SERIAL_WORK)
         self.words = np.frombuffer(pack(f"{len(words)}q", *words), np.int64)
         self.block = np.frombuffer(pack(f"{len(block)}q", *block), np.int64)
-        self.table = code.table
+        self.table = table
         self.address = int(self.block.__array_interface__["data"][0])
-        offsets, self.size = temporaries.placed(counts)
-        self.offsets = np.array(offsets, np.int64)
+        self.offsets, self.size = _NOWHERE, 0
+        if counts:
+            offsets, self.size = placed(counts, lives)
+            self.offsets = np.array(offsets, np.int64)
         self.pooled = self.size <= _POOLED_BYTES
 
     @property
@@ -62,6 +71,13 @@ class LaunchPlan:
     def blocks(self, nest: int) -> int:
         """Into how many blocks the nest of this number is cut for threads."""
         return int(self.block[self.table + 5 * nest + 3])
+
+    def shape(self, slot: int, rank: int) -> tuple[int, ...]:
+        """The shape of the buffer whose words begin at ``slot``."""
+        return tuple(self.words[slot + 1 + rank : slot + 1 + 2 * rank].tolist())
+
+
+_NOWHERE = np.empty(0, np.int64)
 
 
 class Frame:
@@ -95,7 +111,6 @@ class Frame:
         if self.plan is not None and not self.plan.pooled:
             self.plan = self._temporaries = None
 
-    def temporary(self, plan: LaunchPlan, buffer: Buffer, number: int) -> Array:
+    def temporary(self, plan: LaunchPlan, shape: tuple[int, ...], dtype: str, number: int) -> Array:
         """The array of the temporary of this number."""
-        shape, dtype = plan.shapes[buffer.name], numpy_dtype(buffer.dtype)
-        return np.ndarray(shape, dtype, self._temporaries, int(plan.offsets[number]))
+        return np.ndarray(shape, numpy_dtype(dtype), self._temporaries, int(plan.offsets[number]))

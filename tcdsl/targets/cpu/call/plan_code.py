@@ -6,10 +6,7 @@ A new set of sizes costs microseconds this way; evaluated one by one, every expr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
-
-import numpy as np
 
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.expressions import Constant, Expr
@@ -20,23 +17,11 @@ from tcdsl.lowering.program_passes.effort import weight
 from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
 from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
 from tcdsl.targets.cpu.layout.frame import FrameLayout
-from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
 from tcdsl.targets.cpu.python.nest_printing import parallel_loop
 
-__all__ = ["Launch", "PlanCode", "frame_words"]
+__all__ = ["PlanCode", "frame_words"]
 
 _BLOCKS_PER_THREAD = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """How one nest is called: the address of its machine code, and of its places
-    (`tcdsl.targets.cpu.python.nest_deduplication`).
-    """
-
-    nest: Nest
-    address: int
-    places: int = 0
 
 
 def frame_words(kernel: Kernel, layout: FrameLayout, arrays: CallArrays) -> int:
@@ -45,22 +30,15 @@ def frame_words(kernel: Kernel, layout: FrameLayout, arrays: CallArrays) -> int:
 
 
 class PlanCode:
-    """``code.evaluate(*sizes, threads, serial_work)`` gives, for a kernel's sizes in order::
+    """``code.written.bound(of_this_process(...))(*sizes, threads, serial_work)`` gives, for a kernel's sizes in order::
 
-        shapes of all buffers, bytes of temporaries, words of the frame, words of the block, whether nests are split
+        shapes of the arrays made, bytes of temporaries, words of the frame, words of the block, whether nests are split
 
     The inputs at the positions ``numbers`` are no arrays but numbers, in the words of the frame behind the layout's.
     Nests whose work is less than ``serial_work`` stay on one thread. ``table`` is where the table begins in the block.
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        layout: FrameLayout,
-        arrays: CallArrays,
-        launches: Sequence[Launch],
-        numbers: Sequence[int] = (),
-    ) -> None:
+    def __init__(self, kernel: Kernel, layout: FrameLayout, arrays: CallArrays, numbers: Sequence[int] = ()) -> None:
         self._layout = layout
         self._numbers = tuple(numbers)
         self._procedures = {procedure.name: procedure.body for procedure in kernel.procedures}
@@ -70,17 +48,17 @@ class PlanCode:
         self._shapes = {buffer.name: [self._extent(each) for each in buffer.shape] for buffer in kernel.buffers}
         rows = [item for binding in arrays.given for item in self._row(binding, given=True)]
         rows += [item for binding in arrays.made for item in self._row(binding, given=False)]
-        table = [self._launch(launch) for launch in launches]
+        table = [self._launch(number, nest) for number, nest in enumerate(kernel.nests)]
         parallel = code.line(" or ".join(f"{row[3]} > 1" for row in table if row[3] != "1") or "False")
         header: list[object] = [len(arrays.given), len(arrays.made), self.table]
-        header += [f"0 if {parallel} else {len(launches)}", array_header() or 0, id(np.ndarray), tuple_header() or 0]
+        header += [f"0 if {parallel} else {len(kernel.nests)}", "array_header", "array_type", "tuple_header"]
         header += [layout.words + len(kernel.program.inputs)]
         block = [*header, *rows, *(item for row in table for item in row)]
-        shapes = [f"({_items(self._shapes[buffer.name])})" for buffer in kernel.buffers]
+        shapes = [f"({_items(self._shapes[binding.buffer.name])})" for binding in arrays.made]
         bytes_ = [self._bytes(buffer) for buffer in kernel.buffers if buffer.kind == "temporary"]
         parts = (shapes, bytes_, self._frame(kernel), block)
         result = f"{''.join(f'({_items(part)}), ' for part in parts)}{parallel}"
-        self.evaluate = code.function(result, "threads", "serial_work")
+        self.written = code.written(result, "threads", "serial_work")
 
     def _extent(self, extent: Expr) -> str:
         if extent not in self._extents:
@@ -122,22 +100,23 @@ class PlanCode:
         dtype, shape = numpy_dtype(buffer.dtype), self._shapes[buffer.name]
         flags = ALIGNED | (CONTIGUOUS if binding.contiguous else 0)
         flags |= WRITEABLE | WRITTEN if binding.written else 0
-        return [slot, binding.position, len(shape), id(dtype), dtype.itemsize, flags, *shape]
+        return [slot, binding.position, len(shape), f"type_{dtype.name}", dtype.itemsize, flags, *shape]
 
-    def _launch(self, launch: Launch) -> list[object]:
+    def _launch(self, number: int, nest: Nest) -> list[object]:
         # Address, begin, end, number of blocks, address of the places: see `tcdsl.targets.cpu.call.driver`.
-        code, loop = self._code, parallel_loop(launch.nest)
+        code, loop = self._code, parallel_loop(nest)
+        address, places = f"nest_{number}", f"places_{number}"
         if loop is None:
-            return [launch.address, 0, 0, "1", launch.places]
+            return [address, 0, 0, "1", places]
         begin, end = code.value(loop.start), code.value(loop.stop)
         if loop.step != 1:
             begin, end = "0", code.line(f"max(0, -(({begin} - {end}) // {loop.step}))")
         end = code.line(f"{end} if {end} > {begin} else {begin}")
-        called = [body for name, body in self._procedures.items() if name in _called(launch.nest)]
-        work = f"{code.value(launch.nest.work)} * {weight(expressions((*launch.nest.body, *chain(*called))))}"
+        called = [body for name, body in self._procedures.items() if name in _called(nest)]
+        work = f"{code.value(nest.work)} * {weight(expressions((*nest.body, *chain(*called))))}"
         split = f"max(1, min({end} - {begin}, threads * {_BLOCKS_PER_THREAD}))"
         blocks = code.line(f"1 if threads < 2 or {work} < serial_work else {split}")
-        return [launch.address, begin, end, blocks, launch.places]
+        return [address, begin, end, blocks, places]
 
 
 def _called(nest: Nest) -> set[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.ir.dtypes import numpy_dtype
-from tcdsl.lowering.loop_passes.liveness import ALIGNMENT
+from tcdsl.lowering.loop_passes.placement import ALIGNMENT
 
 __all__ = ["aligned"]
 

@@ -21,7 +21,7 @@ from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
 from tcdsl.targets.cpu.machine.threading_layer import default_threads
 
-__all__ = ["CompiledModule", "compiled_driver", "compiled_module"]
+__all__ = ["CompiledModule", "compiled_driver", "compiled_module", "kept_module", "nest_symbol"]
 
 
 class CompiledModule:
@@ -49,12 +49,22 @@ def compiled_module(store: ProgramStore, stem: str, text: str, nests: Mapping[st
     """
 
     def made(path: Path) -> CompiledModule:
-        symbols = {name: _symbol(key, level) for name, key in nests.items()}
+        symbols = {name: nest_symbol(key, level) for name, key in nests.items()}
         loaded, compiled = _loaded_nests(store, text, symbols, level)
         addresses = {name: loaded[symbol].addresses[symbol] for name, symbol in symbols.items()}
         return CompiledModule(path, addresses, list(loaded.values()), from_disk=not compiled)
 
     return _module(store, stem, text, level, made)
+
+
+def kept_module(store: ProgramStore, symbols: Sequence[str]) -> CompiledModule | None:
+    """The machine code of nests with these symbols (`nest_symbol`), if all of it is in ``store``."""
+    with COMPILING:
+        loaded = _known_nests(store, symbols)
+        if any(symbol not in loaded for symbol in symbols):
+            return None
+        addresses = {symbol: loaded[symbol].addresses[symbol] for symbol in symbols}
+        return CompiledModule(store.directory, addresses, list(loaded.values()), from_disk=True)
 
 
 def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]) -> CompiledModule:
@@ -86,7 +96,8 @@ def _module(
         return found
 
 
-def _symbol(key: str, level: int) -> str:
+def nest_symbol(key: str, level: int) -> str:
+    """The symbol of the nest with this key, compiled at LLVM's ``level``; its entry on disk is named after it."""
     return f"nest_{hashlib.sha256(f'{generator_digest()}{level}{key}'.encode()).hexdigest()[:32]}"
 
 
@@ -94,26 +105,31 @@ def _loaded_nests(
     store: ProgramStore, text: str, symbols: Mapping[str, str], level: int
 ) -> tuple[dict[str, LoadedObject], list[str]]:
     # What holds each symbol, and the symbols that had to be compiled.
-    loaded: dict[str, LoadedObject] = {}
-    for symbol in symbols.values():
-        known = _NESTS.get((store.directory, symbol))
-        if known is not None:
-            loaded[symbol] = known
-    missing = sorted({symbol for symbol in symbols.values() if symbol not in loaded})
-    files = {f"{symbol}.code": [symbol] for symbol in missing}
-    kept = _from_disk(store, files)
-    if kept is not None:
-        loaded |= dict.fromkeys(kept.addresses, kept)
+    loaded = _known_nests(store, tuple(symbols.values()))
     absent = {symbol: name for name, symbol in symbols.items() if symbol not in loaded}
     if absent:
         code = _compiled(text, {name: symbol for symbol, name in absent.items()}, level)
         for symbol, each in code.items():
             store.write(f"{symbol}.code", each)
         made = LoadedObject(list(code.values()), list(code))
-        loaded |= dict.fromkeys(code, made)
-    for symbol in missing:
-        _NESTS[store.directory, symbol] = loaded[symbol]
+        for symbol in code:
+            loaded[symbol] = _NESTS[store.directory, symbol] = made
     return loaded, list(absent)
+
+
+def _known_nests(store: ProgramStore, symbols: Sequence[str]) -> dict[str, LoadedObject]:
+    # What holds those of the symbols that are in memory or on disk.
+    loaded: dict[str, LoadedObject] = {}
+    for symbol in symbols:
+        known = _NESTS.get((store.directory, symbol))
+        if known is not None:
+            loaded[symbol] = known
+    missing = sorted({symbol for symbol in symbols if symbol not in loaded})
+    kept = _from_disk(store, {f"{symbol}.code": [symbol] for symbol in missing})
+    if kept is not None:
+        for symbol in kept.addresses:
+            loaded[symbol] = _NESTS[store.directory, symbol] = kept
+    return loaded
 
 
 def _compiled(text: str, symbols: Mapping[str, str], level: int) -> dict[str, bytes]:

@@ -1,0 +1,251 @@
+"""Running machine code on arrays that are as planned: all that calls like earlier ones need, and nothing of the loops.
+
+A `Launcher` knows a kernel by its `KernelFacts` alone. `tcdsl.targets.cpu.compiled.CompiledKernel` is one that has the
+kernel too, and runs on any arrays; `KeptKernel` is made of what an earlier process has kept.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cache
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tcdsl.ir.dtypes import numpy_dtype
+from tcdsl.ir.sizes.size_functions import SizeFunction
+from tcdsl.recent import Recent
+from tcdsl.targets.cache.store import store
+from tcdsl.targets.cpu.call.drivers import Drivers
+from tcdsl.targets.cpu.call.launch_plans import Frame, LaunchPlan, of_this_process
+from tcdsl.targets.cpu.layout.call_block import BIND_ONLY, KNOWN_APART, NOT_AS_PLANNED, OVERLAPPING
+from tcdsl.targets.cpu.machine.machine_code import CompiledModule, kept_module
+from tcdsl.targets.protocol.loaded_kernel import NestStopped
+
+__all__ = ["Call", "KeptKernel", "KernelFacts", "Launcher", "kept_kernel"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_PLANS = 2048  # Sets of sizes whose plans a kernel keeps: some kilobytes each.
+_FRAMES = 4  # Frames that wait for calls.
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """What launching knows of a kernel.
+
+    ``given``: the positions of the inputs that it reads, and whether it changes them; ``made``: the types of the arrays
+    that it makes. ``slots`` and ``lives`` are those of its temporaries. ``words`` are those of its layout, ``frame``
+    those of its frames. ``plain``: the arrays made are its results, in order, and nothing is copied after the nests.
+    """
+
+    title: str
+    sizes: tuple[str, ...]
+    inputs: int
+    given: tuple[tuple[int, bool], ...]
+    made: tuple[str, ...]
+    slots: tuple[int, ...]
+    lives: tuple[tuple[int, int], ...]
+    words: int
+    frame: int
+    nests: int
+    limit: int
+    plain: bool
+    readable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Where a call runs, and its arrays: those given, and those made for it."""
+
+    plan: LaunchPlan
+    frame: Frame
+    inputs: tuple[Array, ...]
+    made: tuple[Array, ...]
+
+
+@cache
+def drivers_in(cache_dir: Path | None) -> Drivers:
+    """The drivers that are kept there."""
+    return Drivers(cache_dir)
+
+
+class Launcher:
+    """Machine code that runs: ``launcher.launch(launcher.plan(sizes), (A, B), ...)``.
+
+    ``addresses`` are those of the nests' machine code, which ``module`` keeps alive, ``places`` their places
+    (`tcdsl.targets.cpu.python.nest_deduplication`). May be called from several threads.
+    """
+
+    def __init__(
+        self,
+        facts: KernelFacts,
+        addresses: Sequence[int],
+        places: Sequence[Sequence[int]],
+        module: CompiledModule,
+        cache_dir: Path | None,
+    ) -> None:
+        self.facts = facts
+        self._module = module
+        self._drivers = drivers_in(cache_dir)
+        self._places = [np.array(each, np.int64) for each in places]
+        where = [int(each.__array_interface__["data"][0]) for each in self._places]
+        self._process = of_this_process(addresses, where)
+        self._count = facts.nests
+        self._made_types = tuple(map(numpy_dtype, facts.made))
+        self._slots = np.array(facts.slots, np.int64)
+        self._numbers_at = 8 * facts.words
+        self._sizes_of = _picker(facts.sizes)
+        self._evaluators: dict[tuple[int, ...], tuple[Callable[..., Any], int]] = {}
+        self._plans: Recent[Any, LaunchPlan] = Recent(_PLANS)
+        self._free: deque[Frame] = deque()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"machine code cannot be pickled or copied: {self.facts.title}")
+
+    def written_plan(self, numbers: tuple[int, ...]) -> tuple[SizeFunction, int]:
+        """The function that plans, for inputs at the positions ``numbers`` that are numbers, and where its table is."""
+        raise NotImplementedError
+
+    def plan(self, sizes: Mapping[str, int], numbers: tuple[int, ...] = ()) -> LaunchPlan:
+        """The plan for the value of every size. The inputs at the positions ``numbers`` are given as numbers."""
+        values = self._sizes_of(sizes)
+        key = values, numbers
+        found = self._plans.get(key)
+        if found is None:
+            if numbers not in self._evaluators:
+                written, table = self.written_plan(numbers)
+                self._evaluators[numbers] = written.bound(self._process), table
+            evaluate, table = self._evaluators[numbers]
+            found = LaunchPlan(evaluate, table, self.facts.lives, values, self._drivers.available)
+            self._plans[key] = found
+        return found
+
+    def _frame(self, plan: LaunchPlan) -> Frame:
+        # One that no other call uses, set up for ``plan``.
+        try:
+            frame = self._free.pop()
+        except IndexError:
+            frame = Frame(self.facts.frame, self._slots)
+        if frame.plan is not plan:
+            frame.take(plan)
+        return frame
+
+    def _release(self, frame: Frame) -> None:
+        if len(self._free) < _FRAMES:
+            frame.leave()
+            self._free.append(frame)
+
+    def changes(self, changed: Set[int], arrays: Set[int]) -> bool:
+        """Whether the driver sees to it that calls may change the inputs at the positions ``changed``, and no others.
+
+        It knows nothing of ``arrays`` that the kernel does not read.
+        """
+        given = self.facts.given
+        written = {position for position, changes in given if changes}
+        return written == changed and (not changed or arrays <= {position for position, _ in given})
+
+    def launch(
+        self,
+        plan: LaunchPlan,
+        inputs: tuple[Array, ...],
+        numbers: tuple[bool | int | float, ...],
+        pack: Callable[..., None],
+        threads: int,
+        check: Callable[[tuple[Array, ...]], None],
+    ) -> Sequence[Array] | None:
+        """Run on arrays that may be otherwise than planned: see `LoadedKernel.launch`."""
+        frame = self._free.pop() if self._free else self._frame(plan)
+        if frame.plan is not plan:
+            frame.take(plan)
+        if numbers:
+            try:
+                pack(frame.words, self._numbers_at, *numbers)
+            except struct.error:  # an integer of more than 64 bits
+                return None
+        made = tuple(map(np.empty, plan.made, self._made_types))
+        done = self._drivers.run(plan.address, frame.address, id(inputs), id(made), 0)
+        if done == OVERLAPPING:
+            check(inputs)
+            done = self._drivers.run(plan.address, frame.address, id(inputs), id(made), KNOWN_APART)
+        if done < 0:
+            self._release(frame)
+            return None
+        if plan.parallel:
+            self._execute(Call(plan, frame, inputs, made), threads or None)
+        elif done != self._count:
+            raise self._stopped(Call(plan, frame, inputs, made), 1, done)
+        if plan.pooled and self.facts.plain:
+            self._free.append(frame)
+            return made
+        return self._finished(Call(plan, frame, inputs, made))
+
+    def _finished(self, call: Call) -> Sequence[Array]:
+        # What follows the nests.
+        self._release(call.frame)
+        return call.made
+
+    def _limit(self, plan: LaunchPlan, threads: int | None) -> int:
+        # The number of threads of a call.
+        if not plan.parallel:
+            return 1
+        return min(threads or self._drivers.available, self._drivers.available)
+
+    def _entered(self, call: Call, mode: int = 0) -> int:
+        # Enter the arrays; 0 if they are as planned.
+        counts = len(call.inputs), len(call.made)
+        if not self.facts.readable or counts != (self.facts.inputs, len(self.facts.made)):
+            return NOT_AS_PLANNED
+        return self._drivers.run(
+            call.plan.address, call.frame.address, id(call.inputs), id(call.made), mode | BIND_ONLY
+        )
+
+    def _execute(self, call: Call, threads: int | None) -> None:
+        limit = self._limit(call.plan, threads)
+        arguments = call.plan.table_address, self._count, call.frame.address
+        done = self._drivers.execute(*arguments) if limit < 2 else self._drivers.execute_parallel(*arguments, limit)
+        if done != self._count:
+            raise self._stopped(call, limit, done)
+
+    def _stopped(self, call: Call, threads: int, done: int) -> Exception:
+        # Why the nest after the first ``done`` ones stopped.
+        return NestStopped()
+
+
+class KeptKernel(Launcher):
+    """A kernel that an earlier process has kept, for calls like its own alone."""
+
+    def __init__(self, kept: KeptValues, facts: KernelFacts, module: CompiledModule, cache_dir: Path | None) -> None:
+        _, symbols, places, self._numbers, code, constants, self._table = kept
+        super().__init__(facts, [module.addresses[symbol] for symbol in symbols], places, module, cache_dir)
+        self._written = SizeFunction(code, constants)
+
+    def written_plan(self, numbers: tuple[int, ...]) -> tuple[SizeFunction, int]:
+        """The function that was kept."""
+        if numbers != self._numbers:
+            raise NestStopped
+        return self._written, self._table
+
+
+# The facts in order, the symbol and the places of each nest, the positions of numbers, the function that plans (its
+# code and its constants), where its table begins.
+KeptValues = tuple[tuple[Any, ...], tuple[str, ...], tuple[Any, ...], tuple[int, ...], Any, tuple[Any, ...], int]
+
+
+def kept_kernel(kept: KeptValues, cache_dir: Path | None) -> KeptKernel | None:
+    """The kernel of ``kept``; None if its machine code is not on disk."""
+    facts, symbols, *_ = kept
+    module = kept_module(store(cache_dir), symbols)
+    return None if module is None else KeptKernel(kept, KernelFacts(*facts), module, cache_dir)
+
+
+def _picker(names: Sequence[str]) -> Callable[[Mapping[str, int]], tuple[int, ...]]:
+    # The values of the sizes in order: itemgetter gives one value bare and needs at least one name.
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda sizes: tuple([sizes[name] for name in names])

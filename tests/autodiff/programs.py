@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcdsl.autodiff import adjoint
-from tcdsl.autodiff.checks import check_program_gradient
 from tcdsl.errors import ShapeError
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
@@ -16,6 +15,7 @@ from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
 from tcdsl.simplification import simplify
 from tests.autodiff.cost.measuring import Derivatives
+from tests.autodiff.program_gradients import check_program_gradient
 from tests.autodiff.tangent_checks import check_program_tangent
 from tests.range_checks import verify_deeply
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tcdsl.autodiff.checks import TOLERANCE, check_tangent
 from tcdsl.autodiff.forward import tangent
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
+from tcdsl.runtime.transforms.checking import TOLERANCE, check_tangent
 
 __all__ = ["check_program_tangent"]
 

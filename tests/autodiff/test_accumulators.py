@@ -39,7 +39,7 @@ def test_reductions(accumulate: str, start: str) -> None:
 def test_the_last_of_several_assignments_wins() -> None:
     body = "y[i // 2] = x[i] * x[i] from w for [i]: 0 <= i < N"
     made = program("x: float64[N]; w: float64[N]", "y: float64[N]", body)
-    from tcdsl.autodiff.checks import check_program_gradient
+    from tests.autodiff.program_gradients import check_program_gradient
 
     check_program_gradient(made, [RNG.random(5), RNG.random(5)], ["x", "w"], order=2)
 
@@ -54,7 +54,7 @@ def test_assignments_that_data_may_collide_have_no_derivative() -> None:
         "y: float64[N]",
         body.replace(" for", " from w for") + " with unique",
     )
-    from tcdsl.autodiff.checks import check_program_gradient
+    from tests.autodiff.program_gradients import check_program_gradient
 
     check_program_gradient(unique, [RNG.random(3), np.array([2, 0, 1]), RNG.random(3)], ["x", "w"])
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tcdsl.autodiff import adjoint, gradient, tangent
-from tcdsl.autodiff.checks import check_program_gradient
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
 from tcdsl.simplification import simplify
 from tests.autodiff.paper_examples import EXAMPLES, LINEAR
+from tests.autodiff.program_gradients import check_program_gradient
 from tests.autodiff.programs import values
 from tests.autodiff.tangent_checks import check_program_tangent
 from tests.golden_texts import Golden

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from tcdsl.autodiff import adjoint, gradient, tangent
-from tcdsl.autodiff.checks import DerivativeMismatchError, check_adjoint, check_program_gradient
 from tcdsl.errors import DifferentiationError, ShapeError
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.printer import format_program
+from tcdsl.runtime.transforms.checking import DerivativeMismatchError, check_adjoint
 from tcdsl.simplification import simplify
+from tests.autodiff.program_gradients import check_program_gradient
 from tests.autodiff.programs import check, program, pulled_back, values
 from tests.range_checks import verify_deeply
 

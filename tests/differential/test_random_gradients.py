@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl.autodiff.checks import check_program_gradient
+from tests.autodiff.program_gradients import check_program_gradient
 from tests.differential.agreement import agree, shown
 from tests.differential.loading import loaded
 from tests.differential.smooth_cases import differentiable

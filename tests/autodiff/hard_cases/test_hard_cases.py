@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tcdsl.autodiff import adjoint, tangent
-from tcdsl.autodiff.checks import check_program_gradient
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
@@ -26,6 +25,7 @@ from tests.autodiff.hard_cases.compositions import (
 )
 from tests.autodiff.hard_cases.peers import PEERS
 from tests.autodiff.hard_cases.rows import ROWS
+from tests.autodiff.program_gradients import check_program_gradient
 from tests.autodiff.tangent_checks import check_program_tangent
 from tests.range_checks import verify_deeply
 

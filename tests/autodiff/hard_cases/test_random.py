@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tcdsl.autodiff.checks import DerivativeMismatchError
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.printer import format_program
 from tcdsl.ir.verifier.verifier import VerificationError, verify
+from tcdsl.runtime.transforms.checking import DerivativeMismatchError
 from tests.autodiff.hard_cases.compositions import Point, compositions, derivatives, inner
 from tests.autodiff.hard_cases.random_programs import wild_case
 from tests.autodiff.tangent_checks import check_program_tangent

@@ -209,17 +209,26 @@ def candidates(
     for name in variables:
         low, high = ranges.get(name, (None, None))
         box = range(INTEGERS.start if low is None else low, INTEGERS.stop if high is None else high)
-        alone = [access for access in accesses if access.variables == {name}]
-        fit = [value for value in box if _some_choice_fits(alone, {name: value})]
+        fits = _Choices([access for access in accesses if access.variables == {name}])
+        fit = [value for value in box if fits.some(name, value)]
         found[name] = range(fit[0], fit[-1] + 1) if fit else range(0)
     return found
 
 
-def _some_choice_fits(accesses: Sequence[AxisAccess], point: Mapping[str, int]) -> bool:
-    tests = list(dict.fromkeys(id(test) for access in accesses for test, _ in access.guards))
-    for values in itertools.product((True, False), repeat=len(tests)):
-        chosen = dict(zip(tests, values, strict=True))
-        made = (access for access in accesses if all(chosen[id(test)] == side for test, side in access.guards))
-        if all(_in_range(access, point) for access in made):
-            return True
-    return False
+class _Choices:
+    """Of all the ways to take branches, whether accesses by one variable are in range in some of them."""
+
+    def __init__(self, accesses: Sequence[AxisAccess]) -> None:
+        self.accesses = accesses
+        tests = list(dict.fromkeys(id(test) for access in accesses for test, _ in access.guards))
+        # The accesses that each way makes, by number; many ways make the same ones.
+        self.made: set[frozenset[int]] = set()
+        for values in itertools.product((True, False), repeat=len(tests)):
+            chosen = dict(zip(tests, values, strict=True))
+            numbers = [k for k, a in enumerate(accesses) if all(chosen[id(test)] == side for test, side in a.guards)]
+            self.made.add(frozenset(numbers))
+
+    def some(self, name: str, value: int) -> bool:
+        """Whether some way makes only accesses that are in range where ``name`` is ``value``."""
+        inside = {k for k, access in enumerate(self.accesses) if _in_range(access, {name: value})}
+        return any(numbers <= inside for numbers in self.made)

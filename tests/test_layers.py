@@ -97,7 +97,9 @@ def imports(module: str, at_import: bool = False) -> set[str]:
     return (found & FILES.keys()) - {module}
 
 
-GRAPH = {module: imports(module) for module in FILES}
+@cache
+def import_graph() -> dict[str, set[str]]:
+    return {module: imports(module) for module in FILES}
 
 
 def readme(room: str) -> Path:
@@ -140,7 +142,7 @@ def test_rooms_import_what_they_say(room: str) -> None:
     for module in FILES:
         if room_of(module) != room:
             continue
-        for other in GRAPH[module]:
+        for other in import_graph()[module]:
             there = room_of(other)
             if there not in ("", room) and not are_relatives(module, other):
                 used.setdefault(name_for(room, there), f"{module} imports {other}")
@@ -203,7 +205,7 @@ def test_circles_are_seen() -> None:
 
 
 def test_files_that_import_each_other_are_known_and_few() -> None:
-    found = {frozenset(name.rpartition(".")[2] for name in circle) for circle in circles(GRAPH)}
+    found = {frozenset(name.rpartition(".")[2] for name in circle) for circle in circles(import_graph())}
     assert found == CIRCLES.keys()
     assert max(map(len, found)) <= LARGEST_CIRCLE
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from tcdsl.rows.inference.closing import close
-from tcdsl.rows.inference.einsum_constraints import einsum
-from tcdsl.rows.inference.result_shapes import compose, pointwise, transpose
-from tcdsl.rows.inference.variables.keeping import keeping
+from tcdsl.rows.inference.result_shapes import compose, einsum, pointwise, transpose
 from tcdsl.rows.inference.variables.origin import Origin
 from tcdsl.rows.inference.variables.shape import Axis, Shape, known, number, parameter, scalar
-from tcdsl.rows.inference.variables.undoing import all_or_nothing
+from tcdsl.rows.inference.variables.transaction import all_or_nothing, keeping
 
 __all__ = [
     "Axis",

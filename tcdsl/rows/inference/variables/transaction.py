@@ -6,16 +6,63 @@ import weakref
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
 from tcdsl.rows.inference.variables.dimension import Dimension
-from tcdsl.rows.inference.variables.keeping import is_keeping
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin
 from tcdsl.rows.inference.variables.row import RowVariable
-from tcdsl.rows.inference.variables.undoing import remember
 
-__all__ = ["Constraint", "Transaction", "Variable", "Watcher", "constraints_of"]
+__all__ = [
+    "Constraint",
+    "Transaction",
+    "Variable",
+    "Watcher",
+    "all_or_nothing",
+    "constraints_of",
+    "keeping",
+]
+
+_CHANGES: ContextVar[list[Callable[[], object]] | None] = ContextVar("tcdsl_changes_of_shapes", default=None)
+
+
+@contextmanager
+def all_or_nothing() -> Iterator[None]:
+    """``with all_or_nothing(): ...``: if the block raises, what its operations have said of shapes is taken back."""
+    outer = _CHANGES.get()
+    changes: list[Callable[[], object]] = []
+    token = _CHANGES.set(changes)
+    try:
+        yield
+    except BaseException:
+        while changes:
+            changes.pop()()
+        raise
+    finally:
+        _CHANGES.reset(token)
+    if outer is not None:
+        outer.extend(changes)
+
+
+_KEEPING: ContextVar[bool] = ContextVar("tcdsl_keeping_constraints", default=False)
+
+
+@contextmanager
+def keeping() -> Iterator[None]:
+    """``with keeping(): pointwise([w, y], origin)``: what is stated of parameters lasts as long as they do.
+
+    Elsewhere a parameter does not keep alive the results that it is used for, so what an expression says of it, and
+    has no consequences yet, is gone with its result. That is right for results that were dropped, and wrong
+    for an expression that is written for its constraints alone.
+    """
+    token = _KEEPING.set(True)
+    try:
+        yield
+    finally:
+        _KEEPING.reset(token)
+
 
 Variable = Dimension | RowVariable
 
@@ -34,7 +81,7 @@ class Constraint(ABC):
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
         self.done = False
-        self.kept = is_keeping()
+        self.kept = _KEEPING.get()
         self.watched: dict[weakref.ref[Variable], bool] = {}
 
     @property
@@ -94,7 +141,9 @@ class Transaction:
                 self.undo_to(0)
                 raise
         if error is None:
-            remember(self._trail)
+            changes = _CHANGES.get()
+            if changes is not None:
+                changes.extend(self._trail)
             return
         cause = self._cause
         self.undo_to(0)

@@ -41,7 +41,7 @@ from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.variables import renamed
 from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.simplification import without_sparse_tensors
-from tcdsl.simplification.copies import without_copies
+from tcdsl.simplification.redundant_tensors import without_copies
 from tcdsl.simplification.simplify import without_dead_statements
 
 __all__ = [

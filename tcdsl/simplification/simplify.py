@@ -19,18 +19,23 @@ from tcdsl.ir.expressions import Apply
 from tcdsl.ir.program import Fill, Program, Statement, tensors_read, with_statements
 from tcdsl.polyhedra.limits import TooMuchWork, limited
 from tcdsl.polyhedra.size_facts import size_context
-from tcdsl.simplification.conditions import with_brackets_in_domain, with_condition_in_domain
-from tcdsl.simplification.constants import with_constants_propagated
-from tcdsl.simplification.copies import without_copies
 from tcdsl.simplification.expressions.tape import shared
-from tcdsl.simplification.one_point import without_determined_variables
-from tcdsl.simplification.reuse import with_values_reused
+from tcdsl.simplification.redundant_tensors import (
+    with_constants_propagated,
+    with_values_reused,
+    without_copies,
+    without_unread_changes,
+)
 from tcdsl.simplification.sealing import simplified_around_rules
 from tcdsl.simplification.sparsity.compaction import with_sparse_tensors_compacted
 from tcdsl.simplification.sparsity.sparse_reads import with_thin_reads_composed
 from tcdsl.simplification.sparsity.unions import with_stores_united
-from tcdsl.simplification.uniform_sums import without_uniform_sums
-from tcdsl.simplification.versions import without_unread_changes
+from tcdsl.simplification.statement_points import (
+    with_brackets_in_domain,
+    with_condition_in_domain,
+    without_determined_variables,
+    without_uniform_sums,
+)
 
 __all__ = ["simplify", "without_dead_statements", "without_sparse_tensors"]
 

@@ -13,8 +13,8 @@ from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_expr, format_program
 from tcdsl.simplification import simplify
-from tcdsl.simplification.conditions import with_brackets_in_domain
 from tcdsl.simplification.expressions.factoring import factored
+from tcdsl.simplification.statement_points import with_brackets_in_domain
 from tests.autodiff.programs import program, values
 
 INPUTS = "a: float64; b: float64; c: float64; d: float64"

@@ -1,18 +1,19 @@
 """A program with loops as stages: straight code, a loop, straight code, a loop, ...
 
 A statement stands in the first stage in which all that it reads is there. What holds for straight code alone is done
-stage by stage: `stage_programs` gives each as a program of its own.
+stage by stage: `stage_programs` gives each as a program of its own. What makes straight code shorter may see all
+stages at once: `around_loops` gives it the code with the loops left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tcdsl.ir.expressions import reads
 from tcdsl.ir.program import Program, Repeat, Statement, tensors_read, with_statements
 
-__all__ = ["Stage", "needed_by", "stage_programs", "stages"]
+__all__ = ["Stage", "around_loops", "in_order", "needed_by", "stage_programs", "stages", "tensors_needed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,9 @@ def needed_by(repeat: Repeat) -> set[str]:
 
 def stages(program: Program) -> Iterator[Stage]:
     """The stages of ``program``, in order. ``ValueError`` if a loop or a statement reads what is never there."""
+    if not program.repeats:
+        yield Stage(program.statements, None)
+        return
     known = {tensor.name for tensor in program.inputs}
     waiting = list(program.statements)
     for repeat in (*program.repeats, None):
@@ -84,3 +88,61 @@ def stage_programs(program: Program) -> Iterator[tuple[Program, Repeat | None]]:
         made.update(dict.fromkeys(targets))
         if stage.repeat is not None:
             made.update(dict.fromkeys(stage.repeat.results))
+
+
+def around_loops(program: Program, rewrite: Callable[[Program], Program]) -> Program:
+    """``program`` with its statements by ``rewrite``, which sees no loops: what they make are inputs, and what they
+    read are outputs.
+
+    In a program `in_order`, a statement may read any earlier one: no loop has to wait for itself. ``rewrite`` may give
+    outputs other names; the loops then read these.
+    """
+    if not program.repeats:
+        return rewrite(program)
+    made = {name: program.tensor(name) for repeat in program.repeats for name in repeat.results}
+    known = {tensor.name for tensor in program.inputs} | made.keys()
+    read = dict.fromkeys(name for repeat in program.repeats for name in sorted(needed_by(repeat)) if name not in known)
+    straight = rewrite(
+        replace(
+            program,
+            inputs=(*program.inputs, *made.values()),
+            tensors=tuple(tensor for tensor in program.tensors if tensor.name not in made),
+            outputs=(*program.outputs, *read),
+            repeats=(),
+        )
+    )
+    places = {tensor.name: place for place, tensor in enumerate(program.tensors)}
+    names = dict(zip(read, straight.outputs[len(program.outputs) :], strict=True))
+    return replace(
+        straight,
+        inputs=straight.inputs[: len(program.inputs)],
+        tensors=tuple(
+            sorted((*straight.tensors, *made.values()), key=lambda tensor: places.get(tensor.name, len(places)))
+        ),
+        outputs=straight.outputs[: len(program.outputs)],
+        repeats=tuple(repeat.with_tensors(names) for repeat in program.repeats),
+    )
+
+
+def in_order(program: Program) -> Program:
+    """``program`` with its statements in the order of their stages."""
+    if not program.repeats:
+        return program
+    return replace(program, statements=tuple(statement for stage in stages(program) for statement in stage.statements))
+
+
+def tensors_needed(program: Program, names: Iterable[str]) -> set[str]:
+    """``names``, and all tensors that they are made of; of what a derivative rule says, all that it names."""
+    reading = {statement.target.tensor: tensors_read(statement) for statement in program.statements}
+    for repeat in program.repeats:
+        reading.update(dict.fromkeys(repeat.results, needed_by(repeat)))
+    for name, rule in program.ruled.items():
+        reading[name] = {*reading.get(name, ()), *rule.named}
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting.extend(reading.get(name, ()))
+    return found

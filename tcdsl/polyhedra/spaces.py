@@ -38,11 +38,13 @@ def named(points: isl.Set, variables: Sequence[str]) -> isl.Set:
 
 
 def at_sizes(points: isl.Set, sizes: Mapping[str, int]) -> isl.Set:
-    """``points`` with its parameters replaced by their values."""
+    """``points`` with those of its parameters that are among ``sizes`` replaced by their values."""
     names = parameter_names(points)
-    for k, name in enumerate(names):
-        points = points.fix_val(isl.dim_type.param, k, isl.Val(sizes[name]))
-    return points.project_out(isl.dim_type.param, 0, len(names))
+    for k in reversed(range(len(names))):
+        if names[k] in sizes:
+            points = points.fix_val(isl.dim_type.param, k, isl.Val(sizes[names[k]]))
+            points = points.project_out(isl.dim_type.param, k, 1)
+    return points
 
 
 def has_end(points: isl.Set, position: int, largest: bool) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -16,10 +16,12 @@ from tcdsl.ir.program import (
     DerivativeRule,
     Keep,
     Program,
+    Repeat,
     Statement,
     Tensor,
     map_statement,
 )
+from tcdsl.ir.stages import stages
 from tcdsl.polyhedra.affine import NotAffine, equated
 from tcdsl.span import Span
 
@@ -40,6 +42,9 @@ class Host(Protocol):
 
     def add_statement(self, statement: Statement, tensor: Tensor) -> None:
         """Add a statement, with the declaration of what it makes."""
+
+    def add_repeat(self, repeat: Repeat, tensors: Sequence[Tensor]) -> None:
+        """Add a loop that runs, with the declarations of its results."""
 
     def add_rule(self, rule: DerivativeRule) -> None:
         """Add the derivative rule of tensors that are there."""
@@ -67,18 +72,37 @@ def append_program(
         if not _is_trivial(condition):
             host.require(condition, _renamed_message(assertion.message, sizes), assertion.span)
     made: dict[str, Tensor] = {}
-    for statement in program.statements:
-        tensor = program.tensor(statement.target.tensor)
-        label = None if labels is None else labels.get(tensor.name)
-        name = host.fresh_name(tensor.name if label is None else label)
-        names[tensor.name] = name
+
+    def declared(name: str, beside: Collection[str] = ()) -> Tensor:
+        tensor = program.tensor(name)
+        label = None if labels is None else labels.get(name)
+        names[name] = _fresh(host, name if label is None else label, beside)
         shape = tuple(substitute(extent, sizes) for extent in tensor.shape)
-        label = tensor.label if label is None else label if label != name else ""
-        made[tensor.name] = Tensor(name, tensor.dtype, shape, label, tensor.span)
-        host.add_statement(_moved(statement, names, sizes, host), made[tensor.name])
+        label = tensor.label if label is None else label if label != names[name] else ""
+        made[name] = Tensor(names[name], tensor.dtype, shape, label, tensor.span)
+        return made[name]
+
+    for stage in stages(program):
+        for statement in stage.statements:
+            tensor = declared(statement.target.tensor)
+            host.add_statement(_moved(statement, names, sizes, host), tensor)
+        if stage.repeat is not None:
+            results: list[Tensor] = []
+            for name in stage.repeat.results:
+                results.append(declared(name, [tensor.name for tensor in results]))
+            count = substitute(stage.repeat.count, sizes)
+            host.add_repeat(replace(stage.repeat, count=count).with_tensors(names), results)
     for rule in program.rules:
         host.add_rule(rule.with_tensors(names))
     return [made[name] if name in made else given[name] for name in program.outputs]
+
+
+def _fresh(host: Host, hint: str, beside: Collection[str]) -> str:
+    # A host may count names as taken only when their tensors are there; the results of a loop come together.
+    name, number = host.fresh_name(hint), 2
+    while name in beside:
+        name, number = host.fresh_name(f"{hint}_{number}"), number + 1
+    return name
 
 
 def _is_trivial(condition: Expr) -> bool:

@@ -38,7 +38,7 @@ from tcdsl.rewrite.renaming import expression_with_tensors_renamed, statement_wi
 from tcdsl.simplification.expressions.tape import shared
 from tcdsl.simplification.sparsity.composition import operations
 
-__all__ = ["with_constants_propagated", "with_values_reused", "without_copies", "without_unread_changes"]
+__all__ = ["copied", "with_constants_propagated", "with_values_reused", "without_copies", "without_unread_changes"]
 
 _Constants = Mapping[str, Constant]
 
@@ -122,7 +122,7 @@ def without_copies(program: Program) -> Program:
         if names:
             statement = statement_with_tensors_renamed(statement, names)
         name = statement.target.tensor
-        original = _copied(program, statement)
+        original = copied(program, statement)
         if original is None and name not in ruled:
             original = seen.setdefault(_key(statement, program.tensor(name)), name)
         if original in (None, name):
@@ -149,8 +149,8 @@ def _key(statement: Statement, tensor: Tensor) -> object:
     return replace(common, target=replace(common.target, tensor=""), label=""), tensor.dtype, tensor.shape
 
 
-def _copied(program: Program, statement: Statement) -> str | None:
-    """The tensor that a statement copies whole."""
+def copied(program: Program, statement: Statement) -> str | None:
+    """The tensor that a statement copies whole, if it does."""
     tensor = program.tensor(statement.target.tensor)
     if isinstance(statement.start, Keep) and statement.domain.text.endswith(": false }"):
         return statement.start.tensor

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tcdsl.ir.fresh_names import names_of
-from tcdsl.ir.program import Program, tensors_read
+from tcdsl.ir.program import Program
+from tcdsl.ir.stages import tensors_needed
 from tcdsl.rewrite.renaming import statement_with_tensors_renamed, with_tensors_renamed
 
 __all__ = ["simplified_around_rules"]
@@ -30,17 +31,7 @@ def simplified_around_rules(program: Program, simplify: Callable[[Program], Prog
 
 def _with_used_rules(program: Program) -> Program:
     """``program`` without the rules of tensors that nothing needs."""
-    needed = {*program.outputs, *(new for _, new in program.updates)}
-    reading = {statement.target.tensor: tensors_read(statement) for statement in program.statements}
-    rules = program.ruled
-    waiting = list(needed)
-    while waiting:
-        name = waiting.pop()
-        more = set(reading.get(name, ()))
-        if name in rules:
-            more.update(rules[name].named)
-        waiting.extend(more - needed)
-        needed |= more
+    needed = tensors_needed(program, (*program.outputs, *(new for _, new in program.updates)))
     return replace(program, rules=tuple(rule for rule in program.rules if needed.intersection(rule.outputs)))
 
 
@@ -57,11 +48,13 @@ def _sealed(program: Program) -> Program:
     for statement in program.statements:
         own = statement.target.tensor
         statements.append(statement_with_tensors_renamed(statement, {**aliases, own: own}))
+    repeats = (repeat.with_tensors({**aliases, **{own: own for own in repeat.results}}) for repeat in program.repeats)
     return replace(
         program,
         inputs=(*program.inputs, *(replace(program.tensor(name), name=alias) for name, alias in aliases.items())),
         statements=tuple(statements),
         outputs=(*program.outputs, *_named(program)),
+        repeats=tuple(repeats),
     )
 
 

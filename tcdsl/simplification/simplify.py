@@ -17,9 +17,11 @@ from tcdsl.ir.build import truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply
 from tcdsl.ir.program import Fill, Program, Statement, tensors_read, with_statements
+from tcdsl.ir.stages import around_loops, in_order, tensors_needed
 from tcdsl.polyhedra.limits import TooMuchWork, limited
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.simplification.expressions.tape import shared
+from tcdsl.simplification.loops import with_smaller_loops
 from tcdsl.simplification.redundant_tensors import (
     with_constants_propagated,
     with_values_reused,
@@ -50,7 +52,7 @@ def simplify(program: Program) -> Program:
     """
     try:
         with limited():
-            return simplified_around_rules(program, _simplified)
+            return simplified_around_rules(in_order(program), _simplified)
     except TooMuchWork:
         return program
 
@@ -63,14 +65,35 @@ def without_sparse_tensors(program: Program) -> Program:
     """
     try:
         with limited():
-            prepared = replace(program, statements=tuple(map(_tightened, program.statements)))
-            composed = with_thin_reads_composed(with_sparse_tensors_compacted(prepared))
+            prepared = in_order(program)
+            prepared = replace(prepared, statements=tuple(map(_tightened, prepared.statements)))
+            composed = around_loops(prepared, _without_stored_zeros)
     except TooMuchWork:
         return program
     return program if composed == prepared else simplify(program)
 
 
+def _without_stored_zeros(program: Program) -> Program:
+    return with_thin_reads_composed(with_sparse_tensors_compacted(program))
+
+
+@lru_cache(maxsize=1024)
+def _simplified_body(body: Program) -> Program:
+    return simplify(body)
+
+
 def _simplified(program: Program) -> Program:
+    for _ in range(_MOST_ROUNDS):
+        before = program
+        if program.repeats:
+            program = with_smaller_loops(program, _simplified_body)
+        program = around_loops(program, _straight_simplified)
+        if not program.repeats or program == before:
+            break
+    return program
+
+
+def _straight_simplified(program: Program) -> Program:
     for _ in range(_MOST_ROUNDS):
         before = program
         program = _without_known_conditions(program)
@@ -78,7 +101,7 @@ def _simplified(program: Program) -> Program:
         program = with_constants_propagated(program)
         program = without_copies(program)
         program = without_unread_changes(program)
-        program = with_thin_reads_composed(with_sparse_tensors_compacted(program))
+        program = _without_stored_zeros(program)
         program = with_stores_united(program)
         program = with_values_reused(without_dead_statements(program))
         if program == before:
@@ -137,8 +160,13 @@ def _tightened(statement: Statement) -> Statement:
 
 
 def without_dead_statements(program: Program) -> Program:
-    """The program without the statements that no output and no update needs."""
+    """The program without the statements and loops that no output and no update needs."""
     needed = {*program.outputs, *(new for _, new in program.updates)}
+    if program.repeats:
+        needed = tensors_needed(program, needed)
+        repeats = tuple(repeat for repeat in program.repeats if needed.intersection(repeat.results))
+        alive = (statement for statement in program.statements if statement.target.tensor in needed)
+        return with_statements(replace(program, repeats=repeats), alive)
     kept: list[Statement] = []
     for statement in reversed(program.statements):
         if statement.target.tensor in needed:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tcdsl.ir.expressions import SizeValue, size_names
-from tcdsl.ir.program import AxisExtent, Program, Size, Tensor, sizes_used, tensors_read
+from tcdsl.ir.program import Program, Tensor, tensors_read
+from tcdsl.rewrite.needed_inputs import with_needed_inputs
 from tcdsl.rewrite.unified_sizes import with_equal_sizes
 
 __all__ = ["dependents", "linearized"]
@@ -60,7 +60,7 @@ def linearized(derivative: Program, seeds: Sequence[str], values: int) -> tuple[
     second = _part(derivative, made, [*taken, *given], results)
     second = replace(second, name=f"{derivative.name}_linear", updates=())
     read = [tensor.name for tensor in taken if tensor.name in wanted] + [tensor.name for tensor in given]
-    return first, _with_needed_inputs(with_equal_sizes(second), read)
+    return first, with_needed_inputs(with_equal_sizes(second), read)
 
 
 def _needed(program: Program, names: Sequence[str], computed: set[str]) -> set[str]:
@@ -88,39 +88,4 @@ def _part(program: Program, made: set[str], inputs: Sequence[Tensor], outputs: S
         statements=tuple(statement for statement in program.statements if statement.target.tensor in made),
         outputs=tuple(outputs),
         rules=tuple(rule for rule in program.rules if made.issuperset(rule.outputs)),
-    )
-
-
-def _with_needed_inputs(program: Program, read: Sequence[str]) -> Program:
-    """``program`` with the inputs ``read``, and those others that alone have an extent that it mentions."""
-    inputs = {tensor.name: tensor for tensor in program.inputs}
-    kept = {name: inputs[name] for name in read}
-    where = {
-        extent.name: AxisExtent(tensor.name, axis)
-        for tensor in reversed(kept.values())
-        for axis, extent in enumerate(tensor.shape)
-        if isinstance(extent, SizeValue)
-    }
-    definitions = {size.name: size for size in program.sizes}
-    needed: dict[str, Size] = {}
-    pending = sorted(sizes_used(program.statements, (*program.tensors, *kept.values())))
-    while pending:
-        name = pending.pop()
-        size = definitions[name]
-        if name in needed:
-            continue
-        match size.source:
-            case AxisExtent() if name in where:
-                size = Size(name, where[name])
-            case AxisExtent(tensor=tensor):
-                kept[tensor] = inputs[tensor]
-                pending.extend(name for extent in inputs[tensor].shape for name in size_names(extent))
-            case definition:
-                pending.extend(size_names(definition))
-        needed[name] = size
-    return replace(
-        program,
-        inputs=tuple(tensor for tensor in program.inputs if tensor.name in kept),
-        sizes=tuple(needed[size.name] for size in program.sizes if size.name in needed),
-        assertions=tuple(each for each in program.assertions if size_names(each.condition) <= needed.keys()),
     )

@@ -12,7 +12,18 @@ from tcdsl.ir.build import constant
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Expr, Local, SizeValue
 from tcdsl.ir.fresh_names import cell_names, names_of
-from tcdsl.ir.program import Assertion, DerivativeRule, Fill, Keep, Program, Size, Statement, Tensor, tensors_read
+from tcdsl.ir.program import (
+    Assertion,
+    DerivativeRule,
+    Fill,
+    Keep,
+    Program,
+    Repeat,
+    Size,
+    Statement,
+    Tensor,
+    tensors_read,
+)
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import read_cell
@@ -102,6 +113,7 @@ class Derivative:
         self.sizes = list(program.sizes)
         self.assertions = list(program.assertions)
         self.rules = list(program.rules)
+        self.repeats = list(program.repeats)
         self.ruled = program.ruled
         #: The rule to apply on reaching the statement of a tensor: the first that is made of the rule's outputs.
         self.rule_at: dict[str, DerivativeRule] = {}
@@ -170,6 +182,7 @@ class Derivative:
                 updates=program.updates if keep_outputs else (),
                 assertions=tuple(self.assertions),
                 rules=tuple(self.rules),
+                repeats=tuple(self.repeats),
             )
         )
 
@@ -220,6 +233,12 @@ class Derivative:
         self.declared[tensor.name] = tensor
         self.made.append(tensor)
         self.statements.append(statement)
+
+    def add_repeat(self, repeat: Repeat, tensors: Sequence[Tensor]) -> None:
+        """Add a loop and the declarations of what it makes."""
+        self.declared.update((tensor.name, tensor) for tensor in tensors)
+        self.made.extend(tensors)
+        self.repeats.append(repeat)
 
     def add_rule(self, rule: DerivativeRule) -> None:
         """Say how tensors that have been made are to be differentiated."""

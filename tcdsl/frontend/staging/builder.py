@@ -22,6 +22,7 @@ from tcdsl.ir.program import (
     DerivativeRule,
     Neutral,
     Program,
+    Repeat,
     Size,
     Statement,
     Tensor,
@@ -56,6 +57,7 @@ class Recording:
     tensors: list[Tensor] = field(default_factory=list)
     rules: list[DerivativeRule] = field(default_factory=list)
     placeholders: list[Tensor] = field(default_factory=list)
+    repeats: list[Repeat] = field(default_factory=list)
 
 
 class ProgramBuilder:
@@ -351,6 +353,13 @@ class ProgramBuilder:
         self.recording.tensors.extend(tensors)
         self.recording.statements.extend(statements)
 
+    def add_repeat(self, repeat: Repeat, tensors: Sequence[Tensor]) -> None:
+        """Add a loop that runs, with the declarations of its results."""
+        for tensor in tensors:
+            self._declared[tensor.name] = tensor
+        self.recording.tensors.extend(tensors)
+        self.recording.repeats.append(repeat)
+
     def comment(self, text: str) -> None:
         """A comment on the statements that are added next."""
         self._comment = f"{self._comment}; {text}" if self._comment else text
@@ -420,5 +429,6 @@ class ProgramBuilder:
             tuple(updates),
             tuple(self._assertions),
             tuple(self.recording.rules),
+            tuple(self.recording.repeats),
         )
         return with_equal_sizes(program, inputs=False)

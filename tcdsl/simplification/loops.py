@@ -1,0 +1,99 @@
+"""Loops that carry and are given no more than is needed, with simplified bodies.
+
+A loop none of whose results is needed goes; so does what a body carries for nothing, and what it is given and does not
+read. What a round leaves as it is, is not carried: ``a`` after the loop is ``a`` before it. A copy that is made for a
+loop alone is not made: a loop changes none of the tensors that it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Constant
+from tcdsl.ir.fresh_names import cell_names
+from tcdsl.ir.program import Program, Repeat, Statement, with_statements
+from tcdsl.ir.stages import tensors_needed
+from tcdsl.polyhedra.boxes import over_box
+from tcdsl.polyhedra.writes import read_cell
+from tcdsl.rewrite.needed_inputs import with_needed_inputs
+from tcdsl.simplification.redundant_tensors import copied
+
+__all__ = ["with_smaller_loops"]
+
+
+def with_smaller_loops(program: Program, simplify: Callable[[Program], Program]) -> Program:
+    """``program`` with its loops made smaller, and their bodies by ``simplify``."""
+    program = _given_originals(program)
+    needed = tensors_needed(program, (*program.outputs, *(new for _, new in program.updates)))
+    repeats: list[Repeat] = []
+    copies: list[tuple[str, str]] = []
+    for repeat in program.repeats:
+        if needed.intersection(repeat.results):
+            kept, unchanged = _without_unchanged(_smaller(repeat, needed, simplify))
+            copies.extend(unchanged)
+            if kept.results:
+                repeats.append(kept)
+    statements = list(program.statements)
+    for name, source in reversed(copies):
+        makers = (place for place, statement in enumerate(statements, 1) if statement.target.tensor == source)
+        statements.insert(next(makers, 0), _copy(program, source, name))
+    return with_statements(replace(program, repeats=tuple(repeats)), statements)
+
+
+def _given_originals(program: Program) -> Program:
+    names: dict[str, str] = {}
+    for statement in program.statements:
+        original = copied(program, statement)
+        if original is not None and statement.target.tensor not in program.ruled:
+            names[statement.target.tensor] = names.get(original, original)
+    return replace(program, repeats=tuple(repeat.with_tensors(names) for repeat in program.repeats))
+
+
+def _smaller(repeat: Repeat, needed: Collection[str], simplify: Callable[[Program], Program]) -> Repeat:
+    body = repeat.body
+    wanted = {name for result, (name, _) in zip(repeat.results, body.updates, strict=True) if result in needed}
+    wanted.update(body.outputs)
+    found: set[str] = set()
+    while wanted - found:
+        found |= wanted
+        read = tensors_needed(body, (new for name, new in body.updates if name in found))
+        wanted.update(name for name, _ in body.updates if name in read)
+    body = simplify(replace(body, updates=tuple((name, new) for name, new in body.updates if name in found)))
+    read = tensors_needed(body, (new for _, new in body.updates)) | found
+    counter = body.inputs[0]
+    body = with_needed_inputs(body, [counter.name, *(each.name for each in body.inputs[1:] if each.name in read)])
+    given = dict(zip((each.name for each in repeat.body.inputs[1:]), repeat.inputs, strict=True))
+    results = zip(repeat.results, repeat.body.updates, strict=True)
+    return replace(
+        repeat,
+        results=tuple(result for result, (name, _) in results if name in found),
+        body=body,
+        inputs=tuple(given[each.name] for each in body.inputs[1:]),
+    )
+
+
+def _without_unchanged(repeat: Repeat) -> tuple[Repeat, list[tuple[str, str]]]:
+    """The loop without the results that no round changes; these, and the tensors that they are."""
+    body = repeat.body
+    made = {statement.target.tensor: statement for statement in body.statements}
+    never = isinstance(repeat.count, Constant) and repeat.count.value <= 0
+    kept: list[tuple[str, tuple[str, str]]] = []
+    unchanged: list[tuple[str, str]] = []
+    for result, update, (name, new, given) in zip(repeat.results, body.updates, repeat.carried, strict=True):
+        same = new == name or (new in made and copied(body, made[new]) == name)
+        if never or (same and name not in body.outputs):
+            unchanged.append((result, given))
+        else:
+            kept.append((result, update))
+    if not unchanged:
+        return repeat, []
+    body = replace(body, updates=tuple(update for _, update in kept))
+    return replace(repeat, results=tuple(result for result, _ in kept), body=body), unchanged
+
+
+def _copy(program: Program, source: str, name: str) -> Statement:
+    tensor = program.tensor(name)
+    cells = cell_names(len(tensor.shape), (size.name for size in program.sizes))
+    return over_box(name, cells, tensor.shape, read_cell(program.tensor(source), cells, compute_dtype(tensor.dtype)))

@@ -16,6 +16,7 @@ from functools import partial, reduce
 import islpy as isl
 
 from tcdsl.autodiff.adjoint import adjoint, applied, floating
+from tcdsl.autodiff.loops.tangents import push_through
 from tcdsl.autodiff.statement_derivatives.derivative import check_inputs, chosen_outputs
 from tcdsl.autodiff.statement_derivatives.recomputation import ValueSteps
 from tcdsl.autodiff.statement_derivatives.reverse import (
@@ -32,6 +33,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, reads
 from tcdsl.ir.program import Access, DerivativeRule, Fill, Keep, Neutral, Program, Start, Statement, Tensor
+from tcdsl.ir.stages import stages
 from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.polyhedra.writes import affine_target, reached, read_at, read_cell, writes_each_cell_once
@@ -64,12 +66,18 @@ def tangent(
     for name in wrt:
         directions.append(work.given(f"t_{name}", program.tensor(name)))
         work.tangents[name] = directions[-1].name
-    for statement in work.program.statements:
-        name = statement.target.tensor
-        if name in work.rule_at:
-            work.apply_rule(work.rule_at[name])
-        elif name in work.active and name not in work.ruled:
-            work.add_tangent(statement)
+    for stage in stages(work.program):
+        for statement in stage.statements:
+            name = statement.target.tensor
+            if name in work.rule_at:
+                work.apply_rule(work.rule_at[name])
+            elif name in work.active and name not in work.ruled:
+                work.add_tangent(statement)
+        if stage.repeat is not None:
+            for name in stage.repeat.results:
+                if name in work.rule_at:
+                    work.apply_rule(work.rule_at[name])
+            push_through(work, stage.repeat, work.tangents, tangent)
     found: list[str] = []
     for name in chosen:
         own = work.tangents.get(name)

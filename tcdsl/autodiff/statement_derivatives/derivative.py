@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tcdsl.autodiff.statement_derivatives.activity import active_tensors
 from tcdsl.autodiff.statement_derivatives.candidates import with_candidates_stored
 from tcdsl.autodiff.statement_derivatives.intermediates import Work, with_intermediates_stored
 from tcdsl.autodiff.statement_derivatives.scalar import carriers
 from tcdsl.errors import Diagnostic, DifferentiationError, raise_diagnostics
 from tcdsl.ir.build import constant
 from tcdsl.ir.dtypes import compute_dtype, is_floating
-from tcdsl.ir.expressions import Expr, Local, SizeValue
+from tcdsl.ir.expressions import Expr, SizeValue
 from tcdsl.ir.fresh_names import cell_names, names_of
 from tcdsl.ir.program import (
     Assertion,
     DerivativeRule,
-    Fill,
-    Keep,
     Program,
     Repeat,
     Size,
@@ -24,6 +23,7 @@ from tcdsl.ir.program import (
     Tensor,
     tensors_read,
 )
+from tcdsl.ir.stages import stages
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import read_cell
@@ -32,33 +32,7 @@ from tcdsl.simplification.expressions.tape import Tape
 from tcdsl.simplification.simplify import simplify
 from tcdsl.span import Span
 
-__all__ = ["Derivative", "active_tensors", "check_inputs", "chosen_outputs"]
-
-
-def active_tensors(program: Program, wrt: Sequence[str]) -> frozenset[str]:
-    """The tensors that depend differentiably on the inputs ``wrt``, these included."""
-    active = set(wrt)
-    rules = program.ruled
-
-    def carries(expr: Expr) -> bool:
-        tape = Tape()
-        root = tape.flatten(expr)
-        return isinstance(root, Local) and root.name in carriers(tape, root, active.__contains__)
-
-    for statement in program.statements:
-        name = statement.target.tensor
-        if not is_floating(program.tensor(name).dtype):
-            continue
-        if name in rules:
-            rule = rules[name]
-            if active.intersection((*rule.arguments, *rule.constants)):
-                active.add(name)
-            continue
-        kept = isinstance(statement.start, Keep) and statement.start.tensor in active
-        filled = isinstance(statement.start, Fill) and carries(statement.start.value)
-        if kept or filled or carries(statement.value):
-            active.add(name)
-    return frozenset(active)
+__all__ = ["Derivative", "check_inputs", "chosen_outputs"]
 
 
 def chosen_outputs(program: Program, outputs: Sequence[str] | None) -> tuple[str, ...]:
@@ -115,12 +89,14 @@ class Derivative:
         self.rules = list(program.rules)
         self.repeats = list(program.repeats)
         self.ruled = program.ruled
-        #: The rule to apply on reaching the statement of a tensor: the first that is made of the rule's outputs.
+        #: The rule to apply on reaching what makes a tensor: the first that is made of the rule's outputs.
         self.rule_at: dict[str, DerivativeRule] = {}
-        for statement in self.program.statements:
-            rule = self.ruled.get(statement.target.tensor)
-            if rule is not None and rule not in self.rule_at.values():
-                self.rule_at[statement.target.tensor] = rule
+        for stage in stages(self.program) if self.ruled else ():
+            results = stage.repeat.results if stage.repeat is not None else ()
+            for name in (*(statement.target.tensor for statement in stage.statements), *results):
+                rule = self.ruled.get(name)
+                if rule is not None and rule not in self.rule_at.values():
+                    self.rule_at[name] = rule
 
     def tensor(self, name: str) -> Tensor:
         """A declaration."""

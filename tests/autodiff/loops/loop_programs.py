@@ -539,6 +539,6 @@ repeat u_4 = steps times with u, w
 
 return u_4
 """,
-        lambda rng, n: [rng.normal(size=4), rng.normal(size=()), _rounds(n)],
+        lambda rng, n: [0.5 * rng.normal(size=4), 0.5 * rng.normal(size=()), _rounds(n)],
     ),
 }

@@ -1,0 +1,1 @@
+"""Derivatives of loops that run: tangents beside values, and adjoints by the same loop backwards."""

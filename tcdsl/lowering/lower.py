@@ -1,9 +1,18 @@
-"""Programs to kernels: the passes of `tcdsl.lowering.pipeline`, one after the other."""
+"""Programs to kernels: the passes of `tcdsl.lowering.pipeline`, one after the other.
+
+Where a program has loops that run, the passes take its straight parts one by one, and `tcdsl.lowering.linking` makes
+one kernel of them.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from tcdsl.errors import ShapeError
 from tcdsl.ir.program import Program
+from tcdsl.lowering.linking.linker import linked
+from tcdsl.lowering.loop_passes.index_widths import with_index_widths
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.pipeline import PASSES, QUICK, PassWatch, Work
 from tcdsl.pass_names import Enabled, chosen_passes
@@ -26,22 +35,47 @@ def lower(
     says. ``watch`` sees what each pass does.
     """
     enabled = chosen_passes(optimize)
+    if not program.repeats:
+        return _straight(program, enabled, largest, watch)
+    program = replace(program, rules=())
+    part = partial(_part, enabled, watch)
+    kernel = linked(program, part, join="joining" in enabled)
+    rounds = tuple((each.number, each.most) for each in kernel.all_rounds)
+    nests, limit = with_index_widths(kernel.nests, program, largest, rounds)
+    return replace(kernel, nests=tuple(nests), limit=limit)
+
+
+def _part(enabled: Enabled, watch: PassWatch | None, program: Program, private: bool) -> Kernel:
+    return _straight(program, enabled, None, watch, private)
+
+
+def _straight(
+    program: Program,
+    enabled: Enabled,
+    largest: int | None,
+    watch: PassWatch | None,
+    private: bool | None = None,
+) -> Kernel:
+    # A part of a larger kernel says whether its inputs are that kernel's own memory.
     if enabled - QUICK:
         try:
             with limited():
-                return _lowered(program, enabled, largest, watch)
+                return _lowered(program, enabled, largest, watch, private)
         except TooMuchWork:
             pass
     with refused_beyond_limits(ShapeError, f"what {program.name} computes"):
-        return _lowered(program, enabled & QUICK, largest, watch)
+        return _lowered(program, enabled & QUICK, largest, watch, private)
 
 
-def _lowered(program: Program, enabled: Enabled, largest: int | None, watch: PassWatch | None) -> Kernel:
-    work = Work(program, enabled, largest, watch)
+def _lowered(
+    program: Program, enabled: Enabled, largest: int | None, watch: PassWatch | None, private: bool | None
+) -> Kernel:
+    work = Work(program, enabled, largest, watch, private=bool(private))
     if watch is not None:
         watch.begin(work)
     for each in PASSES:
-        if work.runs(each.name):
+        # The widths of a part are those of the whole kernel.
+        if work.runs(each.name) and (private is None or each.name != "index_widths"):
             each.run(work)
             if watch is not None:
                 watch.after(each, work)

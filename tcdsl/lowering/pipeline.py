@@ -60,12 +60,16 @@ Nodes = Sequence[Node]
 
 @dataclass(slots=True)
 class Work:
-    """What passes work on: statements first, then their loop orders and memory, at last nests."""
+    """What passes work on: statements first, then their loop orders and memory, at last nests.
+
+    ``private``: nobody sees the inputs' memory when something fails.
+    """
 
     program: Program
     enabled: Enabled
     largest: int | None
     watch: PassWatch | None = None
+    private: bool = False
     names: FreshNames = field(init=False)
     context: isl.Set = field(init=False)
     tensors: dict[str, Tensor] = field(default_factory=dict)
@@ -191,7 +195,7 @@ def _phase_rows(work: Work) -> None:
 
 
 def _memory(work: Work) -> None:
-    made = assign_memory(work.program, work.plans, work.tensors, work.context, work.names)
+    made = assign_memory(work.program, work.plans, work.tensors, work.context, work.names, private=work.private)
     work.memory, work.program, work.plans = made
     work.groups = [Group((each,), len(each.outer) if each.plain else 0) for each in work.plans]
 

@@ -31,6 +31,7 @@ from tcdsl.lowering.loopir.loops import (
     LocalBuffer,
     Loop,
     Node,
+    Rounds,
     Store,
     Update,
     View,
@@ -69,9 +70,7 @@ def execute(kernel: Kernel, inputs: Sequence[Any], order: Order | None = None) -
     for name in readable:
         arrays[name].flags.writeable = False
     with np.errstate(all="ignore"):
-        for nest in kernel.nests:
-            machine.scalars.clear()
-            machine.run(nest.body)
+        machine.nests(kernel.rounds, 0, len(kernel.nests))
     for name in readable:
         arrays[name].flags.writeable = True
     for target, source in kernel.updates:
@@ -94,10 +93,31 @@ class _Machine:
     def __init__(self, kernel: Kernel, arrays: dict[str, np.ndarray], sizes: Mapping[str, int], order: Order) -> None:
         self.kernel = kernel
         self.arrays = arrays
-        self.sizes = sizes
+        self.sizes = dict(sizes)
         self.order = order
         self.scalars: dict[str, Any] = {}
         self.writes = dict.fromkeys(arrays, 0)
+
+    def nests(self, rounds: Sequence[Rounds], first: int, end: int) -> None:
+        """Run the nests from ``first`` to ``end``, with the loops among them."""
+        for each in rounds:
+            self.nests((), first, each.first)
+            self.rounds(each)
+            first = each.end
+        for nest in self.kernel.nests[first:end]:
+            self.scalars.clear()
+            self.run(nest.body)
+
+    def rounds(self, loop: Rounds) -> None:
+        for number in range(int(self.value(loop.count))):
+            if loop.condition is not None and not self.arrays[loop.condition]:
+                break
+            self.sizes[loop.number] = number
+            if loop.counter is not None:
+                self.arrays[loop.counter][()] = number
+            self.nests(loop.inner, loop.first, loop.end)
+            for one, other in loop.swaps:
+                self.arrays[one], self.arrays[other] = self.arrays[other], self.arrays[one]
 
     def run(self, nodes: Sequence[Node]) -> None:
         for node in nodes:

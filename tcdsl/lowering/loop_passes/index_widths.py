@@ -63,14 +63,20 @@ def procedure_with_index_widths(procedure: Procedure, program: Program) -> Proce
     return replace(procedure, body=widths.body(procedure.body))
 
 
-def with_index_widths(nests: Sequence[Nest], program: Program, largest: int | None = None) -> tuple[list[Nest], int]:
+Rounds = tuple[tuple[str, Expr | None], ...]
+"""Of each loop of rounds the name of the number, which is a size, and how many rounds there are at most, if known."""
+
+
+def with_index_widths(
+    nests: Sequence[Nest], program: Program, largest: int | None = None, rounds: Rounds = ()
+) -> tuple[list[Nest], int]:
     """``nests`` with a type for all index arithmetic, and the limit for their sizes: ``largest``, if given."""
     if largest is not None:
-        widths = _Widths(program, largest)
+        widths = _Widths(program, largest, rounds)
         return [widths.nest(nest) for nest in nests], largest
     found: list[tuple[int, list[list[int]], list[Nest]]] = []
     for bits in _LIMITS:
-        widths = _Widths(program, 2**bits)
+        widths = _Widths(program, 2**bits, rounds)
         chosen: list[list[int]] = []
         written: list[Nest] = []
         for k, nest in enumerate(nests):
@@ -100,6 +106,7 @@ class _Widths:
 
     program: Program
     largest: int
+    rounds: Rounds = ()
     chosen: list[int] = field(default_factory=list)
     sizes: dict[str, Interval] = field(default_factory=dict)
     variables: dict[str, Interval] = field(default_factory=dict)
@@ -110,6 +117,9 @@ class _Widths:
         for size in self.program.sizes:
             low = 0 if isinstance(size.source, AxisExtent) else -self.largest
             self.sizes[size.name] = Interval(low, self.largest)
+        for name, most in self.rounds:
+            last = _INT64.high if most is None else min(self.interval(most).high, _INT64.high)
+            self.sizes[name] = Interval(0, max(last - 1, 0))
 
     def nest(self, nest: Nest) -> Nest:
         return replace(nest, body=self.body(nest.body))

@@ -23,6 +23,7 @@ from tcdsl.lowering.loopir.loops import (
     Nest,
     Node,
     Procedure,
+    Rounds,
     Store,
     Update,
     View,
@@ -54,8 +55,7 @@ def format_kernel(kernel: Kernel) -> str:
     lines = [f"kernel {kernel.program.name}", *(_buffer(buffer) for buffer in kernel.buffers)]
     for procedure in kernel.procedures:
         lines.extend(["", *_procedure(procedure)])
-    for nest in kernel.nests:
-        lines.extend(["", format_nest(nest, types)])
+    lines.extend(_rounds(kernel, kernel.rounds, 0, len(kernel.nests), types))
     if kernel.updates:
         lines.extend(["", *(f"copy {source} into {target}" for target, source in kernel.updates)])
     if kernel.outputs:
@@ -69,6 +69,29 @@ def format_nest(nest: Nest, types: dict[str, str]) -> str:
     lines.append(f"{nest.name}:")
     lines.extend(_nodes(nest.body, types, 1))
     return "\n".join(lines)
+
+
+def _rounds(kernel: Kernel, rounds: Sequence[Rounds], first: int, end: int, types: dict[str, str]) -> Iterator[str]:
+    # The nests from ``first`` to ``end``, with the loops among them.
+    for each in rounds:
+        yield from _nests(kernel.nests[first : each.first], types)
+        first = each.end
+        yield from ("", f"repeat {each.number} in 0 .. {_text(each.count, 'int64')}{_held(each)}:")
+        inside = _rounds(kernel, each.inner, each.first, each.end, types)
+        swaps = (f"swap {one}, {other}" for one, other in each.swaps)
+        for line in (*inside, *(("", *swaps) if each.swaps else ())):
+            yield f"    {line}" if line else ""
+    yield from _nests(kernel.nests[first:end], types)
+
+
+def _held(rounds: Rounds) -> str:
+    held = "" if rounds.counter is None else f" as {rounds.counter}"
+    return held if rounds.condition is None else f"{held} while {rounds.condition}"
+
+
+def _nests(nests: Sequence[Nest], types: dict[str, str]) -> Iterator[str]:
+    for nest in nests:
+        yield from ("", *format_nest(nest, types).splitlines())
 
 
 def _procedure(procedure: Procedure) -> Iterator[str]:

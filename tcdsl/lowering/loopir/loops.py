@@ -7,11 +7,11 @@ that `Define` made, and a `Read` names a *buffer*, is in range, and has only ``S
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import Expr, Read
 from tcdsl.ir.program import Program
 from tcdsl.span import Span
 
@@ -29,6 +29,7 @@ __all__ = [
     "Nest",
     "Node",
     "Procedure",
+    "Rounds",
     "Store",
     "Update",
     "View",
@@ -210,12 +211,43 @@ class Nest:
 
 
 @dataclass(frozen=True, slots=True)
+class Rounds:
+    """``for number in 0 .. count``: nests that run again and again, those from ``first`` up to ``end``.
+
+    ``number`` is a size of these nests, called ``label`` by users. ``count``, of sizes or a read of an int64 buffer of
+    rank 0, is taken when the loop begins, and is at most ``most``, if anything bounds it. A round runs only if the
+    buffer ``condition``, a bool of rank 0, holds true.
+    The buffer ``counter``, an int64 of rank 0, holds the number too. After each round the buffers of each of ``swaps``
+    have each other's memory, one swap after the other. ``inner`` are the loops inside, in order.
+    """
+
+    number: str
+    label: str
+    count: Expr
+    most: Expr | None
+    first: int
+    end: int
+    condition: str | None = None
+    counter: str | None = None
+    swaps: tuple[tuple[str, str], ...] = ()
+    inner: tuple[Rounds, ...] = ()
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The buffers that live as long as the loop: those that it needs beside its nests."""
+        counts = (self.count.tensor,) if isinstance(self.count, Read) else ()
+        others = (name for name in (self.condition, self.counter) if name is not None)
+        return (*counts, *others, *(name for pair in self.swaps for name in pair))
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """A lowered program: its memory and its nests, in order.
 
     ``outputs`` gives the buffer of each output, ``updates`` pairs an input's buffer with the buffer whose cells are
     copied into it after the last nest (none where the nests wrote the input's memory themselves). It is made for sizes
-    of at most ``limit``, from ``-limit`` on; others take a kernel of their own. ``procedures`` are what nests call.
+    of at most ``limit``, from ``-limit`` on; others take a kernel of their own. ``procedures`` are what nests call,
+    ``rounds`` the loops whose rounds run nests again, in order.
     """
 
     program: Program
@@ -225,6 +257,18 @@ class Kernel:
     updates: tuple[tuple[str, str], ...]
     limit: int
     procedures: tuple[Procedure, ...] = ()
+    rounds: tuple[Rounds, ...] = ()
+
+    @property
+    def all_rounds(self) -> tuple[Rounds, ...]:
+        """Every loop of rounds, outer ones before those inside."""
+        return tuple(_with_inner(self.rounds))
+
+
+def _with_inner(rounds: Iterable[Rounds]) -> Iterator[Rounds]:
+    for each in rounds:
+        yield each
+        yield from _with_inner(each.inner)
 
 
 def loops_over(cells: Iterable[tuple[str, Expr, Expr]], body: tuple[Node, ...]) -> tuple[Node, ...]:

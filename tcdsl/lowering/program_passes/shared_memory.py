@@ -40,13 +40,20 @@ class Memory:
 
 
 def assign_memory(
-    program: Program, plans: Sequence[LoopOrder], tensors: Declarations, context: isl.Set, names: FreshNames
+    program: Program,
+    plans: Sequence[LoopOrder],
+    tensors: Declarations,
+    context: isl.Set,
+    names: FreshNames,
+    *,
+    private: bool = False,
 ) -> tuple[Memory, Program, list[LoopOrder]]:
     """Give every tensor of ``program`` a buffer; ``plans`` are those of its statements, in order.
 
+    Inputs that are ``private`` may change even if something fails later.
     Comes back with the program and the plans that use this memory: statements that save cells of it may be among them.
     """
-    sharing = _Sharing(program, plans, tensors)
+    sharing = _Sharing(program, plans, tensors, private)
     inside = InPlace(tensors, context, names)
     of: dict[str, str] = {tensor.name: tensor.name for tensor in program.inputs}
     in_place: set[str] = set()
@@ -97,7 +104,7 @@ def assign_memory(
 class _Sharing:
     """Answers whose memory a statement's target may take over."""
 
-    def __init__(self, program: Program, plans: Sequence[LoopOrder], tensors: Declarations) -> None:
+    def __init__(self, program: Program, plans: Sequence[LoopOrder], tensors: Declarations, private: bool) -> None:
         self.program = program
         self.plans = plans
         self.inputs = {tensor.name for tensor in program.inputs}
@@ -105,7 +112,8 @@ class _Sharing:
         # The last statement that needs a tensor.
         self.last = {name: found[-1] for name, found in readers(plan.statement for plan in plans).items()}
         # From where on nothing can fail.
-        self.safe = 1 + max((k for k, plan in enumerate(plans) if can_fail(plan.statement, tensors)), default=-1)
+        failing = (k for k, plan in enumerate(plans) if can_fail(plan.statement, tensors))
+        self.safe = 0 if private else 1 + max(failing, default=-1)
         self.written = self._written_inputs()
 
     def _written_inputs(self) -> dict[str, str]:

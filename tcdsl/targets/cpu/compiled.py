@@ -11,7 +11,7 @@ import numpy as np
 from tcdsl.errors import TcdslError
 from tcdsl.ir.sizes.size_functions import SizeFunction
 from tcdsl.lowering.loop_passes.liveness import Temporaries
-from tcdsl.lowering.loopir.loops import Kernel
+from tcdsl.lowering.loopir.loops import Kernel, Rounds
 from tcdsl.targets.cache.store import store
 from tcdsl.targets.cpu.call.arrays import BoundArrays, bind_arrays, require_outputs
 from tcdsl.targets.cpu.call.bound_kernels import BoundKernel
@@ -20,6 +20,7 @@ from tcdsl.targets.cpu.call.plan_code import PlanCode, frame_words
 from tcdsl.targets.cpu.launcher import Call, KeptValues, KernelFacts, Launcher
 from tcdsl.targets.cpu.layout.call_arrays import CallArrays
 from tcdsl.targets.cpu.layout.call_block import KNOWN_APART, OVERLAPPING
+from tcdsl.targets.cpu.layout.control_rows import table_rows
 from tcdsl.targets.cpu.layout.frame import FIRST_WORD, STATUS_WORD, layout_of
 from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
 from tcdsl.targets.cpu.machine.machine_code import CompiledModule, compiled_module, nest_symbol
@@ -66,6 +67,7 @@ class CompiledKernel(Launcher):
         self._generated = generated
         self._build = build
         self._layout = layout_of(kernel)
+        self._rows = table_rows(kernel, self._layout)
         self._arrays = CallArrays(kernel, build.contiguous)
         self._temporaries = Temporaries(kernel)
         self._temporary_numbers = {buffer.name: k for k, buffer in enumerate(self._temporaries.buffers)}
@@ -86,7 +88,8 @@ class CompiledKernel(Launcher):
             lives=tuple(self._temporaries.lives),
             words=self._layout.words,
             frame=frame_words(kernel, self._layout, arrays),
-            nests=len(kernel.nests),
+            rows=len(self._rows),
+            rounds=bool(kernel.rounds),
             limit=kernel.limit,
             plain=arrays.direct and not kernel.updates,
             readable=array_header() is not None and tuple_header() is not None,
@@ -166,8 +169,7 @@ class CompiledKernel(Launcher):
                     name = f"{self.kernel.program.name}: the array for {binding.buffer.name}"
                     raise ValueError(f"{name} is misaligned or shares memory with another")
         limit = self._limit(call.plan, threads)
-        run: Callable[..., int] = self._drivers.execute if limit < 2 else self._drivers.execute_parallel
-        arguments = (call.plan.table_address, self._count, call.frame.address, *([limit] if limit > 1 else []))
+        run, arguments = self._driven(call, limit)
         results, copies = self._results(call, outputs)
         failed = partial(self._stopped, call, limit)
         return BoundKernel(call.plan, call.frame, run, arguments, failed, call.inputs, results, copies)
@@ -213,7 +215,14 @@ class CompiledKernel(Launcher):
             self._drivers.execute(plan.table_address + 40 * done, 1, frame.address)
             if frame.words[STATUS_WORD]:
                 words = frame.words[:FIRST_WORD].tolist()
-        return failure(words, self._generated.checks, self._layout, self._generated.locals)
+        positions = [(each.label, int(frame.words[self._layout.sizes[each.number]])) for each in self._rounds(done)]
+        return failure(words, self._generated.checks, self._layout, self._generated.locals, positions)
+
+    def _rounds(self, row: int) -> list[Rounds]:
+        # The loops of rounds around the nest in this row, outermost first.
+        nest = self._rows[row]
+        assert isinstance(nest, int)
+        return [each for each in self.kernel.all_rounds if each.first <= nest < each.end]
 
     def _array(self, buffer: str, call: Call) -> Array:
         if buffer in self._arrays.made_positions:

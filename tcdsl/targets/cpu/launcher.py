@@ -41,7 +41,8 @@ class KernelFacts:
 
     ``given``: the positions of the inputs that it reads, and whether it changes them; ``made``: the types of the arrays
     that it makes. ``slots`` and ``lives`` are those of its temporaries. ``words`` are those of its layout, ``frame``
-    those of its frames. ``plain``: the arrays made are its results, in order, and nothing is copied after the nests.
+    those of its frames, ``rows`` the rows of its table; it has loops of ``rounds`` or none. ``plain``: the arrays made
+    are its results, in order, and nothing is copied after the nests.
     """
 
     title: str
@@ -53,7 +54,8 @@ class KernelFacts:
     lives: tuple[tuple[int, int], ...]
     words: int
     frame: int
-    nests: int
+    rows: int
+    rounds: bool
     limit: int
     plain: bool
     readable: bool
@@ -96,7 +98,7 @@ class Launcher:
         self._places = [np.array(each, np.int64) for each in places]
         where = [int(each.__array_interface__["data"][0]) for each in self._places]
         self._process = of_this_process(addresses, where)
-        self._count = facts.nests
+        self._count = facts.rows
         self._made_types = tuple(map(numpy_dtype, facts.made))
         self._slots = np.array(facts.slots, np.int64)
         self._numbers_at = 8 * facts.words
@@ -176,7 +178,7 @@ class Launcher:
         if done < 0:
             self._release(frame)
             return None
-        if plan.parallel:
+        if plan.parallel or self.facts.rounds:
             self._execute(Call(plan, frame, inputs, made), threads or None)
         elif done != self._count:
             raise self._stopped(Call(plan, frame, inputs, made), 1, done)
@@ -207,10 +209,19 @@ class Launcher:
 
     def _execute(self, call: Call, threads: int | None) -> None:
         limit = self._limit(call.plan, threads)
-        arguments = call.plan.table_address, self._count, call.frame.address
-        done = self._drivers.execute(*arguments) if limit < 2 else self._drivers.execute_parallel(*arguments, limit)
+        run, arguments = self._driven(call, limit)
+        done = run(*arguments)
         if done != self._count:
             raise self._stopped(call, limit, done)
+
+    def _driven(self, call: Call, threads: int) -> tuple[Callable[..., int], tuple[int, ...]]:
+        # The driver for so many threads, and what it is called with.
+        arguments = call.plan.table_address, self._count, call.frame.address
+        if self.facts.rounds:
+            return self._drivers.execute_rounds, (*arguments, threads)
+        if threads < 2:
+            return self._drivers.execute, arguments
+        return self._drivers.execute_parallel, (*arguments, threads)
 
     def _stopped(self, call: Call, threads: int, done: int) -> Exception:
         # Why the nest after the first ``done`` ones stopped.

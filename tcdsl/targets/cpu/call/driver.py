@@ -10,7 +10,15 @@ machine code by `tcdsl.targets.cpu.emission.driver_emission`; it runs in Python 
 
 from __future__ import annotations
 
-from tcdsl.targets.cpu.call.words import call_nest, load_int, load_word, next_number, on_threads, store_word
+from tcdsl.targets.cpu.call.words import (
+    call_nest,
+    load_byte,
+    load_int,
+    load_word,
+    next_number,
+    on_threads,
+    store_word,
+)
 from tcdsl.targets.cpu.layout.call_block import (
     ARRAY_FIELDS,
     ARRAY_FLAGS,
@@ -32,9 +40,17 @@ from tcdsl.targets.cpu.layout.call_block import (
     TUPLE_ITEMS,
     WRITTEN,
 )
+from tcdsl.targets.cpu.layout.control_rows import (
+    BEGIN,
+    BEGIN_COUNTED,
+    CONDITION,
+    END,
+    HOLD_NUMBER,
+    PAUSED,
+)
 from tcdsl.targets.cpu.layout.frame import COUNTER_WORD, PLACES_WORD, ROW_WORD, STATUS_WORD
 
-__all__ = ["execute", "execute_parallel", "run", "share"]
+__all__ = ["execute", "execute_parallel", "execute_rounds", "run", "share"]
 
 
 def execute(table: int, nests: int, frame: int) -> int:
@@ -66,6 +82,67 @@ def execute_parallel(table: int, nests: int, frame: int, threads: int, parallel_
         if load_word(frame + 8 * STATUS_WORD) != 0:
             return n
     return nests
+
+
+def execute_rounds(
+    table: int, first: int, rows: int, frame: int, budget: int, threads: int, parallel_for: int, shared: int
+) -> int:
+    """Like `execute_parallel`, of a table that has rows of control, beginning with the row ``first``.
+
+    After ``budget`` rounds it stops, and returns `PAUSED` less the number of the row to go on with. On one thread
+    ``parallel_for`` is not needed.
+    """
+    n = first
+    left = budget
+    while n < rows:
+        row = table + 40 * n
+        address = load_word(row)
+        if address == 0:
+            n = _next_of_control(table, n, frame)
+            if load_word(row + 8) == END:
+                left -= 1
+                if left == 0:
+                    return PAUSED - n
+        else:
+            store_word(frame + 8 * PLACES_WORD, load_word(row + 32))
+            blocks = load_word(row + 24)
+            if blocks <= 1 or threads < 2:
+                call_nest(address, load_word(row + 8), load_word(row + 16), frame)
+            else:
+                store_word(frame + 8 * COUNTER_WORD, 0)
+                store_word(frame + 8 * ROW_WORD, row)
+                on_threads(parallel_for, shared, frame, min(threads, blocks))
+            if load_word(frame + 8 * STATUS_WORD) != 0:
+                return n
+            n += 1
+    return rows
+
+
+def _next_of_control(table: int, n: int, frame: int) -> int:
+    # Do what a row of control says; which row is next.
+    row = table + 40 * n
+    kind = load_word(row + 8)
+    word = frame + 8 * load_word(row + 16)
+    second = load_word(row + 24)
+    other = load_word(row + 32)
+    if kind == END:
+        number = load_word(word) + 1
+        store_word(word, number)
+        return other if number < load_word(word + 8) else n + 1
+    if kind <= BEGIN_COUNTED:
+        count = second if kind == BEGIN else load_word(load_word(frame + 8 * second))
+        store_word(word, 0)
+        store_word(word + 8, count)
+        return other if count <= 0 else n + 1
+    if kind == CONDITION:
+        return other if load_byte(load_word(word)) == 0 else n + 1
+    if kind == HOLD_NUMBER:
+        store_word(load_word(frame + 8 * second), load_word(word))
+    else:
+        held = load_word(word)
+        store_word(word, load_word(frame + 8 * second))
+        store_word(frame + 8 * second, held)
+    return n + 1
 
 
 def share(arrays: int, rounds: int, steps: int, frame: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tcdsl.locks import lock_of_this_process
 from tcdsl.targets.cache.store import store
-from tcdsl.targets.cpu.layout import call_block, frame
+from tcdsl.targets.cpu.layout import call_block, control_rows, frame
 from tcdsl.targets.cpu.machine.machine_code import compiled_driver
 from tcdsl.targets.cpu.machine.python_functions import python_function
 from tcdsl.targets.cpu.machine.threading_layer import ThreadingLayer, default_threads, threading_layer
@@ -42,12 +42,14 @@ class Drivers:
 
     def __init__(self, cache_dir: Path | None) -> None:
         text = Path(__file__).with_name("driver.py").read_text(encoding="utf-8")
-        constants = {name: word for name, word in (vars(call_block) | vars(frame)).items() if name.isupper()}
+        named = vars(call_block) | vars(control_rows) | vars(frame)
+        constants = {name: word for name, word in named.items() if name.isupper()}
         self._code = compiled_driver(store(cache_dir), text, constants)
 
         self.execute: Callable[[int, int, int], int] = python_function(self._code, "execute")
         self.run: Callable[[int, int, int, int, int], int] = python_function(self._code, "run")
         self._parallel: Callable[[int, int, int, int, int, int], int] = python_function(self._code, "execute_parallel")
+        self._rounds: Callable[..., int] = python_function(self._code, "execute_rounds")
         self._share = self._code.addresses["share"]
         self._layer: ThreadingLayer | None = None
         # Numba's own thread pool ends the process if two threads use it at once; OpenMP and TBB do not.
@@ -61,9 +63,20 @@ class Drivers:
     def execute_parallel(self, table: int, nests: int, frame: int, threads: int) -> int:
         """Like ``execute``, on up to ``threads`` threads."""
         with self._guard:
-            if self._layer is None:
-                _Forked.started = True
-                self._layer = threading_layer()
-                if self._layer.concurrent:
-                    self._guard = nullcontext()
-            return self._parallel(table, nests, frame, threads, self._layer.parallel_for, self._share)
+            return self._parallel(table, nests, frame, threads, self._started().parallel_for, self._share)
+
+    def execute_rounds(self, table: int, rows: int, frame: int, threads: int) -> int:
+        """Like ``execute_parallel``, of a table with loops of rounds."""
+        first, budget = 0, 1 << 62
+        if threads < 2:
+            return self._rounds(table, first, rows, frame, budget, 1, 0, 0)
+        with self._guard:
+            return self._rounds(table, first, rows, frame, budget, threads, self._started().parallel_for, self._share)
+
+    def _started(self) -> ThreadingLayer:
+        if self._layer is None:
+            _Forked.started = True
+            self._layer = threading_layer()
+            if self._layer.concurrent:
+                self._guard = nullcontext()
+        return self._layer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tcdsl.errors import Diagnostic, ShapeError, TcdslError
 from tcdsl.ir.interpreter.index_faults import index_fault
 from tcdsl.lowering.loopir.point_code import UNIQUE_AXIS
@@ -21,9 +23,13 @@ __all__ = ["failure"]
 
 
 def failure(
-    words: list[int], checks: tuple[CheckSite, ...], layout: FrameLayout, local_buffers: tuple[str, ...] = ()
+    words: list[int],
+    checks: tuple[CheckSite, ...],
+    layout: FrameLayout,
+    local_buffers: tuple[str, ...] = (),
+    rounds: Sequence[tuple[str, int]] = (),
 ) -> TcdslError:
-    """The exception for the first words of a frame whose status is not 0."""
+    """The exception for the first words of a frame whose status is not 0, in these ``rounds`` of loops."""
     number, extent = words[CHECK_WORD], words[EXTENT_WORD]
     value = _value(words)
     if words[STATUS_WORD] == OUT_OF_RANGE:
@@ -34,7 +40,8 @@ def failure(
         fact = f"compiled code read or wrote {buffer} at {value} along axis {axis}, whose extent is {extent}"
         return Diagnostic(TcdslError, fact, hint="this is a fault of tcdsl: please report it with the program").error()
     check, variables = checks[number].check, checks[number].variables
-    place = ", ".join(f"{variable} = {words[POSITION_WORD + k]}" for k, variable in enumerate(variables))
+    positions = [*rounds, *((variable, words[POSITION_WORD + k]) for k, variable in enumerate(variables))]
+    place = ", ".join(f"{variable} = {position}" for variable, position in positions)
     notes = (f"at {place}",) if place else ()
     if check.axis == UNIQUE_AXIS:
         fact = f"a cell of `{check.tensor}` is written twice by an assignment that promises unique cells"

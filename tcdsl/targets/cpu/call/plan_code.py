@@ -16,6 +16,7 @@ from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.program_passes.effort import weight
 from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
 from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
+from tcdsl.targets.cpu.layout.control_rows import ControlRow, table_rows
 from tcdsl.targets.cpu.layout.frame import FrameLayout
 from tcdsl.targets.cpu.python.nest_printing import parallel_loop
 
@@ -48,10 +49,15 @@ class PlanCode:
         self._shapes = {buffer.name: [self._extent(each) for each in buffer.shape] for buffer in kernel.buffers}
         rows = [item for binding in arrays.given for item in self._row(binding, given=True)]
         rows += [item for binding in arrays.made for item in self._row(binding, given=False)]
-        table = [self._launch(number, nest) for number, nest in enumerate(kernel.nests)]
-        parallel = code.line(" or ".join(f"{row[3]} > 1" for row in table if row[3] != "1") or "False")
+        table = [
+            self._control(row) if isinstance(row, ControlRow) else self._launch(row, kernel.nests[row])
+            for row in table_rows(kernel, layout)
+        ]
+        parallel = code.line(" or ".join(f"{row[3]} > 1" for row in table if row[0] and row[3] != "1") or "False")
         header: list[object] = [len(arrays.given), len(arrays.made), self.table]
-        header += [f"0 if {parallel} else {len(kernel.nests)}", "array_header", "array_type", "tuple_header"]
+        # Where there are rounds, the driver enters the arrays only.
+        header.append("0" if kernel.rounds else f"0 if {parallel} else {len(kernel.nests)}")
+        header += ["array_header", "array_type", "tuple_header"]
         header += [layout.words + len(kernel.program.inputs)]
         block = [*header, *rows, *(item for row in table for item in row)]
         shapes = [f"({_items(self._shapes[binding.buffer.name])})" for binding in arrays.made]
@@ -101,6 +107,10 @@ class PlanCode:
         flags = ALIGNED | (CONTIGUOUS if binding.contiguous else 0)
         flags |= WRITEABLE | WRITTEN if binding.written else 0
         return [slot, binding.position, len(shape), f"type_{dtype.name}", dtype.itemsize, flags, *shape]
+
+    def _control(self, row: ControlRow) -> list[object]:
+        second = row.second if isinstance(row.second, int) else f"min({self._code.value(row.second)}, {2**62})"
+        return [0, row.kind, row.first, second, row.row]
 
     def _launch(self, number: int, nest: Nest) -> list[object]:
         # Address, begin, end, number of blocks, address of the places: see `tcdsl.targets.cpu.call.driver`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-__all__ = ["call_nest", "load_int", "load_word", "next_number", "on_threads", "store_word"]
+__all__ = ["call_nest", "load_byte", "load_int", "load_word", "next_number", "on_threads", "store_word"]
 
 
 def load_word(address: int) -> int:
@@ -15,6 +15,11 @@ def load_word(address: int) -> int:
 def load_int(address: int) -> int:
     """The 32-bit integer at ``address``."""
     return ctypes.c_int32.from_address(address).value
+
+
+def load_byte(address: int) -> int:
+    """The byte at ``address``."""
+    return ctypes.c_int8.from_address(address).value
 
 
 def store_word(address: int, value: int) -> None:

@@ -159,6 +159,7 @@ def _on_threads(builder: ir.IRBuilder, parallel_for: Any, function: Any, data: A
 _WORDS: Mapping[str, Callable[..., Any]] = {
     "load_word": _load(64),
     "load_int": _load(32),
+    "load_byte": _load(8),
     "store_word": _store,
     "next_number": _next_number,
     "call_nest": _call_nest,

@@ -66,7 +66,7 @@ class FunctionEmission:
 
     ``names`` gives the parameters their values; ``functions`` are those that code is written for where they are
     called, and ``call(builder, name, arguments)`` writes a call of another one of the module. int64 wraps only where
-    ``wrapping`` says so.
+    ``wrapping`` says so, in code of words, which may say ``while`` too.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class FunctionEmission:
         }
         self._places: dict[str, tuple[ir.Value, str]] = {}
         self._functions = functions
+        self._wrapping = wrapping
         self._operators = _OPERATORS if wrapping else {**_OPERATORS, **_INDEX_OPERATORS}
         self._call_function = call
 
@@ -120,6 +121,8 @@ class FunctionEmission:
                 store(self._builder, memory, positions, self._operation(operator, held, self._scalar(value)))
             case ast.For():
                 self._loop(node)
+            case ast.While() if self._wrapping:
+                self._while(node)
             case ast.If():
                 self._branch(node)
             case ast.Expr(value=ast.Call()):
@@ -169,6 +172,18 @@ class FunctionEmission:
         self._block(node.body)
         if not builder.block.is_terminated:
             counter.add_incoming(builder.add(counter, ir.Constant(WORD, step), flags=("nsw",)), builder.block)
+            builder.branch(head)
+        builder.position_at_end(after)
+
+    def _while(self, node: ast.While) -> None:
+        builder = self._builder
+        head, body, after = (builder.append_basic_block(f"while.{part}") for part in ("head", "body", "end"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        builder.cbranch(self._scalar(node.test).value, body, after)
+        builder.position_at_end(body)
+        self._block(node.body)
+        if not builder.block.is_terminated:
             builder.branch(head)
         builder.position_at_end(after)
 

@@ -10,8 +10,10 @@
     word 16        the next block of a parallel nest, on a cache line that nothing else uses while nests run
     word 17 .. 23  the value found by the check: one integer of seven words
     word 24        eight words that an access out of range is sent to in debug mode
-    word 32 ..     the sizes, then per buffer: address, strides, extents; behind that numbers that a call is given, and
-                   two words for each array with the stretch of memory that it takes (`tcdsl.targets.cpu.call.driver`)
+    word 32 ..     the sizes, then per buffer: address, strides, extents, then for each loop of rounds the number of the
+                   round, which nests see as a size, and how many there are; behind that numbers that a call is given,
+                   and two words for each array with the stretch of memory that it takes
+                   (`tcdsl.targets.cpu.call.driver`)
 
 The layout is fixed when the kernel is compiled, so nests find everything at constant offsets. Strides count elements.
 """
@@ -65,7 +67,8 @@ OUT_OF_RANGE = 2
 class FrameLayout:
     """Where sizes and buffers lie: ``layout.buffers["A"]`` is the word that holds the address of ``A``.
 
-    The strides of a buffer of rank n are the n words after its address, its extents the n words after those.
+    The strides of a buffer of rank n are the n words after its address, its extents the n words after those. The number
+    of a round is one of the sizes; the number of rounds is in the word after it.
     """
 
     sizes: Mapping[str, int]
@@ -73,18 +76,22 @@ class FrameLayout:
     words: int
 
 
-def frame_layout(sizes: Sequence[str], buffers: Sequence[tuple[str, int]]) -> FrameLayout:
-    """The layout for the named sizes and the ``(name, rank)`` of each buffer, in order."""
+def frame_layout(sizes: Sequence[str], buffers: Sequence[tuple[str, int]], rounds: Sequence[str] = ()) -> FrameLayout:
+    """The layout for the named sizes, the ``(name, rank)`` of each buffer, and the numbers of rounds, in order."""
     size_words = {name: FIRST_WORD + k for k, name in enumerate(sizes)}
     word = FIRST_WORD + len(size_words)
     slots = {}
     for name, rank in buffers:
         slots[name] = word
         word += 1 + 2 * rank
+    for number in rounds:
+        size_words[number] = word
+        word += 2
     return FrameLayout(MappingProxyType(size_words), MappingProxyType(slots), word)
 
 
 def layout_of(kernel: Kernel) -> FrameLayout:
     """The layout for the sizes and buffers of ``kernel``."""
     buffers = [(buffer.name, len(buffer.shape)) for buffer in kernel.buffers]
-    return frame_layout([size.name for size in kernel.program.sizes], buffers)
+    rounds = [each.number for each in kernel.all_rounds]
+    return frame_layout([size.name for size in kernel.program.sizes], buffers, rounds)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS
 from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.program import Program
 from tcdsl.lowering.loopir.loops import Buffer, Kernel
 from tcdsl.targets.cpu.layout.frame import layout_of
 from tcdsl.targets.cpu.machine.fast_math import FASTMATH
@@ -56,7 +58,7 @@ def generate_module(kernel: Kernel, build: Build) -> GeneratedModule:
     )
     layout = layout_of(kernel)
     buffers = {buffer.name: buffer for buffer in kernel.buffers}
-    shown = frozenset(variable for statement in program.statements for variable in statement.domain.variables)
+    shown = frozenset(index_variables_of(program))
     checks: list[CheckSite] = []
     local_names: list[str] = []
     written = []
@@ -89,6 +91,14 @@ def generate_module(kernel: Kernel, build: Build) -> GeneratedModule:
     return GeneratedModule(
         text, names, tuple(keys[k] for k in chosen), tuple(places), tuple(checks), tuple(local_names)
     )
+
+
+def index_variables_of(program: Program) -> Iterator[str]:
+    """The index variables of all statements, those in loops included."""
+    for statement in program.statements:
+        yield from statement.domain.variables
+    for repeat in program.repeats:
+        yield from index_variables_of(repeat.body)
 
 
 @cache

@@ -1,0 +1,1 @@
+"""Kernels of straight code and of bodies become one kernel with rounds."""

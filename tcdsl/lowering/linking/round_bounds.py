@@ -1,0 +1,68 @@
+"""What expressions of sizes are at least and at most over all rounds, as expressions of the sizes outside.
+
+::
+
+    for k in 0 .. N:        extent  N - k - 1        at least 0, at most N - 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, size_names
+from tcdsl.polyhedra.linear import normalized
+
+__all__ = ["Bounds", "bounds_over_rounds"]
+
+Bounds = tuple[Expr, Expr]
+"""The smallest and the largest value, neither of which depends on a round."""
+
+
+def bounds_over_rounds(expr: Expr, rounds: Mapping[str, Bounds | None]) -> Bounds | None:
+    """The bounds of ``expr``, given those of the numbers of rounds, or ``None`` if they are unknown."""
+    expr = normalized(expr)
+    if not rounds.keys() & size_names(expr):
+        return expr, expr
+    match expr:
+        case SizeValue(name=name):
+            return rounds[name]
+        case Cast(operand=operand):
+            return bounds_over_rounds(operand, rounds)
+        case Apply(primitive=primitive, arguments=arguments):
+            parts = [bounds_over_rounds(part, rounds) for part in arguments]
+            known = [part for part in parts if part is not None]
+            return _applied(primitive, known) if len(known) == len(parts) else None
+        case _:
+            return None
+
+
+def _applied(primitive: str, parts: list[Bounds]) -> Bounds | None:
+    (low, high), (other_low, other_high) = parts[0], parts[-1]
+    match primitive:
+        case "add" | "max" | "min":
+            return normalized(apply(primitive, low, other_low)), normalized(apply(primitive, high, other_high))
+        case "sub":
+            return normalized(apply("sub", low, other_high)), normalized(apply("sub", high, other_low))
+        case "neg":
+            return apply("neg", high), apply("neg", low)
+        case "mul":
+            ends = [normalized(apply("mul", one, other)) for one in parts[0] for other in parts[1]]
+            return reduce(_smaller, ends), reduce(_larger, ends)
+        case "floor_div" if isinstance(other_low, Constant) and other_low == other_high and other_low.value > 0:
+            return apply("floor_div", low, other_low), apply("floor_div", high, other_low)
+        case "mod" if isinstance(other_low, Constant) and other_low == other_high and other_low.value > 0:
+            return integer(0), apply("sub", other_low, integer(1))
+        case "where":
+            return _smaller(parts[1][0], parts[2][0]), _larger(parts[1][1], parts[2][1])
+        case _:
+            return None
+
+
+def _smaller(one: Expr, other: Expr) -> Expr:
+    return one if one == other else apply("min", one, other)
+
+
+def _larger(one: Expr, other: Expr) -> Expr:
+    return one if one == other else apply("max", one, other)

@@ -1,0 +1,91 @@
+"""Rows of the table that run no nest but say which row is next: the loops of rounds.
+
+::
+
+    0, BEGIN, word, count, row          the number in ``word`` becomes 0, ``count`` goes into the next word; on to
+                                        ``row`` if there is no round
+    0, BEGIN_COUNTED, word, slot, row   the same with the count that the int64 holds whose address is in ``slot``
+    0, CONDITION, slot, 0, row          on to ``row`` if the bool is false whose address is in ``slot``
+    0, HOLD_NUMBER, word, slot, 0       the number of the round goes into the int64 whose address is in ``slot``
+    0, SWAP, slot, slot, 0              two buffers have each other's memory from here on
+    0, END, word, 0, row                the next round begins at ``row``, if there is one
+
+The address of a nest is not 0. Words and slots are those of the frame; rows are counted from the beginning of the
+table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tcdsl.ir.expressions import Expr, Read
+from tcdsl.lowering.loopir.loops import Kernel, Rounds
+from tcdsl.targets.cpu.layout.frame import FrameLayout
+
+__all__ = [
+    "BEGIN",
+    "BEGIN_COUNTED",
+    "CONDITION",
+    "END",
+    "HOLD_NUMBER",
+    "PAUSED",
+    "SWAP",
+    "ControlRow",
+    "table_rows",
+]
+
+BEGIN = 1
+BEGIN_COUNTED = 2
+CONDITION = 3
+HOLD_NUMBER = 4
+SWAP = 5
+END = 6
+
+PAUSED = -3
+"""Less the number of the row to go on with: what the driver returns after as many rounds as it was told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRow:
+    """The words of a row behind the 0; ``second`` may be an expression of sizes."""
+
+    kind: int
+    first: int
+    second: int | Expr = 0
+    row: int = 0
+
+
+def table_rows(kernel: Kernel, layout: FrameLayout) -> list[int | ControlRow]:
+    """The rows of the table of ``kernel``: the number of a nest, or a row of control."""
+    rows: list[int | ControlRow] = []
+    _add(rows, kernel.rounds, 0, len(kernel.nests), layout)
+    return rows
+
+
+def _add(rows: list[int | ControlRow], rounds: Sequence[Rounds], first: int, end: int, layout: FrameLayout) -> None:
+    for each in rounds:
+        rows.extend(range(first, each.first))
+        _add_loop(rows, each, layout)
+        first = each.end
+    rows.extend(range(first, end))
+
+
+def _add_loop(rows: list[int | ControlRow], loop: Rounds, layout: FrameLayout) -> None:
+    word, slots = layout.sizes[loop.number], layout.buffers
+    if isinstance(loop.count, Read):
+        begin = ControlRow(BEGIN_COUNTED, word, slots[loop.count.tensor])
+    else:
+        begin = ControlRow(BEGIN, word, loop.count)
+    start = len(rows)
+    heads = [begin]
+    if loop.condition is not None:
+        heads.append(ControlRow(CONDITION, slots[loop.condition]))
+    rows.extend(heads)
+    if loop.counter is not None:
+        rows.append(ControlRow(HOLD_NUMBER, word, slots[loop.counter]))
+    _add(rows, loop.inner, loop.first, loop.end, layout)
+    rows.extend(ControlRow(SWAP, slots[one], slots[other]) for one, other in loop.swaps)
+    rows.append(ControlRow(END, word, row=start + 1))
+    for k, head in enumerate(heads):
+        rows[start + k] = replace(head, row=len(rows))

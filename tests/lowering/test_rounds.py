@@ -1,0 +1,75 @@
+"""Loops that run, as kernels: one kernel whose nests go round, and what is copied, swapped and kept alive for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.lowering.loop_passes.liveness import lifetimes
+from tcdsl.lowering.loopir.loop_printer import format_kernel
+from tcdsl.lowering.lower import lower
+from tests.lowering.loop_interpreter import execute
+from tests.lowering.looping_programs import CHOLESKY, FIBONACCI, HEAT, LOOPING, SHARED, TRIANGLE, WAVE
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("name", LOOPING)
+def test_kernels_of_loops_compute_what_programs_say(name: str, optimize: bool) -> None:
+    program = LOOPING[name].program
+    kernel = lower(program, optimize=optimize)
+    for arrays in LOOPING[name].problems():
+        expected, found = interpret(program, arrays), execute(kernel, arrays, reversed)
+        for want, got in zip(expected.outputs, found.outputs, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-12)
+        for changed, want in expected.updates.items():
+            np.testing.assert_allclose(found.inputs[changed], want, rtol=1e-5, atol=1e-12)
+
+
+def test_a_loop_changes_its_state_in_place() -> None:
+    (loop,) = lower(CHOLESKY.program).rounds
+    assert not loop.swaps
+    text = format_kernel(lower(CHOLESKY.program))
+    assert "repeat k in 0 .. N:\n\n    # A_2[k, k] = sqrt(A[k, k])" in text
+    assert text.count("copy of") == 1  # of the argument, before the loop
+    assert text.endswith("copy A_2 into A\n")
+
+
+def test_what_is_made_anew_changes_places_with_the_state() -> None:
+    (loop,) = lower(WAVE.program).rounds
+    assert len(loop.swaps) == 3
+    (first, last) = lower(SHARED.program).rounds
+    assert len(first.swaps) == 1
+    assert not last.swaps
+
+
+def test_scalars_are_carried_in_the_nest_that_makes_them() -> None:
+    kernel = lower(FIBONACCI.program)
+    (loop,) = kernel.rounds
+    assert (loop.end - loop.first, loop.swaps) == (1, ())
+
+
+def test_memory_that_changes_places_lives_equally_long() -> None:
+    kernel = lower(WAVE.program)
+    (loop,) = kernel.rounds
+    lives = lifetimes(kernel)
+    assert len({lives[name] for swap in loop.swaps for name in swap}) == 1
+    assert all(lives[name][0] <= loop.first and loop.end - 1 <= lives[name][1] for swap in loop.swaps for name in swap)
+
+
+def test_what_a_round_makes_lives_in_the_round_alone() -> None:
+    kernel = lower(HEAT.program)
+    (loop,) = kernel.rounds
+    saved = next(buffer.name for buffer in kernel.buffers if "saved" in buffer.name)
+    assert lifetimes(kernel)[saved] == (loop.first, loop.end - 1)
+
+
+def test_loops_stand_in_loops() -> None:
+    kernel = lower(TRIANGLE.program)
+    (outer,) = kernel.rounds
+    (inner,) = outer.inner
+    assert outer.first < inner.first < inner.end < outer.end
+    # The inner loop's state is as long as the number of the outer round, which is less than N.
+    part = next(buffer for buffer in kernel.buffers if buffer.name == "part")
+    assert "part: float64[max(N, 1) - 1]" in format_kernel(kernel)
+    assert lifetimes(kernel)[part.name][1] < outer.end

@@ -1,0 +1,98 @@
+"""Loops that run, compiled: the driver goes round without Python."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl.errors import DataIndexError
+from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.runtime.calling.execution import Executable
+from tests.lowering.looping_programs import CHOLESKY, COUNTED, LOOPING, WAVE, rounds_of
+
+
+def check(executable: Executable, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """The results, which are those of the interpreter."""
+    expected = interpret(executable.program, arrays)
+    given = [array.copy() for array in arrays]
+    results = executable.run(given)
+    for want, got in zip(expected.outputs, results, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-12)
+        assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    for tensor, array, before in zip(executable.program.inputs, given, arrays, strict=True):
+        np.testing.assert_allclose(array, expected.updates.get(tensor.name, before), rtol=1e-5, atol=1e-12)
+    return results
+
+
+@pytest.mark.parametrize("name", LOOPING)
+def test_compiled_loops_compute_what_programs_say(name: str) -> None:
+    executable = Executable(LOOPING[name].program)
+    for arrays in LOOPING[name].problems():
+        check(executable, arrays)
+
+
+@pytest.mark.parametrize("name", LOOPING)
+def test_loops_are_compiled_without_optimization_and_with_checks_of_every_access(name: str) -> None:
+    with tc.config(optimize=False):
+        check(Executable(LOOPING[name].program), LOOPING[name].arguments(3))
+    with tc.config(check="bounds, nan, ir"):
+        check(Executable(LOOPING[name].program), LOOPING[name].arguments(3))
+
+
+@pytest.mark.parametrize("name", LOOPING)
+def test_bound_loops_run_again_and_again(name: str) -> None:
+    program = LOOPING[name].program
+    for count in (0, 3):
+        arrays = [array.copy() for array in LOOPING[name].arguments(count)]
+        bound = Executable(program).bind(arrays)
+        for _ in range(3):
+            expected = interpret(program, bound.arrays)
+            bound()
+            for want, got in zip(expected.outputs, bound.outputs, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-12)
+
+
+def test_arrays_may_have_strides() -> None:
+    executable = Executable(CHOLESKY.program)
+    (A,) = CHOLESKY.arguments(6)
+    wide = np.zeros((6, 12))
+    wide[:, ::2] = A
+    executable.run([wide[:, ::2]])
+    np.testing.assert_allclose(np.tril(wide[:, ::2]), np.linalg.cholesky(A), rtol=1e-12)
+    assert not wide[:, 1::2].any()
+
+
+def test_a_data_index_out_of_range_names_the_round_and_changes_nothing() -> None:
+    executable = Executable(COUNTED.program)
+    with pytest.raises(DataIndexError, match=r"t = 15"):
+        executable.run([np.array(9), np.ones(15, np.float32)])
+    check(executable, COUNTED.arguments(7))
+
+
+def test_loops_run_in_several_threads_at_once() -> None:
+    executable = Executable(WAVE.program)
+    problems = [WAVE.arguments(count) for count in range(8)]
+    expected = [executable.run(arrays) for arrays in problems]
+
+    def right(k: int) -> bool:
+        found = executable.run(problems[k % 8])
+        return all(np.array_equal(a, b) for a, b in zip(found, expected[k % 8], strict=True))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(right, range(200)))
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=(1200, 900)).astype(np.float32) for _ in range(2)] + [rounds_of(5)]
+    executable = Executable(WAVE.program)
+    results = []
+    for threads in (1, 2, 3):
+        with tc.config(threads=threads):
+            results.append(executable.run(arrays))
+    for result in results[1:]:
+        for one, other in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(one, other)

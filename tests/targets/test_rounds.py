@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 import tcdsl as tc
 from tcdsl.errors import DataIndexError
 from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.ir.text.parser import parse_program
 from tcdsl.runtime.calling.execution import Executable
 from tests.lowering.looping_programs import CHOLESKY, COUNTED, LOOPING, WAVE, rounds_of
 
@@ -96,3 +100,44 @@ def test_results_do_not_depend_on_threads() -> None:
     for result in results[1:]:
         for one, other in zip(result, results[0], strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+ENDLESS = """\
+program endless
+input x: float64[N]
+input carrier: bool[steps, none]
+tensor x_9: float64[N]
+tensor y: float64[N]
+
+repeat x_9 = steps times with x
+| program endless_loop
+| input round: bool[t]
+| input x: float64[N]
+| tensor x_2: float64[N]
+|
+| x_2[i] = x[N - i - 1] + 1.0  for [i]: 0 <= i < N
+|
+| update x = x_2
+
+y[i] = 2.0 * x_9[i]  for [i]: 0 <= i < N
+
+update x = y
+"""
+
+
+@pytest.mark.parametrize("extent", [1, 1 << 16])
+def test_loops_can_be_interrupted(extent: int) -> None:
+    executable = Executable(parse_program(ENDLESS))
+    x = np.zeros(extent)
+    executable.run([x, rounds_of(3)])
+    np.testing.assert_array_equal(x, 6.0)
+    bound = executable.bind([x, rounds_of(2**40)])
+    for run in (lambda: executable.run([x, rounds_of(2**40)]), bound):
+        began = time.monotonic()
+        threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,)).start()
+        with pytest.raises(KeyboardInterrupt):
+            run()
+        assert time.monotonic() - began < 5
+        np.testing.assert_array_equal(x, 6.0)
+    executable.run([x, rounds_of(0)])
+    np.testing.assert_array_equal(x, 12.0)

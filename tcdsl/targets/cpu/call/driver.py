@@ -89,8 +89,8 @@ def execute_rounds(
 ) -> int:
     """Like `execute_parallel`, of a table that has rows of control, beginning with the row ``first``.
 
-    After ``budget`` rounds it stops, and returns `PAUSED` less the number of the row to go on with. On one thread
-    ``parallel_for`` is not needed.
+    After rounds of as much work as ``budget`` it stops, and returns `PAUSED` less the number of the row to go on with.
+    On one thread ``parallel_for`` is not needed.
     """
     n = first
     left = budget
@@ -100,8 +100,8 @@ def execute_rounds(
         if address == 0:
             n = _next_of_control(table, n, frame)
             if load_word(row + 8) == END:
-                left -= 1
-                if left == 0:
+                left -= load_word(row + 24)
+                if left <= 0:
                     return PAUSED - n
         else:
             store_word(frame + 8 * PLACES_WORD, load_word(row + 32))

@@ -11,11 +11,14 @@ from typing import Any
 from tcdsl.locks import lock_of_this_process
 from tcdsl.targets.cache.store import store
 from tcdsl.targets.cpu.layout import call_block, control_rows, frame
+from tcdsl.targets.cpu.layout.control_rows import PAUSED
 from tcdsl.targets.cpu.machine.machine_code import compiled_driver
 from tcdsl.targets.cpu.machine.python_functions import python_function
 from tcdsl.targets.cpu.machine.threading_layer import ThreadingLayer, default_threads, threading_layer
 
 __all__ = ["Drivers"]
+
+_BUDGET = 1 << 22  # Points: milliseconds, a tenth of a second if each calls functions.
 
 
 class _Forked:
@@ -66,12 +69,21 @@ class Drivers:
             return self._parallel(table, nests, frame, threads, self._started().parallel_for, self._share)
 
     def execute_rounds(self, table: int, rows: int, frame: int, threads: int) -> int:
-        """Like ``execute_parallel``, of a table with loops of rounds."""
-        first, budget = 0, 1 << 62
+        """Like ``execute_parallel``, of a table with loops of rounds, however long they are.
+
+        Python handles its signals every few milliseconds, so that ``KeyboardInterrupt`` may leave it.
+        """
+        done = PAUSED
+        while done <= PAUSED:
+            done = self._some_rounds(table, PAUSED - done, rows, frame, threads)
+        return done
+
+    def _some_rounds(self, table: int, first: int, rows: int, frame: int, threads: int) -> int:
         if threads < 2:
-            return self._rounds(table, first, rows, frame, budget, 1, 0, 0)
+            return self._rounds(table, first, rows, frame, _BUDGET, 1, 0, 0)
         with self._guard:
-            return self._rounds(table, first, rows, frame, budget, threads, self._started().parallel_for, self._share)
+            parallel_for = self._started().parallel_for
+            return self._rounds(table, first, rows, frame, _BUDGET, threads, parallel_for, self._share)
 
     def _started(self) -> ThreadingLayer:
         if self._layer is None:

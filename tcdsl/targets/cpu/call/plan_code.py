@@ -16,13 +16,14 @@ from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.program_passes.effort import weight
 from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
 from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
-from tcdsl.targets.cpu.layout.control_rows import ControlRow, table_rows
+from tcdsl.targets.cpu.layout.control_rows import END, ControlRow, table_rows
 from tcdsl.targets.cpu.layout.frame import FrameLayout
 from tcdsl.targets.cpu.python.nest_printing import parallel_loop
 
 __all__ = ["PlanCode", "frame_words"]
 
 _BLOCKS_PER_THREAD = 4
+_ROUND = 4  # What a round, and each of its nests, takes beside its work, in points.
 
 
 def frame_words(kernel: Kernel, layout: FrameLayout, arrays: CallArrays) -> int:
@@ -50,7 +51,7 @@ class PlanCode:
         rows = [item for binding in arrays.given for item in self._row(binding, given=True)]
         rows += [item for binding in arrays.made for item in self._row(binding, given=False)]
         table = [
-            self._control(row) if isinstance(row, ControlRow) else self._launch(row, kernel.nests[row])
+            self._control(row, kernel) if isinstance(row, ControlRow) else self._launch(row, kernel.nests[row])
             for row in table_rows(kernel, layout)
         ]
         parallel = code.line(" or ".join(f"{row[3]} > 1" for row in table if row[0] and row[3] != "1") or "False")
@@ -108,9 +109,18 @@ class PlanCode:
         flags |= WRITEABLE | WRITTEN if binding.written else 0
         return [slot, binding.position, len(shape), f"type_{dtype.name}", dtype.itemsize, flags, *shape]
 
-    def _control(self, row: ControlRow) -> list[object]:
-        second = row.second if isinstance(row.second, int) else f"min({self._code.value(row.second)}, {2**62})"
+    def _control(self, row: ControlRow, kernel: Kernel) -> list[object]:
+        second: object = row.second
+        if row.kind == END:
+            works = [self._work(kernel.nests[number]) for number in row.nests]
+            second = f"min({' + '.join((str(_ROUND * (1 + len(works))), *works))}, {2**62})"
+        elif not isinstance(row.second, int):
+            second = f"min({self._code.value(row.second)}, {2**62})"
         return [0, row.kind, row.first, second, row.row]
+
+    def _work(self, nest: Nest) -> str:
+        called = [body for name, body in self._procedures.items() if name in _called(nest)]
+        return f"{self._code.value(nest.work)} * {weight(expressions((*nest.body, *chain(*called))))}"
 
     def _launch(self, number: int, nest: Nest) -> list[object]:
         # Address, begin, end, number of blocks, address of the places: see `tcdsl.targets.cpu.call.driver`.
@@ -122,8 +132,7 @@ class PlanCode:
         if loop.step != 1:
             begin, end = "0", code.line(f"max(0, -(({begin} - {end}) // {loop.step}))")
         end = code.line(f"{end} if {end} > {begin} else {begin}")
-        called = [body for name, body in self._procedures.items() if name in _called(nest)]
-        work = f"{code.value(nest.work)} * {weight(expressions((*nest.body, *chain(*called))))}"
+        work = self._work(nest)
         split = f"max(1, min({end} - {begin}, threads * {_BLOCKS_PER_THREAD}))"
         blocks = code.line(f"1 if threads < 2 or {work} < serial_work else {split}")
         return [address, begin, end, blocks, places]

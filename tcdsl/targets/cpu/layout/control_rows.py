@@ -8,7 +8,8 @@
     0, CONDITION, slot, 0, row          on to ``row`` if the bool is false whose address is in ``slot``
     0, HOLD_NUMBER, word, slot, 0       the number of the round goes into the int64 whose address is in ``slot``
     0, SWAP, slot, slot, 0              two buffers have each other's memory from here on
-    0, END, word, 0, row                the next round begins at ``row``, if there is one
+    0, END, word, work, row             the next round begins at ``row``, if there is one; the one that ends has done so
+                                        much work, in points, beside that of loops inside
 
 The address of a nest is not 0. Words and slots are those of the frame; rows are counted from the beginning of the
 table.
@@ -43,17 +44,18 @@ SWAP = 5
 END = 6
 
 PAUSED = -3
-"""Less the number of the row to go on with: what the driver returns after as many rounds as it was told."""
+"""Less the number of the row to go on with: what the driver returns after as much work as it was told."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlRow:
-    """The words of a row behind the 0; ``second`` may be an expression of sizes."""
+    """The words of a row behind the 0; ``second`` may be an expression of sizes, or the work of ``nests``."""
 
     kind: int
     first: int
     second: int | Expr = 0
     row: int = 0
+    nests: tuple[int, ...] = ()
 
 
 def table_rows(kernel: Kernel, layout: FrameLayout) -> list[int | ControlRow]:
@@ -86,6 +88,8 @@ def _add_loop(rows: list[int | ControlRow], loop: Rounds, layout: FrameLayout) -
         rows.append(ControlRow(HOLD_NUMBER, word, slots[loop.counter]))
     _add(rows, loop.inner, loop.first, loop.end, layout)
     rows.extend(ControlRow(SWAP, slots[one], slots[other]) for one, other in loop.swaps)
-    rows.append(ControlRow(END, word, row=start + 1))
+    inside = {nest for each in loop.inner for nest in range(each.first, each.end)}
+    own = tuple(nest for nest in range(loop.first, loop.end) if nest not in inside)
+    rows.append(ControlRow(END, word, row=start + 1, nests=own))
     for k, head in enumerate(heads):
         rows[start + k] = replace(head, row=len(rows))

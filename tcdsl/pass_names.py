@@ -15,8 +15,8 @@ Enabled = frozenset[str]
 
 OPTIONAL: Enabled = frozenset((
     "constants", "copies", "dead_statements", "forwarding", "fusion", "hoisting", "joining", "long_sums", "merging",
-    "one_thread", "phase_rows", "phases", "plain_cells", "shared_calls", "single_steps", "sparse_tensors", "summing",
-    "transposing", "unit_axes", "vector_loops",
+    "one_thread", "phase_rows", "phases", "plain_cells", "single_steps", "sparse_tensors", "summing",
+    "transposing", "unit_axes",
 ))  # fmt: skip
 
 

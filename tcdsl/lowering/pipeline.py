@@ -16,13 +16,11 @@ import islpy as isl
 from tcdsl.ir.expressions import Let, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import Program, Statement, Tensor, map_statement
-from tcdsl.lowering.loop_passes.common_subexpressions import with_calls_shared
 from tcdsl.lowering.loop_passes.forwarding import forwarded, without_unread
 from tcdsl.lowering.loop_passes.hoisting import hoisted
 from tcdsl.lowering.loop_passes.index_widths import procedure_with_index_widths, with_index_widths
 from tcdsl.lowering.loop_passes.long_sums import in_blocks
 from tcdsl.lowering.loop_passes.unit_axes import plain_unit_axes, without_single_steps
-from tcdsl.lowering.loop_passes.vector_loops import with_vector_loops
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure
 from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.bodies import NestContext
@@ -291,10 +289,6 @@ def _over(rewrite: Callable[[Nodes], Nodes]) -> Callable[[Nodes, Draft, NestCont
     return lambda nodes, draft, setting: rewrite(nodes)
 
 
-def _naming(rewrite: Callable[[Nodes, FreshNames], Nodes]) -> Callable[[Nodes, Draft, NestContext], Nodes]:
-    return lambda nodes, draft, setting: rewrite(nodes, setting.names)
-
-
 def _forwarding(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return forwarded(nodes, setting.types, setting.names)
 
@@ -310,11 +304,9 @@ def _long_sums(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
 NEST_PASSES: tuple[NestPass, ...] = (
     NestPass("single_steps", "loops of one step become their body", _over(without_single_steps)),
     NestPass("forwarding", "what was just stored is used from a scalar", _forwarding),
-    NestPass("shared_calls", "calls that one iteration repeats are made once", _naming(with_calls_shared)),
     NestPass("hoisting", "what does not change in a loop moves in front of it", _over(hoisted)),
     NestPass("one_thread", "little work is done by one thread", _one_thread),
     NestPass("long_sums", "long sums are added up a block at a time", _long_sums),
-    NestPass("vector_loops", "innermost loops whose iterations are independent are marked", _over(with_vector_loops)),
 )
 
 QUICK: Enabled = OPTIONAL & {each.name for each in NEST_PASSES} | {"constants", "dead_statements"}

@@ -31,7 +31,7 @@ from tcdsl.large_stack import on_large_stack
 if TYPE_CHECKING:
     from tcdsl.span import Span
 
-__all__ = ["hide_library_frames", "user_facing", "warn_user", "with_large_stack"]
+__all__ = ["hide_library_frames", "user_facing", "warn_user", "warnings_given", "with_large_stack"]
 
 # Frames of context managers and cached properties stand between the library's own.
 _BETWEEN = (contextlib.__file__, functools.__file__)
@@ -186,12 +186,21 @@ def _without_library(traceback: TracebackType | None) -> TracebackType | None:
     return kept
 
 
+_GIVEN: list[str] = []
+
+
+def warnings_given() -> int:
+    """How often `warn_user` was called."""
+    return len(_GIVEN)
+
+
 def warn_user(text: str, category: type[Warning] = RuntimeWarning) -> None:
     """A warning that shows the user's line that is being executed."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_back is not None and _is_library(frame):
         frame = frame.f_back
     assert frame is not None
+    _GIVEN.append(text)
     names = frame.f_globals
     registry = names.setdefault("__warningregistry__", {})
     warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry)

@@ -17,10 +17,12 @@ from tcdsl.frontend.staging.surroundings import called_readings
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, View
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.entries import Traced
+from tcdsl.runtime.calling.repeated import RepeatedCalls
 from tcdsl.runtime.calling.results import returned
 from tcdsl.runtime.calling.staged import StagedFunction
 
 if TYPE_CHECKING:
+    from tcdsl.runtime.kept.kept_calls import KeptCalls
     from tcdsl.runtime.rules.custom_rules import Rule, RuleRecording
     from tcdsl.span import Span
 
@@ -36,6 +38,8 @@ class Decorated(Protocol):
     oob: str
     signature: Signature
     rules: dict[str, Any]
+    repeated: RepeatedCalls
+    kept: KeptCalls
 
     def scope_of_inner_call(self, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
         """Where the declarations of this function go while it runs as part of another one."""
@@ -61,6 +65,7 @@ class DecoratedStaging(StagedFunction):
 
     def __init__(self, owner: Decorated) -> None:
         super().__init__()
+        self.serve_first(owner.repeated, owner.kept)
         self._owner = owner
         self.oob = owner.oob
 

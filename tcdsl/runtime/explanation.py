@@ -110,9 +110,10 @@ def _gradient(program: Program, wrt: Sequence[str]) -> Explanation:
 
 
 def _last_entry(function: Any, staging: StagedFunction) -> Entry:
-    if staging.latest is None:
+    latest = staging.last_entry()
+    if latest is None:
         raise ConfigurationError(
             f"`{function.__name__}` has not been staged yet: call it first, or give explain() sample arguments, "
             f'as in `{function.__name__}.explain("ir", x)`'
         )
-    return staging.latest
+    return latest

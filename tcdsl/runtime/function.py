@@ -16,13 +16,16 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tcdsl.errors import ConfigurationError, DifferentiationError, DslSyntaxError
-from tcdsl.frontend.source.function_source import FunctionSource, check_decorators, read_source
-from tcdsl.frontend.staging.declared_parameters import DeclarationMet
-from tcdsl.frontend.staging.session import ACTIVE_SESSION, current_session
+from tcdsl.frontend.source.function_source import FunctionSource, check_decorators, is_plain_python, read_source
+from tcdsl.frontend.staging.active_session import ACTIVE_SESSION, DeclarationMet
+from tcdsl.frontend.staging.readings import MISSING, Reading
 from tcdsl.locks import COMPILING, computed_once
 from tcdsl.runtime.calling.arguments import Signature
+from tcdsl.runtime.calling.repeated import RepeatedCalls
 from tcdsl.runtime.calling.written_memory import check_written, output_buffers
 from tcdsl.runtime.inspection import Inspected
+from tcdsl.runtime.kept.content import Contents, UnknownContentError
+from tcdsl.runtime.kept.kept_calls import KeptCalls
 from tcdsl.span import Span
 from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
 
@@ -64,6 +67,10 @@ class DecoratedFunction(Inspected):
         self.oob = oob
         self._receiver = receiver
         self.decorators = tuple(decorators)
+        #: The calls that are served without further questions.
+        self.repeated = RepeatedCalls()
+        #: Those that are served from disk, and those that are kept there.
+        self.kept = KeptCalls(self)
         self._bound: dict[tuple[int, int], DecoratedFunction] = {}
         self._class: type | None = None
         target = function if receiver is None else MethodType(function, receiver)
@@ -116,7 +123,7 @@ class DecoratedFunction(Inspected):
         """
         try:
             if out is _UNGIVEN and ACTIVE_SESSION.get() is None:
-                done = self.staging.repeated.run(arguments, keywords)
+                done = self.repeated.run(arguments, keywords) or self.kept.run(arguments, keywords)
                 if done is not None:
                     return done[0]
             function, given = self._with_receiver(arguments)
@@ -132,7 +139,7 @@ class DecoratedFunction(Inspected):
             raise
 
     def _called(self, out: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        if current_session() is not None:
+        if ACTIVE_SESSION.get() is not None:
             return self.inline(*arguments, **keywords)
         if out is None:
             return self.staging.run(self.signature, arguments, keywords)
@@ -146,6 +153,17 @@ class DecoratedFunction(Inspected):
     def scope_of_inner_call(self, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
         """Where the declarations of this function go while it runs as part of another one."""
         return nullcontext()
+
+    def add_content(self, contents: Contents) -> None:
+        """Add all that staging depends on."""
+        if self._receiver is not None or not is_plain_python(self.function):
+            raise UnknownContentError(self.__name__)
+        contents.put("decorated", type(self).__name__, self.in_place, self.oob)
+        contents.add_function(self.function, self.source.text)
+        for mode in ("pullback", "pushforward"):
+            rule = self.rules.get(mode)
+            contents.readings.append(Reading((mode,), self.rules, MISSING if rule is None else rule))
+            contents.add(rule)
 
     def source_text(self) -> str:
         """The source that staging runs."""

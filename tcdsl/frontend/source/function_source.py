@@ -15,7 +15,15 @@ from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.source.spacing import mark_spacing
 from tcdsl.span import Span
 
-__all__ = ["FunctionSource", "check_decorators", "read_source", "readable_source", "register_parser", "span_of"]
+__all__ = [
+    "FunctionSource",
+    "check_decorators",
+    "is_plain_python",
+    "read_source",
+    "readable_source",
+    "register_parser",
+    "span_of",
+]
 
 # Files that are not plain Python, by name, with what parses their text: the literal spelling's files are entered here
 # when they are compiled.
@@ -141,6 +149,11 @@ def _parser(function: FunctionType) -> Callable[[str], ast.Module]:
     if type(getattr(spec, "loader", None)) is SourceFileLoader and getattr(spec, "origin", None) == filename:
         return ast.parse
     return _PARSERS.get(filename, ast.parse)
+
+
+def is_plain_python(function: FunctionType) -> bool:
+    """Whether the text of ``function`` is Python, and not of another spelling."""
+    return _parser(function) is ast.parse
 
 
 def _place(tree: ast.AST, shift: int, rows: list[str], indented: bool) -> None:

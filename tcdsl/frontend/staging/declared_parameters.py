@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from tcdsl.errors import DslSyntaxError, TcdslError
+from tcdsl.errors import DslSyntaxError
+from tcdsl.frontend.staging.active_session import DeclarationMet
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.frontend.symbols.operators import both_sides
 from tcdsl.span import Span
 
 __all__ = [
-    "DeclarationMet",
     "InlineDeclaration",
     "ParameterScope",
     "current_parameters",
@@ -37,17 +37,6 @@ class ParameterScope(Protocol):
 
     def find(self, name: str) -> GraphTensor | None:
         """The parameter ``name``, if it has been declared."""
-
-
-class DeclarationMet(BaseException):
-    """A parameter is declared in an op that was called with arrays: run it on tensors instead.
-
-    Not an `Exception`, so that no ``except`` in user code catches it. ``fault`` is the error where that is impossible.
-    """
-
-    def __init__(self, fault: TcdslError) -> None:
-        super().__init__()
-        self.fault = fault
 
 
 _current: ContextVar[ParameterScope | None] = ContextVar("tcdsl_parameters", default=None)

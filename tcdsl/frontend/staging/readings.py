@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.symbols.symbols import SymbolicSize
-
 __all__ = ["MISSING", "Cells", "Instance", "Reading", "is_compared", "snapshot"]
 
 #: What a name that does not exist holds.
@@ -123,6 +121,8 @@ def is_compared(value: Any) -> bool:
     Other objects may be made anew by each access, as the sizes of a tensor are in a function that is being staged.
     """
     if isinstance(value, tuple):
+        from tcdsl.frontend.symbols.symbols import SymbolicSize
+
         return not any(isinstance(item, SymbolicSize) for item in value)
     return isinstance(value, bool | int | float | str | np.ndarray)
 

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
-import numpy as np
-
 from tcdsl.frontend.staging.builder import ProgramBuilder
+from tcdsl.frontend.staging.program_inputs import LARGEST_CARRIED, CarriedInteger
 from tcdsl.ir.build import apply
 from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, index_variables, size_names
 
-__all__ = ["MOST_CONSTANT", "CarriedInteger", "RunTimeIntegers", "Specialize", "terms"]
+__all__ = ["MOST_CONSTANT", "RunTimeIntegers", "Specialize", "terms"]
 
 MOST_CONSTANT = 16
-_LIMIT = 1 << 40  # Larger ones could leave 64 bits together with other sizes.
 
 
 class Specialize(BaseException):
@@ -43,27 +41,6 @@ def terms(node: ast.expr) -> Iterator[ast.expr]:
             yield from (*terms(left), *terms(right))
         case ast.UnaryOp(op=ast.UAdd() | ast.USub(), operand=operand):
             yield from terms(operand)
-
-
-@dataclass(frozen=True, slots=True)
-class CarriedInteger:
-    """An integer that is a size: the extent of an input without cells. ``place`` says which argument it is.
-
-    Sizes are not negative: with ``negative`` the extent is that of ``-n``. The program serves the integers of this sign
-    that are at least ``least``.
-    """
-
-    tensor: str
-    place: int | str
-    negative: bool
-    least: int = -_LIMIT
-
-    def array(self, number: int) -> np.ndarray | None:
-        """The input for the integer ``number``; ``None`` if the program does not serve it."""
-        number = int(number)
-        if (number < 0) != self.negative or not self.least <= number or abs(number) >= _LIMIT:
-            return None
-        return np.empty((abs(number), 0), np.bool_)
 
 
 class _Session(Protocol):
@@ -115,7 +92,7 @@ class RunTimeIntegers:
 
     def _carry(self, tensor: str, bound: bool) -> Expr | None:
         place, number = self._given[tensor]
-        if abs(number) >= _LIMIT or (bound and number <= MOST_CONSTANT):
+        if abs(number) >= LARGEST_CARRIED or (bound and number <= MOST_CONSTANT):
             return None
         if tensor not in self.carried:
             negative = number < 0

@@ -10,14 +10,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, raise_diagnostics
+from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.given_arrays import element_type, given_array
+from tcdsl.frontend.staging.program_inputs import CapturedArray
 from tcdsl.frontend.staging.readings import Reading
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
 from tcdsl.frontend.symbols.graphs import GraphRecording, GraphTensor, KeptTensors
@@ -31,7 +32,6 @@ from tcdsl.span import Span
 __all__ = [
     "ACTIVE_SESSION",
     "BroadcastGuard",
-    "CapturedArray",
     "Poison",
     "Session",
     "StagingContext",
@@ -80,22 +80,6 @@ def broadcast_relation(left: int, right: int) -> str:
     return "right" if right == 1 else "equal"
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedArray:
-    """An array that the program reads from the function's surroundings at every call.
-
-    ``reading`` says where it is read from anew; without one it is ``value`` itself, an array made during staging.
-    """
-
-    tensor: str
-    value: Any
-    reading: Reading | None = None
-
-    def current(self) -> Any:
-        """The array as it is now."""
-        return self.value if self.reading is None else self.reading.current()
-
-
 def _nowhere() -> Span | None:
     return None
 
@@ -123,13 +107,10 @@ class StagingContext:
         return any(rules is each for each in self.tracing_rules)
 
 
-#: The staging run in progress; what is on the path of every call asks it without a function between.
-ACTIVE_SESSION: ContextVar[Session | None] = ContextVar("tcdsl_session", default=None)
-
-
 def current_session() -> Session | None:
     """The staging run in progress in this thread, if any."""
-    return ACTIVE_SESSION.get()
+    session: Session | None = ACTIVE_SESSION.get()
+    return session
 
 
 class Session:
@@ -262,7 +243,7 @@ def materialized(value: Any, label: str) -> Any:
 
 def session_of(operation: str) -> Session:
     """The current session, or an error saying that ``operation`` belongs into a decorated function."""
-    session = ACTIVE_SESSION.get()
+    session = current_session()
     if session is None:
         raise DslSyntaxError.at(
             f"{operation} outside of a decorated function", hint="call it inside an @op or @cd function"

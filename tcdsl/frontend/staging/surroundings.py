@@ -13,7 +13,7 @@ import ast
 import dis
 import functools
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -25,7 +25,7 @@ from tcdsl.frontend.staging.readings import MISSING, Instance, Reading, is_compa
 from tcdsl.indices import IndexLetter
 from tcdsl.installation import FOLDER
 
-__all__ = ["Chain", "Surroundings", "called_readings", "chains", "is_installed", "users_function"]
+__all__ = ["Chain", "Surroundings", "called_readings", "chains", "is_installed", "outer_chains", "users_function"]
 
 
 def _index_letters(statement: ast.stmt) -> frozenset[str]:
@@ -78,6 +78,11 @@ def _chains(node: ast.AST, deep: bool = True) -> Iterator[tuple[str, ...]]:
                 yield chain
 
 
+def outer_chains(definition: ast.FunctionDef, own: Collection[str]) -> tuple[tuple[str, ...], ...]:
+    """The names that a function reads and that are not its ``own``, with the attributes taken from them."""
+    return tuple(chain for chain in dict.fromkeys(_outer_names(definition)) if chain[0] not in own)
+
+
 class Surroundings:
     """The globals, closure values and attributes that a function names: `read` them at staging, ask later."""
 
@@ -85,9 +90,9 @@ class Surroundings:
         self._function = function
         parameters = [*definition.args.posonlyargs, *definition.args.args]
         self._receiver = parameters[0].arg if parameters else ""
-        chains = dict.fromkeys(_outer_names(definition))
-        self._outer = tuple(chain for chain in chains if chain[0] not in own)
-        self._attributes = tuple(chain for chain in chains if chain[0] == self._receiver and len(chain) > 1)
+        self._outer = outer_chains(definition, own)
+        every = dict.fromkeys(_outer_names(definition))
+        self._attributes = tuple(chain for chain in every if chain[0] == self._receiver and len(chain) > 1)
 
     def read(self, receiver: Any = None) -> tuple[Reading, ...]:
         """The readings as of now, those of plain functions that are read included.

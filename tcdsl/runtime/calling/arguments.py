@@ -11,8 +11,6 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, DtypeError
 from tcdsl.frontend.staging.given_arrays import element_type, given_array
-from tcdsl.frontend.symbols.graphs import GraphTensor
-from tcdsl.frontend.symbols.operators import ArithmeticOperators
 
 __all__ = ["Argument", "Call", "Signature", "hashable"]
 
@@ -188,9 +186,8 @@ def tensor_argument(function: str, name: str, position: int, value: Any) -> Argu
     if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
         return _number(name, position, value)
     context = f"{function}(): "
-    if isinstance(value, ArithmeticOperators) and not isinstance(value, GraphTensor):
-        raise DtypeError.at(f"{context}`{name}` is a symbolic value outside of its function")
-    array = given_array(np.asarray(value) if isinstance(value, GraphTensor) else value, name, context)
+    found = value if type(value) is np.ndarray else _of_graph(value, name, context)
+    array = given_array(found, name, context)
     if array is None:
         kind = type(value).__name__
         hint = "configuration is passed by keyword, after a `*`"
@@ -199,3 +196,15 @@ def tensor_argument(function: str, name: str, position: int, value: Any) -> Argu
         fact = f"{context}`{name}` is a {kind}, but positional arguments are arrays and numbers"
         raise DtypeError.at(fact, hint=hint)
     return Argument(name, position, array, element_type(array), None, value)
+
+
+def _of_graph(value: Any, name: str, context: str) -> Any:
+    # The value of a tensor of a graph; anything else as it is.
+    from tcdsl.frontend.symbols.graphs import GraphTensor
+    from tcdsl.frontend.symbols.operators import ArithmeticOperators
+
+    if isinstance(value, GraphTensor):
+        return np.asarray(value)
+    if isinstance(value, ArithmeticOperators):
+        raise DtypeError.at(f"{context}`{name}` is a symbolic value outside of its function")
+    return value

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from tcdsl.config import Settings
 from tcdsl.errors import DtypeError
-from tcdsl.frontend.staging.run_time_integers import CarriedInteger
-from tcdsl.frontend.staging.session import BroadcastGuard, CapturedArray
+from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
+from tcdsl.frontend.staging.session import BroadcastGuard
 from tcdsl.ir.dtypes import INTEGER, is_integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Read, SizeValue, children, walk
 from tcdsl.ir.interpreter.point_values import PointValues
@@ -27,6 +28,7 @@ from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.calling.written_memory import check_written
 from tcdsl.span import Span
+from tcdsl.targets.protocol.loaded_kernel import LoadedKernel
 
 __all__ = ["Entry", "LinearPart", "Traced", "narrowed_integers"]
 
@@ -123,6 +125,29 @@ class Entry:
             check()  # some arrays may have been made from other objects
         results = self.executable.run(arrays, check=check)
         return self.structure.build([array if array.ndim else array[()] for array in results])
+
+    @property
+    def input_types(self) -> tuple[tuple[np.dtype, int], ...]:
+        """The element type and the rank of each input."""
+        return tuple((np.dtype(str(tensor.dtype)), len(tensor.shape)) for tensor in self.executable.program.inputs)
+
+    @property
+    def updated(self) -> frozenset[int]:
+        """The positions of the inputs that it changes."""
+        updates = {name for name, _ in self.executable.program.updates}
+        return frozenset(k for k, tensor in enumerate(self.executable.program.inputs) if tensor.name in updates)
+
+    def sizes_of(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
+        """The sizes for inputs of these shapes."""
+        return self.executable.sizes_of(shapes)
+
+    def fitting(self, contiguous: tuple[bool, ...], current: Settings, sizes: Mapping[str, int]) -> LoadedKernel:
+        """The machine code for inputs of this layout and for sizes as large as these."""
+        return self.executable.fitting(contiguous, current, sizes)
+
+    def check_written(self, inputs: Sequence[np.ndarray]) -> None:
+        """Check the inputs that it changes."""
+        check_written(self.executable.program, inputs)
 
     def serves(self, shapes: tuple[tuple[int, ...], ...]) -> bool:
         """Whether the guards hold for inputs of these shapes."""

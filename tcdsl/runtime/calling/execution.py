@@ -47,7 +47,8 @@ class Executable:
     def __init__(self, program: Program, fixed: Mapping[str, int] | None = None) -> None:
         self.program = program
         self._fixed = fixed  # sizes that are constants to the kernel
-        self._plan = SizePlan(program)
+        #: How the sizes of a call are found.
+        self.size_plan = SizePlan(program)
         self._kernel: dict[tuple[bool | str, bool], Kernel] = {}
         self._compiled: dict[tuple[Any, ...], LoadedKernel] = {}
         self._sizes: Recent[tuple[tuple[int, ...], ...], dict[str, int]] = Recent(_REMEMBERED_SHAPES)
@@ -133,7 +134,7 @@ class Executable:
         """The sizes for inputs of these shapes."""
         known = self._sizes.get(shapes)
         if known is None:
-            known = self._sizes[shapes] = self._plan.bind(shapes)
+            known = self._sizes[shapes] = self.size_plan.bind(shapes)
         return known
 
     def run(

@@ -1,7 +1,7 @@
 """The short way of a repeated call: a call that is like an earlier one is known by little, and costs little.
 
 What `StagedFunction.entry` looks up is checked here against a remembered call, by identity where that decides. Compiled
-code checks the arrays (`LoadedKernel.launch`): type, shape, layout, alignment, and of those that are written
+code checks the arrays (`LaunchedKernel.launch`): type, shape, layout, alignment, and of those that are written
 that they are writable and share no cells. Whatever is otherwise takes the long way, which says what is wrong, or
 copies.
 """
@@ -12,24 +12,23 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from types import CellType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from tcdsl.config import CURRENT, PROCESS, Settings, from_environment
 from tcdsl.errors import TcdslError
+from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
 from tcdsl.frontend.staging.readings import MISSING, Cells, Instance, Reading
-from tcdsl.frontend.staging.run_time_integers import CarriedInteger
-from tcdsl.frontend.staging.session import CapturedArray
 from tcdsl.recent import Recent
 from tcdsl.runtime.calling.arguments import Call
-from tcdsl.runtime.calling.entries import Entry
-from tcdsl.runtime.calling.written_memory import check_written
+from tcdsl.runtime.calling.structure import Structure
+from tcdsl.targets.protocol.loaded_kernel import NestStopped
 
 if TYPE_CHECKING:
-    from tcdsl.targets.protocol.loaded_kernel import LoadedKernel
+    from tcdsl.targets.protocol.loaded_kernel import LaunchedKernel
 
-__all__ = ["RepeatedCall", "RepeatedCalls"]
+__all__ = ["RepeatedCall", "RepeatedCalls", "Served"]
 
 _CALLS = 8  # How many kinds of calls are remembered for the same types of arguments.
 
@@ -41,7 +40,58 @@ _NUMBERS = {"float64": "d", "int64": "q", "bool": "?7x"}
 _TAKEN = (np.ndarray, float, int, bool)
 
 Shapes = tuple[tuple[int, ...], ...]
-Launches = Recent[Shapes, tuple[tuple["LoadedKernel", Any], ...]]
+Launches = Recent[Shapes, tuple[tuple["LaunchedKernel", Any], ...]]
+
+
+class Served(Protocol):
+    """A staged program, in this process or kept by an earlier one, as repeated calls see it.
+
+    `tcdsl.runtime.calling.entries.Entry` says what these are.
+    """
+
+    hits: int
+
+    @property
+    def constants(self) -> Mapping[int | str, Any]:
+        """Arguments that it is made for."""
+
+    @property
+    def inputs(self) -> tuple[int | CapturedArray | CarriedInteger, ...]:
+        """Where its inputs come from."""
+
+    @property
+    def input_types(self) -> tuple[tuple[np.dtype, int], ...]:
+        """The element type and the rank of each input."""
+
+    @property
+    def updated(self) -> frozenset[int]:
+        """The positions of the inputs that it changes."""
+
+    @property
+    def readings(self) -> tuple[Any, ...]:
+        """What must be as it was."""
+
+    @property
+    def narrowed(self) -> tuple[Any, ...]:
+        """Integers that must fit."""
+
+    @property
+    def structure(self) -> Structure:
+        """How its results are nested."""
+
+    def serves(self, shapes: Shapes, /) -> bool:
+        """Whether it serves inputs of these shapes, as far as they do not fail."""
+
+    def sizes_of(self, shapes: Shapes, /) -> dict[str, int] | None:
+        """The sizes for inputs of these shapes; None, or an error, if there are none."""
+
+    def fitting(
+        self, contiguous: tuple[bool, ...], current: Settings, sizes: Mapping[str, int], /
+    ) -> LaunchedKernel | None:
+        """The machine code for inputs of this layout and for sizes as large as these, if there can be any."""
+
+    def check_written(self, inputs: Sequence[np.ndarray], /) -> None:
+        """Raise unless written arrays are as they must be."""
 
 
 class RepeatedCalls:
@@ -57,7 +107,10 @@ class RepeatedCalls:
         types = tuple(map(type, arguments))
         known = self._known.get(types, ())
         for repeated in known:
-            done = repeated.run(arguments, keywords)
+            try:
+                done = repeated.run(arguments, keywords)
+            except NestStopped:
+                continue
             if done is not None:
                 if repeated is not known[0]:
                     self._known[types] = (repeated, *(other for other in known if other is not repeated))
@@ -82,7 +135,7 @@ class RepeatedCall:
     ``is_usable`` says whether there are such calls. A call's arguments must have the types of ``arguments``.
     """
 
-    def __init__(self, entry: Entry, call: Call, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+    def __init__(self, entry: Served, call: Call, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> None:
         self.entry = entry
         self._count = len(arguments)
         self._keywords = frozenset(keywords)
@@ -108,7 +161,8 @@ class RepeatedCall:
         self._bare = self._direct and len(self._arrays) == len(arguments)
         # Those that are numbers: where the call has them, or what their defaults are.
         numbers = [argument for argument in used if argument.weak]
-        self._number_positions = tuple(k for k, argument in enumerate(used) if argument.weak)
+        #: Of the program's inputs, those that are numbers.
+        self.number_positions = tuple(k for k, argument in enumerate(used) if argument.weak)
         places = [where[argument.place] for argument in numbers]
         self._numbers = [
             (place, None) if self._is_given(place) else (None, argument.given)
@@ -118,10 +172,8 @@ class RepeatedCall:
         self._pack = struct.Struct("".join(_NUMBERS[argument.dtype] for argument in numbers)).pack_into
         self._by_settings: dict[Settings, Launches] = {}
         self._launches: tuple[Settings | None, Launches] = (None, Recent(1))
-        self._types = [np.dtype(str(tensor.dtype)) for tensor in entry.executable.program.inputs]
-        updated = {name for name, _ in entry.executable.program.updates}
-        inputs = entry.executable.program.inputs
-        self._updated = frozenset(k for k, tensor in enumerate(inputs) if tensor.name in updated)
+        self._types = entry.input_types
+        self._updated = entry.updated
         self._seen = frozenset(k for k in self._arrays if not isinstance(entry.inputs[k], CarriedInteger))
         self._structure = entry.structure
         named = {where[each.place]: type(each.given) for each in call.arguments if each.weak}
@@ -146,7 +198,7 @@ class RepeatedCall:
         return same and self._number_types == other._number_types
 
     def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any] | None:
-        """The result in a tuple, or ``None`` if the long way has to be taken."""
+        """The result in a tuple, or ``None``, or `NestStopped`, if the long way has to be taken."""
         if keywords.keys() != self._keywords or not self._staleness.unchanged():
             return None
         if self._has_constants and not self._same_constants(arguments, keywords):
@@ -229,9 +281,8 @@ class RepeatedCall:
         return launches
 
     def _check(self, inputs: tuple[Any, ...]) -> None:
-        program = self.entry.executable.program
-        count = len(program.inputs)
-        check_written(program, [inputs[k] if k in self._arrays else np.empty(()) for k in range(count)])
+        count = len(self._types)
+        self.entry.check_written([inputs[k] if k in self._arrays else np.empty(()) for k in range(count)])
 
     def _launched(
         self,
@@ -242,25 +293,25 @@ class RepeatedCall:
         current: Settings,
     ) -> Sequence[np.ndarray] | None:
         # The first call with these shapes, or with such a layout.
-        executable = self.entry.executable
-        program = executable.program
         if current.debug or "nan" in current.check:
             return None
-        every: list[tuple[int, ...]] = [()] * len(program.inputs)
-        contiguous = [True] * len(program.inputs)
+        every: list[tuple[int, ...]] = [()] * len(self._types)
+        contiguous = [True] * len(self._types)
         for k, shape in zip(self._arrays, shapes, strict=True):
             array = inputs[k]
-            if array.dtype != self._types[k] or len(shape) != len(program.inputs[k].shape):
+            if (array.dtype, len(shape)) != self._types[k]:
                 return None
             every[k], contiguous[k] = shape, array.flags.c_contiguous
         try:
             if not self.entry.serves(tuple(every)):
                 return None
-            sizes = executable.sizes_of(tuple(every))
+            sizes = self.entry.sizes_of(tuple(every))
         except TcdslError:
             return None
-        kernel = executable.fitting(tuple(contiguous), current, sizes)
-        plan = kernel.plan(sizes, self._number_positions)
+        kernel = None if sizes is None else self.entry.fitting(tuple(contiguous), current, sizes)
+        if sizes is None or kernel is None:
+            return None
+        plan = kernel.plan(sizes, self.number_positions)
         known = launches.get(shapes) or ()
         if (kernel, plan) in known or not kernel.changes(self._updated, self._seen):
             return None

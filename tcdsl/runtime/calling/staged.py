@@ -9,13 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
 from tcdsl.frontend.staging.readings import Reading
-from tcdsl.frontend.staging.run_time_integers import CarriedInteger, Specialize
-from tcdsl.frontend.staging.session import CapturedArray, Session
+from tcdsl.frontend.staging.run_time_integers import Specialize
+from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.symbols import SymbolicNumber
 from tcdsl.ir.build import cast
@@ -68,6 +69,24 @@ def symbolic_argument(session: Session, argument: Argument, size_names: Sequence
     return tensor
 
 
+class Keeping(Protocol):
+    """What keeps calls for later processes: `tcdsl.runtime.kept.kept_calls.KeptCalls`."""
+
+    @property
+    def served(self) -> Sequence[Any]:
+        """The programs of earlier processes that have served calls."""
+
+    @property
+    def latest(self) -> Call | None:
+        """A call like the last one that was served so."""
+
+    def keep(self, call: Call, entry: Entry, arguments: Sequence[Any], repeated: RepeatedCall, /) -> None:
+        """Keep what has served ``call``."""
+
+    def clear(self) -> None:
+        """Forget what has served calls."""
+
+
 class StagedFunction(ABC):
     """A function of arrays that is traced into programs. Subclasses say how (`trace`) and keep the signature."""
 
@@ -76,8 +95,13 @@ class StagedFunction(ABC):
         self._misses = 0
         #: The calls that are served without further questions.
         self.repeated = RepeatedCalls()
+        self._kept: Keeping | None = None
         #: The entry that was staged last.
         self.latest: Entry | None = None
+
+    def serve_first(self, repeated: RepeatedCalls, kept: Keeping) -> None:
+        """Have ``repeated`` remember calls, and ``kept`` keep them."""
+        self.repeated, self._kept = repeated, kept
 
     @abstractmethod
     def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
@@ -200,7 +224,10 @@ class StagedFunction(ABC):
         call = signature.call(arguments, keywords)
         entry, arrays = self.entry(call)
         result = entry.run(arrays, call)
-        self.repeated.remember(RepeatedCall(entry, call, arguments, keywords), arguments)
+        repeated = RepeatedCall(entry, call, arguments, keywords)
+        self.repeated.remember(repeated, arguments)
+        if self._kept is not None:
+            self._kept.keep(call, entry, arguments, repeated)
         return result
 
     def program_of(self, call: Call) -> Program:
@@ -210,14 +237,15 @@ class StagedFunction(ABC):
     def cache_info(self) -> CacheInfo:
         """How many programs and kernels this function has, and how often they served a call."""
         entries = [(key, entry) for key, found in self._entries.items() for entry in found]
+        kept = () if self._kept is None else self._kept.served
         compiled = [kernel for _, entry in entries for kernel in entry.executable._compiled.values()]
         return CacheInfo(
-            programs=len(entries),
-            kernels=len(compiled),
-            hits=sum(entry.hits for _, entry in entries),
+            programs=len(entries) + len(kept),
+            kernels=len(compiled) + len(kept),
+            hits=sum(entry.hits for _, entry in entries) + sum(entry.hits for entry in kept),
             misses=self._misses,
-            from_disk=sum(kernel.from_disk for kernel in compiled),
-            keys=tuple(_printable(key, entry) for key, entry in entries),
+            from_disk=sum(kernel.from_disk for kernel in compiled) + len(kept),
+            keys=(*(_printable(*each) for each in entries), *(f"{each.name}, kept on disk" for each in kept)),
         )
 
     def cache_clear(self) -> None:
@@ -225,7 +253,15 @@ class StagedFunction(ABC):
         self._entries.clear()
         self._misses = 0
         self.repeated.clear()
+        if self._kept is not None:
+            self._kept.clear()
         self.latest = None
+
+    def last_entry(self) -> Entry | None:
+        """The entry that was staged last; what was served from disk is staged for that."""
+        if self.latest is None and self._kept is not None and self._kept.latest is not None:
+            return self.entry(self._kept.latest)[0]
+        return self.latest
 
 
 class StagedOperation(StagedFunction):

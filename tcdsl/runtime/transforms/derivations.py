@@ -25,7 +25,7 @@ from weakref import WeakMethod, ref
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, DifferentiationError
-from tcdsl.frontend.staging.declared_parameters import DeclarationMet
+from tcdsl.frontend.staging.active_session import DeclarationMet
 from tcdsl.frontend.staging.impure_calls import warning_of_impure_calls
 from tcdsl.frontend.staging.session import Session, StagingStopped
 from tcdsl.frontend.staging.surroundings import called_readings, users_function

@@ -16,10 +16,14 @@ from tcdsl.autodiff import gradient
 from tcdsl.errors import ConfigurationError, DifferentiationError
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
+from tcdsl.locks import computed_once
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.runtime.calling.entries import Traced
+from tcdsl.runtime.calling.repeated import RepeatedCalls
 from tcdsl.runtime.calling.structure import LEAF, Structure
 from tcdsl.runtime.inspection import Inspected
+from tcdsl.runtime.kept.content import Contents, UnknownContentError
+from tcdsl.runtime.kept.kept_calls import KeptCalls
 from tcdsl.runtime.rules.subprograms import symbolic
 from tcdsl.runtime.transforms.derivations import (
     Argnums,
@@ -29,6 +33,7 @@ from tcdsl.runtime.transforms.derivations import (
     kept_staging,
     name_of,
     require_values,
+    signature_of,
     value_and_aux,
 )
 from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
@@ -47,21 +52,29 @@ __all__ = [
 class DerivedFunction(Inspected):
     """A derivative that is a function: called like the function itself, on arrays or inside a decorated function."""
 
-    staging: DerivativeStaging
-
     def __init__(self, function: Callable[..., Any], derivation: Derivation, kind: str) -> None:
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self._kind = kind
-        self.staging = kept_staging(function, derivation)
-        self.signature = self.staging.signature
+        self._derivation = derivation
+        self.signature = signature_of(function)
+        self.repeated = RepeatedCalls()
+        self.kept = KeptCalls(self)
+
+    @computed_once
+    def staging(self) -> DerivativeStaging:
+        """The staged programs."""
+        staging = kept_staging(self.function, self._derivation)
+        staging.serve_first(self.repeated, self.kept)
+        return staging
 
     def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
         """The derivative, arranged as JAX does."""
         try:
             session = current_session()
             if session is None:
-                return self.staging.run(self.signature, arguments, keywords)
+                done = self.repeated.run(arguments, keywords) or self.kept.run(arguments, keywords)
+                return self.staging.run(self.signature, arguments, keywords) if done is None else done[0]
             part, traced, given = self.staging.inline(session, arguments, keywords)
             rows = self._rows(given, part.output_rows)
             return traced.structure.build(symbolic(session.builder, part.put(traced.program), rows))
@@ -84,6 +97,15 @@ class DerivedFunction(Inspected):
             return (*outputs, *found)
         return (*found, *outputs[1:])
 
+    def add_content(self, contents: Contents) -> None:
+        """Add the function and what is derived from it."""
+        derivation = self._derivation
+        if not isinstance(derivation, Gradient):
+            raise UnknownContentError(self._kind)
+        contents.put("gradient", derivation.argnums, derivation.has_aux, derivation.with_value)
+        contents.put("rule", getattr(self.function, "oob", "check"), name_of(self.function))
+        contents.add(self.function)
+
     def source_text(self) -> str:
         """The source of the function that is differentiated."""
         if isinstance(self.function, Inspected):
@@ -91,7 +113,7 @@ class DerivedFunction(Inspected):
         return inspect.getsource(self.function)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return derived, (self.function, self.staging.derivation, self._kind)
+        return derived, (self.function, self._derivation, self._kind)
 
     def __repr__(self) -> str:
         return f"<{self._kind} of {name_of(self.function)}>"

@@ -5,6 +5,7 @@
     <cache directory>/modules/         private to the user
         matmul_1f0c….py                the text of a module, for people and debuggers: nothing reads it
         nest_5e21….code                the machine code of a function in it (`tcdsl.targets.cpu.machine.machine_code`)
+        matmul_c41b….call              what calls need, without staging (`tcdsl.runtime.kept`)
         matmul_77ab….kernel            what a program became (`tcdsl.targets.loading`)
         matmul_90de….gradient          the derivative of a graph (`tcdsl.tensors.linking.kept_gradients`)
 
@@ -30,7 +31,7 @@ from tcdsl.tracebacks import warn_user
 
 __all__ = ["CacheEntry", "ProgramStore", "cache_entries", "cache_size", "clear_cache", "default_cache_dir", "store"]
 
-_ENDINGS = (".py", ".code", ".kernel", ".gradient")
+_ENDINGS = (".py", ".code", ".kernel", ".call", ".gradient")
 
 
 def default_cache_dir() -> Path:

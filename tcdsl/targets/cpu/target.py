@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.targets.cpu.layout.aligned import aligned
 from tcdsl.targets.protocol.memory_spaces import HOST, MemorySpace
 from tcdsl.targets.protocol.target import Build
 
 if TYPE_CHECKING:
+    from tcdsl.lowering.loopir.loops import Kernel
     from tcdsl.targets.cpu.compiled import CompiledKernel
     from tcdsl.targets.cpu.python.module import GeneratedModule
+    from tcdsl.targets.protocol.loaded_kernel import LaunchedKernel
 
 __all__ = ["CpuTarget"]
 
@@ -42,6 +44,12 @@ class CpuTarget:
         from tcdsl.targets.cpu.compiled import load_kernel
 
         return load_kernel(kernel, module, build)
+
+    def kept(self, values: Any, cache_dir: Path | None) -> LaunchedKernel | None:
+        """The kernel that was kept, if its machine code is still on disk."""
+        from tcdsl.targets.cpu.launcher import kept_kernel
+
+        return kept_kernel(values, cache_dir)
 
     def allocate(self, shape: tuple[int, ...], dtype: str, space: MemorySpace = HOST) -> np.ndarray:
         """An array of zeros that begins on a cache line."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcdsl.lowering.loopir.loops import Kernel
 
-__all__ = ["BoundKernel", "LoadedKernel", "NestStopped"]
+__all__ = ["BoundKernel", "LaunchedKernel", "LoadedKernel", "NestStopped"]
 
 
 class NestStopped(Exception):  # noqa: N818  # no fault: the call goes another way
@@ -32,12 +32,40 @@ class BoundKernel(Protocol):
         """Run. Raises `DataIndexError` if an index read from data is out of range, and has then changed no input."""
 
 
-class LoadedKernel(Protocol):
+class LaunchedKernel(Protocol):
+    """A kernel as calls see it that are like earlier ones: `plan` works out once what depends on the sizes alone, and
+    `launch` runs on what it gave.
+    """
+
+    def changes(self, changed: Set[int], arrays: Set[int]) -> bool:
+        """Whether `launch` changes the inputs at the positions ``changed`` and no others, of all those in ``arrays``,
+        and sees to it itself that they may be changed.
+        """
+
+    def plan(self, sizes: Mapping[str, int], numbers: tuple[int, ...] = ()) -> Any:
+        """What `launch` wants to know about calls with these sizes. Inputs at the positions ``numbers`` are numbers."""
+
+    def launch(
+        self,
+        plan: Any,
+        inputs: tuple[np.ndarray, ...],
+        numbers: tuple[bool | int | float, ...],
+        pack: Callable[..., None],
+        threads: int,
+        check: Callable[[tuple[np.ndarray, ...]], None],
+    ) -> Sequence[np.ndarray] | None:
+        """Run as `run` does, on arrays that may be otherwise than planned: ``None`` if nothing was run.
+
+        ``pack(memory, offset, *numbers)`` writes ``numbers`` into memory, eight bytes each. ``check(inputs)`` raises if
+        inputs share cells with one that is written; it may be left out where a simpler test shows that none do.
+        """
+
+
+class LoadedKernel(LaunchedKernel, Protocol):
     """A kernel that runs: ``[C] = loaded.run([A, B], {"N": 3, "K": 4, "M": 5})``. May be called from several threads.
 
-    `run` serves every call. A call like an earlier one may be served more quickly: `plan` works out once what depends
-    on the sizes alone, and `launch` runs on what it gave. A target without such a way says so in `changes`, and is then
-    never asked to `launch`.
+    `run` serves every call. A target without a quicker way for calls like earlier ones says so in `changes`, and is
+    then never asked to `launch`.
     """
 
     @property
@@ -83,27 +111,4 @@ class LoadedKernel(Protocol):
 
         Raises ``ValueError`` for arrays that do not fit, and for what `run` would copy: misaligned arrays, and ones
         that share memory with one that is written.
-        """
-
-    def changes(self, changed: Set[int], arrays: Set[int]) -> bool:
-        """Whether `launch` changes the inputs at the positions ``changed`` and no others, of all those in ``arrays``,
-        and sees to it itself that they may be changed.
-        """
-
-    def plan(self, sizes: Mapping[str, int], numbers: tuple[int, ...] = ()) -> Any:
-        """What `launch` wants to know about calls with these sizes. Inputs at the positions ``numbers`` are numbers."""
-
-    def launch(
-        self,
-        plan: Any,
-        inputs: tuple[np.ndarray, ...],
-        numbers: tuple[bool | int | float, ...],
-        pack: Callable[..., None],
-        threads: int,
-        check: Callable[[tuple[np.ndarray, ...]], None],
-    ) -> Sequence[np.ndarray] | None:
-        """Run as `run` does, on arrays that may be otherwise than planned: ``None`` if nothing was run.
-
-        ``pack(memory, offset, *numbers)`` writes ``numbers`` into memory, eight bytes each. ``check(inputs)`` raises if
-        inputs share cells with one that is written; it may be left out where a simpler test shows that none do.
         """

@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any, overload
 
 from tcdsl.errors import ConfigurationError
-from tcdsl.frontend.staging.declared_parameters import DeclarationMet
-from tcdsl.frontend.staging.session import current_session
+from tcdsl.frontend.staging.active_session import ACTIVE_SESSION, DeclarationMet
 from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.runtime.function import DecoratedFunction, decorated
 from tcdsl.tracebacks import user_facing
@@ -41,7 +40,7 @@ class TensorFunction(DecoratedFunction):
             from tcdsl.tensors.functions.tensor_calls import configured
 
             return configured(self, keywords)
-        if current_session() is not None:
+        if ACTIVE_SESSION.get() is not None:
             return super()._called(out, arguments, keywords)
         if any(isinstance(argument, GraphTensor) for argument in arguments):
             if out is not None:

@@ -22,7 +22,8 @@ import numpy as np
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.arrays.array_literals import literal_array
 from tcdsl.frontend.source.function_source import FunctionSource
-from tcdsl.frontend.staging.declared_parameters import DeclarationMet, current_parameters, declaring
+from tcdsl.frontend.staging.active_session import DeclarationMet
+from tcdsl.frontend.staging.declared_parameters import current_parameters, declaring
 from tcdsl.frontend.staging.given_arrays import given_array
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.ir.dtypes import DTYPES, is_floating

@@ -1,0 +1,1 @@
+"""Calls that a later process serves without staging: what they depend on, and what is kept of them."""

@@ -1,0 +1,322 @@
+"""What a function depends on, as a hash: its text, its code, and the content of whatever these name.
+
+::
+
+    contents = Contents()
+    contents.add(function)                # `UnknownContentError` where it cannot be told
+    contents.digest(), contents.readings  # and what must stay as it is for the digest to hold
+
+Names are taken from the code, all at once: an attribute that any of the functions names counts as named of every
+module that any of them knows. So too much may be hashed, and nothing is missed but what no name leads to. For that,
+these are unknown, and functions that name them are staged in each process:
+
+- instances and classes of the user's own, methods, arrays, generators, open files, and modules other than the user's,
+  NumPy, `math`, `cmath` and `itertools`; of NumPy all but pure functions;
+- built-in functions that reach outside, or at any name (``print``, ``open``, ``getattr``, ``globals``);
+- functions that import, assign to globals, to variables of functions around them, or to attributes, or name what
+  begins with two underscores.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import hashlib
+import inspect
+import linecache
+import opcode
+import sys
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any, Protocol
+
+import numpy as np
+
+from tcdsl.errors import TcdslError
+from tcdsl.frontend.source.annotations import annotation_names
+from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
+from tcdsl.frontend.staging.readings import MISSING, Instance, Reading, snapshot
+from tcdsl.frontend.staging.surroundings import chains, outer_chains
+from tcdsl.indices import IndexLetter
+from tcdsl.runtime.kept.known_names import BUILTINS, OF_NUMPY, PURE_MODULES, STAGING
+
+__all__ = ["Contents", "HasContent", "UnknownContentError"]
+
+
+class UnknownContentError(Exception):
+    """The content of a value cannot be told."""
+
+
+class HasContent(Protocol):
+    """An object of this package that can tell its content."""
+
+    def add_content(self, contents: Contents) -> None:
+        """Add what it depends on."""
+
+
+_MOST_PARTS = 20_000
+_LARGEST = 1 << 16  # Characters of a text, items of a container.
+
+_FORBIDDEN = frozenset(
+    opcode.opmap[name]
+    for name in ("IMPORT_NAME", "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR", "LOAD_BUILD_CLASS")
+    if name in opcode.opmap
+)
+_OUTWARD = frozenset(opcode.opmap[name] for name in ("STORE_DEREF", "DELETE_DEREF"))
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
+
+
+class Contents:
+    """A hash of values, by what they are and not by where they lie; ``readings`` are the names that led to them."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self._parts = 0
+        self.readings: list[Reading] = []
+        self._known: dict[int, int] = {}
+        self._alive: list[object] = []
+        self._names: dict[str, None] = {}
+        self._modules: dict[int, ModuleType] = {}
+        self._asked: set[tuple[int, str]] = set()
+        self._around: list[int] = []
+
+    def digest(self) -> str:
+        """The hash of all that was added."""
+        self._add_attributes()
+        return self._hash.hexdigest()
+
+    def put(self, kind: str, *texts: object) -> None:
+        """Add plain values."""
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise UnknownContentError("too much")
+        self._hash.update(f"{kind}\0{texts!r}\0".encode("utf-8", "surrogatepass"))
+
+    def add(self, value: Any) -> None:
+        """Add any value."""
+        kind = type(value)
+        if kind in _PLAIN:
+            if kind in (str, bytes) and len(value) > _LARGEST:
+                raise UnknownContentError(kind)
+            self.put(kind.__name__, value)
+        elif kind in (tuple, list, dict, set, frozenset):
+            self._add_container(value)
+        elif kind is FunctionType:
+            self._add_function(value)
+        elif isinstance(value, IndexLetter):
+            self.put("index", value.name)
+        elif _is_own(kind) and hasattr(kind, "add_content"):
+            if not self._is_known(value):
+                value.add_content(self)
+        elif kind is ModuleType:
+            self._add_module(value)
+        elif kind is functools.partial:
+            self.put("partial")
+            for part in (value.func, value.args, value.keywords):
+                self.add(part)
+        else:
+            self.put("named", _named(value))
+
+    def _is_known(self, value: object) -> bool:
+        number = self._known.get(id(value))
+        if number is not None:
+            self.put("again", number)
+            return True
+        self._known[id(value)] = len(self._known)
+        self._alive.append(value)
+        return False
+
+    def _add_container(self, value: Any) -> None:
+        if id(value) in self._around or len(value) > _LARGEST:
+            raise UnknownContentError("a container that holds itself, or very much")
+        self._around.append(id(value))
+        self.put(type(value).__name__, len(value))
+        items: Any = value
+        if isinstance(value, dict):
+            items = [part for item in value.items() for part in item]
+        elif isinstance(value, set | frozenset):
+            if not all(type(item) in _PLAIN for item in value):
+                raise UnknownContentError("a set of objects")
+            items = sorted(value, key=repr)
+        for item in items:
+            self.add(item)
+        self._around.pop()
+
+    # -- functions -------------------------------------------------------------------------------------------
+
+    def _add_function(self, function: FunctionType) -> None:
+        if _is_own_function(function):
+            self.put("own", function.__name__)
+        else:
+            self.add_function(function)
+
+    def add_function(self, function: FunctionType, text: str | None = None) -> None:
+        """Add a function of the user's. What is decorated has a ``text``, which is what counts."""
+        if self._is_known(function):
+            return
+        code = function.__code__
+        self.readings.append(Reading((function.__name__, "__code__"), Instance(function), code))
+        self.put("function", function.__name__, _text(function) if text is None else text)
+        names: dict[str, None] = {}
+        self._add_code(code, names)
+        if text is None:
+            heads = dict.fromkeys(chain.names[0] for chain in chains(code) if chain.names[0] in names)
+        else:
+            around, names = _names_in(text)
+            heads = dict.fromkeys(around)
+            self.add(dict(function.__annotations__))
+        self.add(function.__defaults__)
+        self.add(function.__kwdefaults__)
+        self._names |= names
+        if any(name.startswith("__") and name.endswith("__") for name in names):
+            raise UnknownContentError("names with two underscores")
+        cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+        for name in heads | dict.fromkeys(cells):
+            self._add_name(name, cells.get(name, function.__globals__))
+
+    def _add_code(self, code: CodeType, names: dict[str, None]) -> None:
+        instructions = set(code.co_code[::2])
+        if instructions & _FORBIDDEN or (code.co_freevars and instructions & _OUTWARD):
+            raise UnknownContentError(f"{code.co_name} has effects")
+        shape = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_name)
+        self.put("code", *shape, code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+        self.put("handlers", getattr(code, "co_exceptiontable", b""), len(code.co_consts))
+        names |= dict.fromkeys(code.co_names)
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                self._add_code(constant, names)
+            else:
+                self.add(constant)
+
+    def _add_name(self, name: str, root: Any) -> None:
+        reading = Reading((name,), root)
+        value = reading.current()
+        if value is MISSING and isinstance(root, dict):
+            value = vars(builtins).get(name, MISSING)
+            if value is not MISSING and name not in BUILTINS:
+                raise UnknownContentError(name)
+            self.put("built-in" if value is not MISSING else "missing", name)
+        else:
+            self.put("name", name)
+            self.add(MISSING_CELL if value is MISSING else value)
+        if not isinstance(value, IndexLetter):
+            seen = MISSING if value is not reading.current() else snapshot(value)
+            self.readings.append(Reading((name,), root, seen))
+
+    # -- modules ---------------------------------------------------------------------------------------------
+
+    def _add_module(self, module: ModuleType) -> None:
+        self.put("module", module.__name__)
+        self._modules.setdefault(id(module), module)
+
+    def _add_attributes(self) -> None:
+        # What the functions may take from modules: what they find there may name more.
+        while True:
+            pairs = [
+                (module, name)
+                for module in tuple(self._modules.values())
+                for name in tuple(self._names)
+                if (id(module), name) not in self._asked
+            ]
+            if not pairs:
+                return
+            for module, name in sorted(pairs, key=lambda pair: (pair[0].__name__, pair[1])):
+                self._asked.add((id(module), name))
+                self._add_attribute(module, name)
+
+    def _add_attribute(self, module: ModuleType, name: str) -> None:
+        title = module.__name__
+        if title == "tcdsl":
+            if name in module.__all__ and name not in STAGING:
+                raise UnknownContentError(f"tcdsl.{name}")
+            return
+        if title.startswith("tcdsl.") and title.partition(".")[2] in ("indices", "primitives"):
+            return
+        if name not in vars(module):
+            if "__getattr__" in vars(module) and title != "numpy":
+                raise UnknownContentError(f"{title}.{name}")
+            return
+        if title in PURE_MODULES:
+            return
+        if title == "numpy":
+            self.put("named", _named(vars(module)[name]))
+            return
+        if title.partition(".")[0] in _CLOSED:
+            raise UnknownContentError(f"{title}.{name}")
+        self.put("attribute", title, name)
+        self._add_name(name, vars(module))
+
+
+MISSING_CELL = "\0missing"
+_CLOSED = frozenset(sys.stdlib_module_names) | {"numpy", "tcdsl"}
+
+
+def _text(function: FunctionType) -> str:
+    # Statements read plain functions in the file where they are.
+    try:
+        linecache.checkcache(function.__code__.co_filename)
+        return "".join(inspect.getsourcelines(function)[0])
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return ""
+
+
+@functools.lru_cache(maxsize=256)
+def _names_in(text: str) -> tuple[tuple[str, ...], dict[str, None]]:
+    # The names around a decorated function, and these with all attributes. They are taken from its text, because its
+    # tree is rewritten when it is staged.
+    module = ast.parse("if True:\n" + text if text[:1].isspace() else text)
+    definition = module.body[0].body[0] if isinstance(module.body[0], ast.If) else module.body[0]
+    if not isinstance(definition, ast.FunctionDef):
+        raise UnknownContentError(text)
+    definition.decorator_list = []
+    parameters = parameters_of(definition)
+    bindings = bindings_of(definition)
+    annotated = [name for each in parameters if each.annotation for name in annotation_names(each.annotation)]
+    own = {*bindings.bound, *bindings.targets, *bindings.sizes, *annotated, *(each.arg for each in parameters)}
+    heads = tuple(chain[0] for chain in outer_chains(definition, own))
+    attributes = (node.attr for node in ast.walk(definition) if isinstance(node, ast.Attribute))
+    return heads, dict.fromkeys((*heads, *attributes))
+
+
+def _is_own(kind: type) -> bool:
+    return kind.__module__.startswith("tcdsl.")
+
+
+def _is_own_function(function: FunctionType) -> bool:
+    # What `import tcdsl` offers: what it does depends on this package alone.
+    name = function.__name__
+    package = sys.modules.get("tcdsl")
+    if not str(function.__module__).startswith("tcdsl."):
+        return False
+    if name in STAGING and vars(package or builtins).get(name) is function:
+        return True
+    raise UnknownContentError(name)
+
+
+def _named(value: Any) -> str:
+    """The name of what is known by its name: types and functions of Python and NumPy, and of the language."""
+    kind = type(value)
+    name = str(getattr(value, "__name__", ""))
+    if kind is BuiltinFunctionType or kind is type:
+        if name in BUILTINS and vars(builtins).get(name) is value:
+            return f"builtins.{name}"
+        if isinstance(value, type) and issubclass(value, TcdslError) and _is_own(value):
+            return f"tcdsl.{name}"
+        for module in PURE_MODULES:
+            if vars(sys.modules.get(module, builtins)).get(name) is value and value.__module__ == module:
+                return f"{module}.{name}"
+    if vars(np).get(name) is value and (kind is np.ufunc or name in OF_NUMPY or _is_scalar_type(value)):
+        return f"numpy.{name}"
+    if isinstance(value, np.generic) and not value.dtype.hasobject:
+        return f"{value.dtype.str}{value.tobytes().hex()}"
+    if isinstance(value, np.dtype) and not value.hasobject and value.names is None:
+        return f"dtype {value.str}"
+    if kind in (float, int, type(None)):
+        return repr(value)
+    if kind.__module__ == "tcdsl.frontend.names.functions" and kind.__name__ in ("PrimitiveFunction", "CastFunction"):
+        return f"{kind.__name__} {value.__tcdsl_name__}"
+    raise UnknownContentError(kind)
+
+
+def _is_scalar_type(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, np.generic)

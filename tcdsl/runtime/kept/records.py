@@ -1,0 +1,144 @@
+"""What is kept of a staged program, for the calls that it served: plain values, which `marshal` writes.
+
+A `KeptEntry` is to `tcdsl.runtime.calling.repeated` what an `Entry` is, and knows neither program nor loops. What it
+cannot do, it leaves to the program itself, which is then staged: another layout of arrays, larger sizes, and whatever
+is an error.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcdsl.config import Settings
+from tcdsl.frontend.staging.program_inputs import CarriedInteger
+from tcdsl.ir.sizes.size_functions import SizeFunction
+from tcdsl.runtime.calling.arguments import Call
+from tcdsl.runtime.calling.structure import Structure
+from tcdsl.targets.protocol.loaded_kernel import NestStopped
+
+if TYPE_CHECKING:
+    from tcdsl.runtime.calling.entries import Entry
+    from tcdsl.targets.protocol.loaded_kernel import LaunchedKernel
+
+__all__ = ["KeptEntry", "readable_records", "record_of", "written_records"]
+
+_PLAIN = (bool, int, float, str, bytes, type(None))
+
+
+class KeptEntry:
+    """A program that an earlier process has staged: see `tcdsl.runtime.calling.repeated.Served`."""
+
+    narrowed = ()
+
+    def __init__(self, record: Mapping[str, Any], kernel: LaunchedKernel, readings: Sequence[Any]) -> None:
+        self.name: str = record["name"]
+        self.constants: Mapping[int | str, Any] = record["constants"]
+        self.inputs = tuple(each if isinstance(each, int) else CarriedInteger(*each) for each in record["inputs"])
+        self.input_types = tuple((np.dtype(dtype), rank) for dtype, rank in record["types"])
+        self.updated = frozenset(record["updated"])
+        self.readings = tuple(readings)
+        self.structure = _structure(record["structure"])
+        self.hits = 0
+        self._contiguous = record["contiguous"]
+        self._harmless: int = record["harmless"]
+        self._names: tuple[str, ...] = record["sizes"]
+        self._values = SizeFunction(*record["values"]).bound()
+        self._guards = None if record["guards"] is None else SizeFunction(*record["guards"]).bound()
+        self._kernel = kernel
+        self._limit: int = record["limit"]
+
+    def serves(self, shapes: tuple[tuple[int, ...], ...]) -> bool:
+        """Whether the guards hold for inputs of these shapes."""
+        return self._guards is None or bool(self._guards(shapes))
+
+    def sizes_of(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int] | None:
+        """The sizes for inputs of these shapes; None if something does not hold of them."""
+        try:
+            found = self._values(shapes)
+        except ZeroDivisionError:
+            return None
+        if found is None or found[1] >= self._harmless or found[1] > self._limit:
+            return None
+        return dict(zip(self._names, found[0], strict=True))
+
+    def fitting(self, contiguous: tuple[bool, ...], current: Settings, sizes: Mapping[str, int]) -> Any:
+        """The machine code for inputs of this layout; None if it was not kept."""
+        return self._kernel if contiguous == self._contiguous else None
+
+    def check_written(self, inputs: Sequence[np.ndarray]) -> None:
+        """Arrays may share memory with one that is written."""
+        raise NestStopped
+
+
+def record_of(entry: Entry, call: Call, numbers: tuple[int, ...], kernel: Any, contiguous: tuple[bool, ...]) -> Any:
+    """What is kept of ``entry``, which served ``call`` by ``kernel``; None for what is not kept.
+
+    ``numbers`` are the positions of inputs that are numbers.
+    """
+    program = entry.executable.program
+    kept = getattr(kernel, "kept", None)
+    kernel_values = None if kept is None else kept(numbers)
+    inputs = [_input(each) for each in entry.inputs]
+    structure = _values(entry.structure)
+    plain = all(type(value) in _PLAIN for value in entry.constants.values())
+    if kernel_values is None or None in inputs or structure is None or entry.narrowed or entry.linear or not plain:
+        return None
+    plan = entry.executable.size_plan
+    updates = {name for name, _ in program.updates}
+    guards = entry.written_guards() if entry.guards else None
+    return {
+        "name": program.name,
+        "constants": dict(entry.constants),
+        "inputs": tuple(inputs),
+        "types": tuple((tensor.dtype, len(tensor.shape)) for tensor in program.inputs),
+        "updated": tuple(k for k, tensor in enumerate(program.inputs) if tensor.name in updates),
+        "structure": structure,
+        "contiguous": contiguous,
+        "sizes": tuple(size.name for size in program.sizes),
+        "harmless": plan.harmless,
+        "values": (plan.written.code, plan.written.constants),
+        "guards": None if guards is None else (guards.code, guards.constants),
+        "limit": kernel.kernel.limit,
+        "kernel": kernel_values,
+    }
+
+
+def written_records(records: Sequence[Any]) -> bytes | None:
+    """The records as bytes; None for what cannot be written."""
+    try:
+        return marshal.dumps(tuple(records))
+    except ValueError:
+        return None
+
+
+def readable_records(payload: bytes) -> tuple[Any, ...]:
+    """What `written_records` wrote, in a file whose name and checksum have been tested."""
+    records: tuple[Any, ...] = marshal.loads(payload)
+    return records
+
+
+def _input(source: Any) -> Any:
+    if isinstance(source, int):
+        return source
+    if isinstance(source, CarriedInteger):
+        return source.tensor, source.place, source.negative, source.least
+    return None
+
+
+def _values(structure: Structure) -> Any:
+    # None for a structure with values that are not plain.
+    if structure.kind == "namedtuple" or type(structure.value) not in _PLAIN:
+        return None
+    parts = [_values(part) for part in structure.parts]
+    if None in parts or not all(type(key) in _PLAIN for key in structure.keys):
+        return None
+    return structure.kind, tuple(parts), structure.keys, structure.value
+
+
+def _structure(values: Any) -> Structure:
+    kind, parts, keys, value = values
+    return Structure(kind, tuple(map(_structure, parts)), keys, value)

@@ -1,0 +1,479 @@
+"""Calls that are kept on disk serve later processes that ask for the same, and no others.
+
+One module has a function for each thing that a program can depend on. Processes run it with one text or another, from
+one place or another, and say of each function what it gave and whether anything was staged for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HELPERS = """
+def scale(v):
+    return v * {module}
+"""
+
+MODULE = """
+import numpy as np
+import tcdsl as tc
+from tcdsl import cd, op
+import helpers_of_kept as helpers
+
+FACTOR = {constant}
+WEIGHTS = [1.0, {element}]
+KINDS = {{"a": {entry}}}
+real_type = np.{type}
+
+def plain(v):
+    return v * {plain}
+
+def outer(v):
+    return inner_plain(v)
+
+def inner_plain(v):
+    return v - {deep}
+
+{shadow}
+
+@op
+def callee(x):
+    y[i] = x[i] * {callee}
+    return y
+
+@op
+def by_text(x):
+    return x + {text}
+
+@op
+def by_constant(x):
+    y[i] = x[i] * FACTOR
+    return y
+
+@op
+def by_element(x):
+    return x * WEIGHTS[1] + KINDS["a"]
+
+@op
+def by_plain(x):
+    return plain(x)
+
+@op
+def by_deep(x):
+    y[i] = outer(x[i])
+    return y
+
+@op
+def by_callee(x):
+    return callee(x) + 1
+
+@op
+def by_module(x):
+    return helpers.scale(x)
+
+@op
+def by_missing_name(x):
+    return tanh(x)
+
+@op
+def by_default(x, factor={default}):
+    return x * factor
+
+@op
+def by_configuration(x, *, mode="{mode}", activation=plain):
+    return activation(x) if mode == "double" else x * 3
+
+@op
+def by_value(x, n):
+    return x * 2.0 if n > 2 else x * 3.0
+
+@op
+def by_conversion(x):
+    return x + real_type(1)
+
+def made(k):
+    offset = k + 1
+    @op
+    def by_closure(x):
+        return x * k + offset
+    return by_closure
+
+by_closure = made({closure})
+
+@op
+def clipped(x):
+    return x
+
+@clipped.defvjp
+def clipped_pullback(x, y, d_y):
+    return d_y * {rule}
+
+by_rule = tc.grad(lambda x: clipped(x).sum())
+by_inner_rule = tc.value_and_grad(lambda x: (clipped(x) * x).sum())
+by_derivative = tc.grad(lambda x: by_callee(x * x).sum())
+by_lambda = tc.grad(lambda x: (x * x * {in_lambda}).sum())
+by_argnums = tc.grad(lambda x, n: (x * x * n).sum(), argnums={argnums})
+
+@cd
+def by_code(x):
+    x[i] += {code}
+
+@op
+def by_oob{oob}
+
+FUNCTIONS = {{name: f for name, f in sorted(globals().items()) if name.startswith("by_")}}
+ARGUMENTS = {{"by_value": (np.arange(4.0), {value}), "by_argnums": (np.arange(4.0), 2.0),
+    "by_oob": (np.arange(4.0), np.array([1, 2]))}}
+for name, f in sorted(vars().copy().items()):
+    if name.startswith("by_") and name not in ARGUMENTS:
+        ARGUMENTS[name] = (np.arange(4.0),)
+"""
+
+FIRST: dict[str, Any] = {
+    "module": 2.0,
+    "constant": 2.0,
+    "element": 2.0,
+    "entry": 1.0,
+    "type": "float32",
+    "plain": 2.0,
+    "deep": 2.0,
+    "shadow": "",
+    "callee": 2.0,
+    "text": 2.0,
+    "default": 2.0,
+    "mode": "double",
+    "closure": 2.0,
+    "rule": 2.0,
+    "in_lambda": 2.0,
+    "argnums": 0,
+    "code": 2.0,
+    "value": 4,
+    "oob": "(x, at):\n    y[i] = x[at[i]]\n    return y",
+}
+SECOND = {name: value + 1 if isinstance(value, float | int) else value for name, value in FIRST.items()} | {
+    "type": "float64",
+    "shadow": "def tanh(v):\n    return v * 5",
+    "mode": "triple",
+    "value": 1,
+    "oob": "(x, at):\n    y[i] = x[at[i] - 1]\n    return y",
+}
+
+RUN = """
+import json, sys
+import numpy as np
+import module_of_kept as m
+
+def listed(value):
+    if isinstance(value, tuple):
+        return [listed(each) for each in value]
+    return np.asarray(value).tolist()
+
+found = {}
+for name, f in m.FUNCTIONS.items():
+    arguments = m.ARGUMENTS[name]
+    result = f(*arguments)
+    found[name] = [listed(arguments[0] if result is None else result), len(f.kept.served), f.staging._misses]
+print(json.dumps(found))
+"""
+
+
+class Processes:
+    """Fresh processes with one cache directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.cache = folder / "cache"
+
+    def run(self, script: str, place: str, **environment: str) -> str:
+        folder = self.folder / place
+        folder.mkdir(exist_ok=True)
+        known = {
+            **os.environ,
+            "TCDSL_CACHE_DIR": str(self.cache),
+            "PYTHONPATH": os.pathsep.join([str(folder), *sys.path]),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**known, **environment},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def write(self, place: str, texts: dict[str, Any]) -> None:
+        folder = self.folder / place
+        folder.mkdir(exist_ok=True)
+        (folder / "helpers_of_kept.py").write_text(HELPERS.format(**texts))
+        (folder / "module_of_kept.py").write_text(MODULE.format(**texts))
+
+    def found(self, place: str, texts: dict[str, Any], **environment: str) -> dict[str, Any]:
+        self.write(place, texts)
+        found: dict[str, Any] = json.loads(self.run(RUN, place, **environment))
+        return found
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Processes:
+    return Processes(tmp_path_factory.mktemp("kept"))
+
+
+def test_what_differs_is_staged_and_what_is_the_same_is_not(processes: Processes) -> None:
+    first = processes.found("one", FIRST)
+    assert {name: found[1:] for name, found in first.items()} == {name: [0, 1] for name in first}
+    # Another place, other times.
+    again = processes.found("moved", FIRST)
+    assert {name: found[1:] for name, found in again.items()} == {name: [1, 0] for name in first}
+    assert {name: found[0] for name, found in again.items()} == {name: found[0] for name, found in first.items()}
+    # Something else in each function, in the place of the first.
+    second = processes.found("one", SECOND)
+    assert {name: found[1:] for name, found in second.items()} == {name: [0, 1] for name in first}
+    assert {name for name in first if second[name][0] == first[name][0]} == {"by_conversion"}  # two types of one
+    # Both stay.
+    for texts, expected in ((FIRST, first), (SECOND, second)):
+        later = processes.found("one", texts)
+        assert {name: found[0] for name, found in later.items()} == {name: found[0] for name, found in expected.items()}
+        assert {name: found[1:] for name, found in later.items()} == {name: [1, 0] for name in first}
+
+
+LATER = """
+import contextlib, io, json
+import numpy as np
+import pytest
+import tcdsl as tc
+import module_of_kept as m
+
+x = np.arange(4.0)
+assert m.by_constant(x).tolist() == [0, 2, 4, 6] and len(m.by_constant.kept.served) == 1
+assert "FACTOR" not in str(m.by_constant.explain()) and "x[i] * 2.0" in str(m.by_constant.explain())
+info = m.by_text.cache_info()
+assert (info.programs, info.misses) == (0, 0)
+m.by_text(x), m.by_text(x + 1), m.by_text(np.arange(7.0))
+info = m.by_text.cache_info()
+assert (info.programs, info.misses, info.hits, info.from_disk) == (1, 0, 3, 1)
+# Other layouts and types are staged, and right.
+assert m.by_text(np.arange(8.0)[::2]).tolist() == [2, 4, 6, 8]
+assert m.by_text(np.arange(4, dtype=np.float32)).tolist() == [2, 3, 4, 5]
+# Changes in this process count.
+m.FACTOR = 10.0
+assert m.by_constant(x).tolist() == [0, 10, 20, 30]
+assert m.by_element(x).tolist() == [1, 3, 5, 7] and m.by_element.kept.served
+m.WEIGHTS[1] = 4.0
+assert m.by_element(x).tolist() == [1, 5, 9, 13]
+assert m.by_plain(x).tolist() == [0, 2, 4, 6] and m.by_plain.kept.served
+m.plain.__code__ = (lambda v: v * 7).__code__
+assert m.by_plain(x).tolist() == [0, 7, 14, 21]
+assert m.by_rule(x).tolist() == [2, 2, 2, 2] and m.by_rule.kept.served
+m.clipped.defvjp(m.clipped_pullback_of_nine)
+assert m.by_rule(x).tolist() == [9, 9, 9, 9]
+# Faults are those of the program.
+at = np.array([1, 2])
+assert m.by_oob(x, at).tolist() == [1, 2] and m.by_oob.kept.served
+with pytest.raises(tc.DataIndexError, match="at"):
+    m.by_oob(x, np.array([1, 9]))
+with pytest.raises(tc.DtypeError):
+    m.by_text("x")
+with pytest.raises(tc.ConfigurationError):
+    m.by_text(x, x, x)
+assert m.both(x, x).tolist() == [0, 2, 4, 6] and m.both.kept.served
+with pytest.raises(tc.ShapeError, match="4"):
+    m.both(x, np.arange(5.0))
+y = np.arange(4.0)
+m.into(y, x)
+assert y.tolist() == [0, 2, 4, 6] and m.into.kept.served
+with pytest.raises(tc.ShapeError, match="shares memory"):
+    m.into(y[:3], y[1:])
+frozen = np.arange(4.0)
+frozen.flags.writeable = False
+with pytest.raises(tc.ShapeError, match="read-only"):
+    m.into(frozen, x)
+with tc.config(check="bounds"):
+    assert m.by_deep(x).tolist() == [-2, -1, 0, 1] and not m.by_deep.kept.served
+with tc.config(optimize=False):
+    before = len(m.by_deep.kept.served)
+    assert m.by_deep(x).tolist() == [-2, -1, 0, 1] and len(m.by_deep.kept.served) == before
+"""
+
+MORE = """
+
+@op
+def clipped_pullback_of_nine(x, y, d_y):
+    return d_y * 9
+
+@op
+def both(a, b):
+    c[i] = a[i] + b[i]
+    return c
+
+@cd
+def into(y, x):
+    y[i] += x[i]
+"""
+
+WARM = "from module_of_kept import *; x = np.arange(4.0); both(x, x), into(x.copy(), x)"
+
+
+def test_what_was_served_from_disk_goes_on_like_anything_else(processes: Processes) -> None:
+    processes.found("later", FIRST)
+    with (processes.folder / "later" / "module_of_kept.py").open("a") as file:
+        file.write(MORE)
+    processes.run(WARM, "later")
+    processes.run(LATER, "later")
+
+
+UNKNOWN = """
+import functools, random, time
+import numpy as np
+import tcdsl as tc
+from tcdsl import op
+
+log = []
+table = np.arange(4.0)
+
+class Settings:
+    factor = 2.0
+
+settings = Settings()
+
+class Model:
+    def __init__(self, k):
+        self.k = k
+
+    @op
+    def of_instance(self, x):
+        return x * self.k
+
+def drawn():
+    return random.Random(0).random()
+
+def noted(v):
+    log.append(1)
+    return v
+
+@op
+def printing(x):
+    print("staged")
+    return x * 2
+
+@op
+def logging(x):
+    return noted(x)
+
+@op
+def random_number(x):
+    return x * drawn()
+
+@op
+def of_settings(x):
+    return x * settings.factor
+
+@op
+def of_file(x):
+    return x * float(open(__file__).readline() == "")
+
+@op
+def of_getattr(x):
+    return x * getattr(settings, "factor")
+
+@op
+def of_table(x):
+    return x + table
+
+@op
+def importing(x):
+    import math
+    return x * math.pi
+
+@op
+def of_module(x, *, module=np):
+    return x * module.random.default_rng(0).integers(1, 2)
+
+@functools.lru_cache
+def cached(v):
+    return 2.0
+
+@op
+def of_cached(x):
+    return x * cached(1)
+
+def counter():
+    count = 0
+    def next_one():
+        nonlocal count
+        count += 1
+        return count
+    return next_one
+
+counted = counter()
+
+@op
+def counting(x):
+    return x * counted()
+
+@tc.op
+def of_clock(x):
+    return x * (time.time() > 0)
+
+functions = [printing, logging, random_number, of_settings, of_file, of_getattr, of_table, importing, of_module]
+functions += [of_cached, counting, of_clock, Model(2.0).of_instance]
+import warnings
+warnings.simplefilter("ignore")
+for f in functions:
+    f(np.arange(4.0))
+print(*[f.__name__ for f in functions if f.kept.served])
+"""
+
+
+def test_what_cannot_be_told_is_not_kept(processes: Processes) -> None:
+    folder = processes.folder / "unknown"
+    folder.mkdir()
+    (folder / "module_of_unknown.py").write_text(UNKNOWN)
+    for _ in range(2):
+        assert processes.run("import module_of_unknown", "unknown").split() == ["staged"]
+
+
+CELLS = r"""
+import linecache, sys
+import numpy as np
+from tcdsl import op
+
+def cell(number, text):
+    name = f"<cell {number}>"
+    linecache.cache[name] = len(text), None, text.splitlines(True), name
+    exec(compile(text, name, "exec"), globals())
+
+TEXT = "@op\ndef f(x):\n    return x * {}\n"
+x = np.arange(3.0)
+start = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+found = []
+for number, factor in enumerate((2.0, 3.0, 2.0)):
+    cell(start + number, "\n" * number + TEXT.format(factor))
+    assert f(x).tolist() == (factor * x).tolist()
+    found.append(len(f.kept.served))
+print(found)
+"""
+
+
+def test_cells_of_notebooks_are_known_by_their_texts(processes: Processes) -> None:
+    # The third one is the first one again.
+    assert processes.run(CELLS, "cells") == "[0, 0, 1]\n"
+    assert processes.run(CELLS.replace("else 0", "else 7"), "cells") == "[1, 1, 1]\n"
+
+
+def test_damaged_records_are_staged_anew(processes: Processes) -> None:
+    assert processes.run(CELLS, "cells") == "[1, 1, 1]\n"
+    for path in (processes.cache / "modules").glob("f_*.call"):
+        path.write_bytes(path.read_bytes()[:-3])
+    script = "import warnings; warnings.simplefilter('ignore')" + CELLS
+    assert processes.run(script, "cells") == "[0, 0, 1]\n"
+    for path in (processes.cache / "modules").glob("nest_*.code"):
+        path.unlink()
+    assert processes.run(CELLS, "cells") == "[0, 0, 1]\n"

@@ -395,7 +395,125 @@ return cells_9
     lambda n: [np.random.default_rng(0).integers(0, 2, (7, 6)).astype(bool), rounds_of(n)],
 )
 
+# Loops three deep: the innermost changes the state of the outermost one, one cell in each round.
+PRODUCT = Looping(
+    """\
+program product
+input A: float64[N, K]
+input B: float64[K, M]
+tensor C: float64[N, M]
+tensor C_9: float64[N, M]
+
+C[a, b] = 0.0  for [a, b]: 0 <= a < N and 0 <= b < M
+
+repeat C_9 = N times with C, A, B
+| program product_rows
+| input row: bool[i]
+| input C: float64[N, M]
+| input A: float64[N, K]
+| input B: float64[K, M]
+| tensor C_8: float64[N, M]
+| tensor C_9: float64[N, M]
+| assert i < N
+|
+| repeat C_8 = M times with C, A, B, row
+| | program product_columns
+| | input column: bool[j]
+| | input C: float64[N, M]
+| | input A: float64[N, K]
+| | input B: float64[K, M]
+| | input row: bool[i]
+| | tensor C_7: float64[N, M]
+| | assert j < M
+| | assert i < N
+| |
+| | repeat C_7 = K times with C, A, B, row, column
+| | | program product_terms
+| | | input term: bool[k]
+| | | input C: float64[N, M]
+| | | input A: float64[N, K]
+| | | input B: float64[K, M]
+| | | input row: bool[i]
+| | | input column: bool[j]
+| | | tensor C_2: float64[N, M]
+| | | assert k < K
+| | | assert i < N
+| | | assert j < M
+| | |
+| | | C_2[i, j] += A[i, k] * B[k, j]  from C  for []: i >= 0 and j >= 0 and k >= 0
+| | |
+| | | update C = C_2
+| |
+| | update C = C_7
+|
+| C_9[i, b] = 0.5 * C_8[i, b]  from C_8  for [b]: 0 <= b < M and i >= 0
+|
+| update C = C_9
+
+return C_9
+""",
+    lambda n: [_uniform(n, 3), _uniform(3, 2)],
+)
+
+# An array that some rounds change: a branch is a loop of at most one round. A history of what was there; the last
+# stage of a body reads what loops have made of the memory that it writes.
+BRANCHES = Looping(
+    """\
+program branches
+input x: float64[N]
+input keys: int32[T]
+tensor x_9: float64[N]
+tensor x_8: float64[N]
+
+repeat x_9 = T times with x, keys
+| program branches_loop
+| input round: bool[t]
+| input x: float64[N]
+| input keys: int32[T]
+| tensor key: int32
+| tensor x_3: float64[N]
+| tensor x_4: float64[N]
+| tensor x_5: float64[N]
+| assert t < T
+|
+| key[()] = keys[t]                  for []: 0 <= t
+|
+| repeat x_3 = where(key > 1, 1, 0) times with x
+| | program first_arm
+| | input round: bool[n]
+| | input x: float64[N]
+| | tensor x_2: float64[N]
+| |
+| | x_2[0] += 1.0  from x  for []: N > 0
+| |
+| | update x = x_2
+|
+| repeat x_4 = where(key > 1, 0, 1) times with x_3
+| | program second_arm
+| | input round: bool[n]
+| | input x: float64[N]
+| | tensor x_2: float64[N]
+| |
+| | x_2[i] = x[i] * 2.0  for [i]: 0 <= i < N
+| |
+| | update x = x_2
+|
+| x_5[i] = x_4[N - i - 1]  for [i]: 0 <= i < N
+|
+| update x = x_5
+
+x_8[i] = x_9[i] + x[i]  for [i]: 0 <= i < N
+
+update x = x_8
+
+return x, x, x_9, x_8
+""",
+    lambda n: [_uniform(4), (np.arange(n) % 3).astype(np.int32)],
+)
+
 LOOPING = {
+    "product": PRODUCT,
+    "branches": BRANCHES,
     "heat": HEAT,
     "newton": NEWTON,
     "fibonacci": FIBONACCI,

@@ -10,7 +10,17 @@ from tcdsl.lowering.loop_passes.liveness import lifetimes
 from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.lower import lower
 from tests.lowering.loop_interpreter import execute
-from tests.lowering.looping_programs import CHOLESKY, FIBONACCI, HEAT, LOOPING, SHARED, TRIANGLE, WAVE
+from tests.lowering.looping_programs import (
+    BRANCHES,
+    CHOLESKY,
+    FIBONACCI,
+    HEAT,
+    LOOPING,
+    PRODUCT,
+    SHARED,
+    TRIANGLE,
+    WAVE,
+)
 
 
 @pytest.mark.parametrize("optimize", [True, False])
@@ -73,3 +83,12 @@ def test_loops_stand_in_loops() -> None:
     part = next(buffer for buffer in kernel.buffers if buffer.name == "part")
     assert "part: float64[max(N, 1) - 1]" in format_kernel(kernel)
     assert lifetimes(kernel)[part.name][1] < outer.end
+
+
+def test_loops_inside_change_the_state_of_those_around() -> None:
+    text = format_kernel(lower(PRODUCT.program))
+    assert "            C_2[i, j] += A[i, k] * B[k, j]" in text
+    assert "copy" not in text
+    (loop,) = lower(BRANCHES.program).rounds
+    assert [inner.swaps for inner in loop.inner] == [(), ()]
+    assert len(loop.swaps) == 1

@@ -7,14 +7,14 @@ loop carries lies in temporaries, which bodies change in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Constant, Expr, Read, SizeValue, reads, size_names, transform
+from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, reads, size_names, transform
 from tcdsl.ir.fresh_names import FreshNames, names_of
-from tcdsl.ir.program import AxisExtent, Program, Repeat, Tensor, tensors_read
+from tcdsl.ir.program import AxisExtent, Keep, Program, Repeat, Statement, Tensor, tensors_read
 from tcdsl.ir.stages import needed_by, stage_programs
 from tcdsl.lowering.linking.carrying import carrying
 from tcdsl.lowering.linking.copies import copy_nest, scalars_carried
@@ -43,14 +43,23 @@ def linked(program: Program, lower_part: LowerPart, *, join: bool) -> Kernel:
 class _Scope:
     """The names of a program or a body: the buffer of each tensor, an expression for each size.
 
-    ``own`` are the buffers that it has made; ``private`` says that it may change those of its inputs.
+    ``own`` are the buffers that it has made, ``carried`` those of a body's inputs that become something else in each
+    round: what nothing needs any more of both may be written over. ``inside`` says that it is a body.
     """
 
     program: Program
     memory: dict[str, str]
     sizes: dict[Expr, Expr]
-    private: bool
+    inside: bool
+    carried: frozenset[str] = frozenset()
     own: set[str] = field(default_factory=set)
+
+    def is_free(self, name: str, needed: Iterable[str]) -> bool:
+        """Whether the memory of the tensor ``name`` may be written over, where ``needed`` tensors must stay."""
+        buffer = self.memory.get(name, "")
+        if buffer not in self.own and buffer not in self.carried:
+            return False
+        return not any(self.memory.get(other) == buffer for other in needed)
 
 
 class _Linker:
@@ -65,6 +74,7 @@ class _Linker:
         self.begun = 0  # From here on nests may be joined.
         self.ranges: dict[str, Bounds | None] = {}
         self.moving: set[str] = set()
+        self.extents = {size.name for size in program.sizes if isinstance(size.source, AxisExtent)}
         for statement in program.statements:
             self.variables.update(statement.domain.variables)
 
@@ -72,14 +82,21 @@ class _Linker:
         program = self.program
         for tensor in program.inputs:
             self.buffers[tensor.name] = Buffer(tensor.name, tensor.dtype, tensor.shape, "input", (tensor.name,))
-        scope = _Scope(program, {name: name for name in self.buffers}, {}, private=False)
+        scope = _Scope(program, {name: name for name in self.buffers}, {}, inside=False)
+        # An input is returned as it was at the call.
+        returned = {name: self._copy(name, "output") for name in dict.fromkeys(program.outputs) if name in self.buffers}
         rounds, updates = self._stages(scope)
-        outputs = tuple(self._output(name, scope) for name in program.outputs)
+        outputs: list[str] = []
+        for name in program.outputs:
+            early = returned.get(name)
+            outputs.append(self._output(name, scope) if early is None else early)
+            if outputs.count(outputs[-1]) > 1:
+                outputs[-1] = self._copy(outputs[-1], "output")
         copied = tuple(self._final([(into, source) for into, source in updates if into != source]))
         self._close()
         buffers = [self.buffers[name] for name in dict.fromkeys((*(t.name for t in program.inputs), *outputs))]
         buffers += [each for each in self.buffers.values() if each not in buffers]
-        return Kernel(program, tuple(buffers), tuple(self.nests), outputs, copied, 0, (), tuple(rounds))
+        return Kernel(program, tuple(buffers), tuple(self.nests), tuple(outputs), copied, 0, (), tuple(rounds))
 
     # -- stages
 
@@ -88,28 +105,38 @@ class _Linker:
         rounds: list[Rounds] = []
         updates: list[tuple[str, str]] = []
         parts = list(stage_programs(scope.program))
-        needs = [_needs(straight, repeat) for straight, repeat in parts]
+        needs = [_needs(straight) for straight, _ in parts]
         for k, (straight, repeat) in enumerate(parts):
-            updates = self._straight(straight, scope)
+            later = set[str]().union(*needs[k + 1 :], *(needed_by(each) for _, each in parts[k + 1 :] if each))
+            updates = self._straight(straight, scope, later if repeat is None else later | needed_by(repeat))
             if repeat is None:
                 continue
             if _never_runs(repeat):
                 scope.memory.update((name, scope.memory[given]) for name, (_, _, given) in _results(repeat))
             else:
-                rounds.append(self._repeat(repeat, scope, set[str]().union(*needs[k + 1 :])))
+                rounds.append(self._repeat(repeat, scope, later))
         return rounds, updates
 
-    def _straight(self, program: Program, scope: _Scope) -> list[tuple[str, str]]:
+    def _straight(self, program: Program, scope: _Scope, later: set[str]) -> list[tuple[str, str]]:
+        # The nests of a stage; the buffers that are to receive the cells of others at its end.
         made = {statement.target.tensor for statement in program.statements}
-        program = replace(program, outputs=tuple(dict.fromkeys(name for name in program.outputs if name in made)))
-        if not made:
-            return [(scope.memory[into], scope.memory[new]) for into, new in program.updates]
-        kernel = self.lower_part(program, scope.private)
+        if made:
+            self._lowered(program, made, scope, later)
+        pairs = ((scope.memory[into], scope.memory[new]) for into, new in program.updates)
+        return [(into, source) for into, source in pairs if into != source]
+
+    def _lowered(self, program: Program, made: set[str], scope: _Scope, later: set[str]) -> None:
+        results = (*program.outputs, *(new for _, new in program.updates))
+        wanted = dict.fromkeys(name for name in results if name in made)
+        pairs = _reused(program, wanted, scope, later)
+        taken = {new for _, new in pairs}
+        outputs = [name for name in wanted if name not in taken]
+        kernel = self.lower_part(replace(program, outputs=tuple(outputs), updates=tuple(pairs)), scope.inside)
         held: dict[str, str] = {}
         for buffer in kernel.buffers:
             if buffer.kind in ("input", "update"):
                 if buffer.name not in scope.memory:
-                    continue  # the number of the round, of which only the extent matters
+                    continue  # the number of a round, of which only the extent matters
                 held[buffer.name] = name = scope.memory[buffer.name]
                 if buffer.kind == "update" and self.buffers[name].kind == "input":
                     self.buffers[name] = replace(self.buffers[name], kind="update")
@@ -117,8 +144,9 @@ class _Linker:
                 held[buffer.name] = self._buffer(buffer.name, buffer.dtype, buffer.shape, scope)
         for nest in kernel.nests:
             self._place(nest, held, scope.sizes)
-        scope.memory.update(zip(program.outputs, (held[name] for name in kernel.outputs), strict=True))
-        return [(held[into], held[source]) for into, source in kernel.updates]
+        scope.memory.update(zip(outputs, (held[name] for name in kernel.outputs), strict=True))
+        copied = dict(kernel.updates)
+        scope.memory.update({new: held[copied.get(into, into)] for into, new in pairs})
 
     def _place(self, nest: Nest, buffers: Mapping[str, str], sizes: Mapping[Expr, Expr]) -> None:
         names = dict(buffers)
@@ -172,10 +200,13 @@ class _Linker:
         if buffer.kind == "temporary" and buffer.name not in self.moving:
             self.buffers[buffer.name] = replace(buffer, kind="output")
             return buffer.name
-        own = Buffer(self.names.fresh(buffer.name), buffer.dtype, buffer.shape, "output", ())
-        self.buffers[own.name] = replace(own, tensors=(own.name,))
-        self._add(copy_nest(own, buffer.name, self.names))
-        return own.name
+        return self._copy(buffer.name, "output")
+
+    def _copy(self, source: str, kind: str) -> str:
+        name = self.names.fresh(source)
+        self.buffers[name] = replace(self.buffers[source], name=name, kind=kind, tensors=(name,))
+        self._add(copy_nest(self.buffers[name], source, self.names))
+        return name
 
     def _final(self, updates: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         # What is copied into inputs after the nests. Memory that moves is found by nests alone.
@@ -200,16 +231,19 @@ class _Linker:
         body = repeat.body
         counter, *inputs = body.inputs
         updated = dict(body.updates)
-        memory = {
-            tensor.name: self._state(tensor, position, repeat, scope, later)
-            if tensor.name in updated
-            else scope.memory[repeat.inputs[position]]
-            for position, tensor in enumerate(inputs)
-        }
+        memory: dict[str, str] = {}
+        for position, (tensor, given) in enumerate(zip(inputs, repeat.inputs, strict=True)):
+            if tensor.name in updated:
+                memory[tensor.name] = self._state(tensor, position, repeat, scope, later)
+            elif given in scope.memory:
+                memory[tensor.name] = scope.memory[given]
         count, most = self._count(repeat, scope)
         label = next((size.name for size in body.sizes if size.source == AxisExtent(counter.name, 0)), counter.name)
         number = self.names.fresh(label)
-        within = _Scope(replace(body, outputs=()), memory, self._sizes(repeat, number, scope), private=True)
+        carried = frozenset(memory[name] for name in updated)
+        self.extents.add(number)
+        sizes = self._sizes(repeat, number, scope)
+        within = _Scope(replace(body, outputs=()), memory, sizes, inside=True, carried=carried)
         if not counter.shape:
             memory[counter.name] = self._buffer(f"{number}_held", "int64", (), within)
         self.ranges[number] = None if most is None else (integer(0), _last(most))
@@ -230,7 +264,7 @@ class _Linker:
         given = repeat.inputs[position]
         source = scope.memory[given]
         others = {*later, *repeat.inputs[:position], *repeat.inputs[position + 1 :]}
-        if source in scope.own and not any(scope.memory.get(name) == source for name in others):
+        if scope.is_free(given, others):
             return source
         made = self._buffer(tensor.name, tensor.dtype, scope.program.tensor(given).shape, scope)
         self._add(copy_nest(self._exact(made, scope.program.tensor(given), scope), source, self.names))
@@ -251,7 +285,7 @@ class _Linker:
         for size in repeat.body.sizes:
             match size.source:
                 case AxisExtent(tensor=tensor, axis=axis):
-                    value = SizeValue(number) if tensor == counter.name else _extent(shapes[tensor][axis], self.program)
+                    value = SizeValue(number) if tensor == counter.name else _extent(shapes[tensor][axis], self.extents)
                 case source:
                     value = with_sizes(source, found)
             found[SizeValue(size.name)] = value
@@ -295,11 +329,45 @@ class _Linker:
         return found.swaps
 
 
-def _needs(straight: Program, repeat: Repeat | None) -> set[str]:
-    # What a stage and its loop read, return or update.
+def _needs(straight: Program) -> set[str]:
+    # What a stage reads, returns or updates.
     found = {name for statement in straight.statements for name in tensors_read(statement)}
-    found |= {*straight.outputs, *(new for _, new in straight.updates)}
-    return found | (set() if repeat is None else needed_by(repeat))
+    return found | {*straight.outputs, *(new for _, new in straight.updates)}
+
+
+def _reused(program: Program, outputs: Iterable[str], scope: _Scope, later: set[str]) -> list[tuple[str, str]]:
+    """Pairs of an input and what its memory shall hold at the end of a stage: the updates for its lowering.
+
+    A tensor that starts from a version that nothing needs any more takes over its memory; what a body's input becomes
+    lies where this did, if that is free.
+    """
+    if not scope.inside:
+        return list(program.updates)
+    by_name = {statement.target.tensor: statement for statement in program.statements}
+    needed = {*later, *(new for _, new in program.updates)}
+    reads = set[str]().union(*map(tensors_read, program.statements))
+    pairs: dict[str, str] = {}
+
+    def take(base: str, new: str) -> None:
+        if base not in pairs and new not in pairs.values() and scope.is_free(base, needed | reads - {base}):
+            pairs[base] = new
+
+    for new in outputs:
+        take(_base(new, by_name), new)
+    for into, new in program.updates:
+        if new in by_name:
+            take(into, new)
+    return list(pairs.items())
+
+
+def _base(name: str, statements: Mapping[str, Statement]) -> str:
+    # The tensor from whose cells it starts, on the way over versions of it.
+    while name in statements:
+        start = statements[name].start
+        if not isinstance(start, Keep):
+            break
+        name = start.tensor
+    return name
 
 
 def _results(repeat: Repeat) -> Iterator[tuple[str, tuple[str, str, str]]]:
@@ -317,9 +385,21 @@ def _last(most: Expr) -> Expr:
     return normalized(apply("sub", apply("max", most, integer(1)), integer(1)))
 
 
-def _extent(extent: Expr, program: Program) -> Expr:
+def _extent(extent: Expr, extents: Set[str]) -> Expr:
     # An extent as arrays have it: none is below 0.
-    inputs = {SizeValue(size.name) for size in program.sizes if isinstance(size.source, AxisExtent)}
-    if extent in inputs or (isinstance(extent, Constant) and extent.value >= 0):
-        return extent
-    return apply("max", extent, integer(0))
+    return extent if _is_at_least_0(extent, extents) else apply("max", extent, integer(0))
+
+
+def _is_at_least_0(expr: Expr, extents: Set[str]) -> bool:
+    # Whether this is plain to see; sizes that are ``extents``, or numbers of rounds, are not below 0.
+    match expr:
+        case Constant(value=value):
+            return value >= 0
+        case SizeValue(name=name):
+            return name in extents
+        case Apply(primitive="add" | "mul" | "min" | "floor_div", arguments=parts):
+            return all(_is_at_least_0(part, extents) for part in parts)
+        case Apply(primitive="max", arguments=parts):
+            return any(_is_at_least_0(part, extents) for part in parts)
+        case _:
+            return False

@@ -4,8 +4,8 @@
 <= j < B_1 and 0 <= k < A_1``, and the assertion ``A_1 == B_0``. The rules are those of the language: explicit
 ranges, then
 
-1. an index variable that stands bare on several axes finds equal extents (`tcdsl.ranges.solving.equal_extents`);
-2. a target without extents is solved in rounds (`tcdsl.ranges.solving.rounds`, `tcdsl.ranges.solving.fresh_extents`);
+1. an index variable that stands bare on several axes finds equal extents (`tcdsl.ranges.solving.extents`);
+2. a target without extents is solved in rounds (`tcdsl.ranges.solving.rounds`, `tcdsl.ranges.solving.extents`);
 3. with a declared or existing target all points count whose accesses are in range (`tcdsl.ranges.solving.regions`).
 """
 
@@ -28,11 +28,9 @@ from tcdsl.ranges.checks.writable import check_writable
 from tcdsl.ranges.sketches.explicit_ranges import explicit_ranges
 from tcdsl.ranges.sketches.index_forms import normalized_sketch
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.nesting import free_variables
-from tcdsl.ranges.sketches.sketch import Resolved, Sketch
+from tcdsl.ranges.sketches.sketch import Resolved, Sketch, free_variables
 from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Level, levels_of, root_level
-from tcdsl.ranges.solving.equal_extents import check_equal_extents
-from tcdsl.ranges.solving.fresh_extents import inferred_extent
+from tcdsl.ranges.solving.extents import check_equal_extents, inferred_extent
 from tcdsl.ranges.solving.regions import Ranges, Region, conjunction, region_of
 from tcdsl.ranges.solving.rounds import RoundSolver
 from tcdsl.ranges.solving.temporaries import NestedReductions

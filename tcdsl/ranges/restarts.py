@@ -26,10 +26,9 @@ from tcdsl.polyhedra.writes import affine_target, cell_map
 from tcdsl.ranges.range_inference import resolve
 from tcdsl.ranges.sketches.explicit_ranges import explicit_ranges
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.nesting import free_variables
-from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.ranges.sketches.sketch import Sketch, free_variables
 from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, levels_of, root_level
-from tcdsl.ranges.solving.equal_extents import check_equal_extents
+from tcdsl.ranges.solving.extents import check_equal_extents
 from tcdsl.ranges.solving.regions import in_range_test
 
 __all__ = ["Restarts", "starts_all_anew"]

@@ -36,7 +36,7 @@ from tcdsl.polyhedra.variables import positional
 from tcdsl.polyhedra.writes import affine_target, cell_map, cells_read, read_cell
 from tcdsl.rewrite.renaming import expression_with_tensors_renamed, statement_with_tensors_renamed, with_tensors_renamed
 from tcdsl.simplification.expressions.tape import shared
-from tcdsl.simplification.sparsity.composition import operations
+from tcdsl.simplification.sparsity.sparse_reads import operations
 
 __all__ = ["copied", "with_constants_propagated", "with_values_reused", "without_copies", "without_unread_changes"]
 

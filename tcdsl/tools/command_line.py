@@ -98,14 +98,14 @@ def _demo(console: Console, options: argparse.Namespace) -> int:
 
 
 def _cache(console: Console, options: argparse.Namespace) -> int:
-    from tcdsl.tools.cache import clear, show
+    from tcdsl.tools.compiled_programs import clear, show
 
     (clear if options.action == "clear" else show)(console)
     return 0
 
 
 def _compile(console: Console, options: argparse.Namespace) -> int:
-    from tcdsl.tools.compilation import compile_function
+    from tcdsl.tools.compiled_programs import compile_function
 
     return compile_function(console, options.function, options.arguments)
 

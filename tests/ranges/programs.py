@@ -29,8 +29,7 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.program import Access, Assertion, AxisExtent, Keep, Neutral, Program, Size, Start, Tensor
 from tcdsl.polyhedra.affine import NotAffine, condition_set, universe
 from tcdsl.ranges.range_inference import resolve
-from tcdsl.ranges.sketches.nesting import variables_of
-from tcdsl.ranges.sketches.sketch import Resolved, Sketch
+from tcdsl.ranges.sketches.sketch import Resolved, Sketch, variables_of
 from tcdsl.span import Span
 
 __all__ = ["Shapes"]

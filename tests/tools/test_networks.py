@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl.tools.demo.data import load, minibatches
 from tcdsl.tools.demo.networks import CompiledNetwork, NumpyNetwork, initial_parameters
 from tcdsl.tools.demo.program import cross_entropy, logits
-from tcdsl.tools.demo.training import accuracy, race, train
+from tcdsl.tools.demo.training import accuracy, load, minibatches, race, train
 
 
 def test_the_split_is_a_fifth_and_standardized() -> None:

@@ -2,7 +2,7 @@
 
 With the identity as its seed, ``t_x[i, b] = 1`` where ``i = b``, the tangent ``t_y[i, b] += A[i, k] * t_x[k, b]`` has
 one point of k for each b: ``t_y[i, b] = A[i, b]``. Each read of a sparse tensor is composed with the statements that
-write it (`tcdsl.simplification.sparsity.composition`), as reverse mode does with sparse adjoints; where nothing is
+write it (`tcdsl.simplification.sparsity.sparse_reads`), as reverse mode does with sparse adjoints; where nothing is
 written, a linear program has no value to multiply, so no zero meets an infinity.
 
 Sparse tensors are also read at positions that are data: ``t_y[n, b] += t_x[ids[n], b]`` where ``t_x[z, z] = 1``. isl
@@ -35,7 +35,7 @@ from tcdsl.rewrite.renaming import statement_with_tensors_renamed
 from tcdsl.simplification.expressions.factoring import factored
 from tcdsl.simplification.expressions.tape import Tape
 from tcdsl.simplification.simplify import simplified_statement
-from tcdsl.simplification.sparsity.composition import source
+from tcdsl.simplification.sparsity.sparse_reads import source
 
 __all__ = ["with_sparse_seed"]
 

@@ -15,7 +15,7 @@ from tcdsl.polyhedra.variables import positional, renamed, targets_first
 from tcdsl.polyhedra.writes import affine_target, writes_each_cell_once
 from tcdsl.simplification.expressions.tape import shared
 from tcdsl.simplification.sparsity.compaction import compacted
-from tcdsl.simplification.sparsity.composition import is_sparse
+from tcdsl.simplification.sparsity.sparse_reads import is_sparse
 
 __all__ = ["Contributions"]
 

@@ -38,7 +38,7 @@ from tcdsl.polyhedra.read_pieces import Piece, places, restrict
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.polyhedra.writes import affine_target, both, read_cell, writes_each_cell_once
 from tcdsl.simplification.expressions.tape import Tape
-from tcdsl.simplification.sparsity.composition import source
+from tcdsl.simplification.sparsity.sparse_reads import source
 from tcdsl.simplification.statement_points import without_determined_variables
 
 __all__ = ["Reverse", "holds_its_value", "old_and_new_shares", "transpose", "with_read_replaced"]

@@ -32,8 +32,7 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Tensor
 from tcdsl.polyhedra.linear import linear_form
 from tcdsl.ranges.restarts import Restarts, starts_all_anew
-from tcdsl.ranges.sketches.nesting import free_variables, variables_of
-from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.ranges.sketches.sketch import Sketch, free_variables, variables_of
 
 __all__ = ["Cells", "record_choice", "record_partial_reset", "record_touched", "restarted"]
 

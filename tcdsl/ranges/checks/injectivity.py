@@ -20,7 +20,7 @@ from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged, twice
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.nesting import free_variables
+from tcdsl.ranges.sketches.sketch import free_variables
 from tcdsl.ranges.sketches.sketch_accesses import AxisAccess
 from tcdsl.ranges.solving.regions import Region, ends_of
 

@@ -37,8 +37,7 @@ from tcdsl.polyhedra.size_facts import statement_context
 from tcdsl.polyhedra.spaces import arranged, constant_range, dimension_names, named, parameter_names
 from tcdsl.ranges.checks.loop_hints import loop_hint, part_hint
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.nesting import free_variables
-from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.ranges.sketches.sketch import Sketch, free_variables
 from tcdsl.ranges.sketches.sketch_accesses import Level, OwnRead, levels_of, root_level
 from tcdsl.ranges.solving.constraints import named_sizes
 from tcdsl.ranges.solving.regions import Region, affine_guard

@@ -15,8 +15,7 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.text.domain_text import domain_name, is_domain_name
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.nesting import renamed_free
-from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.ranges.sketches.sketch import Sketch, renamed_free
 
 __all__ = ["normalized_sketch"]
 

@@ -1,14 +1,18 @@
-"""What a front end hands to range inference: a statement whose ranges, extents and nested reductions are still open."""
+"""What a front end hands to range inference: a statement whose ranges, extents and nested reductions are still open.
+
+Its values hold reductions, which bind index variables; what is free in them says which ranges are to be found.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
-from tcdsl.ir.expressions import ExplicitRange, Expr
+from tcdsl.ir.expressions import ExplicitRange, Expr, IndexValue, Reduction, children, map_children
 from tcdsl.ir.program import Access, Assertion, Start, Statement, Tensor
 from tcdsl.span import Span
 
-__all__ = ["Resolved", "Sketch"]
+__all__ = ["Resolved", "Sketch", "free_variables", "renamed", "renamed_free", "variables_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +69,35 @@ class Resolved:
     statements: tuple[Statement, ...]
     tensors: tuple[Tensor, ...]
     assertions: tuple[Assertion, ...]
+
+
+def variables_of(expr: Expr) -> Iterator[str]:
+    """The free index variables in the order of occurrence, with repetitions."""
+    bound = expr.variables if isinstance(expr, Reduction) else ()
+    if isinstance(expr, IndexValue):
+        yield expr.name
+    for part in children(expr):
+        yield from (name for name in variables_of(part) if name not in bound)
+
+
+def free_variables(expr: Expr) -> frozenset[str]:
+    """The index variables of ``expr`` that no reduction in it binds."""
+    return frozenset(variables_of(expr))
+
+
+def renamed(reduction: Reduction, names: Mapping[str, str]) -> Reduction:
+    """``reduction`` with other names for some of the variables that it binds."""
+    if not names:
+        return reduction
+    changed = reduction.with_parts(tuple(renamed_free(part, names) for part in children(reduction)))
+    given = tuple(replace(r, variable=names.get(r.variable, r.variable)) for r in changed.ranges)
+    return replace(changed, ranges=given, variables=tuple(names.get(name, name) for name in changed.variables))
+
+
+def renamed_free(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """``expr`` with other names for some of its free index variables."""
+    if isinstance(expr, IndexValue):
+        return replace(expr, name=names.get(expr.name, expr.name))
+    if isinstance(expr, Reduction):
+        names = {old: new for old, new in names.items() if old not in expr.variables}
+    return map_children(expr, lambda part: renamed_free(part, names)) if names else expr

@@ -30,7 +30,7 @@ from tcdsl.ir.text.domain_text import domain_name, is_domain_name
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.nesting import free_variables, renamed, variables_of
+from tcdsl.ranges.sketches.sketch import free_variables, renamed, variables_of
 from tcdsl.span import Span
 
 __all__ = ["AxisAccess", "Level", "OwnRead", "levels_of", "root_level"]

@@ -19,7 +19,7 @@ import islpy as isl
 from tcdsl.ir.expressions import Apply, Expr
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.polyhedra.spaces import dimension_names
-from tcdsl.ranges.sketches.nesting import free_variables
+from tcdsl.ranges.sketches.sketch import free_variables
 
 __all__ = ["GuardedPoints", "possible_points"]
 

@@ -19,7 +19,7 @@ from tcdsl.polyhedra.size_algebra import SizeAlgebra, SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import has_end
 from tcdsl.ranges.sketches.explicit_ranges import Ends
-from tcdsl.ranges.sketches.nesting import free_variables
+from tcdsl.ranges.sketches.sketch import free_variables
 from tcdsl.ranges.sketches.sketch_accesses import AxisAccess
 from tcdsl.ranges.solving.constraints import Constraints, form_in_range, named_sizes
 

@@ -22,7 +22,7 @@ from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.nesting import free_variables
+from tcdsl.ranges.sketches.sketch import free_variables
 from tcdsl.ranges.sketches.sketch_accesses import Level
 from tcdsl.ranges.solving.for_all import interval_box
 from tcdsl.ranges.solving.regions import Ranges, Region, affine_guard, conjunction, ends_of, region_of

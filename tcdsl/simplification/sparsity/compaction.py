@@ -23,7 +23,7 @@ from tcdsl.polyhedra.boxes import all_cells
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.polyhedra.writes import affine_target, cell_map, places_terms, read_cell, writes_each_cell_once
-from tcdsl.simplification.sparsity.composition import has_trivial_value
+from tcdsl.simplification.sparsity.sparse_reads import has_trivial_value
 
 __all__ = ["compacted", "with_sparse_tensors_compacted"]
 

@@ -21,7 +21,7 @@ from tcdsl.ir.expressions import Expr, reads
 from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor, tensors_read, with_statements
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.writes import places_values, read_cell
-from tcdsl.simplification.sparsity.composition import source
+from tcdsl.simplification.sparsity.sparse_reads import source
 
 __all__ = ["with_stores_united"]
 

@@ -17,8 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.syntax import Syntax
 from rich.table import Table
 
-from tcdsl.tools.demo.data import Digits, IntArray
-from tcdsl.tools.demo.training import History, Timing
+from tcdsl.tools.demo.training import Digits, History, IntArray, Timing
 
 __all__ = ["draw", "show_program", "show_times", "training_progress"]
 

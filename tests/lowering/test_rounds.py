@@ -48,9 +48,7 @@ def test_a_loop_changes_its_state_in_place() -> None:
 def test_what_is_made_anew_changes_places_with_the_state() -> None:
     (loop,) = lower(WAVE.program).rounds
     assert len(loop.swaps) == 3
-    (first, last) = lower(SHARED.program).rounds
-    assert len(first.swaps) == 1
-    assert not last.swaps
+    assert not any(loop.swaps for loop in lower(SHARED.program).rounds)
 
 
 def test_scalars_are_carried_in_the_nest_that_makes_them() -> None:

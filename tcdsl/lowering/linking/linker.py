@@ -7,7 +7,7 @@ loop carries lies in temporaries, which bodies change in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from tcdsl.errors import Diagnostic, ShapeError
@@ -112,7 +112,7 @@ class _Linker:
             if repeat is None:
                 continue
             if _never_runs(repeat):
-                scope.memory.update((name, scope.memory[given]) for name, (_, _, given) in _results(repeat))
+                scope.memory.update((name, self._unchanged(given, scope)) for name, given in _results(repeat))
             else:
                 rounds.append(self._repeat(repeat, scope, later))
         return rounds, updates
@@ -270,6 +270,14 @@ class _Linker:
         self._add(copy_nest(self._exact(made, scope.program.tensor(given), scope), source, self.names))
         return made
 
+    def _unchanged(self, given: str, scope: _Scope) -> str:
+        # What a loop without rounds makes of a tensor. Arguments may change while it is needed.
+        source = scope.memory[given]
+        if scope.inside or source in scope.own:
+            return source
+        scope.own.add(made := self._copy(source, "temporary"))
+        return made
+
     def _exact(self, name: str, tensor: Tensor, scope: _Scope) -> Buffer:
         # The buffer with the extents of this round.
         return replace(self.buffers[name], shape=tuple(with_sizes(extent, scope.sizes) for extent in tensor.shape))
@@ -370,8 +378,9 @@ def _base(name: str, statements: Mapping[str, Statement]) -> str:
     return name
 
 
-def _results(repeat: Repeat) -> Iterator[tuple[str, tuple[str, str, str]]]:
-    return zip(repeat.results, repeat.carried, strict=True)
+def _results(repeat: Repeat) -> list[tuple[str, str]]:
+    # Each result, and the tensor that it is at first.
+    return [(name, given) for name, (_, _, given) in zip(repeat.results, repeat.carried, strict=True)]
 
 
 def _never_runs(repeat: Repeat) -> bool:

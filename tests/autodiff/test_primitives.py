@@ -18,6 +18,7 @@ from tcdsl.errors import DifferentiationError
 from tcdsl.ir.primitives import PRIMITIVES, Primitive
 from tcdsl.ir.program import Program
 from tests.autodiff.programs import check, program, pulled_back, text_of_adjoint
+from tests.jax_functions import compiled
 
 NAMES = "abc"
 DIFFERENTIABLE = [
@@ -100,8 +101,8 @@ def test_against_jax(name: str) -> None:
     inputs = samples(row)
     seed = np.linspace(0.5, 1.5, len(inputs[0]))
     with jax.enable_x64(True):
-        _, pull = jax.vjp(getattr(jax.numpy, IN_JAX[name]), *map(jax.numpy.asarray, inputs))
-        expected = [np.asarray(array) for array in pull(jax.numpy.asarray(seed))]
+        pull = compiled(lambda seed, *at: jax.vjp(getattr(jax.numpy, IN_JAX[name]), *at)[1](seed))
+        expected = [np.asarray(array) for array in pull(seed, *inputs)]
     found = pulled_back(elementwise(row), inputs, [seed], NAMES[: row.arity])
     for own, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(own, theirs, rtol=1e-12)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.autodiff.hard_cases.compositions import Point
+from tests.jax_functions import compiled
 
 __all__ = ["PEERS", "Expected"]
 
@@ -42,13 +43,15 @@ def by_jax(oracle: Callable[..., Any], point: Point) -> Expected:
             given[place] = value
         return _listed(oracle(jax.numpy, *given))
 
-    with jax.enable_x64(True):
-        x = [jax.numpy.asarray(point.arguments[k]) for k in places]
-        dy, v = (tuple(map(jax.numpy.asarray, arrays)) for arrays in (point.dy, point.v))
+    def derivatives(x: tuple[Any, ...], dy: list[Any], v: tuple[Any, ...]) -> tuple[Any, ...]:
         _, pull = jax.vjp(function, *x)
-        _, pushed = jax.jvp(function, tuple(x), v)
-        _, product = jax.jvp(lambda *at: jax.vjp(function, *at)[1](list(dy)), tuple(x), v)
-        return Expected(*([np.asarray(part) for part in parts] for parts in (pull(list(dy)), pushed, product)))
+        _, pushed = jax.jvp(function, x, v)
+        _, product = jax.jvp(lambda *at: jax.vjp(function, *at)[1](dy), x, v)
+        return pull(dy), pushed, product
+
+    with jax.enable_x64(True):
+        found = compiled(derivatives)(tuple(point.arguments[k] for k in places), list(point.dy), tuple(point.v))
+        return Expected(*([np.asarray(part) for part in parts] for parts in found))
 
 
 def by_torch(oracle: Callable[..., Any], point: Point) -> Expected:

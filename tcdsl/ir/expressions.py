@@ -65,6 +65,9 @@ class Boundary(Enum):
     REFLECT = "reflect"
     SYMMETRIC = "symmetric"
 
+    # Members are equal to themselves alone, and reads are hashed all the time.
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class Constant:

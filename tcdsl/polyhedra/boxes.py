@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import islpy as isl
 
@@ -19,7 +20,18 @@ def box(variables: Sequence[str], extents: Sequence[Expr], among: isl.Set | None
 
     Other dimensions than ``variables`` are those of the space of ``among``, and unbounded.
     """
-    points = universe(variables, ()) if among is None else isl.Set.universe(among.get_space())
+    if among is None:
+        return _box(tuple(variables), tuple(extents))
+    return _bounded(isl.Set.universe(among.get_space()), variables, extents)
+
+
+@lru_cache(maxsize=4096)
+def _box(variables: tuple[str, ...], extents: tuple[Expr, ...]) -> isl.Set:
+    # Programs have few shapes, and every pass asks for their boxes.
+    return _bounded(universe(variables, ()), variables, extents)
+
+
+def _bounded(points: isl.Set, variables: Sequence[str], extents: Sequence[Expr]) -> isl.Set:
     for name, extent in zip(variables, extents, strict=True):
         points = points.intersect(inside_extent(function_of(IndexValue(name), points), extent, points))
     return points
@@ -49,4 +61,9 @@ def is_over_box(statement: Statement, extents: Sequence[Expr]) -> bool:
     variables = statement.domain.variables
     if statement.condition is not None or statement.target.indices != tuple(map(IndexValue, variables)):
         return False
-    return bool(statement.domain.set.is_equal(box(variables, extents)))
+    return _is_box(statement.domain, tuple(extents))
+
+
+@lru_cache(maxsize=4096)
+def _is_box(domain: Domain, extents: tuple[Expr, ...]) -> bool:
+    return bool(domain.set.is_equal(box(domain.variables, extents)))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import islpy as isl
 
 from tcdsl.ir.build import apply, in_range, index, plain_read
+from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index, is_plain_read
 from tcdsl.ir.program import Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, function_of
@@ -28,11 +30,16 @@ __all__ = [
 
 def affine_target(statement: Statement) -> bool:
     """Whether isl can speak of every index of the target."""
+    return _are_affine(statement.target.indices, statement.domain)
+
+
+@lru_cache(maxsize=4096)
+def _are_affine(indices: tuple[Expr, ...], domain: Domain) -> bool:
     try:
-        for axis in statement.target.indices:
+        for axis in indices:
             if not is_affine_index(axis):
                 return False
-            function_of(axis, statement.domain.set)
+            function_of(axis, domain.set)
     except NotAffine:
         return False
     return True

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 import islpy as isl
 
@@ -144,6 +145,7 @@ def without_copies(program: Program) -> Program:
     return with_tensors_renamed(program, promoted) if promoted else program
 
 
+@lru_cache(maxsize=4096)
 def _key(statement: Statement, tensor: Tensor) -> object:
     common = positional(statement)
     return replace(common, target=replace(common.target, tensor=""), label=""), tensor.dtype, tensor.shape

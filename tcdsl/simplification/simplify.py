@@ -121,8 +121,13 @@ def _without_known_conditions(program: Program) -> Program:
 def _given(statement: Statement, context: isl.Set) -> Statement:
     if not statement.domain.parameters:
         return statement
-    domain = Domain.from_set(statement.domain.set.gist_params(context))
+    domain = _gist(statement.domain, context)
     return statement if domain == statement.domain else replace(statement, domain=domain)
+
+
+@lru_cache(maxsize=4096)
+def _gist(domain: Domain, context: isl.Set) -> Domain:
+    return Domain.from_set(domain.set.gist_params(context))
 
 
 @lru_cache(maxsize=4096)

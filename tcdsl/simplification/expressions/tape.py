@@ -9,7 +9,6 @@ uses, as far inside as all uses allow. Since `Let` is lazy, nothing is evaluated
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import (
@@ -40,6 +39,7 @@ class Tape:
     def __init__(self) -> None:
         self._names: dict[Expr, str] = {}
         self._steps: dict[str, Expr] = {}
+        self._mentioned: dict[str, list[str]] = {}
 
     def add(self, step: Expr) -> Expr:
         """The leaf that stands for ``step``, whose arguments are leaves; an equal step before it is used again."""
@@ -49,11 +49,16 @@ class Tape:
                 return self.flatten(folded)
         if isinstance(step, _Leaf) or _is_index(step):
             return step
-        name = self._names.get(step) or self._names.get(_commuted(step))
-        if name is None and (difference := self._names.get(_exchanged(step))) is not None:
-            # b - a beside a - b: one difference is enough.
-            step = Apply("neg", (Local(difference, step.dtype),), step.dtype, step.span)
-            name = self._names.get(step)
+        name = self._names.get(step)
+        if name is None and isinstance(step, Apply) and step.primitive in ("add", "mul"):
+            # a + b for b + a: sums and products of two numbers round alike.
+            name = self._names.get(_exchanged(step))
+        elif name is None and isinstance(step, Apply) and step.primitive == "sub" and is_floating(step.dtype):
+            # b - a beside a - b: one difference is enough. They differ in sign only; a zero's does not count.
+            difference = self._names.get(_exchanged(step))
+            if difference is not None:
+                step = Apply("neg", (Local(difference, step.dtype),), step.dtype, step.span)
+                name = self._names.get(step)
         if name is None:
             name = f"t{len(self._steps)}"
             self._names[step] = name
@@ -89,12 +94,18 @@ class Tape:
             name = stack.pop()
             if name not in needed:
                 needed.add(name)
-                stack.extend(self._uses(self._steps[name]))
+                stack.extend(self._mentions(name))
         return [name for name in self._steps if name in needed]
 
     def _uses(self, step: Expr) -> list[str]:
         # The steps that a step or leaf mentions, once per mention.
         return [node.name for node in walk(step) if isinstance(node, Local) and node.name in self._steps]
+
+    def _mentions(self, name: str) -> list[str]:
+        found = self._mentioned.get(name)
+        if found is None:
+            found = self._mentioned[name] = self._uses(self._steps[name])
+        return found
 
     def expand(self, root: Expr) -> Expr:
         """``root`` with every step written out. May be much larger than what `assemble` gives."""
@@ -108,7 +119,7 @@ class Tape:
         order = self.steps([root])
         users: dict[str, list[str]] = {name: [] for name in order}
         for user in (*order, ""):
-            for name in self._uses(root if user == "" else self._steps[user]):
+            for name in self._uses(root) if user == "" else self._mentions(user):
                 users[name].append(user)
         shared = {name for name in order if len(users[name]) > 1 and not _is_plain(self._steps[name])}
         homes = self._homes(order, users)
@@ -157,18 +168,8 @@ def _is_index(expr: Expr) -> bool:
     return expr.dtype == "int64" and is_affine_index(expr)
 
 
-def _commuted(step: Expr) -> Expr:
-    # a + b for b + a: sums and products of two numbers round alike.
-    if isinstance(step, Apply) and step.primitive in ("add", "mul"):
-        return replace(step, arguments=step.arguments[::-1])
-    return step
-
-
-def _exchanged(step: Expr) -> Expr:
-    # b - a for a - b: they differ in sign only (and a zero's sign does not count).
-    if isinstance(step, Apply) and step.primitive == "sub" and is_floating(step.dtype):
-        return replace(step, arguments=step.arguments[::-1])
-    return Constant(False, "bool")
+def _exchanged(step: Apply) -> Apply:
+    return Apply(step.primitive, step.arguments[::-1], step.dtype, step.span)
 
 
 def _is_plain(step: Expr) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 
+from tcdsl.autodiff.loops.adjoints import pull_through
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative, check_inputs, chosen_outputs
 from tcdsl.autodiff.statement_derivatives.reverse import Reverse, transpose
 from tcdsl.errors import DifferentiationError
@@ -21,6 +22,7 @@ from tcdsl.ir.build import apply, constant, integer
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import SizeValue
 from tcdsl.ir.program import Assertion, DerivativeRule, Program, Tensor, tensors_read
+from tcdsl.ir.stages import stages
 from tcdsl.ir.text.printer import format_expr
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.limits import refused_beyond_limits
@@ -97,16 +99,27 @@ def _seed(work: Reverse, output: str, seed: Tensor) -> None:
     work.contributions.add(output, work.added(seed, output))
 
 
+def _transpose_all(work: Reverse) -> None:
+    """Transpose all statements and loops, last first."""
+    for stage in reversed(list(stages(work.program))):
+        if stage.repeat is not None:
+            for name in reversed(stage.repeat.results):
+                if name in work.rule_at:
+                    _apply_rule(work, work.rule_at[name])
+            pull_through(work, stage.repeat, _transpose_all)
+        for statement in reversed(stage.statements):
+            name = statement.target.tensor
+            if name in work.rule_at:
+                _apply_rule(work, work.rule_at[name])
+            elif name in work.active and name not in work.ruled:
+                adjoint_name = work.contributions.total(name, f"d_{name}")
+                if adjoint_name is not None:
+                    transpose(work, statement, adjoint_name)
+
+
 def _pull_back(work: Reverse, wrt: Sequence[str]) -> list[str]:
-    """Transpose all statements, last first, and make one tensor per name in ``wrt``."""
-    for statement in reversed(work.program.statements):
-        name = statement.target.tensor
-        if name in work.rule_at:
-            _apply_rule(work, work.rule_at[name])
-        elif name in work.active and name not in work.ruled:
-            adjoint_name = work.contributions.total(name, f"d_{name}")
-            if adjoint_name is not None:
-                transpose(work, statement, adjoint_name)
+    """Transpose the program, and make one tensor per name in ``wrt``."""
+    _transpose_all(work)
     found: list[str] = []
     totals = {name: work.contributions.total(name, f"d_{name}") for name in dict.fromkeys(wrt)}
     taken = {tensor.name for tensor in work.declared.values()} - {tensor.name for tensor in work.made}

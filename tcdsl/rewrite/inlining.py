@@ -6,9 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-import islpy as isl
-
-from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, Read, SizeValue, size_names, substitute, transform
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import (
@@ -22,7 +19,7 @@ from tcdsl.ir.program import (
     map_statement,
 )
 from tcdsl.ir.stages import stages
-from tcdsl.polyhedra.affine import NotAffine, equated
+from tcdsl.rewrite.replaced_sizes import domain_with_sizes
 from tcdsl.span import Span
 
 __all__ = ["Host", "append_program"]
@@ -142,26 +139,5 @@ def _moved(statement: Statement, names: Mapping[str, str], sizes: Mapping[Expr, 
         moved_one,
         target=replace(target, tensor=names[target.tensor]),
         start=Keep(names[start.tensor]) if isinstance(start, Keep) else start,
-        domain=_domain(statement.domain, renaming, sizes, host),
+        domain=domain_with_sizes(statement.domain, sizes, host.opaque_size, renaming),
     )
-
-
-def _domain(domain: Domain, renaming: Mapping[str, str], sizes: Mapping[Expr, Expr], host: Host) -> Domain:
-    if not renaming and not domain.parameters:
-        return domain
-    points = domain.set
-    # Parameters get names of their own first, so that a size called N on both sides is not one size by accident.
-    parameters = domain.parameters
-    for k, name in enumerate(parameters):
-        points = points.set_dim_name(isl.dim_type.param, k, f"inlined_{name}")
-    for k, name in enumerate(domain.variables):
-        points = points.set_dim_name(isl.dim_type.set, k, renaming.get(name, name))
-    for name in parameters:
-        own, extent = SizeValue(f"inlined_{name}"), sizes[SizeValue(name)]
-        try:
-            points = equated(points, own, extent)
-        except NotAffine:
-            points = equated(points, own, host.opaque_size(extent))
-        position = points.find_dim_by_name(isl.dim_type.param, f"inlined_{name}")
-        points = points.project_out(isl.dim_type.param, position, 1)
-    return Domain.from_set(points)

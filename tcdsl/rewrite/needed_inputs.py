@@ -18,7 +18,7 @@ def with_needed_inputs(program: Program, read: Sequence[str]) -> Program:
     where = {
         extent.name: AxisExtent(tensor.name, axis)
         for tensor in reversed(kept.values())
-        for axis, extent in enumerate(tensor.shape)
+        for axis, extent in reversed(list(enumerate(tensor.shape)))
         if isinstance(extent, SizeValue)
     }
     definitions = {size.name: size for size in program.sizes}

@@ -7,7 +7,7 @@ loop alone is not made: a loop changes none of the tensors that it is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 
 from tcdsl.ir.dtypes import compute_dtype
@@ -17,7 +17,8 @@ from tcdsl.ir.program import Program, Repeat, Statement, with_statements
 from tcdsl.ir.stages import tensors_needed
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.writes import read_cell
-from tcdsl.rewrite.needed_inputs import with_needed_inputs
+from tcdsl.rewrite.loop_trimming import trimmed
+from tcdsl.rewrite.renaming import with_tensors_renamed
 from tcdsl.simplification.redundant_tensors import copied
 
 __all__ = ["with_smaller_loops"]
@@ -31,7 +32,8 @@ def with_smaller_loops(program: Program, simplify: Callable[[Program], Program])
     copies: list[tuple[str, str]] = []
     for repeat in program.repeats:
         if needed.intersection(repeat.results):
-            kept, unchanged = _without_unchanged(_smaller(repeat, needed, simplify))
+            repeat = _given_once(repeat)
+            kept, unchanged = _without_unchanged(trimmed(replace(repeat, body=simplify(repeat.body)), needed))
             copies.extend(unchanged)
             if kept.results:
                 repeats.append(kept)
@@ -51,27 +53,22 @@ def _given_originals(program: Program) -> Program:
     return replace(program, repeats=tuple(repeat.with_tensors(names) for repeat in program.repeats))
 
 
-def _smaller(repeat: Repeat, needed: Collection[str], simplify: Callable[[Program], Program]) -> Repeat:
-    body = repeat.body
-    wanted = {name for result, (name, _) in zip(repeat.results, body.updates, strict=True) if result in needed}
-    wanted.update(body.outputs)
-    found: set[str] = set()
-    while wanted - found:
-        found |= wanted
-        read = tensors_needed(body, (new for name, new in body.updates if name in found))
-        wanted.update(name for name, _ in body.updates if name in read)
-    body = simplify(replace(body, updates=tuple((name, new) for name, new in body.updates if name in found)))
-    read = tensors_needed(body, (new for _, new in body.updates)) | found
-    counter = body.inputs[0]
-    body = with_needed_inputs(body, [counter.name, *(each.name for each in body.inputs[1:] if each.name in read)])
-    given = dict(zip((each.name for each in repeat.body.inputs[1:]), repeat.inputs, strict=True))
-    results = zip(repeat.results, repeat.body.updates, strict=True)
-    return replace(
-        repeat,
-        results=tuple(result for result, (name, _) in results if name in found),
-        body=body,
-        inputs=tuple(given[each.name] for each in body.inputs[1:]),
-    )
+def _given_once(repeat: Repeat) -> Repeat:
+    """The loop given each tensor once, where no round changes what it is given."""
+    carried = {name for name, _ in repeat.body.updates}
+    names: dict[str, str] = {}
+    first: dict[object, str] = {}
+    for inner, name in zip(repeat.body.inputs[1:], repeat.inputs, strict=True):
+        if inner.name not in carried:
+            other = first.setdefault((name, inner.shape), inner.name)
+            if other != inner.name:
+                names[inner.name] = other
+    if not names:
+        return repeat
+    body = with_tensors_renamed(repeat.body, names)
+    kept = [place for place, inner in enumerate(repeat.body.inputs) if inner.name not in names]
+    body = replace(body, inputs=tuple(repeat.body.inputs[place] for place in kept))
+    return replace(repeat, body=body, inputs=tuple(repeat.inputs[place - 1] for place in kept[1:]))
 
 
 def _without_unchanged(repeat: Repeat) -> tuple[Repeat, list[tuple[str, str]]]:

@@ -52,7 +52,7 @@ def simplify(program: Program) -> Program:
     """
     try:
         with limited():
-            return simplified_around_rules(in_order(program), _simplified)
+            return in_order(simplified_around_rules(in_order(program), _simplified))
     except TooMuchWork:
         return program
 

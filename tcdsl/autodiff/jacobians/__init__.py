@@ -1,1 +1,1 @@
-"""Linear programs: linearization, transposes, sparse and whole Jacobians."""
+"""Linear programs: sparse and whole Jacobians."""

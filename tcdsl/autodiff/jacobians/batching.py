@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from tcdsl.autodiff.jacobians.linearization import dependents
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype, is_floating
@@ -36,6 +35,7 @@ from tcdsl.ir.program import (
 )
 from tcdsl.polyhedra.boxes import box, over_box
 from tcdsl.polyhedra.writes import read_cell
+from tcdsl.rewrite.linearization import dependents
 
 __all__ = ["batched"]
 

@@ -14,7 +14,6 @@ from dataclasses import replace
 from tcdsl.autodiff.adjoint import adjoint
 from tcdsl.autodiff.forward import tangent
 from tcdsl.autodiff.jacobians.batching import batched
-from tcdsl.autodiff.jacobians.linearization import dependents
 from tcdsl.autodiff.jacobians.sparse_linear import with_sparse_seed
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative, check_inputs, chosen_outputs
 from tcdsl.errors import DifferentiationError
@@ -27,6 +26,7 @@ from tcdsl.polyhedra.boxes import box, over_box
 from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.polyhedra.writes import read_cell
 from tcdsl.rewrite.inlining import append_program
+from tcdsl.rewrite.linearization import dependents
 from tcdsl.rewrite.renaming import with_tensors_renamed
 from tcdsl.rewrite.unified_sizes import with_equal_sizes, with_own_sizes
 from tcdsl.simplification.simplify import simplify

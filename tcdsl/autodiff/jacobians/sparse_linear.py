@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from tcdsl.autodiff.jacobians.linearization import dependents
 from tcdsl.autodiff.statement_derivatives.contributions import Contributions
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
 from tcdsl.autodiff.statement_derivatives.scalar import Guarded, Partial, conjunction, partials
@@ -31,6 +30,7 @@ from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.read_pieces import Piece, places, restrict
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.polyhedra.writes import affine_target, both, cell_map
+from tcdsl.rewrite.linearization import dependents
 from tcdsl.rewrite.renaming import statement_with_tensors_renamed
 from tcdsl.simplification.expressions.factoring import factored
 from tcdsl.simplification.expressions.tape import Tape

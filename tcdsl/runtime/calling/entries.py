@@ -37,7 +37,7 @@ __all__ = ["Entry", "LinearPart", "Traced", "narrowed_integers"]
 class Traced:
     """What tracing gives: the program, the structure of its results, and what the surroundings held.
 
-    ``linear`` is the second part of a derivative at a point (`tcdsl.autodiff.jacobians.linearization`): a program of
+    ``linear`` is the second part of a derivative at a point (`tcdsl.rewrite.linearization`): a program of
     values that this one returns after its results, of its inputs, and of tangents or cotangents.
     """
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tcdsl.autodiff import adjoint, tangent
-from tcdsl.autodiff.jacobians.linearization import linearized
 from tcdsl.errors import ConfigurationError, DifferentiationError
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.session import Session, current_session
@@ -18,6 +17,7 @@ from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.program import Program, Tensor
 from tcdsl.rewrite.inlining import append_program
+from tcdsl.rewrite.linearization import linearized
 from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.structure import LEAF, NOTHING, Structure

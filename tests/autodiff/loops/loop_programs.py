@@ -378,7 +378,7 @@ repeat u_3 = N times with u, w, x
 
 return u_3
 """,
-        lambda rng, n: [rng.normal(size=2), rng.normal(size=2), rng.normal(size=max(n, 1))],
+        lambda rng, n: [rng.normal(size=2), 0.5 * rng.normal(size=2), 0.5 * rng.normal(size=max(n, 1))],
     ),
     "everywhere": Case(
         # Used before, inside and after; carried by two results; carried and never changed; given as an initial value

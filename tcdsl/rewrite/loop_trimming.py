@@ -1,0 +1,44 @@
+"""Loops for some of their results: they carry and are given no more than these need."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from tcdsl.ir.program import Repeat, with_statements
+from tcdsl.ir.stages import tensors_needed
+from tcdsl.rewrite.needed_inputs import with_needed_inputs
+
+__all__ = ["trimmed"]
+
+
+def trimmed(repeat: Repeat, needed: Collection[str]) -> Repeat:
+    """``repeat`` for those of its results that are ``needed``, and those that they need in turn."""
+    body = repeat.body
+    wanted = {name for result, (name, _) in zip(repeat.results, body.updates, strict=True) if result in needed}
+    wanted.update(body.outputs)
+    carried: set[str] = set()
+    read: set[str] = set()
+    while wanted - carried:
+        carried |= wanted
+        read = tensors_needed(body, (new for name, new in body.updates if name in carried))
+        wanted.update(name for name, _ in body.updates if name in read)
+    counter, *others = body.inputs
+    alive = with_statements(
+        replace(
+            body,
+            updates=tuple((name, new) for name, new in body.updates if name in carried),
+            rules=tuple(rule for rule in body.rules if read.intersection(rule.outputs)),
+            repeats=tuple(inner for inner in body.repeats if read.intersection(inner.results)),
+        ),
+        (statement for statement in body.statements if statement.target.tensor in read),
+    )
+    kept = with_needed_inputs(alive, [counter.name, *(each.name for each in others if each.name in read | carried)])
+    given = dict(zip((each.name for each in others), repeat.inputs, strict=True))
+    results = zip(repeat.results, body.updates, strict=True)
+    return replace(
+        repeat,
+        results=tuple(result for result, (name, _) in results if name in carried),
+        body=kept,
+        inputs=tuple(given[each.name] for each in kept.inputs[1:]),
+    )

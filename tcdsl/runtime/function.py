@@ -22,7 +22,6 @@ from tcdsl.frontend.staging.readings import MISSING, Reading
 from tcdsl.locks import COMPILING, computed_once
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.repeated import RepeatedCalls
-from tcdsl.runtime.calling.written_memory import check_written, output_buffers
 from tcdsl.runtime.inspection import Inspected
 from tcdsl.runtime.kept.content import Contents, UnknownContentError
 from tcdsl.runtime.kept.kept_calls import KeptCalls
@@ -143,6 +142,8 @@ class DecoratedFunction(Inspected):
             return self.inline(*arguments, **keywords)
         if out is None:
             return self.staging.run(self.signature, arguments, keywords)
+        from tcdsl.runtime.calling.written_memory import check_written, output_buffers
+
         call = self.signature.call(arguments, keywords)
         entry, arrays = self.staging.entry(call)
         check_written(entry.executable.program, arrays, call)

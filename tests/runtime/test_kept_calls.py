@@ -209,11 +209,11 @@ class Processes:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def write(self, place: str, texts: dict[str, Any]) -> None:
+    def write(self, place: str, texts: dict[str, Any], more: str = "") -> None:
         folder = self.folder / place
         folder.mkdir(exist_ok=True)
         (folder / "helpers_of_kept.py").write_text(HELPERS.format(**texts))
-        (folder / "module_of_kept.py").write_text(MODULE.format(**texts))
+        (folder / "module_of_kept.py").write_text(MODULE.format(**texts) + more)
 
     def found(self, place: str, texts: dict[str, Any], **environment: str) -> dict[str, Any]:
         self.write(place, texts)
@@ -323,8 +323,7 @@ WARM = "from module_of_kept import *; x = np.arange(4.0); both(x, x), into(x.cop
 
 def test_what_was_served_from_disk_goes_on_like_anything_else(processes: Processes) -> None:
     processes.found("later", FIRST)
-    with (processes.folder / "later" / "module_of_kept.py").open("a") as file:
-        file.write(MORE)
+    processes.write("later", FIRST, MORE)
     processes.run(WARM, "later")
     processes.run(LATER, "later")
 
@@ -477,3 +476,15 @@ def test_damaged_records_are_staged_anew(processes: Processes) -> None:
     for path in (processes.cache / "modules").glob("nest_*.code"):
         path.unlink()
     assert processes.run(CELLS, "cells") == "[0, 0, 1]\n"
+
+
+def test_little_is_imported_for_what_is_kept(processes: Processes) -> None:
+    script = WARM + "; from tcdsl import value_and_grad; g = value_and_grad(lambda x: (x * x).sum()); g(x)"
+    processes.write("imports", FIRST, MORE)
+    script += "\nimport sys; print(*{name for name in sys.modules if name.startswith(('tcdsl', 'islpy', 'numba'))})"
+    assert "tcdsl.autodiff" in processes.run(script, "imports")
+    loaded = set(processes.run(script, "imports").split())
+    assert not {name for name in loaded if name.startswith(("islpy", "numba", "tcdsl.polyhedra", "tcdsl.ranges"))}
+    assert not loaded & {"tcdsl.autodiff", "tcdsl.frontend.python", "tcdsl.frontend.statements", "tcdsl.ir.program"}
+    assert not loaded & {"tcdsl.lowering.lower", "tcdsl.runtime.calling.staged", "tcdsl.targets.cpu.python"}
+    assert len(loaded) < 110

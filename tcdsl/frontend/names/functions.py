@@ -5,14 +5,12 @@ defined.
 from __future__ import annotations
 
 import builtins
-import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.symbols.operators import ArithmeticOperators
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, CONSTANTS, REDUCTIONS
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.primitives import PRIMITIVES
@@ -31,6 +29,7 @@ __all__ = [
 def _is_symbolic(argument: object) -> bool:
     # Imported here, so that `from tcdsl import relu` does not load the Integer Set Library.
     from tcdsl.frontend.points.point_scalars import PointValue
+    from tcdsl.frontend.symbols.operators import ArithmeticOperators
 
     return isinstance(argument, ArithmeticOperators | PointValue)
 
@@ -156,6 +155,8 @@ def is_language_name(name: str) -> bool:
 
 def undefined_name_hint(name: str) -> str:
     """What to write instead of ``name``, which has no meaning where it stands: ``gelo`` is close to `gelu`."""
+    import difflib
+
     known = {each for each in (*LANGUAGE_FUNCTIONS, *CONSTANTS, "output") if is_language_name(each)}
     close = difflib.get_close_matches(name, known, 1, 0.75) if len(name) > 2 else []
     if close:

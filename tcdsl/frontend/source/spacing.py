@@ -7,13 +7,13 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
-from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.graphs import GraphTensor
-from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
 from tcdsl.span import Span
+
+if TYPE_CHECKING:
+    from tcdsl.frontend.staging.session import Session
 
 __all__ = ["SpacedSign", "mark_spacing", "refused", "signed"]
 
@@ -59,6 +59,9 @@ def refused(session: Session, node: ast.stmt, span: Callable[[ast.AST], Span | N
 
 def signed(session: Session, sign: str, value: Any) -> Any:
     """``+value`` or ``-value`` after ``name =``: a fault if it is symbolic, else Python's."""
+    from tcdsl.frontend.symbols.graphs import GraphTensor
+    from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
+
     if not isinstance(value, SymbolicArray | SymbolicNumber | GraphTensor):
         return operator.pos(value) if sign == "+" else operator.neg(value)
     raise _fault(sign, session.location()).error()

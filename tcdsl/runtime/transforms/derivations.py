@@ -3,28 +3,20 @@
 At the top a derivative is staged like a decorated function (`tcdsl.runtime.calling.staged`). Inside a function that is
 being staged, the function is recorded as a program of its own, whose derivative is inlined
 (`tcdsl.runtime.rules.subprograms`).
-
-The function itself keeps its derivatives: equal derivatives of one function are one object::
-
-    for x in data:
-        loss, slope = tc.value_and_grad(f)(x)      # staged once
-
-What is kept ends with the function: derivatives belong to it and know it, and nothing else holds them.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import FunctionType, MethodType
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 from weakref import WeakMethod, ref
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, DifferentiationError
+from tcdsl.errors import DifferentiationError
 from tcdsl.frontend.staging.active_session import DeclarationMet
 from tcdsl.frontend.staging.impure_calls import warning_of_impure_calls
 from tcdsl.frontend.staging.session import Session, StagingStopped
@@ -32,7 +24,7 @@ from tcdsl.frontend.staging.surroundings import called_readings, users_function
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read
-from tcdsl.runtime.calling.arguments import Call, Signature
+from tcdsl.runtime.calling.arguments import Call
 from tcdsl.runtime.calling.entries import Entry, Traced
 from tcdsl.runtime.calling.results import as_tensor, returned
 from tcdsl.runtime.calling.staged import StagedFunction
@@ -40,43 +32,15 @@ from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.function import DecoratedFunction
 from tcdsl.runtime.rules.subprograms import Part, like
 from tcdsl.runtime.same_code import entries_for, keep_entry
+from tcdsl.runtime.transforms.derivation import Derivation, kept, name_of, signature_of
 
 __all__ = [
-    "Argnums",
-    "Derivation",
     "DerivativeStaging",
     "Values",
-    "chosen_positions",
     "floating_outputs",
-    "kept",
     "kept_staging",
-    "name_of",
-    "require_values",
-    "signature_of",
     "value_and_aux",
 ]
-
-Argnums = int | tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Derivation(ABC):
-    """What is to be derived from a function, by its arguments ``argnums``.
-
-    ``title`` is the word for it in the names of programs: ``grad``.
-    """
-
-    argnums: Argnums
-
-    title: ClassVar[str]
-
-    def positions(self, function: str, count: int) -> tuple[int, ...]:
-        """The arguments to differentiate by, of the ``count`` positional ones that ``function`` has."""
-        return chosen_positions(self.argnums, function, count)
-
-    @abstractmethod
-    def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
-        """The derivative of a traced function by the inputs ``wrt`` of its program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,57 +54,9 @@ class Values(Derivation):
         return traced
 
 
-def name_of(function: Any) -> str:
-    """What a function is called in messages."""
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
 def _identifier(function: Any) -> str:
     name = name_of(function)
     return name if name.isidentifier() else "function"
-
-
-def signature_of(function: Any) -> Signature:
-    """How a function takes its arguments."""
-    known = getattr(function, "signature", None)
-    if isinstance(known, Signature):
-        return known
-    if isinstance(function, np.ufunc):
-        return Signature(lambda *x: None, name_of(function))  # the parameters that it says it has are not all arrays
-    return Signature(function, name_of(function))
-
-
-def require_values(derivative: str, function: Any) -> None:
-    """Raise unless ``function`` computes values, which have derivatives."""
-    if not callable(function):
-        raise ConfigurationError.at(
-            f"tc.{derivative} takes a function, not an object of type {type(function).__name__}",
-            hint=f"write tc.{derivative}(f, ...) with an @op or a Python function of ops",
-        )
-    if isinstance(function, DecoratedFunction) and function.in_place:
-        raise DifferentiationError.at(
-            f"`{function.__name__}` is a @cd function: it changes memory and has no gradient",
-            hint="write an @op that returns the new values",
-        )
-
-
-def chosen_positions(argnums: int | Sequence[int], function: str, count: int) -> tuple[int, ...]:
-    """``argnums`` counted from 0. `DifferentiationError` for an argument that there is not, or that is named twice."""
-    found: list[int] = []
-    for position in (argnums,) if isinstance(argnums, int) else argnums:
-        if not -count <= position < count:
-            raise DifferentiationError.at(
-                f"argnums names argument {position}, but {function}() has {count} positional arguments",
-                hint=f"count from 0 to {count - 1}" if count else "give it an argument to differentiate by",
-            )
-        if position % count in found:
-            raise DifferentiationError.at(
-                f"argnums names argument {position % count} of {function}() twice",
-                hint="name each argument once",
-                notes=(f"argnums={argnums}",),
-            )
-        found.append(position % count)
-    return tuple(found)
 
 
 def value_and_aux(traced: Traced, has_aux: bool, function: str, value: str) -> tuple[Structure, Structure | None]:
@@ -300,38 +216,3 @@ def _as_value(session: Session, value: Any, label: str) -> Any:
     if isinstance(value, SymbolicTensor):
         return value.held()
     return as_tensor(session, value, label) if isinstance(value, PendingArray | np.ndarray) else value
-
-
-_NAME = "__tcdsl_derivatives__"
-
-T = TypeVar("T")
-
-
-def kept(function: Any, key: Hashable, make: Callable[[], T]) -> T:
-    """``make()``, or what it gave before for this ``function`` and an equal ``key``.
-
-    Objects that cannot be referenced weakly or have no attributes, as NumPy's functions, keep nothing.
-    """
-    # Methods are made anew whenever they are asked for: their instance keeps what belongs to them.
-    owner = function.__self__ if isinstance(function, MethodType) else function
-    try:
-        attributes = vars(owner)
-        found = attributes.get(_NAME)
-        if not isinstance(found, _Derivatives) or found.owner() is not owner:
-            found = attributes[_NAME] = _Derivatives(owner)
-    except TypeError:
-        return make()
-    place = (function.__func__, key) if isinstance(function, MethodType) else (None, key)
-    made: T | None = found.get(place)
-    return found.setdefault(place, make()) if made is None else made
-
-
-class _Derivatives(dict[tuple[Any, Hashable], Any]):
-    """What is kept. To copies of ``owner``, and to what took over its attributes, it means nothing."""
-
-    def __init__(self, owner: Any) -> None:
-        super().__init__()
-        self.owner: Callable[[], Any] = ref(owner)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, ()

@@ -10,33 +10,24 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tcdsl.autodiff import gradient
 from tcdsl.errors import ConfigurationError, DifferentiationError
-from tcdsl.frontend.staging.session import current_session
-from tcdsl.frontend.symbols.symbols import SymbolicTensor
-from tcdsl.locks import computed_once
-from tcdsl.rows.ranks import RowRanks
-from tcdsl.runtime.calling.entries import Traced
+from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
+from tcdsl.locks import COMPILING, computed_once
 from tcdsl.runtime.calling.repeated import RepeatedCalls
 from tcdsl.runtime.calling.structure import LEAF, Structure
 from tcdsl.runtime.inspection import Inspected
 from tcdsl.runtime.kept.content import Contents, UnknownContentError
 from tcdsl.runtime.kept.kept_calls import KeptCalls
-from tcdsl.runtime.rules.subprograms import symbolic
-from tcdsl.runtime.transforms.derivations import (
-    Argnums,
-    Derivation,
-    DerivativeStaging,
-    kept,
-    kept_staging,
-    name_of,
-    require_values,
-    signature_of,
-    value_and_aux,
-)
+from tcdsl.runtime.transforms.derivation import Argnums, Derivation, kept, name_of, require_values, signature_of
 from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
+
+if TYPE_CHECKING:
+    from tcdsl.frontend.symbols.symbols import SymbolicTensor
+    from tcdsl.rows.ranks import RowRanks
+    from tcdsl.runtime.calling.entries import Traced
+    from tcdsl.runtime.transforms.derivations import DerivativeStaging
 
 __all__ = [
     "DerivedFunction",
@@ -64,17 +55,25 @@ class DerivedFunction(Inspected):
     @computed_once
     def staging(self) -> DerivativeStaging:
         """The staged programs."""
-        staging = kept_staging(self.function, self._derivation)
+        # A fork waits for whoever holds it, and a module that is half imported is never finished in the child.
+        with COMPILING:
+            from tcdsl.runtime.transforms.derivations import kept_staging
+
+            return self._served_first(kept_staging(self.function, self._derivation))
+
+    def _served_first(self, staging: DerivativeStaging) -> DerivativeStaging:
         staging.serve_first(self.repeated, self.kept)
         return staging
 
     def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
         """The derivative, arranged as JAX does."""
         try:
-            session = current_session()
+            session = ACTIVE_SESSION.get()
             if session is None:
                 done = self.repeated.run(arguments, keywords) or self.kept.run(arguments, keywords)
                 return self.staging.run(self.signature, arguments, keywords) if done is None else done[0]
+            from tcdsl.runtime.rules.subprograms import symbolic
+
             part, traced, given = self.staging.inline(session, arguments, keywords)
             rows = self._rows(given, part.output_rows)
             return traced.structure.build(symbolic(session.builder, part.put(traced.program), rows))
@@ -152,6 +151,9 @@ class Gradient(Derivation):
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """The program of the gradient, and of the values that are returned with it."""
+        from tcdsl.autodiff import gradient
+        from tcdsl.runtime.transforms.derivations import value_and_aux
+
         loss, aux = value_and_aux(traced, self.has_aux, function, "loss")
         if loss.kind != "leaf":
             raise _no_loss(function, loss)

@@ -10,7 +10,8 @@ from tcdsl.autodiff.jacobians.jacobians import jacobian as jacobian_program
 from tcdsl.errors import ConfigurationError, DifferentiationError
 from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.structure import NOTHING, Structure
-from tcdsl.runtime.transforms.derivations import Derivation, floating_outputs, value_and_aux
+from tcdsl.runtime.transforms.derivation import Derivation
+from tcdsl.runtime.transforms.derivations import floating_outputs, value_and_aux
 from tcdsl.runtime.transforms.gradients import (
     DerivedFunction,
     Gradient,

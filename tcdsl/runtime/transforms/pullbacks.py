@@ -24,15 +24,8 @@ from tcdsl.runtime.calling.structure import LEAF, NOTHING, Structure
 from tcdsl.runtime.explanation import Explanation
 from tcdsl.runtime.rules.directions import Direction, matched
 from tcdsl.runtime.rules.subprograms import symbolic
-from tcdsl.runtime.transforms.derivations import (
-    Derivation,
-    DerivativeStaging,
-    floating_outputs,
-    kept_staging,
-    name_of,
-    require_values,
-    value_and_aux,
-)
+from tcdsl.runtime.transforms.derivation import Derivation, name_of, require_values
+from tcdsl.runtime.transforms.derivations import DerivativeStaging, floating_outputs, kept_staging, value_and_aux
 from tcdsl.runtime.transforms.pushforwards import argument_dtype
 from tcdsl.tracebacks import user_facing
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tcdsl.lowering.loopir.loops import Kernel
+if TYPE_CHECKING:
+    from tcdsl.lowering.loopir.loops import Kernel
 
 __all__ = ["BoundKernel", "LaunchedKernel", "LoadedKernel", "NestStopped"]
 

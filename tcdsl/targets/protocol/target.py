@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.targets.protocol.loaded_kernel import LoadedKernel
 from tcdsl.targets.protocol.memory_spaces import HOST, MemorySpace
+
+if TYPE_CHECKING:
+    from tcdsl.lowering.loopir.loops import Kernel
 
 __all__ = ["Build", "Target"]
 

@@ -9,7 +9,6 @@ from typing import Any, overload
 
 from tcdsl.errors import ConfigurationError
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION, DeclarationMet
-from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.runtime.function import DecoratedFunction, decorated
 from tcdsl.tracebacks import user_facing
 
@@ -42,6 +41,8 @@ class TensorFunction(DecoratedFunction):
             return configured(self, keywords)
         if ACTIVE_SESSION.get() is not None:
             return super()._called(out, arguments, keywords)
+        from tcdsl.frontend.symbols.graphs import GraphTensor
+
         if any(isinstance(argument, GraphTensor) for argument in arguments):
             if out is not None:
                 raise ConfigurationError(f"{self.__name__}(): out is for arrays; tensors have memory of their own")

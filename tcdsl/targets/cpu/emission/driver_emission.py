@@ -11,12 +11,13 @@ from typing import Any
 
 from llvmlite import ir
 
+from tcdsl.targets.cpu.emission.driver_symbols import definitions, driver_symbols, python_symbol
 from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, scalar
 from tcdsl.targets.cpu.emission.function_emission import FunctionEmission
 from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.intrinsics.frame_memory import BYTES, WORD
 
-__all__ = ["driver_symbols", "emitted_driver", "python_symbol"]
+__all__ = ["emitted_driver"]
 
 _TYPES: Mapping[str, tuple[ir.Type, str]] = {
     "int": (WORD, "int64"),
@@ -32,28 +33,12 @@ def emitted_driver(text: str, constants: Mapping[str, int]) -> str:
     *const *arguments, Py_ssize_t count)``, which lets other threads of Python run meanwhile.
     """
     emission = _DriverEmission(constants, driver_symbols(text))
-    definitions = _definitions(text)
-    for definition in definitions:
+    functions = definitions(text)
+    for definition in functions:
         emission.declare(definition)
-    for definition in definitions:
+    for definition in functions:
         emission.define(definition)
     return str(emission.module)
-
-
-def _definitions(text: str) -> list[ast.FunctionDef]:
-    return [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-
-
-def driver_symbols(text: str) -> list[str]:
-    """The symbols of `emitted_driver`."""
-    public = [definition for definition in _definitions(text) if not definition.name.startswith("_")]
-    called = [python_symbol(each.name) for each in public if _type(each.returns)[1] == "int64"]
-    return [*(each.name for each in public), *called]
-
-
-def python_symbol(name: str) -> str:
-    """The symbol of the function that Python calls."""
-    return f"{name}.python"
 
 
 class _DriverEmission:

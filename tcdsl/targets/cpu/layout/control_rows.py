@@ -19,10 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from tcdsl.ir.expressions import Expr, Read
-from tcdsl.lowering.loopir.loops import Kernel, Rounds
 from tcdsl.targets.cpu.layout.frame import FrameLayout
+
+if TYPE_CHECKING:
+    from tcdsl.ir.expressions import Expr
+    from tcdsl.lowering.loopir.loops import Kernel, Rounds
 
 __all__ = [
     "BEGIN",
@@ -74,6 +77,8 @@ def _add(rows: list[int | ControlRow], rounds: Sequence[Rounds], first: int, end
 
 
 def _add_loop(rows: list[int | ControlRow], loop: Rounds, layout: FrameLayout) -> None:
+    from tcdsl.ir.expressions import Read
+
     word, slots = layout.sizes[loop.number], layout.buffers
     if isinstance(loop.count, Read):
         begin = ControlRow(BEGIN_COUNTED, word, slots[loop.count.tensor])

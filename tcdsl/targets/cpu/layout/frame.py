@@ -23,8 +23,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from tcdsl.lowering.loopir.loops import Kernel
+if TYPE_CHECKING:
+    from tcdsl.lowering.loopir.loops import Kernel
 
 __all__ = [
     "CHECK_FAILED",

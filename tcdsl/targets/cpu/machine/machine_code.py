@@ -14,9 +14,7 @@ from weakref import WeakValueDictionary
 from tcdsl.locks import COMPILING
 from tcdsl.progress import advance
 from tcdsl.targets.cache.store import ProgramStore
-from tcdsl.targets.cpu.emission.driver_emission import driver_symbols, emitted_driver
-from tcdsl.targets.cpu.emission.module_emission import emitted_nests
-from tcdsl.targets.cpu.machine.concurrent_llvm import concurrently
+from tcdsl.targets.cpu.emission.driver_symbols import driver_symbols
 from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
 from tcdsl.targets.cpu.machine.threading_layer import default_threads
@@ -76,6 +74,8 @@ def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]
         loaded = _from_disk(store, {f"{stem}.code": symbols})
         if loaded is not None:
             return CompiledModule(path, loaded.addresses, loaded, from_disk=True)
+        from tcdsl.targets.cpu.emission.driver_emission import emitted_driver
+
         code = object_code(emitted_driver(text, constants))
         store.write(f"{stem}.code", code)
         loaded = LoadedObject([code], symbols)
@@ -133,6 +133,9 @@ def _known_nests(store: ProgramStore, symbols: Sequence[str]) -> dict[str, Loade
 
 
 def _compiled(text: str, symbols: Mapping[str, str], level: int) -> dict[str, bytes]:
+    from tcdsl.targets.cpu.emission.module_emission import emitted_nests
+    from tcdsl.targets.cpu.machine.concurrent_llvm import concurrently
+
     def compiled(nest: tuple[str, str]) -> tuple[str, bytes]:
         return nest[0], object_code(nest[1], level)
 

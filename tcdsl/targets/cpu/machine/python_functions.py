@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from tcdsl.targets.cpu.emission.driver_emission import python_symbol
+from tcdsl.targets.cpu.emission.driver_symbols import python_symbol
 from tcdsl.targets.cpu.machine.machine_code import CompiledModule
 
 __all__ = ["python_function"]

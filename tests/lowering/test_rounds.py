@@ -13,8 +13,10 @@ from tests.lowering.loop_interpreter import execute
 from tests.lowering.looping_programs import (
     BRANCHES,
     CHOLESKY,
+    COUNTED,
     FIBONACCI,
     HEAT,
+    HISTORY,
     LOOPING,
     PRODUCT,
     SHARED,
@@ -48,7 +50,17 @@ def test_a_loop_changes_its_state_in_place() -> None:
 def test_what_is_made_anew_changes_places_with_the_state() -> None:
     (loop,) = lower(WAVE.program).rounds
     assert len(loop.swaps) == 3
+    (loop,) = lower(HEAT.program).rounds
+    assert len(loop.swaps) == 1
+    assert "saved" not in format_kernel(lower(HEAT.program))
     assert not any(loop.swaps for loop in lower(SHARED.program).rounds)
+
+
+def test_one_point_saves_nothing_of_what_it_reads() -> None:
+    # Its indices are data, so that it may read what it writes.
+    text = format_kernel(lower(COUNTED.program))
+    assert "y_2[p] += x[p1] + y_2[p2]" in text
+    assert "saved" not in text
 
 
 def test_scalars_are_carried_in_the_nest_that_makes_them() -> None:
@@ -66,10 +78,9 @@ def test_memory_that_changes_places_lives_equally_long() -> None:
 
 
 def test_what_a_round_makes_lives_in_the_round_alone() -> None:
-    kernel = lower(HEAT.program)
+    kernel = lower(HISTORY.program)
     (loop,) = kernel.rounds
-    saved = next(buffer.name for buffer in kernel.buffers if "saved" in buffer.name)
-    assert lifetimes(kernel)[saved] == (loop.first, loop.end - 1)
+    assert lifetimes(kernel)["seen"] == (loop.first, loop.end - 1)
 
 
 def test_loops_stand_in_loops() -> None:

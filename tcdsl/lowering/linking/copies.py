@@ -8,7 +8,7 @@ from tcdsl.ir.build import index, integer, plain_read, product_of
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Local
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.loopir.loops import Buffer, Define, Loop, Nest, Node, Store
+from tcdsl.lowering.loopir.loops import Buffer, Define, Loop, LoopKind, Nest, Node, Store
 
 __all__ = ["copy_nest", "scalars_carried"]
 
@@ -19,9 +19,9 @@ def copy_nest(target: Buffer, source: str, names: FreshNames) -> Nest:
     cells = tuple(map(index, variables))
     nodes: tuple[Node, ...] = (Store(target.name, cells, plain_read(source, cells, compute_dtype(target.dtype))),)
     for axis in reversed(range(len(variables))):
-        last = axis == len(variables) - 1
-        kind = "vector" if last else "serial" if axis else "parallel"
-        nodes = (Loop(variables[axis], integer(0), target.shape[axis], 1, nodes, kind),)  # type: ignore[arg-type]
+        # Rows are long enough to be one thread's.
+        kind: LoopKind = "parallel" if axis == 0 and len(variables) > 1 else "serial"
+        nodes = (Loop(variables[axis], integer(0), target.shape[axis], 1, nodes, kind),)
     name = names.fresh(f"copy_{target.name}")
     return Nest(name, f"copy of {source}", nodes, product_of(target.shape))
 

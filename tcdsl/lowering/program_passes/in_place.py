@@ -20,7 +20,7 @@ from tcdsl.ir.boundaries import moved_index
 from tcdsl.ir.build import apply, in_range, index, integer, plain_read, truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Expr, Read, substitute, transform
+from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, substitute, transform
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor, map_statement, statement_reads
 from tcdsl.lowering.loopir.boundary_reads import Declarations
@@ -37,11 +37,16 @@ __all__ = ["InPlace"]
 
 @dataclass(frozen=True, slots=True)
 class InPlace:
-    """Makes plans that run in memory which their statements read. Tensors that they need besides are declared."""
+    """Makes plans that run in memory which their statements read. Tensors that they need besides are declared.
+
+    Where memory is ``movable``, a tensor is not changed in place if nearly all of its cells would have to be saved: its
+    new version is made elsewhere, and they change places.
+    """
 
     tensors: Declarations
     context: isl.Set
     names: FreshNames
+    movable: bool = False
 
     def plans(self, original: LoopOrder, memory: str) -> list[LoopOrder] | None:
         """Plans that together do what ``original`` does, whose target takes over the memory of the tensor ``memory``.
@@ -60,6 +65,8 @@ class InPlace:
         found = dict.fromkeys(read for read in statement_reads(statement) if read.tensor == memory)
         if not keeps and found and not original.full:
             return None  # start values are written to all cells first
+        if not statement.domain.variables:
+            return [original]  # one point reads all before it writes
         conflicts = {read: self._conflict(original, read) for read in found}
         harmful = {read: pairs for read, pairs in conflicts.items() if not pairs.is_empty()}
         if not harmful:
@@ -69,7 +76,10 @@ class InPlace:
         order = self._order(original, list(harmful.values())) if original.single else None
         if order is not None:
             return [replace(original, plain=False, fixed=order)]
-        plans = self._saving(original, memory, list(harmful))
+        saved = self._box(original, memory, list(harmful))
+        if self.movable and self._is_nearly_all(memory, saved[1]):
+            return None
+        plans = self._saving(original, memory, list(harmful), saved)
         return plans if keeps or plans[-1].full else None
 
     def _points(self, statement: Statement) -> isl.Set:
@@ -124,10 +134,22 @@ class InPlace:
 
     # Saving.
 
-    def _saving(self, original: LoopOrder, memory: str, harmful: Sequence[Read]) -> list[LoopOrder]:
+    def _is_nearly_all(self, memory: str, extents: Sequence[Expr]) -> bool:
+        # All but a few rows at the ends of each axis.
+        shape = self.tensors[memory].shape
+        left = [normalized(apply("sub", whole, _inside(extent))) for whole, extent in zip(shape, extents, strict=True)]
+        return all(isinstance(each, Constant) for each in left)
+
+    def _saving(
+        self,
+        original: LoopOrder,
+        memory: str,
+        harmful: Sequence[Read],
+        saved_box: tuple[tuple[Expr, ...], tuple[Expr, ...]],
+    ) -> list[LoopOrder]:
         statement = original.statement
         tensor = self.tensors[memory]
-        lows, extents = self._box(original, memory, harmful)
+        lows, extents = saved_box
         label = tensor.label or tensor.name
         saved = Tensor(self.names.fresh(f"{memory}_saved"), tensor.dtype, extents, label, statement.span)
         self.tensors[saved.name] = saved
@@ -217,6 +239,15 @@ class InPlace:
         cells = cells.project_out(isl.dim_type.param, 0, cells.dim(isl.dim_type.param))
         bound = cells.dim_max_val(axis) if largest else cells.dim_min_val(axis)
         return integer(bound.to_python()) if bound.is_int() else None
+
+
+def _inside(extent: Expr) -> Expr:
+    # Of an extent that is at least 0.
+    match extent:
+        case Apply(primitive="max", arguments=(inside, Constant(value=0))):
+            return inside
+        case _:
+            return extent
 
 
 def _where_equal(pairs: isl.Set, left: Expr, right: Expr) -> isl.Set:

@@ -54,7 +54,7 @@ def assign_memory(
     Comes back with the program and the plans that use this memory: statements that save cells of it may be among them.
     """
     sharing = _Sharing(program, plans, tensors, private)
-    inside = InPlace(tensors, context, names)
+    inside = InPlace(tensors, context, names, movable=private)
     of: dict[str, str] = {tensor.name: tensor.name for tensor in program.inputs}
     in_place: set[str] = set()
     made: list[LoopOrder] = []

@@ -15,7 +15,8 @@ from tcdsl.errors import DataIndexError
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.runtime.calling.execution import Executable
-from tests.lowering.looping_programs import CHOLESKY, COUNTED, LOOPING, WAVE, rounds_of
+from tcdsl.targets.cpu.call.drivers import Drivers
+from tests.lowering.looping_programs import CHOLESKY, COUNTED, HISTORY, LOOPING, WAVE, rounds_of
 
 
 def check(executable: Executable, arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -141,3 +142,23 @@ def test_loops_can_be_interrupted(extent: int) -> None:
         np.testing.assert_array_equal(x, 6.0)
     executable.run([x, rounds_of(0)])
     np.testing.assert_array_equal(x, 12.0)
+
+
+def test_loops_whose_bounds_depend_on_the_round_run_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=(20, 1 << 17)), rng.normal(size=1 << 17)]
+    executable = Executable(HISTORY.program)
+    assert any(nest.bounds for nest in executable.kernel().nests)
+    monkeypatch.setattr(Drivers, "available", 3)
+    results = []
+    for threads in (1, 2, 3):
+        with tc.config(threads=threads):
+            results.append(executable.run(arrays)[0])
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+    states = np.zeros((21, 1 << 17))
+    states[0] = arrays[1]
+    for t, x in enumerate(arrays[0]):
+        seen = states[:t] * arrays[0][:t]
+        states[t + 1] = np.tanh(states[t] + x) * t + 0.1 * (seen * seen).sum(0)
+    np.testing.assert_allclose(results[0], states, rtol=1e-9)

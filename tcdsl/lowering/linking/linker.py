@@ -16,12 +16,13 @@ from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, reads, 
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import AxisExtent, Keep, Program, Repeat, Statement, Tensor, tensors_read
 from tcdsl.ir.stages import needed_by, stage_programs
+from tcdsl.lowering.linking.bounds import bounds_nest
 from tcdsl.lowering.linking.carrying import carrying
 from tcdsl.lowering.linking.copies import copy_nest, scalars_carried
 from tcdsl.lowering.linking.placing import loop_variables, placed, scalar_names, with_sizes
 from tcdsl.lowering.linking.round_bounds import Bounds, bounds_over_rounds
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Loop, Nest, Rounds, Store
-from tcdsl.lowering.loopir.traversal import buffers_read, serial
+from tcdsl.lowering.loopir.traversal import buffers_read
 from tcdsl.lowering.nests.nests import joined
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.size_facts import size_context
@@ -163,11 +164,16 @@ class _Linker:
 
     def _add(self, nest: Nest) -> None:
         found = bounds_over_rounds(nest.work, self.ranges)
-        nest = replace(nest, work=integer(_MUCH) if found is None else found[1])
+        most = integer(_MUCH) if found is None else found[1]
         match nest.body:
-            case (Loop(kind="parallel", start=start, stop=stop),) if self._changes(start) or self._changes(stop):
-                nest = replace(nest, body=serial(nest.body))
-        self.nests.append(nest)
+            case (Loop(kind="parallel", start=start, stop=stop) as loop,) if self._changes(start) or self._changes(
+                stop
+            ):
+                bounds = self.names.fresh(f"bounds_of_{nest.name}")
+                self.buffers[bounds] = Buffer(bounds, "int64", (integer(5),), "temporary", (bounds,))
+                self.nests.append(bounds_nest(bounds, loop, nest))
+                nest = replace(nest, bounds=bounds)
+        self.nests.append(replace(nest, work=most))
 
     def _close(self) -> None:
         # What comes next is not joined with what was before.

@@ -118,7 +118,8 @@ class Temporaries:
 
 def _touched(nest: Nest) -> set[str]:
     own = {node.name for node in walk_nodes(nest.body) if isinstance(node, LocalBuffer)}
-    return {*buffers_read(nest.body), *buffers_written(nest.body)} - own
+    bounds = set() if nest.bounds is None else {nest.bounds}
+    return {*buffers_read(nest.body), *buffers_written(nest.body), *bounds} - own
 
 
 def _bytes(buffer: Buffer, sizes: Mapping[str, int]) -> int:

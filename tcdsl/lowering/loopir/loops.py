@@ -201,13 +201,16 @@ class Nest:
     """A body that runs as one unit: one generated function.
 
     ``title`` is the index notation of the statements it serves. If the outermost node is a parallel `Loop`, it may be
-    split among threads; ``work`` estimates the number of points from the sizes, so that tiny nests stay serial.
+    split among threads; ``work`` estimates the number of points from the sizes, so that tiny nests stay serial. Where
+    they depend on the number of a round, the nest before has stored the begin and the end of that loop and the work in
+    the cells 1 to 3 of the int64 buffer ``bounds``, and ``work`` is the most of any round.
     """
 
     name: str
     title: str
     body: tuple[Node, ...]
     work: Expr
+    bounds: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

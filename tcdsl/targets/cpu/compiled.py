@@ -11,7 +11,7 @@ import numpy as np
 from tcdsl.errors import TcdslError
 from tcdsl.ir.sizes.size_functions import SizeFunction
 from tcdsl.lowering.loop_passes.liveness import Temporaries
-from tcdsl.lowering.loopir.loops import Kernel, Rounds
+from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.targets.cache.store import store
 from tcdsl.targets.cpu.call.arrays import BoundArrays, bind_arrays, require_outputs
 from tcdsl.targets.cpu.call.bound_kernels import BoundKernel
@@ -208,21 +208,19 @@ class CompiledKernel(Launcher):
         # Why the nest after the first ``done`` ones stopped.
         plan, frame = call.plan, call.frame
         words = frame.words[:FIRST_WORD].tolist()
-        if threads > 1 and plan.blocks(done) > 1:
+        nest = self._rows[done]
+        assert isinstance(nest, int)
+        if threads > 1 and self.kernel.nests[nest].bounds is None and plan.blocks(done) > 1:
             # Which of several faults the threads met first is chance: report the first in order, if it can be had
             # again.
             frame.words[STATUS_WORD] = 0
             self._drivers.execute(plan.table_address + 40 * done, 1, frame.address)
             if frame.words[STATUS_WORD]:
                 words = frame.words[:FIRST_WORD].tolist()
-        positions = [(each.label, int(frame.words[self._layout.sizes[each.number]])) for each in self._rounds(done)]
+        # The loops of rounds around the nest, outermost first.
+        rounds = (each for each in self.kernel.all_rounds if each.first <= nest < each.end)
+        positions = [(each.label, int(frame.words[self._layout.sizes[each.number]])) for each in rounds]
         return failure(words, self._generated.checks, self._layout, self._generated.locals, positions)
-
-    def _rounds(self, row: int) -> list[Rounds]:
-        # The loops of rounds around the nest in this row, outermost first.
-        nest = self._rows[row]
-        assert isinstance(nest, int)
-        return [each for each in self.kernel.all_rounds if each.first <= nest < each.end]
 
     def _array(self, buffer: str, call: Call) -> Array:
         if buffer in self._arrays.made_positions:

@@ -43,10 +43,13 @@ from tcdsl.targets.cpu.layout.call_block import (
 from tcdsl.targets.cpu.layout.control_rows import (
     BEGIN,
     BEGIN_COUNTED,
+    BLOCKS_PER_THREAD,
     CONDITION,
     END,
     HOLD_NUMBER,
     PAUSED,
+    RANGED,
+    SERIAL_WORK,
 )
 from tcdsl.targets.cpu.layout.frame import COUNTER_WORD, PLACES_WORD, ROW_WORD, STATUS_WORD
 
@@ -97,7 +100,7 @@ def execute_rounds(
     while n < rows:
         row = table + 40 * n
         address = load_word(row)
-        if address == 0:
+        if address == 0 and load_word(row + 8) != RANGED:
             n = _next_of_control(table, n, frame)
             if load_word(row + 8) == END:
                 left -= load_word(row + 24)
@@ -105,6 +108,9 @@ def execute_rounds(
                     return PAUSED - n
         else:
             store_word(frame + 8 * PLACES_WORD, load_word(row + 32))
+            if address == 0:
+                address = load_word(row + 24)
+                row = _ranged_row(row, frame, threads)
             blocks = load_word(row + 24)
             if blocks <= 1 or threads < 2:
                 call_nest(address, load_word(row + 8), load_word(row + 16), frame)
@@ -116,6 +122,16 @@ def execute_rounds(
                 return n
             n += 1
     return rows
+
+
+def _ranged_row(row: int, frame: int, threads: int) -> int:
+    # A row like others of the nest whose loop depends on the round, made of the cells that say where it begins.
+    own = load_word(frame + 8 * load_word(row + 16))
+    store_word(own, load_word(row + 24))
+    length = load_word(own + 16) - load_word(own + 8)
+    small = threads < 2 or load_word(own + 24) < SERIAL_WORK
+    store_word(own + 24, 1 if small else max(1, min(length, threads * BLOCKS_PER_THREAD)))
+    return own
 
 
 def _next_of_control(table: int, n: int, frame: int) -> int:

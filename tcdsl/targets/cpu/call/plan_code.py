@@ -16,13 +16,12 @@ from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.program_passes.effort import weight
 from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
 from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
-from tcdsl.targets.cpu.layout.control_rows import END, ControlRow, table_rows
+from tcdsl.targets.cpu.layout.control_rows import BLOCKS_PER_THREAD, END, RANGED, ControlRow, table_rows
 from tcdsl.targets.cpu.layout.frame import FrameLayout
 from tcdsl.targets.cpu.python.nest_printing import parallel_loop
 
 __all__ = ["PlanCode", "frame_words"]
 
-_BLOCKS_PER_THREAD = 4
 _ROUND = 4  # What a round, and each of its nests, takes beside its work, in points.
 
 
@@ -54,7 +53,9 @@ class PlanCode:
             self._control(row, kernel) if isinstance(row, ControlRow) else self._launch(row, kernel.nests[row])
             for row in table_rows(kernel, layout)
         ]
-        parallel = code.line(" or ".join(f"{row[3]} > 1" for row in table if row[0] and row[3] != "1") or "False")
+        split = [f"{row[3]} > 1" for row in table if row[0] and row[3] != "1"]
+        split += [f"(threads > 1 and {self._work(nest)} >= serial_work)" for nest in kernel.nests if nest.bounds]
+        parallel = code.line(" or ".join(split) or "False")
         header: list[object] = [len(arrays.given), len(arrays.made), self.table]
         # Where there are rounds, the driver enters the arrays only.
         header.append("0" if kernel.rounds else f"0 if {parallel} else {len(kernel.nests)}")
@@ -128,12 +129,14 @@ class PlanCode:
         address, places = f"nest_{number}", f"places_{number}"
         if loop is None:
             return [address, 0, 0, "1", places]
+        if nest.bounds is not None:
+            return [0, RANGED, self._layout.buffers[nest.bounds], address, places]
         begin, end = code.value(loop.start), code.value(loop.stop)
         if loop.step != 1:
             begin, end = "0", code.line(f"max(0, -(({begin} - {end}) // {loop.step}))")
         end = code.line(f"{end} if {end} > {begin} else {begin}")
         work = self._work(nest)
-        split = f"max(1, min({end} - {begin}, threads * {_BLOCKS_PER_THREAD}))"
+        split = f"max(1, min({end} - {begin}, threads * {BLOCKS_PER_THREAD}))"
         blocks = code.line(f"1 if threads < 2 or {work} < serial_work else {split}")
         return [address, begin, end, blocks, places]
 

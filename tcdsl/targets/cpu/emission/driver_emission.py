@@ -150,5 +150,6 @@ _WORDS: Mapping[str, Callable[..., Any]] = {
     "call_nest": _call_nest,
     "on_threads": _on_threads,
     "abs": FUNCTIONS["absolute"],
+    "max": FUNCTIONS["maximum"],
     "min": FUNCTIONS["minimum"],
 }

@@ -10,6 +10,8 @@
     0, SWAP, slot, slot, 0              two buffers have each other's memory from here on
     0, END, word, work, row             the next round begins at ``row``, if there is one; the one that ends has done so
                                         much work, in points, beside that of loops inside
+    0, RANGED, slot, nest, places       the address of a nest and of its places; the cells 1 to 3 of the buffer whose
+                                        address is in ``slot`` say where its loop begins and ends, and its work
 
 The address of a nest is not 0. Words and slots are those of the frame; rows are counted from the beginning of the
 table.
@@ -21,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tcdsl.lowering.program_passes.serial_work import SERIAL_WORK
 from tcdsl.targets.cpu.layout.frame import FrameLayout
 
 if TYPE_CHECKING:
@@ -30,10 +33,13 @@ if TYPE_CHECKING:
 __all__ = [
     "BEGIN",
     "BEGIN_COUNTED",
+    "BLOCKS_PER_THREAD",
     "CONDITION",
     "END",
     "HOLD_NUMBER",
     "PAUSED",
+    "RANGED",
+    "SERIAL_WORK",
     "SWAP",
     "ControlRow",
     "table_rows",
@@ -45,6 +51,10 @@ CONDITION = 3
 HOLD_NUMBER = 4
 SWAP = 5
 END = 6
+RANGED = 7
+
+BLOCKS_PER_THREAD = 4
+"""Into how many blocks parallel loops are cut, so that threads may take blocks as they come."""
 
 PAUSED = -3
 """Less the number of the row to go on with: what the driver returns after as much work as it was told."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import islpy as isl
@@ -9,17 +10,18 @@ import islpy as isl
 from tcdsl.autodiff.loops.held_cells import cells_needed, still_held, versions
 from tcdsl.autodiff.loops.round_derivatives import RoundDerivative
 from tcdsl.autodiff.loops.rounds import at_most_one, backwards, extents_around, in_body, largest_extent, number_of
-from tcdsl.autodiff.loops.tapes import reading_tape, written_tape
+from tcdsl.autodiff.loops.tapes import taped_tensor
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, SizeValue, size_names, substitute
-from tcdsl.ir.fresh_names import names_of
+from tcdsl.ir.fresh_names import cell_names, names_of
 from tcdsl.ir.program import Access, Assertion, AxisExtent, Neutral, Program, Repeat, Size, Statement, Tensor
 from tcdsl.ir.sizes.known_sizes import never_negative, never_negative_in
 from tcdsl.ir.stages import tensors_needed
 from tcdsl.polyhedra.spaces import named
+from tcdsl.rewrite.needed_inputs import with_needed_inputs
 from tcdsl.rewrite.replaced_sizes import with_size_replaced
 
 __all__ = ["BackwardBody"]
@@ -113,27 +115,33 @@ class BackwardBody:
 
     def _tape(self, tensor: Tensor) -> None:
         assert self._number is not None
-        number = SizeValue(self._number)
-        rounds = SizeValue(self._rounds)
-        shape = (rounds, *(self._largest(extent) for extent in tensor.shape))
+        number, rounds = SizeValue(self._number), SizeValue(self._rounds)
+        taped = taped_tensor(self._linear, tensor)
+        shape = (rounds, *map(self._largest, taped.shape))
         tape = Tensor(self._names.fresh(f"{tensor.name}_tape"), tensor.dtype, shape)
         new = self._names.fresh(tape.name)
-        cells = cells_needed(self._linear, tensor.name)
-        store = written_tape(self._values, tensor.name, tape, new, number, cells)
+        store = taped.store(self._values, tape.name, new, number)
         self._values = replace(
             self._values,
             tensors=(*self._values.tensors, replace(tape, name=new)),
             statements=(*self._values.statements, store),
         )
-        linear = reading_tape(self._linear, tensor.name, tape.name, number)
-        moved = (
-            replace(size, source=AxisExtent(tape.name, size.source.axis + 1))
-            if isinstance(size.source, AxisExtent) and size.source.tensor == tensor.name
-            else size
-            for size in linear.sizes
-        )
-        self._linear = replace(linear, inputs=(tape, *linear.inputs), sizes=tuple(moved))
+        self._linear = self._with_extents(taped.read_by(self._linear, tape.name, number), tape)
         self.given[tape.name] = self._carry(tape, new, shape)
+
+    def _with_extents(self, linear: Program, tape: Tensor) -> Program:
+        # The tensor that the tape stands for may have been the one whose extents the sizes were.
+        present = {each.name for each in linear.inputs}
+        sizes = self._values.sizes
+        if all(size.name != self._rounds for size in sizes):
+            sizes = (Size(self._rounds, AxisExtent(tape.name, 0)), *sizes)
+        others = (each for each in self._values.inputs if each.name not in present)
+        linear = replace(linear, inputs=(tape, *linear.inputs, *others), sizes=sizes)
+        linear = with_needed_inputs(linear, [tape.name, *present])
+        for each in linear.inputs:
+            if each.name not in present and each.name != tape.name and each.name in self._outer:
+                self.given[each.name] = self._outer[each.name]
+        return linear
 
     def _largest(self, extent: Expr) -> Expr:
         return largest_extent(extent, self._values, self._number, SizeValue(self._rounds))
@@ -175,7 +183,7 @@ class BackwardBody:
         )
 
     def _backward_body(self, counter: Tensor, adjoint: RoundDerivative) -> Program:
-        linear = self._linear
+        linear = _with_own_counter(self._linear, counter, self._names.fresh)
         taped = [tape for tape, _, _, _ in self._tapes if tape.name in self.given]
         if self._number is not None and not at_most_one(self._repeat) and _mentions(linear, self._number):
             if not taped and SizeValue(self._rounds) == self._inside:
@@ -210,14 +218,27 @@ class BackwardBody:
         assertions = list(body.assertions)
         if below not in assertions:
             assertions.append(below)
-        if any(size.name == self._rounds for size in body.sizes):
-            return replace(body, assertions=tuple(assertions))
-        rounds = Size(self._rounds, AxisExtent(first.name, 0))
+        sizes = body.sizes
+        if all(size.name != self._rounds for size in sizes):
+            sizes = (*sizes, Size(self._rounds, AxisExtent(first.name, 0)))
         if SizeValue(self._rounds) != self._inside and all(
             name in {size.name for size in body.sizes} for name in size_names(self._inside)
         ):
             assertions.append(Assertion(apply("eq", SizeValue(self._rounds), self._inside)))
-        return replace(body, sizes=(*body.sizes, rounds), assertions=tuple(assertions))
+        return replace(body, sizes=sizes, assertions=tuple(assertions))
+
+
+def _with_own_counter(linear: Program, counter: Tensor, fresh: Callable[[str], str]) -> Program:
+    # What loops inside are given as the number of the round: this round's own, counted from the last.
+    if not any(counter.name in repeat.inputs for repeat in linear.repeats):
+        return linear
+    number = replace(counter, name=fresh(counter.name))
+    cells = cell_names(len(number.shape), (size.name for size in linear.sizes))
+    statement = _empty(number.name, number.dtype, cells)
+    repeats = tuple(repeat.with_tensors({counter.name: number.name}) for repeat in linear.repeats)
+    return replace(
+        linear, tensors=(number, *linear.tensors), statements=(statement, *linear.statements), repeats=repeats
+    )
 
 
 def _is_read(program: Program, name: str) -> bool:
@@ -232,8 +253,11 @@ def _mentions(program: Program, size: str) -> bool:
 def _nothing(work: Derivative, hint: str, dtype: str, shape: tuple[Expr, ...]) -> str:
     """A tensor whose cells nobody reads before they are written."""
     name = work.declare(hint, dtype, shape)
-    cells = work.cell_variables(len(shape))
-    empty = named(isl.Set.empty(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(cells))), cells)
-    value = constant(0, compute_dtype(dtype))
-    work.append(Statement(Access(name, tuple(map(index, cells))), "assign", Neutral(), value, Domain.from_set(empty)))
+    work.append(_empty(name, dtype, work.cell_variables(len(shape))))
     return name
+
+
+def _empty(name: str, dtype: str, cells: Sequence[str]) -> Statement:
+    points = named(isl.Set.empty(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(cells))), cells)
+    value = constant(0, compute_dtype(dtype))
+    return Statement(Access(name, tuple(map(index, cells))), "assign", Neutral(), value, Domain.from_set(points))

@@ -17,7 +17,7 @@ from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import cell_map, cells_read
 
-__all__ = ["cells_needed", "still_held", "versions"]
+__all__ = ["cells_needed", "still_held", "taken_whole", "versions"]
 
 _LATER = "later_"
 
@@ -41,14 +41,22 @@ def versions(values: Program, name: str, new: str) -> dict[str, list[Statement]]
         new = statement.start.tensor
 
 
+def taken_whole(linear: Program, name: str) -> bool:
+    """Whether a tensor is not only read: a loop or a derivative rule is given it, or a statement starts from it."""
+    starts = (statement.start for statement in linear.statements)
+    return (
+        any(name in repeat.inputs for repeat in linear.repeats)
+        or any(name in rule.named for rule in linear.rules)
+        or any(isinstance(start, Keep) and start.tensor == name for start in starts)
+    )
+
+
 def cells_needed(linear: Program, name: str) -> isl.Set | None:
     """The cells of an input that the statements of ``linear`` read; ``None`` if isl cannot say it."""
-    if any(name in repeat.inputs for repeat in linear.repeats) or any(name in rule.named for rule in linear.rules):
+    if taken_whole(linear, name):
         return None
     found: isl.Set | None = None
     for statement in linear.statements:
-        if isinstance(statement.start, Keep) and statement.start.tensor == name:
-            return None
         for read in statement_reads(statement):
             if read.tensor == name:
                 cells = cells_read(statement.domain.set, read)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +11,8 @@ from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, SizeValue
 from tcdsl.ir.fresh_names import names_of
+from tcdsl.ir.interpreter.point_values import PointValues
+from tcdsl.ir.interpreter.tensor_values import TensorValues
 from tcdsl.ir.program import Assertion, DerivativeRule, Program, Repeat, Size, Statement, Tensor
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 from tcdsl.ir.stages import stages
@@ -20,14 +22,15 @@ from tcdsl.polyhedra.writes import read_cell
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.span import Span
 
-__all__ = ["LOOPS", "Case", "unrolled"]
+__all__ = ["LOOPS", "SMOOTH", "Case", "unrolled"]
 
 
 class _Unrolling:
     """A program while the bodies of its loops are written into it."""
 
-    def __init__(self, program: Program, sizes: Mapping[str, int]) -> None:
-        self.program = program
+    def __init__(self, program: Program, arrays: Sequence[np.ndarray]) -> None:
+        sizes = bind_sizes(program, [array.shape for array in arrays])
+        self.values = TensorValues(program, arrays, sizes)
         self.names = names_of(program)
         self.known = dict(sizes)
         self.sizes = list(program.sizes)
@@ -62,8 +65,8 @@ class _Unrolling:
         counter, *inputs = body.inputs
         step = replace(body, outputs=tuple(new for _, new in body.updates), updates=())
         state = dict(zip((each.name for each in inputs), (self.tensors[name] for name in repeat.inputs), strict=True))
-        for number in range(evaluate_size(repeat.count, self.known)):
-            of_round = replace(counter, shape=(integer(number),))
+        for number in range(self._count(repeat)):
+            of_round = self._of_round(counter, number)
             made = append_program(self, step, [of_round, *state.values()])
             state.update(zip((name for name, _ in body.updates), made, strict=True))
         for tensor, (name, _) in zip(tensors, body.updates, strict=True):
@@ -71,10 +74,23 @@ class _Unrolling:
             value = read_cell(state[name], cells, compute_dtype(tensor.dtype))
             self.add_statement(over_box(tensor.name, cells, tensor.shape, value), tensor)
 
+    def _count(self, repeat: Repeat) -> int:
+        # What data say is computed.
+        return int(PointValues({}, 1, self.known, self.values, str, None).single(repeat.count))
+
+    def _of_round(self, counter: Tensor, number: int) -> Tensor:
+        made = replace(counter, name=self.names.fresh("round"))
+        if counter.shape:
+            # Only its extent is used, in loops inside too.
+            self.tensors[made.name] = replace(made, shape=(integer(number),))
+            return self.tensors[made.name]
+        self.add_statement(over_box(made.name, (), (), integer(number)), made)
+        return made
+
 
 def unrolled(program: Program, arrays: Sequence[np.ndarray]) -> Program:
     """``program`` for arrays of these shapes, with the bodies of its loops as often as they run."""
-    work = _Unrolling(program, bind_sizes(program, [array.shape for array in arrays]))
+    work = _Unrolling(program, arrays)
     for stage in stages(program):
         for statement in stage.statements:
             work.add_statement(statement, program.tensor(statement.target.tensor))
@@ -98,6 +114,8 @@ class Case:
 
     text: str
     arrays: Callable[[np.random.Generator, int], list[np.ndarray]]
+    #: Whether derivatives are those of the values: not where values are rounded, nor where a rule says otherwise.
+    smooth: bool = True
 
     @property
     def program(self) -> Program:
@@ -541,4 +559,286 @@ return u_4
 """,
         lambda rng, n: [0.5 * rng.normal(size=4), 0.5 * rng.normal(size=()), _rounds(n)],
     ),
+    "branch": Case(
+        # A loop of one round or none.
+        """\
+program branch
+input u: float64[N]
+input w: float64
+tensor positive: bool
+tensor u_3: float64[N]
+tensor y: float64
+
+positive[()] = w > 0.0  for []:
+
+repeat u_3 = where(positive, 1, 0) times with u, w
+| program branch_loop
+| input round: int64
+| input u: float64[N]
+| input w: float64
+| tensor v: float64[N]
+| tensor u_2: float64[N]
+|
+| v[i] = sin(u[i] * w)      for [i]: 0 <= i < N
+| u_2[i] = v[i] * u[i] * v[0]  for [i]: 0 <= i < N
+|
+| update u = u_2
+
+y[()] += u_3[i] * u[i]  for [i]: 0 <= i < N
+
+return y, u_3
+""",
+        lambda rng, n: [rng.normal(size=2), np.array(0.7 * (-1) ** n)],
+    ),
+    "unrelated": Case(
+        # The body knows no extent that says how many rounds there are.
+        """\
+program unrelated
+input y: float64
+input x: float64[N]
+input carrier: bool[steps]
+assert steps <= N
+tensor y_3: float64
+
+repeat y_3 = steps times with y, x
+| program unrelated_loop
+| input round: bool[t]
+| input y: float64
+| input x: float64[N]
+| assert t < N
+| tensor y_2: float64
+|
+| y_2[()] = y + x[t] * x[t]  for []:
+|
+| update y = y_2
+
+return y_3
+""",
+        lambda rng, n: [rng.normal(size=()), rng.normal(size=n + 2), _rounds(n)],
+    ),
+    "growing": Case(
+        # Tensors of one round, whose extents depend on it, and a maximum that is recognized again.
+        """\
+program growing
+input y: float64
+input x: float64[N]
+tensor y_3: float64
+
+repeat y_3 = N times with y, x
+| program growing_loop
+| input round: bool[t]
+| input y: float64
+| input x: float64[N]
+| assert t < N
+| tensor part: float64[t + 1]
+| tensor largest: float64
+| tensor y_2: float64
+|
+| part[i] = exp(x[t - i]) * y              for [i]: 0 <= i <= t
+| largest[()] >>= part[i] * x[i] + part[0]  for [i]: 0 <= i <= t
+| y_2[()] = sin(largest) * part[t]         for []:
+|
+| update y = y_2
+
+return y_3
+""",
+        lambda rng, n: [rng.normal(size=()), 0.4 * rng.normal(size=n)],
+    ),
+    "single precision": Case(
+        """\
+program single_precision
+input y: float16[N]
+input w: float32[M]
+input carrier: bool[steps]
+assert N == M
+tensor y_3: float16[N]
+
+repeat y_3 = steps times with y, w
+| program single_loop
+| input round: bool[t]
+| input y: float16[N]
+| input w: float32[M]
+| assert N == M
+| tensor v: float32[N]
+| tensor y_2: float16[N]
+|
+| v[i] = y[i] * w[i]     for [i]: 0 <= i < N
+| y_2[i] = v[i] * w[0]  for [i]: 0 <= i < N
+|
+| update y = y_2
+
+return y_3
+""",
+        lambda rng, n: [rng.normal(size=3), rng.normal(size=3), _rounds(n)],
+        smooth=False,
+    ),
+    "ring": Case(
+        # A history of two cells, each overwritten by every second round.
+        """\
+program ring
+input u: float64[2]
+input w: float64
+input carrier: bool[steps]
+tensor u_3: float64[2]
+
+repeat u_3 = steps times with u, w
+| program ring_loop
+| input round: bool[t]
+| input u: float64[2]
+| input w: float64
+| tensor u_2: float64[2]
+|
+| u_2[t % 2] = sin(u[(t + 1) % 2] * w)  from u  for []:
+|
+| update u = u_2
+
+return u_3
+""",
+        lambda rng, n: [rng.normal(size=2), rng.normal(size=()), _rounds(n)],
+    ),
+    "upwards": Case(
+        # A history from its last row to its first, of which each round reads the first row too.
+        """\
+program upwards
+input s: float64[N]
+input w: float64
+tensor s_3: float64[N]
+tensor y: float64
+
+repeat s_3 = N - 1 times with s, w
+| program upwards_loop
+| input round: bool[t]
+| input s: float64[N]
+| input w: float64
+| assert t < N - 1
+| tensor s_2: float64[N]
+|
+| s_2[N - 2 - t] = sin(s[N - 1 - t] * w) + s[0] * s[0]  from s  for []:
+|
+| update s = s_2
+
+y[()] += s_3[i] * s_3[i]  for [i]: 0 <= i < N
+
+return y
+""",
+        lambda rng, n: [rng.normal(size=n), rng.normal(size=())],
+    ),
+    "places": Case(
+        # A history that is read and written at places that are data.
+        """\
+program places
+input s: float64[M]
+input p: int64[N]
+input q: int64[N_2]
+assert N == N_2
+tensor s_3: float64[M]
+
+repeat s_3 = N times with s, p, q
+| program places_loop
+| input round: bool[t]
+| input s: float64[M]
+| input p: int64[N]
+| input q: int64[N_2]
+| assert N == N_2
+| assert t < N
+| tensor s_2: float64[M]
+|
+| s_2[q[t]] += sin(s[check(p[t])])  from s  for []:
+|
+| update s = s_2
+
+return s_3
+""",
+        lambda rng, n: [rng.normal(size=3), rng.integers(0, 3, size=n), rng.integers(0, 3, size=n)],
+    ),
+    "two histories": Case(
+        # Rows of a history made by a loop in each round.
+        """\
+program two_histories
+input s: float64[N, M]
+input w: float64[M_2]
+assert M == M_2
+tensor s_3: float64[N, M]
+
+repeat s_3 = N times with s, w
+| program rows
+| input round: bool[t]
+| input s: float64[N, M]
+| input w: float64[M_2]
+| assert M == M_2
+| assert t < N
+| tensor v: float64
+| tensor s_2: float64[N, M]
+| tensor v_3: float64
+| tensor s_4: float64[N, M]
+|
+| v[()] = s[t, 0]  for []: M > 0
+|
+| repeat v_3, s_2 = M times with v, s, w, round
+| | program cells
+| | input inner: bool[k]
+| | input v: float64
+| | input s: float64[N, M]
+| | input w: float64[M_2]
+| | input outer: bool[t]
+| | assert M == M_2
+| | assert k < M
+| | assert t < N
+| | tensor v_2: float64
+| | tensor s_2: float64[N, M]
+| |
+| | v_2[()] = v * w[k] + sin(s[t, k])  for []:
+| | s_2[t, k] = v_2 * v               from s  for []:
+| |
+| | update v = v_2
+| | update s = s_2
+|
+| s_4[t, j] *= v_3  from s_2  for [j]: 0 <= j < M
+|
+| update s = s_4
+
+return s_3
+""",
+        lambda rng, n: [rng.normal(size=(n, 2)), rng.normal(size=2)],
+    ),
+    "ruled": Case(
+        # A derivative rule in the body, and a part without a derivative.
+        """\
+program ruled
+input y: float64
+input x: float64[N]
+tensor y_4: float64
+
+repeat y_4 = N times with y, x
+| program ruled_loop
+| input round: bool[t]
+| input y: float64
+| input x: float64[N]
+| assert t < N
+| tensor y_2: float64
+| tensor y_3: float64
+|
+| y_2[()] = floor(y * 10.0)                       for []:
+| y_3[()] = y_2 * x[t] + stop_gradient(y * x[t])  for []:
+|
+| update y = y_3
+|
+| pullback y_2 by y
+| | program straight_through
+| | input y: float64
+| | input y_2: float64
+| | input d_y_2: float64
+| | tensor d_y: float64
+| |
+| | d_y[()] = 10.0 * d_y_2 * y  for []:
+| |
+| | return d_y
+
+return y_4
+""",
+        lambda rng, n: [rng.normal(size=()), rng.normal(size=n)],
+        smooth=False,
+    ),
 }
+
+SMOOTH = [name for name, case in LOOPS.items() if case.smooth]

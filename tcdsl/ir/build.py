@@ -95,7 +95,7 @@ def range_tests(position: Expr, extent: Expr) -> tuple[Expr, Expr]:
 
 _KIND_CHECKS: Mapping[str, Callable[[str], bool]] = {
     "real": is_floating,
-    "number": lambda dtype: not is_boolean(dtype),
+    "number": lambda dtype: dtype != "bool",
     "any": lambda dtype: True,
     "compare": lambda dtype: True,
     "logical": is_boolean,
@@ -128,9 +128,8 @@ def _is(expr: Expr, value: float) -> bool:
 # stands for no simplification.
 
 
-def _simplified_sum(primitive: str, first: Expr, second: Expr) -> Expr | None:
+def _simplified_sum(primitive: str, first: Expr, second: Expr, exact: bool) -> Expr | None:
     # x + 0.0 stays, because it turns -0.0 into 0.0.
-    exact = not is_floating(first.dtype)
     if _is(second, 0) and (exact or primitive == "sub"):
         return first
     if isinstance(second, Constant) and second.dtype in ("int64", INTEGER) and -(2**63) < second.value < 0:
@@ -141,12 +140,11 @@ def _simplified_sum(primitive: str, first: Expr, second: Expr) -> Expr | None:
     return constant(0, first.dtype) if exact and first == second else None
 
 
-def _simplified_product(first: Expr, second: Expr) -> Expr | None:
+def _simplified_product(first: Expr, second: Expr, exact: bool) -> Expr | None:
     if _is(first, 1):
         return second
     if _is(second, 1):
         return first
-    exact = not is_floating(first.dtype)
     return constant(0, first.dtype) if exact and (_is(first, 0) or _is(second, 0)) else None
 
 
@@ -171,9 +169,9 @@ def _simplified(primitive: str, arguments: tuple[Expr, ...]) -> Expr | None:
     exact = not is_floating(first.dtype)
     match primitive:
         case "add" | "sub":
-            return _simplified_sum(primitive, first, last)
+            return _simplified_sum(primitive, first, last, exact)
         case "mul":
-            return _simplified_product(first, last)
+            return _simplified_product(first, last, exact)
         case "div" | "floor_div" if _is(last, 1) and (exact or primitive == "div"):
             return first
         case "mod" if exact and _is(last, 1):

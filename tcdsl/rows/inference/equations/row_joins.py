@@ -95,8 +95,8 @@ class RowJoin(Constraint):
 
     def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
         """The result's variable determines nothing: the operands' determine it, and with it which axes meet."""
-        result = self.result.resolved.variable
         rows = (self.result.resolved, *(row.resolved for row in self.operands))
+        result = rows[0].variable
         operands = [row.variable for row in rows[1:] if row.variable is not None and row.variable is not result]
         is_open = any(row.variable is not None for row in rows)
         axes_ = [axis for row in rows for axis in row.open_axes] if is_open else []

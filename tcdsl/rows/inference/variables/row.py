@@ -99,7 +99,7 @@ class Row:
     @property
     def open_axes(self) -> list[Dimension]:
         """The axes of a resolved row whose size is not known."""
-        return [axis.root for axis in (*self.leading, *self.trailing) if axis.root.size is None]
+        return [root for axis in (*self.leading, *self.trailing) if (root := axis.root).size is None]
 
     @property
     def is_known(self) -> bool:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.autodiff.adjoint import adjoint
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 from tcdsl.runtime.transforms.checking import TOLERANCE, Arrays, check_adjoint
+from tests.autodiff.kept_derivatives import kept_adjoint
 
 __all__ = ["check_program_gradient"]
 
@@ -35,7 +35,7 @@ def check_program_gradient(
     ``run(program, arrays)`` executes a program and returns its outputs; by default the reference interpreter does, in
     float64.
     """
-    derivative = adjoint(program, wrt, keep_outputs=False)
+    derivative = kept_adjoint(program, tuple(wrt))
     positions, floating = _positions(program, wrt), _floating_outputs(program)
 
     def function(*arrays: np.ndarray) -> Sequence[Any]:

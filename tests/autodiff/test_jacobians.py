@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcdsl import op
-from tcdsl.autodiff import adjoint, gradient, tangent
+from tcdsl.autodiff import adjoint, gradient
 from tcdsl.autodiff.jacobians.jacobians import jacobian
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.interpreter.interpreter import interpret
@@ -18,6 +18,7 @@ from tcdsl.ir.text.printer import format_program
 from tests.autodiff.hard_cases.cases import HardCase
 from tests.autodiff.hard_cases.compositions import program_of
 from tests.autodiff.hard_cases.rows import ROWS
+from tests.autodiff.kept_derivatives import kept_tangent
 from tests.autodiff.programs import program, values
 from tests.autodiff.random_programs import random_case
 from tests.golden_texts import Golden
@@ -156,24 +157,23 @@ def check_jacobian(made: Program, arrays: list[np.ndarray]) -> None:
         assert parse_program(format_program(result)) == result
         verify_deeply(result)
     blocks = zip(interpret(forward, arrays).outputs, interpret(reverse, arrays).outputs, strict=True)
+    matrices: dict[tuple[str, str], np.ndarray] = {}
     for output, value in outputs.items():
         for name in wrt:
             one, other = next(blocks)
             assert one.shape == value.shape + inputs[name].shape
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
-            matrix = one.reshape(value.size, inputs[name].size)
-            check_products(made, arrays, output, name, matrix, value.shape, inputs[name].shape)
-
-
-def check_products(
-    made: Program, arrays: list[np.ndarray], output: str, name: str, matrix: np.ndarray, *shapes: tuple[int, ...]
-) -> None:
-    v, u = (RNG.uniform(-1, 1, shape) for shape in reversed(shapes))
-    v, u = np.asarray(v), np.asarray(u)
-    pushed = interpret(tangent(made, [name], outputs=[output], keep_outputs=False), [*arrays, v]).outputs[0]
-    pulled = interpret(adjoint(made, [name], outputs=[output], keep_outputs=False), [*arrays, u]).outputs[0]
-    np.testing.assert_allclose(np.ravel(pushed), matrix @ v.ravel(), rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(np.ravel(pulled), u.ravel() @ matrix, rtol=1e-8, atol=1e-8)
+            matrices[output, name] = one.reshape(value.size, inputs[name].size)
+    for name in wrt:
+        v = np.asarray(RNG.uniform(-1, 1, inputs[name].shape))
+        pushed = interpret(kept_tangent(made, (name,)), [*arrays, v]).outputs
+        for output, found in zip(outputs, pushed, strict=True):
+            np.testing.assert_allclose(np.ravel(found), matrices[output, name] @ v.ravel(), rtol=1e-8, atol=1e-8)
+    for output, value in outputs.items():
+        u = np.asarray(RNG.uniform(-1, 1, value.shape))
+        pulled = interpret(adjoint(made, wrt, outputs=[output], keep_outputs=False), [*arrays, u]).outputs
+        for name, found in zip(wrt, pulled, strict=True):
+            np.testing.assert_allclose(np.ravel(found), u.ravel() @ matrices[output, name], rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("row", [row for row in PROGRAMS.values() if row.smooth], ids=str)

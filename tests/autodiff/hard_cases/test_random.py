@@ -44,7 +44,7 @@ def agree(program: Program, arguments: Sequence[np.ndarray]) -> None:
     """All compositions of the two modes give one Hessian, and both modes one Jacobian."""
     with np.errstate(all="ignore"):
         point = Point.of(program, arguments)
-        programs = compositions.__wrapped__(program, point.wrt)
+        programs = compositions(program, point.wrt)
         found = derivatives(point, programs)
     left, right = inner(found.forward, point.dy), inner(found.reverse, point.v)
     near(left, right, max(1.0, abs(left)), "dot product", program)

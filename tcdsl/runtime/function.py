@@ -142,10 +142,10 @@ class DecoratedFunction(Inspected):
             return self.inline(*arguments, **keywords)
         if out is None:
             return self.staging.run(self.signature, arguments, keywords)
-        from tcdsl.runtime.calling.written_memory import check_written, output_buffers
-
         call = self.signature.call(arguments, keywords)
         entry, arrays = self.staging.entry(call)
+        from tcdsl.runtime.calling.written_memory import check_written, output_buffers  # which is imported by now
+
         check_written(entry.executable.program, arrays, call)
         sizes = entry.executable.sizes(arrays)
         entry.executable.run(arrays, output_buffers(entry.executable.program, out, arrays, sizes), sizes)

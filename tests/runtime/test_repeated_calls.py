@@ -148,6 +148,12 @@ def test_a_repeated_call_passes_few_python_functions() -> None:
         assert python_calls(call) <= most
 
 
+def test_a_new_shape_passes_few_python_functions() -> None:
+    for n in (3, 4):
+        added(np.ones(n), np.ones(n))
+    assert max(python_calls(lambda n=n: added(np.ones(n), np.ones(n))) for n in range(700, 720)) <= 25
+
+
 def test_many_shapes_and_kinds_of_calls_are_remembered() -> None:
     vectors = [np.arange(float(n)) for n in range(1, 600)]
     kinds = [np.arange(4.0), np.arange(4.0)[::2], np.arange(4, dtype=np.int8), np.ones((2, 2)), np.arange(4.0)[::-1]]

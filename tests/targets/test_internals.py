@@ -16,6 +16,10 @@ def test_arrays_are_laid_out_as_expected() -> None:
     assert internals.array_header() == object.__basicsize__
 
 
+def test_bytes_follow_their_header() -> None:
+    assert internals.bytes_header() == bytes.__basicsize__ - 1
+
+
 def test_another_layout_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     internals.array_header.cache_clear()
     monkeypatch.setattr(internals, "_fields", lambda array, header: (0,))

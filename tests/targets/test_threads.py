@@ -16,7 +16,7 @@ from tcdsl.ir.build import apply, constant
 from tcdsl.lowering.loop_passes.liveness import Temporaries
 from tcdsl.lowering.loopir.loops import Kernel, Store, Update
 from tcdsl.targets.cpu.call.drivers import Drivers
-from tcdsl.targets.cpu.call.launch_plans import LaunchPlan, of_this_process
+from tcdsl.targets.cpu.call.launch_plans import LaunchPlan, Planner, of_this_process
 from tcdsl.targets.cpu.call.plan_code import PlanCode
 from tcdsl.targets.cpu.compiled import CompiledKernel
 from tcdsl.targets.cpu.layout.call_arrays import CallArrays
@@ -160,7 +160,7 @@ def blocks_of(kernel: Kernel, sizes: list[int], threads: int) -> int:
     arrays = CallArrays(kernel, (True,) * len(kernel.program.inputs))
     code = PlanCode(kernel, layout, arrays)
     evaluate = code.written.bound(of_this_process([1], [0]))
-    plan = LaunchPlan(evaluate, code.table, Temporaries(kernel).lives, sizes, threads)
+    plan = LaunchPlan(Planner(evaluate, layout.words, code.table, Temporaries(kernel).lives), sizes, threads)
     assert plan.parallel == (plan.blocks(0) > 1)
     return plan.blocks(0)
 

@@ -99,6 +99,14 @@ class SizePlan:
             raise_diagnostics(self._overflows(sizes))
         return sizes
 
+    def values(self, shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], int] | None:
+        """The values of all sizes in order, and the largest of their absolute values, where nothing is unusual."""
+        try:
+            found: tuple[tuple[int, ...], int] | None = self._values(shapes)
+        except (ZeroDivisionError, IndexError):
+            return None
+        return None if found is None or found[1] >= self.harmless else found
+
     def _rank_faults(self, shapes: Sequence[tuple[int, ...]]) -> list[Diagnostic]:
         inputs = self.program.inputs
         if len(shapes) != len(inputs):

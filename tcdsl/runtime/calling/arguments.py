@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from tcdsl.errors import ConfigurationError, DtypeError
 from tcdsl.frontend.staging.given_arrays import element_type, given_array
 
-__all__ = ["Argument", "Call", "Signature", "hashable"]
+__all__ = ["Argument", "Call", "Signature", "hashable", "is_graph_tensor", "tensor_argument"]
 
 _NUMBER_DTYPES = {bool: "bool", int: "int64", float: "float64"}
 
@@ -198,13 +199,23 @@ def tensor_argument(function: str, name: str, position: int, value: Any) -> Argu
     return Argument(name, position, array, element_type(array), None, value)
 
 
+def is_graph_tensor(value: Any) -> bool:
+    """Whether ``value`` is a tensor of a graph."""
+    return type(value) is not np.ndarray and isinstance(value, _class("graphs", "GraphTensor"))
+
+
 def _of_graph(value: Any, name: str, context: str) -> Any:
     # The value of a tensor of a graph; anything else as it is.
-    from tcdsl.frontend.symbols.graphs import GraphTensor
-    from tcdsl.frontend.symbols.operators import ArithmeticOperators
-
-    if isinstance(value, GraphTensor):
+    if is_graph_tensor(value):
         return np.asarray(value)
-    if isinstance(value, ArithmeticOperators):
+    if isinstance(value, _class("operators", "ArithmeticOperators")):
         raise DtypeError.at(f"{context}`{name}` is a symbolic value outside of its function")
     return value
+
+
+def _class(module: str, name: str) -> Any:
+    # Nothing is of a class whose module has not been imported. To import it here would not be safe: see `COMPILING`.
+    return getattr(sys.modules.get(f"{_SYMBOLS}{module}"), name, ())
+
+
+_SYMBOLS = "tcdsl.frontend.symbols."

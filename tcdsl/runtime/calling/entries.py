@@ -137,6 +137,16 @@ class Entry:
         updates = {name for name, _ in self.executable.program.updates}
         return frozenset(k for k, tensor in enumerate(self.executable.program.inputs) if tensor.name in updates)
 
+    def values_of(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], int] | None:
+        """The values of all sizes in order and the largest one, where nothing is unusual."""
+        if self.guards:
+            try:
+                if not self.serves(shapes):
+                    return None
+            except (ZeroDivisionError, IndexError):
+                return None
+        return self.executable.size_plan.values(shapes)
+
     def sizes_of(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
         """The sizes for inputs of these shapes."""
         return self.executable.sizes_of(shapes)

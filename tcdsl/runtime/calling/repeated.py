@@ -85,6 +85,9 @@ class Served(Protocol):
     def sizes_of(self, shapes: Shapes, /) -> dict[str, int] | None:
         """The sizes for inputs of these shapes; None, or an error, if there are none."""
 
+    def values_of(self, shapes: Shapes, /) -> tuple[tuple[int, ...], int] | None:
+        """The values of all sizes in order and the largest one; None where that is not all that has to be known."""
+
     def fitting(
         self, contiguous: tuple[bool, ...], current: Settings, sizes: Mapping[str, int], /
     ) -> LaunchedKernel | None:
@@ -172,7 +175,10 @@ class RepeatedCall:
         self._pack = struct.Struct("".join(_NUMBERS[argument.dtype] for argument in numbers)).pack_into
         self._by_settings: dict[Settings, Launches] = {}
         self._launches: tuple[Settings | None, Launches] = (None, Recent(1))
-        self._types = entry.input_types
+        #: With which kernel calls of new shapes were planned last, for the settings of these launches.
+        self._planning: tuple[Launches | None, LaunchedKernel | None] = (None, None)
+        self._types = [dtype for dtype, _ in entry.input_types]
+        self._ranks = tuple(entry.input_types[k][1] for k in self._arrays)
         self._updated = entry.updated
         self._seen = frozenset(k for k in self._arrays if not isinstance(entry.inputs[k], CarriedInteger))
         self._structure = entry.structure
@@ -227,12 +233,14 @@ class RepeatedCall:
         whose, launches = self._launches
         if whose is not current:
             launches = self._launches_for(current)
-        for kernel, plan in launches.young.get(shapes) or launches.get(shapes) or ():
+        known = launches.young.get(shapes) or launches.get(shapes) or ()
+        for kernel, plan in known:
             results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check)
             if results is not None:
                 break
         else:
-            results = self._launched(launches, shapes, inputs, numbers, current)
+            launched = self._launched if known else self._launched_anew
+            results = launched(launches, shapes, inputs, numbers, current)
             if results is None:
                 return None
         self.entry.hits += 1
@@ -284,6 +292,35 @@ class RepeatedCall:
         count = len(self._types)
         self.entry.check_written([inputs[k] if k in self._arrays else np.empty(()) for k in range(count)])
 
+    def _launched_anew(
+        self,
+        launches: Launches,
+        shapes: Shapes,
+        inputs: tuple[Any, ...],
+        numbers: tuple[Any, ...],
+        current: Settings,
+    ) -> Sequence[np.ndarray] | None:
+        # The first call with these shapes. Most often all else is as in the last call; what is not, the driver sees.
+        whose, kernel = self._planning
+        if tuple(map(len, shapes)) != self._ranks:
+            return None
+        if whose is launches and kernel is not None:
+            found = self.entry.values_of(shapes if self._bare else self._every(shapes))
+            if found is not None and found[1] <= kernel.limit:
+                plan = kernel.planned(found[0], self.number_positions)
+                results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check)
+                if results is not None:
+                    launches[shapes] = ((kernel, plan),)
+                    return results
+        return self._launched(launches, shapes, inputs, numbers, current)
+
+    def _every(self, shapes: Shapes) -> Shapes:
+        # Those of all inputs; the others are numbers.
+        every: list[tuple[int, ...]] = [()] * len(self._types)
+        for k, shape in zip(self._arrays, shapes, strict=True):
+            every[k] = shape
+        return tuple(every)
+
     def _launched(
         self,
         launches: Launches,
@@ -293,19 +330,19 @@ class RepeatedCall:
         current: Settings,
     ) -> Sequence[np.ndarray] | None:
         # The first call with these shapes, or with such a layout.
-        if current.debug or "nan" in current.check:
+        if current.debug or "nan" in current.check or tuple(map(len, shapes)) != self._ranks:
             return None
-        every: list[tuple[int, ...]] = [()] * len(self._types)
+        every = self._every(shapes)
         contiguous = [True] * len(self._types)
-        for k, shape in zip(self._arrays, shapes, strict=True):
+        for k in self._arrays:
             array = inputs[k]
-            if (array.dtype, len(shape)) != self._types[k]:
+            if array.dtype != self._types[k]:
                 return None
-            every[k], contiguous[k] = shape, array.flags.c_contiguous
+            contiguous[k] = array.flags.c_contiguous
         try:
-            if not self.entry.serves(tuple(every)):
+            if not self.entry.serves(every):
                 return None
-            sizes = self.entry.sizes_of(tuple(every))
+            sizes = self.entry.sizes_of(every)
         except TcdslError:
             return None
         kernel = None if sizes is None else self.entry.fitting(tuple(contiguous), current, sizes)
@@ -318,6 +355,7 @@ class RepeatedCall:
         results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check)
         if results is not None:
             launches[shapes] = ((kernel, plan), *known[:_LAYOUTS])
+            self._planning = launches, kernel
         return results
 
 

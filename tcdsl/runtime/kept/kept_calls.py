@@ -56,6 +56,8 @@ class KeptCalls:
         self._function = function
         # By what they are asked for: the name of the entry on disk, and how many warnings there were.
         self._names: dict[tuple[Any, ...], tuple[str | None, int]] = {}
+        # The kinds of calls without keywords that were looked for.
+        self._kinds: set[tuple[Any, ...]] = set()
         #: What has served calls.
         self.served: list[KeptEntry] = []
         #: A call like the last one that was served.
@@ -63,6 +65,18 @@ class KeptCalls:
 
     def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any] | None:
         """The result of a call of a new kind, if an earlier process has kept what serves it."""
+        kinds = tuple(
+            [
+                (each.dtype, each.ndim, each.flags.c_contiguous)
+                if type(each) is np.ndarray
+                else each
+                if type(each) is int
+                else type(each)
+                for each in arguments
+            ]
+        )
+        if not keywords and kinds in self._kinds:
+            return None
         current = settings()
         if current.check or current.debug or not all(type(each) in (np.ndarray, *_NUMBERS) for each in arguments):
             return None
@@ -77,6 +91,7 @@ class KeptCalls:
             name = self._name(call, current)
             done = None if name is None else self._served(name, call, arguments, keywords, current)
             self._names[key] = name, warnings_given()
+            self._kinds.add(kinds)
             return done
 
     def _name(self, call: Call, current: Settings) -> str | None:
@@ -148,6 +163,7 @@ class KeptCalls:
         """Forget what has served calls."""
         self.served.clear()
         self._names.clear()
+        self._kinds.clear()
         self.latest = None
 
 

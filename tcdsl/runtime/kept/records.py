@@ -49,7 +49,6 @@ class KeptEntry:
         self._values = SizeFunction(*record["values"]).bound()
         self._guards = None if record["guards"] is None else SizeFunction(*record["guards"]).bound()
         self._kernel = kernel
-        self._limit: int = record["limit"]
 
     def serves(self, shapes: tuple[tuple[int, ...], ...]) -> bool:
         """Whether the guards hold for inputs of these shapes."""
@@ -57,17 +56,23 @@ class KeptEntry:
 
     def sizes_of(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int] | None:
         """The sizes for inputs of these shapes; None if something does not hold of them."""
+        found = self.values_of(shapes)
+        return None if found is None else dict(zip(self._names, found[0], strict=True))
+
+    def values_of(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], int] | None:
+        """The values of all sizes in order and the largest one, where nothing is unusual."""
         try:
-            found = self._values(shapes)
-        except ZeroDivisionError:
+            if self._guards is not None and not self._guards(shapes):
+                return None
+            found: tuple[tuple[int, ...], int] | None = self._values(shapes)
+        except (ZeroDivisionError, IndexError):
             return None
-        if found is None or found[1] >= self._harmless or found[1] > self._limit:
-            return None
-        return dict(zip(self._names, found[0], strict=True))
+        return None if found is None or found[1] >= self._harmless else found
 
     def fitting(self, contiguous: tuple[bool, ...], current: Settings, sizes: Mapping[str, int]) -> Any:
         """The machine code for inputs of this layout; None if it was not kept."""
-        return self._kernel if contiguous == self._contiguous else None
+        fits = contiguous == self._contiguous and max(map(abs, sizes.values()), default=0) <= self._kernel.limit
+        return self._kernel if fits else None
 
     def check_written(self, inputs: Sequence[np.ndarray]) -> None:
         """Arrays may share memory with one that is written."""
@@ -102,7 +107,6 @@ def record_of(entry: Entry, call: Call, numbers: tuple[int, ...], kernel: Any, c
         "harmless": plan.harmless,
         "values": (plan.written.code, plan.written.constants),
         "guards": None if guards is None else (guards.code, guards.constants),
-        "limit": kernel.kernel.limit,
         "kernel": kernel_values,
     }
 

@@ -22,7 +22,7 @@ from tcdsl.ir.sizes.size_functions import SizeFunction
 from tcdsl.recent import Recent
 from tcdsl.targets.cache.store import store
 from tcdsl.targets.cpu.call.drivers import Drivers
-from tcdsl.targets.cpu.call.launch_plans import Frame, LaunchPlan, of_this_process
+from tcdsl.targets.cpu.call.launch_plans import Frame, LaunchPlan, Planner, of_this_process
 from tcdsl.targets.cpu.layout.call_block import BIND_ONLY, KNOWN_APART, NOT_AS_PLANNED, OVERLAPPING
 from tcdsl.targets.cpu.machine.machine_code import CompiledModule, kept_module
 from tcdsl.targets.protocol.loaded_kernel import NestStopped
@@ -93,6 +93,8 @@ class Launcher:
         cache_dir: Path | None,
     ) -> None:
         self.facts = facts
+        #: The largest absolute value of a size that it is made for.
+        self.limit = facts.limit
         self._module = module
         self._drivers = drivers_in(cache_dir)
         self._places = [np.array(each, np.int64) for each in places]
@@ -103,7 +105,7 @@ class Launcher:
         self._slots = np.array(facts.slots, np.int64)
         self._numbers_at = 8 * facts.words
         self._sizes_of = _picker(facts.sizes)
-        self._evaluators: dict[tuple[int, ...], tuple[Callable[..., Any], int]] = {}
+        self._planners: dict[tuple[int, ...], Planner] = {}
         self._plans: Recent[Any, LaunchPlan] = Recent(_PLANS)
         self._free: deque[Frame] = deque()
 
@@ -120,13 +122,18 @@ class Launcher:
         key = values, numbers
         found = self._plans.get(key)
         if found is None:
-            if numbers not in self._evaluators:
-                written, table = self.written_plan(numbers)
-                self._evaluators[numbers] = written.bound(self._process), table
-            evaluate, table = self._evaluators[numbers]
-            found = LaunchPlan(evaluate, table, self.facts.lives, values, self._drivers.available)
-            self._plans[key] = found
+            found = self._plans[key] = self.planned(values, numbers)
         return found
+
+    def planned(self, values: Sequence[int], numbers: tuple[int, ...]) -> LaunchPlan:
+        """The plan for the values of all sizes in order; it is not remembered."""
+        planner = self._planners.get(numbers)
+        if planner is None:
+            written, table = self.written_plan(numbers)
+            facts = self.facts
+            planner = Planner(written.bound(self._process), facts.words, table, facts.lives)
+            self._planners[numbers] = planner
+        return LaunchPlan(planner, values, self._drivers.available)
 
     def _frame(self, plan: LaunchPlan) -> Frame:
         # One that no other call uses, set up for ``plan``.

@@ -46,6 +46,13 @@ class LaunchedKernel(Protocol):
     def plan(self, sizes: Mapping[str, int], numbers: tuple[int, ...] = ()) -> Any:
         """What `launch` wants to know about calls with these sizes. Inputs at the positions ``numbers`` are numbers."""
 
+    @property
+    def limit(self) -> int:
+        """The largest absolute value of a size that it is made for."""
+
+    def planned(self, values: Sequence[int], numbers: tuple[int, ...]) -> Any:
+        """What `plan` gives, for the values of all sizes in order. Nothing remembers it."""
+
     def launch(
         self,
         plan: Any,

@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from tcdsl.errors import ConfigurationError
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION, DeclarationMet
+from tcdsl.runtime.calling.arguments import is_graph_tensor
 from tcdsl.runtime.function import DecoratedFunction, decorated
 from tcdsl.tracebacks import user_facing
 
@@ -41,9 +42,7 @@ class TensorFunction(DecoratedFunction):
             return configured(self, keywords)
         if ACTIVE_SESSION.get() is not None:
             return super()._called(out, arguments, keywords)
-        from tcdsl.frontend.symbols.graphs import GraphTensor
-
-        if any(isinstance(argument, GraphTensor) for argument in arguments):
+        if any(map(is_graph_tensor, arguments)):
             if out is not None:
                 raise ConfigurationError(f"{self.__name__}(): out is for arrays; tensors have memory of their own")
         elif out is not None or self.in_place:

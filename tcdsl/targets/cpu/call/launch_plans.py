@@ -7,8 +7,9 @@ the memory of one call; calls take them from the kernel's pool, so that calls fr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from struct import pack
-from typing import Any
+from functools import cache
+from struct import Struct
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +17,9 @@ from tcdsl.ir.dtypes import DTYPES, numpy_dtype
 from tcdsl.lowering.loop_passes.placement import placed
 from tcdsl.lowering.program_passes.serial_work import SERIAL_WORK
 from tcdsl.targets.cpu.layout.aligned import aligned
-from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
+from tcdsl.targets.cpu.machine.internals import array_header, bytes_header, tuple_header
 
-__all__ = ["Frame", "LaunchPlan", "of_this_process"]
+__all__ = ["Frame", "LaunchPlan", "Planner", "of_this_process"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,38 +36,62 @@ def of_this_process(addresses: Sequence[int], places: Sequence[int]) -> dict[str
     return known | {f"places_{number}": address for number, address in enumerate(places)}
 
 
-class LaunchPlan:
-    """The plan of a kernel for one set of sizes, by what `tcdsl.targets.cpu.call.plan_code` has written.
+class Planner(NamedTuple):
+    """How a kernel's calls are planned: ``evaluate`` is what `tcdsl.targets.cpu.call.plan_code` has written.
 
-    ``block`` is what the driver reads, ``parallel`` whether any nest is worth several threads. ``table`` is where the
-    table of nests begins in the block; ``lives`` are those of the temporaries, from nest to nest.
+    ``words`` are those of the frame before the block, ``table`` is where the table of nests begins in the block,
+    ``lives`` are those of the temporaries, from nest to nest.
     """
 
-    __slots__ = ("address", "block", "made", "offsets", "parallel", "pooled", "size", "table", "words")
+    evaluate: Callable[..., Any]
+    words: int
+    table: int
+    lives: Sequence[tuple[int, int]]
 
-    def __init__(
-        self,
-        evaluate: Callable[..., Any],
-        table: int,
-        lives: Sequence[tuple[int, int]],
-        sizes: Sequence[int],
-        threads: int,
-    ) -> None:
-        self.made, counts, words, block, self.parallel = evaluate(*sizes, threads, SERIAL_WORK)
-        self.words = np.frombuffer(pack(f"{len(words)}q", *words), np.int64)
-        self.block = np.frombuffer(pack(f"{len(block)}q", *block), np.int64)
-        self.table = table
-        self.address = int(self.block.__array_interface__["data"][0])
-        self.offsets, self.size = _NOWHERE, 0
+
+class LaunchPlan:
+    """The plan of a kernel for one set of sizes, given in the order of the program's.
+
+    ``memory`` holds the words of the frame as they are before the call, and the block that the driver reads, at
+    ``address``; ``parallel`` says whether any nest is worth several threads.
+    """
+
+    __slots__ = ("_array", "_planner", "address", "head", "made", "memory", "offsets", "parallel", "pooled", "size")
+
+    def __init__(self, planner: Planner, sizes: Sequence[int], threads: int) -> None:
+        self.made, counts, words, self.parallel = planner.evaluate(*sizes, threads, SERIAL_WORK)
+        self.memory = memory = _packing(len(words))(*words)
+        self._planner = planner
+        self.head = 8 * planner.words
+        header = bytes_header()
+        self._array: Array | None = None
+        self.address = self.head + (int(_address(self._words())) if header is None else id(memory) + header)
         if counts:
-            offsets, self.size = placed(counts, lives)
+            offsets, self.size = placed(counts, planner.lives)
             self.offsets = np.array(offsets, np.int64)
-        self.pooled = self.size <= _POOLED_BYTES
+            self.pooled = self.size <= _POOLED_BYTES
+        else:
+            self.offsets, self.size, self.pooled = _NOWHERE, 0, True
+
+    def _words(self) -> Array:
+        if self._array is None:
+            self._array = np.frombuffer(self.memory, np.int64)
+        return self._array
+
+    @property
+    def block(self) -> Array:
+        """What the driver reads."""
+        return self._words()[self._planner.words :]
+
+    @property
+    def table(self) -> int:
+        """Where the table of nests begins in the block."""
+        return self._planner.table
 
     @property
     def table_address(self) -> int:
-        """Where the table of nests begins."""
-        return self.address + 8 * self.table
+        """Where the table of nests begins in memory."""
+        return self.address + 8 * self._planner.table
 
     def blocks(self, nest: int) -> int:
         """Into how many blocks the nest of this number is cut for threads."""
@@ -74,10 +99,19 @@ class LaunchPlan:
 
     def shape(self, slot: int, rank: int) -> tuple[int, ...]:
         """The shape of the buffer whose words begin at ``slot``."""
-        return tuple(self.words[slot + 1 + rank : slot + 1 + 2 * rank].tolist())
+        return tuple(self._words()[slot + 1 + rank : slot + 1 + 2 * rank].tolist())
 
 
 _NOWHERE = np.empty(0, np.int64)
+
+
+@cache
+def _packing(words: int) -> Callable[..., bytes]:
+    return Struct(f"{words}q").pack
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 class Frame:
@@ -86,12 +120,13 @@ class Frame:
     It is set up for one plan; `take` sets it up for another one.
     """
 
-    __slots__ = ("_temporaries", "_temporary_slots", "address", "plan", "words")
+    __slots__ = ("_memory", "_temporaries", "_temporary_slots", "address", "plan", "words")
 
     def __init__(self, words: int, temporary_slots: Array) -> None:
         # The counter of parallel nests wants a cache line of its own.
         self.words = aligned(np.empty, (words,), "int64")
-        self.address = int(self.words.__array_interface__["data"][0])
+        self.address = _address(self.words)
+        self._memory: memoryview = self.words.data.cast("B")
         self.plan: LaunchPlan | None = None
         self._temporaries: Array | None = None
         self._temporary_slots = temporary_slots
@@ -99,12 +134,12 @@ class Frame:
     def take(self, plan: LaunchPlan) -> None:
         """Be as calls by ``plan`` begin."""
         self.plan = plan
-        self.words[: len(plan.words)] = plan.words
-        if not len(plan.offsets):
+        self._memory[: plan.head] = plan.memory[: plan.head]
+        if not plan.size:
             return
         if self._temporaries is None or self._temporaries.size < plan.size:
             self._temporaries = aligned(np.empty, (plan.size,), "uint8")
-        self.words[self._temporary_slots] = self._temporaries.__array_interface__["data"][0] + plan.offsets
+        self.words[self._temporary_slots] = _address(self._temporaries) + plan.offsets
 
     def leave(self) -> None:
         """After a call: large temporaries do not outlive it."""

@@ -33,7 +33,7 @@ def frame_words(kernel: Kernel, layout: FrameLayout, arrays: CallArrays) -> int:
 class PlanCode:
     """``code.written.bound(of_this_process(...))(*sizes, threads, serial_work)`` gives, for a kernel's sizes in order::
 
-        shapes of the arrays made, bytes of temporaries, words of the frame, words of the block, whether nests are split
+        shapes of the arrays made, bytes of temporaries, words of frame and block, whether nests are split
 
     The inputs at the positions ``numbers`` are no arrays but numbers, in the words of the frame behind the layout's.
     Nests whose work is less than ``serial_work`` stay on one thread. ``table`` is where the table begins in the block.
@@ -64,7 +64,7 @@ class PlanCode:
         block = [*header, *rows, *(item for row in table for item in row)]
         shapes = [f"({_items(self._shapes[binding.buffer.name])})" for binding in arrays.made]
         bytes_ = [self._bytes(buffer) for buffer in kernel.buffers if buffer.kind == "temporary"]
-        parts = (shapes, bytes_, self._frame(kernel), block)
+        parts = (shapes, bytes_, [*self._frame(kernel), *block])
         result = f"{''.join(f'({_items(part)}), ' for part in parts)}{parallel}"
         self.written = code.written(result, "threads", "serial_work")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["array_header", "tuple_header"]
+__all__ = ["array_header", "bytes_header", "tuple_header"]
 
 
 @cache
@@ -42,6 +42,21 @@ def tuple_header() -> int | None:
     try:
         found = [(ctypes.c_ssize_t * len(each)).from_address(id(each) + header) for each in samples]
         return header if all(list(f) == list(map(id, s)) for f, s in zip(found, samples, strict=True)) else None
+    except Exception:
+        return None
+
+
+@cache
+def bytes_header() -> int | None:
+    """How many bytes of a ``bytes`` object come before its own; ``None`` if that cannot be told."""
+    header = bytes.__basicsize__ - 1
+    samples = (b"ab", bytes(range(256)), b"\0" * 99 + b"x")
+    try:
+        return (
+            header
+            if all(ctypes.string_at(id(each) + header, len(each) + 1) == each + b"\0" for each in samples)
+            else None
+        )
     except Exception:
         return None
 

@@ -39,16 +39,18 @@ class PassLog:
         self._drafts: list[Draft] = []
 
     def begin(self, work: Work) -> None:
-        """The program before any pass."""
+        """The program before any pass; with loops that run, each of its straight parts in turn."""
         self._before = _lines(work)
+        self._drafts = []
 
     def after(self, done: Pass, work: Work) -> None:
         """A pass of the whole program is done."""
         now = _lines(work)
         if done.name == "loop_orders":
-            self.changes[done.name] = now  # in another form than before
+            self.changes.setdefault(done.name, []).extend(now)  # in another form than before
         elif done.name == "loops":
-            self.changes[done.name] = [line for draft in self._drafts for line in _loops(draft, draft.nodes, work)]
+            lines = [line for draft in self._drafts for line in _loops(draft, draft.nodes, work)]
+            self.changes.setdefault(done.name, []).extend(lines)
         else:
             self._note(done.name, self._before, now)
         self._before = now

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.lowering.loop_passes.index_widths import LARGEST_SIZE
 from tcdsl.lowering.loop_passes.liveness import lifetimes
 from tcdsl.lowering.loopir.loop_printer import format_kernel
+from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
+from tcdsl.lowering.pass_log import explain_passes
 from tests.lowering.loop_interpreter import execute
 from tests.lowering.looping_programs import (
     BRANCHES,
@@ -101,3 +104,20 @@ def test_loops_inside_change_the_state_of_those_around() -> None:
     (loop,) = lower(BRANCHES.program).rounds
     assert [inner.swaps for inner in loop.inner] == [(), ()]
     assert len(loop.swaps) == 1
+
+
+def test_points_are_counted_in_all_rounds() -> None:
+    points = executed_points(lower(PRODUCT.program), {"N": 5, "K": 3, "M": 2})
+    assert points == 10 + 5 * (2 * 3 + 2)
+    counts = [executed_points(lower(TRIANGLE.program), {"N": n}) for n in (10, 20)]
+    assert counts[0] < counts[1]
+
+
+@pytest.mark.parametrize("name", LOOPING)
+def test_loops_take_any_sizes_and_show_their_passes(name: str) -> None:
+    program = LOOPING[name].program
+    assert "loops with exact bounds" in explain_passes(program)
+    kernel = lower(program, largest=LARGEST_SIZE)
+    arrays = LOOPING[name].arguments(3)
+    for want, got in zip(interpret(program, arrays).outputs, execute(kernel, arrays).outputs, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-12)

@@ -243,7 +243,7 @@ class _Linker:
                 memory[tensor.name] = self._state(tensor, position, repeat, scope, later)
             elif given in scope.memory:
                 memory[tensor.name] = scope.memory[given]
-        count, most = self._count(repeat, scope)
+        count, most, counted = self._count(repeat, scope)
         label = next((size.name for size in body.sizes if size.source == AxisExtent(counter.name, 0)), counter.name)
         number = self.names.fresh(label)
         carried = frozenset(memory[name] for name in updated)
@@ -263,7 +263,7 @@ class _Linker:
         held = memory.get(counter.name)
         if held is not None and not any(held in buffers_read(nest.body) for nest in self.nests[first:]):
             held = None
-        return Rounds(number, label, count, most, first, len(self.nests), condition, held, swaps, tuple(inner))
+        return Rounds(number, label, count, most, first, len(self.nests), counted, condition, held, swaps, tuple(inner))
 
     def _state(self, tensor: Tensor, position: int, repeat: Repeat, scope: _Scope, later: set[str]) -> str:
         # The memory of what the loop carries: that of its first value, if nothing else needs this.
@@ -305,19 +305,19 @@ class _Linker:
             found[SizeValue(size.name)] = value
         return found
 
-    def _count(self, repeat: Repeat, scope: _Scope) -> tuple[Expr, Expr | None]:
-        # The number of rounds, of sizes or kept in a buffer, and what it is at most.
+    def _count(self, repeat: Repeat, scope: _Scope) -> tuple[Expr, Expr | None, str | None]:
+        # The number of rounds, what it is at most, and the buffer that keeps it where the sizes alone do not say it.
         def rule(node: Expr) -> Expr:
             return replace(node, tensor=scope.memory[node.tensor]) if isinstance(node, Read) else node
 
         count = transform(with_sizes(repeat.count, scope.sizes), rule)
         bounds = None if any(True for _ in reads(count)) else bounds_over_rounds(count, self.ranges)
         if bounds == (count, count):
-            return bounds
+            return count, count, None
         held = self._buffer("rounds", "int64", (), scope)
         title = f"number of rounds of {', '.join(repeat.results)}"
         self._add(Nest(self.names.fresh("count"), title, (Store(held, (), count),), integer(1)))
-        return Read(held, (), (), "int64"), None if bounds is None else bounds[1]
+        return count, None if bounds is None else bounds[1], held
 
     def _carry(
         self, changes: Sequence[tuple[str, str]], memory: Mapping[str, str], within: _Scope

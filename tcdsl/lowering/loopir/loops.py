@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tcdsl.ir.expressions import Expr, Read
+from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Program
 from tcdsl.span import Span
 
@@ -217,9 +217,9 @@ class Nest:
 class Rounds:
     """``for number in 0 .. count``: nests that run again and again, those from ``first`` up to ``end``.
 
-    ``number`` is a size of these nests, called ``label`` by users. ``count``, of sizes or a read of an int64 buffer of
-    rank 0, is taken when the loop begins, and is at most ``most``, if anything bounds it. A round runs only if the
-    buffer ``condition``, a bool of rank 0, holds true.
+    ``number`` is a size of these nests, called ``label`` by users. ``count`` is what its expression gives when the loop
+    begins: of the call's sizes, or else kept in the int64 buffer ``counted``, of rank 0, by the nest before. It is at
+    most ``most``, if anything bounds it. A round runs only if the buffer ``condition``, a bool of rank 0, holds true.
     The buffer ``counter``, an int64 of rank 0, holds the number too. After each round the buffers of each of ``swaps``
     have each other's memory, one swap after the other. ``inner`` are the loops inside, in order.
     """
@@ -230,6 +230,7 @@ class Rounds:
     most: Expr | None
     first: int
     end: int
+    counted: str | None = None
     condition: str | None = None
     counter: str | None = None
     swaps: tuple[tuple[str, str], ...] = ()
@@ -238,9 +239,8 @@ class Rounds:
     @property
     def held(self) -> tuple[str, ...]:
         """The buffers that live as long as the loop: those that it needs beside its nests."""
-        counts = (self.count.tensor,) if isinstance(self.count, Read) else ()
-        others = (name for name in (self.condition, self.counter) if name is not None)
-        return (*counts, *others, *(name for pair in self.swaps for name in pair))
+        single = (name for name in (self.counted, self.condition, self.counter) if name is not None)
+        return (*single, *(name for pair in self.swaps for name in pair))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcdsl.ir.build import index, integer
 from tcdsl.ir.expressions import Expr, Local, SizeValue, reads, substitute
 from tcdsl.ir.interpreter.point_values import Array, PointValues
 from tcdsl.lowering.loopir.loops import (
@@ -25,6 +26,7 @@ from tcdsl.lowering.loopir.loops import (
     Loop,
     Node,
     Procedure,
+    Rounds,
     Store,
     Update,
 )
@@ -39,12 +41,33 @@ def executed_points(kernel: Kernel, sizes: Mapping[str, int]) -> int:
     """``executed_points(lower(matmul), {"N": 3, "K": 4, "M": 5})`` is 75: 15 zeros stored, 60 products added.
 
     What stands behind a condition on data counts as if the condition held (of two branches, the longer one), because
-    its points are visited in any case.
+    its points are visited in any case. Loops of rounds have as many as they can have, or one if data alone says how
+    many.
     """
     counter = _Counter(kernel, sizes)
     nothing = _Positions({}, np.ones(1, np.int64))
+    nodes = tuple(_nodes(kernel, kernel.rounds, 0, len(kernel.nests)))
     with np.errstate(all="ignore"):
-        return sum(counter.executed(nest.body, nothing) for nest in kernel.nests)
+        return counter.executed(nodes, nothing)
+
+
+def _nodes(kernel: Kernel, rounds: Sequence[Rounds], first: int, end: int) -> Iterator[Node]:
+    # The nests from ``first`` to ``end``, with loops of rounds as loops.
+    for each in rounds:
+        yield from _nodes(kernel, (), first, each.first)
+        yield _loop(each, tuple(_nodes(kernel, each.inner, each.first, each.end)))
+        first = each.end
+    for nest in kernel.nests[first:end]:
+        yield from nest.body
+
+
+def _loop(rounds: Rounds, nodes: tuple[Node, ...]) -> Loop:
+    number: dict[Expr, Expr] = {SizeValue(rounds.number): index(rounds.number)}
+    body = map_expressions(nodes, lambda expr: substitute(expr, number))
+    count = rounds.count
+    if any(True for _ in reads(count)):
+        count = integer(1) if rounds.most is None else rounds.most
+    return Loop(rounds.number, integer(0), count, 1, body)
 
 
 class _OnData(Exception):  # noqa: N818  # an answer, not an error

@@ -87,13 +87,12 @@ def _add(rows: list[int | ControlRow], rounds: Sequence[Rounds], first: int, end
 
 
 def _add_loop(rows: list[int | ControlRow], loop: Rounds, layout: FrameLayout) -> None:
-    from tcdsl.ir.expressions import Read
 
     word, slots = layout.sizes[loop.number], layout.buffers
-    if isinstance(loop.count, Read):
-        begin = ControlRow(BEGIN_COUNTED, word, slots[loop.count.tensor])
-    else:
+    if loop.counted is None:
         begin = ControlRow(BEGIN, word, loop.count)
+    else:
+        begin = ControlRow(BEGIN_COUNTED, word, slots[loop.counted])
     start = len(rows)
     heads = [begin]
     if loop.condition is not None:

@@ -30,12 +30,16 @@ def with_smaller_loops(program: Program, simplify: Callable[[Program], Program])
     needed = tensors_needed(program, (*program.outputs, *(new for _, new in program.updates)))
     repeats: list[Repeat] = []
     copies: list[tuple[str, str]] = []
+    seen: dict[object, tuple[str, ...]] = {}
     for repeat in program.repeats:
         if needed.intersection(repeat.results):
             repeat = _given_once(repeat)
             kept, unchanged = _without_unchanged(trimmed(replace(repeat, body=simplify(repeat.body)), needed))
             copies.extend(unchanged)
-            if kept.results:
+            same = seen.setdefault((kept.count, kept.body, kept.inputs), kept.results)
+            if same != kept.results and not program.ruled.keys() & {*same, *kept.results}:
+                copies.extend(zip(kept.results, same, strict=True))
+            elif kept.results:
                 repeats.append(kept)
     statements = list(program.statements)
     for name, source in reversed(copies):

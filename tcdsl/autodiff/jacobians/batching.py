@@ -28,11 +28,13 @@ from tcdsl.ir.program import (
     Keep,
     Neutral,
     Program,
+    Repeat,
     Size,
     Statement,
     Tensor,
     map_statement,
 )
+from tcdsl.ir.stages import stages
 from tcdsl.polyhedra.boxes import box, over_box
 from tcdsl.polyhedra.writes import read_cell
 from tcdsl.rewrite.linearization import dependents
@@ -51,8 +53,11 @@ def batched(
     axes come first, or last if they are ``trailing``.
     """
     work = _Batching(program, names, tuple(extents), trailing)
-    for statement in program.statements:
-        work.add(statement)
+    for stage in stages(program):
+        for statement in stage.statements:
+            work.add(statement)
+        if stage.repeat is not None:
+            work.add_loop(stage.repeat)
     renamed = {name: work.repeat(name) for name in outputs if name not in work.dependent}
     return replace(
         program,
@@ -61,6 +66,7 @@ def batched(
         statements=tuple(work.statements),
         outputs=tuple(renamed.get(name, name) for name in program.outputs),
         rules=tuple(work.rule(rule) for rule in program.rules),
+        repeats=tuple(work.repeats),
     )
 
 
@@ -74,6 +80,7 @@ class _Batching:
         self.variables = tuple(self.names.fresh(f"b{k}" if len(extents) > 1 else "b") for k in range(len(extents)))
         self.tensors: list[Tensor] = []
         self.statements: list[Statement] = []
+        self.repeats: list[Repeat] = []
         #: Copies with the new axes of what does not depend on the inputs.
         self.repeated: dict[str, str] = {}
 
@@ -111,7 +118,37 @@ class _Batching:
         floating = [name for name in seeded if is_floating(self.program.tensor(name).dtype)]
         names = [stand_ins[name] for name in dict.fromkeys(rule.named) if name in self.dependent]
         names += [seed.name for name, seed in zip(floating, seeds, strict=True) if name in self.dependent]
-        # The new axes are sizes of the rule's program, those of the first input that has them.
+        made = self._inside(program, names, list(dict.fromkeys(program.outputs)))
+        results = [name for name in wanted if is_floating(self.program.tensor(name).dtype)]
+        for name, result in zip(results, tuple(made.outputs), strict=True):
+            if name not in self.dependent:
+                made = _summed(made, result, len(self.extents), self.trailing)
+        return replace(rule, program=made)
+
+    def add_loop(self, repeat: Repeat) -> None:
+        """A loop of the program; what it carries that depends on the inputs has the new axes from the start."""
+        self.tensors.extend(self.declared(self.program.tensor(name)) for name in repeat.results)
+        body = repeat.body
+        results = zip(repeat.results, body.updates, strict=True)
+        carried = {name for result, (name, _) in results if result in self.dependent}
+        if not carried:
+            self.repeats.append(repeat)
+            return
+        names: list[str] = []
+        inputs: list[str] = []
+        for inner, name in zip(body.inputs[1:], repeat.inputs, strict=True):
+            inputs.append(self.repeat(name) if inner.name in carried and name not in self.dependent else name)
+            if inner.name in carried or name in self.dependent:
+                names.append(inner.name)
+        changes = list(dict.fromkeys(new for name, new in body.updates if name in carried))
+        made = self._inside(replace(body, outputs=tuple(changes), updates=()), names, changes)
+        become = dict(zip(changes, made.outputs, strict=True))
+        updates = tuple((name, become[new] if name in carried else new) for name, new in body.updates)
+        made = replace(made, outputs=body.outputs, updates=updates)
+        self.repeats.append(replace(repeat, body=made, inputs=tuple(inputs)))
+
+    def _inside(self, program: Program, names: Sequence[str], outputs: Sequence[str]) -> Program:
+        # A program inside this one: the new axes are sizes of it, those of the first input that has them.
         first = next(tensor for tensor in program.inputs if tensor.name in names)
         free = names_of(program)
         axes = range(len(self.extents))
@@ -119,12 +156,7 @@ class _Batching:
         sizes = tuple(Size(free.fresh("batch"), AxisExtent(first.name, start + k)) for k in axes)
         extents = tuple(SizeValue(size.name) for size in sizes)
         program = replace(program, sizes=(*program.sizes, *sizes))
-        made = batched(program, names, extents, list(dict.fromkeys(program.outputs)), trailing=self.trailing)
-        results = [name for name in wanted if is_floating(self.program.tensor(name).dtype)]
-        for name, result in zip(results, tuple(made.outputs), strict=True):
-            if name not in self.dependent:
-                made = _summed(made, result, len(extents), self.trailing)
-        return replace(rule, program=made)
+        return batched(program, names, extents, outputs, trailing=self.trailing)
 
     def repeat(self, name: str) -> str:
         """A tensor that does not depend on the inputs, repeated along the new axes."""

@@ -80,6 +80,7 @@ def jacobian(
         outputs=(*((kept or program.outputs) if keep_outputs else ()), *results),
         assertions=tuple(work.assertions),
         rules=tuple(work.rules),
+        repeats=tuple(work.repeats),
     )
     wanted = [*(program.outputs if keep_outputs else ()), *(f"{output}_by_{n}" for output in chosen for n in wrt)]
     result = _with_result_names(simplify(result), wanted)
@@ -117,8 +118,8 @@ def _with_unit_seeds(derivative: Program, outputs: Sequence[str], trailing: bool
     one = constant(1, compute_dtype(seed.dtype))
     ones = Statement(target, "assign", Neutral(), one, Domain.from_set(box(cells, extents)))
     dependent = dependents(result, [seed.name])
-    if any(dependent.intersection(rule.outputs) for rule in result.rules):
-        # What a derivative rule stands for is not looked into, so the seed is an array like any other.
+    if result.repeats or any(dependent.intersection(rule.outputs) for rule in result.rules):
+        # What a derivative rule stands for is not looked into, nor are loops, so the seed is an array like any other.
         inputs = result.inputs[:-1]
         return replace(result, inputs=inputs, tensors=(seed, *result.tensors), statements=(ones, *result.statements))
     return with_sparse_seed(result, seed, [ones])

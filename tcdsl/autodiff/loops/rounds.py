@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, size_names, substitute, walk
+from tcdsl.ir.dtypes import is_boolean
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Read, SizeValue, size_names, substitute, walk
 from tcdsl.ir.program import AxisExtent, Program, Repeat
 from tcdsl.polyhedra.linear import normalized
 
@@ -28,6 +29,8 @@ def count_of_sizes(repeat: Repeat) -> bool:
 def at_most_one(repeat: Repeat) -> bool:
     """Whether a loop runs once or not at all, whatever the data are: it is a branch."""
     match repeat.count:
+        case Cast(operand=operand):
+            return is_boolean(operand.dtype)
         case Apply(primitive="where", arguments=(_, chosen, other)):
             return all(isinstance(each, Constant) and each.value <= 1 for each in (chosen, other))
         case Apply(primitive="min", arguments=arguments):

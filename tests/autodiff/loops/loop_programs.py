@@ -571,7 +571,7 @@ tensor y: float64
 
 positive[()] = w > 0.0  for []:
 
-repeat u_3 = where(positive, 1, 0) times with u, w
+repeat u_3 = int64(positive) times with u, w
 | program branch_loop
 | input round: int64
 | input u: float64[N]

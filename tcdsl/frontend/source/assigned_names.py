@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tcdsl.frontend.source.annotations import annotation_names
@@ -26,10 +27,10 @@ class Bindings:
     sizes: dict[str, None] = field(default_factory=dict)
 
 
-def bindings_of(definition: ast.FunctionDef) -> Bindings:
-    """What the body of a function binds."""
+def bindings_of(body: Sequence[ast.stmt]) -> Bindings:
+    """What the body of a function, or of a loop, binds."""
     visitor = _Visitor()
-    for statement in definition.body:
+    for statement in body:
         visitor.visit(statement)
     return visitor
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import islpy as isl
 
-from tcdsl.errors import DifferentiationError, ShapeError
+from tcdsl.errors import DifferentiationError, DslSyntaxError, ShapeError
 from tcdsl.frontend.symbols.opaque_sizes import opaque_facts, spoken_size
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
@@ -26,9 +26,11 @@ from tcdsl.ir.program import (
     Size,
     Statement,
     Tensor,
+    statement_sizes,
     tensors_read,
 )
 from tcdsl.ir.sizes.known_sizes import never_negative
+from tcdsl.ir.stages import in_order
 from tcdsl.ir.text.domain_text import domain_name
 from tcdsl.polyhedra.affine import knowing_all, universe
 from tcdsl.ranges.checks.recurrences import recurrence_assertions
@@ -38,7 +40,10 @@ from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
 
-__all__ = ["ProgramBuilder", "Recording"]
+__all__ = ["Learned", "ProgramBuilder", "Recording"]
+
+_DIFFERENTIATED = "a function that was differentiated"
+_AUXILIARY = "return it from that function, with has_aux=True if it is not to be differentiated"
 
 # The definition of an open size before any statement: no extent is negative.
 _UNDETERMINED = -1
@@ -46,7 +51,7 @@ _UNDETERMINED = -1
 
 @dataclass(slots=True)
 class Recording:
-    """Statements in the order of execution, the tensors that they make, and the derivative rules of these.
+    """Statements in the order of execution, loops, the tensors that they make, and the derivative rules of these.
 
     ``placeholders`` are tensors without cells, which the statements may read. ``open_sizes`` are the sizes that were
     open before its first statement.
@@ -58,6 +63,17 @@ class Recording:
     rules: list[DerivativeRule] = field(default_factory=list)
     placeholders: list[Tensor] = field(default_factory=list)
     repeats: list[Repeat] = field(default_factory=list)
+    #: The memory into which something was stored, by id, and the version and type of its tensor before that.
+    stored: dict[int, tuple[SymbolicTensor, str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Sizes and assertions, in order, and which of the sizes are open."""
+
+    sizes: dict[str, Size]
+    assertions: dict[Assertion, None]
+    open_sizes: frozenset[str]
 
 
 class ProgramBuilder:
@@ -80,8 +96,10 @@ class ProgramBuilder:
         self._news: list[Expr] = []
         self._open: set[str] = set()
         self._numbers: dict[str, Expr] = {}
-        self._retired: dict[str, str] = {}
+        self._retired: dict[str, tuple[str, str, str]] = {}
         self._names = self._tensor_names()
+        #: The sizes of rounds that have been forgotten.
+        self._sizes_gone: set[str] = set()
         self._rows: dict[str, RowRanks] = {}
         #: Which cells statements have written.
         self.written = WrittenCells()
@@ -341,7 +359,7 @@ class ProgramBuilder:
 
     def append(self, statements: Sequence[Statement], tensors: Sequence[Tensor]) -> None:
         """Add statements whose domains are known, with the declarations of what they make."""
-        if self._retired:
+        if self._retired or self._sizes_gone:
             self._check_reads(statements)
         if self._comment and statements:
             statements = [replace(statements[0], label=self._comment), *statements[1:]]
@@ -356,9 +374,17 @@ class ProgramBuilder:
     def add_repeat(self, repeat: Repeat, tensors: Sequence[Tensor]) -> None:
         """Add a loop that runs, with the declarations of its results."""
         for tensor in tensors:
-            self._declared[tensor.name] = tensor
+            self.declare(tensor)
         self.recording.tensors.extend(tensors)
         self.recording.repeats.append(repeat)
+
+    def declare(self, tensor: Tensor) -> None:
+        """Know a tensor, which something is about to make."""
+        self._declared[tensor.name] = tensor
+
+    def stores(self, memory: SymbolicTensor) -> None:
+        """Something is about to be stored into ``memory``."""
+        self.recording.stored.setdefault(id(memory), (memory, memory.name, memory.element_type))
 
     def comment(self, text: str) -> None:
         """A comment on the statements that are added next."""
@@ -377,7 +403,7 @@ class ProgramBuilder:
         """What holds at every call."""
         return tuple(self._assertions)
 
-    # -- nested recordings (`tcdsl.runtime.rules.subprograms`) -----------------------------------------------
+    # -- nested recordings (`tcdsl.frontend.staging.subprograms`) -----------------------------------------------
 
     @contextmanager
     def nested(self) -> Iterator[Recording]:
@@ -397,6 +423,38 @@ class ProgramBuilder:
                 self.written.forget(tensor.name)
             self._names = self._tensor_names()
 
+    def counter(self, label: str, size: str) -> Tensor:
+        """A placeholder whose extent is a size of its own: the number of a round of a loop."""
+        size = FreshNames(self._sizes).fresh(domain_name(size))
+        made = self.placeholder(label, "bool", (SizeValue(size),))
+        self._sizes[size] = Size(size, AxisExtent(made.name, 0))
+        self._context = None
+        return self.tensor(made.name)
+
+    def learned(self) -> Learned:
+        """What is known of sizes now, to be forgotten later."""
+        return Learned(dict(self._sizes), dict(self._assertions), frozenset(self._open))
+
+    def forget_since(self, learned: Learned) -> Learned:
+        """Forget all sizes and assertions that are not in ``learned``; those that were."""
+        since = Learned(
+            {name: size for name, size in self._sizes.items() if name not in learned.sizes},
+            {each: None for each in self._assertions if each not in learned.assertions},
+            frozenset(self._open) - learned.open_sizes,
+        )
+        self._sizes_gone.update(since.sizes)
+        self._sizes, self._assertions = dict(learned.sizes), dict(learned.assertions)
+        self._open = set(learned.open_sizes)
+        self._context, self._news = None, []
+        return since
+
+    def learn(self, sizes: Iterable[Size], assertions: Iterable[Assertion]) -> None:
+        """Know these sizes and assertions (again)."""
+        self._sizes.update((size.name, size) for size in sizes)
+        self._context = None
+        for assertion in assertions:
+            self._require(assertion)
+
     def placeholder(self, label: str, dtype: str, extents: Sequence[Expr]) -> SymbolicTensor:
         """A tensor without cells, which the statements of a nested recording may read."""
         tensor = Tensor(self.fresh_name(label), dtype, tuple(extents), label)
@@ -404,17 +462,24 @@ class ProgramBuilder:
         self.recording.placeholders.append(tensor)
         return SymbolicTensor(self, tensor.name, dtype, tensor.shape, label)
 
-    def retire(self, labels: Mapping[str, str]) -> None:
+    def retire(self, labels: Mapping[str, str], owner: str = _DIFFERENTIATED, hint: str = _AUXILIARY) -> None:
         """Never use these names again, unless they are those of tensors now: something may still hold the old ones."""
-        self._retired.update({name: label for name, label in labels.items() if name not in self._declared})
+        gone = {name: label for name, label in labels.items() if name not in self._declared}
+        self._retired.update({name: (label, owner, hint) for name, label in gone.items()})
 
     def _check_reads(self, statements: Sequence[Statement]) -> None:
         for statement in statements:
             for name in tensors_read(statement) & self._retired.keys():
-                raise DifferentiationError.at(
-                    f"`{self._retired[name]}` belongs to a function that was differentiated, but is used outside",
+                label, owner, hint = self._retired[name]
+                kind = DifferentiationError if owner is _DIFFERENTIATED else DslSyntaxError
+                raise kind.at(f"`{label}` belongs to {owner}, but is used outside", statement.span, hint)
+            for name in (
+                (statement_sizes(statement) & self._sizes_gone) - self._sizes.keys() if self._sizes_gone else ()
+            ):
+                raise DslSyntaxError.at(
+                    f"a value of a round of a loop, in which `{name}` is a size, is used outside",
                     statement.span,
-                    "return it from that function, with has_aux=True if it is not to be differentiated",
+                    "the body is staged once: collect results by a statement, as in `ys[t, ...] = h`",
                 )
 
     def program(self, outputs: Sequence[str], updates: Sequence[tuple[str, str]] = ()) -> Program:
@@ -431,4 +496,4 @@ class ProgramBuilder:
             tuple(self.recording.rules),
             tuple(self.recording.repeats),
         )
-        return with_equal_sizes(program, inputs=False)
+        return with_equal_sizes(in_order(program), inputs=False)

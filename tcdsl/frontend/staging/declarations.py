@@ -10,13 +10,15 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.staging.target_states import Declared, Fresh
-from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize
+from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import int64_constant
 from tcdsl.ir.expressions import Expr
 from tcdsl.span import Span
 
 __all__ = [
+    "DeclaredInRound",
     "DeclaredTarget",
+    "OfARound",
     "Unwritten",
     "given_extent",
     "output",
@@ -79,6 +81,25 @@ class Unwritten(_NotWritten):
         )
 
 
+class OfARound(Unwritten):
+    """What a name of a round holds after its loop, or one of an arm after its branch. Any use is an error.
+
+    ``fact`` says what the name is, ``hint`` what to write instead, ``span`` is the loop.
+    """
+
+    __slots__ = ("fact", "hint", "span")
+
+    def __init__(self, name: str, fact: str, hint: str, span: Span | None) -> None:
+        super().__init__(name)
+        self.fact = fact
+        self.hint = hint
+        self.span = span
+
+    def fault(self) -> TcdslError:
+        """The error of reading the name."""
+        return DslSyntaxError.at(self.fact, session_of("a decorated function").location() or self.span, self.hint)
+
+
 @dataclass(frozen=True, slots=True)
 class DeclaredTarget(_NotWritten):
     """A target declared before its first statement.
@@ -110,6 +131,16 @@ class DeclaredTarget(_NotWritten):
     def state(self, name: str) -> Declared | Fresh:
         """What a statement on ``name`` needs to know."""
         return Fresh(name) if self.extents is None else Declared(self.extents, self.dtype, name)
+
+
+class DeclaredInRound(SymbolicTensor):
+    """A declared ``target`` that a round may read before it writes it: its cells are those of rounds before."""
+
+    __slots__ = ("target",)
+
+    def __init__(self, tensor: SymbolicTensor, target: DeclaredTarget) -> None:
+        super().__init__(tensor.builder, tensor.name, tensor.element_type, tensor.extents, tensor.label)
+        self.target = target
 
 
 def output(*extents: Any, dtype: str | None = None) -> Any:

@@ -128,6 +128,8 @@ class Session:
         self._positions: dict[int, tuple[CodeType, list[Any]]] = {}
         self.readings: list[Reading] = []
         self.context = StagingContext()
+        #: The loops that run, innermost last, while their bodies are staged.
+        self.running: list[Any] = []
         #: The lists that Python has joined or repeated, by id.
         self.python_lists: dict[int, Any] = {}
 

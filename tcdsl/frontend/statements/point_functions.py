@@ -88,7 +88,7 @@ class _Text:
         if source is None:
             return _Text(None)
         definition = source.definition
-        own = bindings_of(definition).bound | {each.arg for each in parameters_of(definition)}
+        own = bindings_of(definition.body).bound | {each.arg for each in parameters_of(definition)}
         rewriter = _Rewriter(own)
         definition.body = [rewriter.visit(statement) for statement in definition.body]
         definition.decorator_list = []

@@ -90,6 +90,9 @@ class OperatorHost(Protocol):
     def set_rows(self, name: str, rows: RowRanks) -> None:
         """Say which axes of a tensor are batch and input axes."""
 
+    def stores(self, memory: Any) -> None:
+        """Something is about to be stored into memory: a tensor that is to stand for another version."""
+
 
 def _unary(primitive: str) -> Any:
     return lambda self: self._combined(primitive, self)

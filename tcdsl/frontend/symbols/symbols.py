@@ -250,6 +250,7 @@ class SymbolicTensor(SymbolicArray):
 
     def become(self, version: SymbolicTensor) -> SymbolicTensor:
         """Store: from here on this memory holds the cells of ``version``."""
+        self.builder.stores(self)
         self.name, self._element_type = version.name, version.element_type
         return self
 

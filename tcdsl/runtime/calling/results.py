@@ -58,7 +58,9 @@ def returned(session: Session, result: Any, name: str, begin: int = 0) -> tuple[
     leaves, structure = staged_leaves(result)
     names: list[str] = []
     leaves = [leaf.materialize(name) if isinstance(leaf, PendingArray) else leaf for leaf in leaves]
-    made = {statement.target.tensor for statement in session.builder.recording.statements[begin:]}
+    recording = session.builder.recording
+    made = {statement.target.tensor for statement in recording.statements[begin:]}
+    made.update(name for repeat in recording.repeats for name in repeat.results)
     for leaf in leaves:
         if isinstance(leaf, PointValue):
             raise DslSyntaxError.at(

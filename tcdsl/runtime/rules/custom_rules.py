@@ -28,6 +28,7 @@ import numpy as np
 from tcdsl.errors import DifferentiationError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.staging.subprograms import Part, like
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import reads
@@ -37,7 +38,6 @@ from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.results import copied, filled, returned
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.rules.directions import Direction
-from tcdsl.runtime.rules.subprograms import Part, like
 from tcdsl.span import Span
 
 __all__ = ["PULLBACK", "Rule", "RuleRecording", "Ruled"]

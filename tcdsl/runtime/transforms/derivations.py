@@ -2,7 +2,7 @@
 
 At the top a derivative is staged like a decorated function (`tcdsl.runtime.calling.staged`). Inside a function that is
 being staged, the function is recorded as a program of its own, whose derivative is inlined
-(`tcdsl.runtime.rules.subprograms`).
+(`tcdsl.frontend.staging.subprograms`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tcdsl.errors import DifferentiationError
 from tcdsl.frontend.staging.active_session import DeclarationMet
 from tcdsl.frontend.staging.impure_calls import warning_of_impure_calls
 from tcdsl.frontend.staging.session import Session, StagingStopped
+from tcdsl.frontend.staging.subprograms import Part, like
 from tcdsl.frontend.staging.surroundings import called_readings, users_function
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import is_floating
@@ -30,7 +31,6 @@ from tcdsl.runtime.calling.results import as_tensor, returned
 from tcdsl.runtime.calling.staged import StagedFunction
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.function import DecoratedFunction
-from tcdsl.runtime.rules.subprograms import Part, like
 from tcdsl.runtime.same_code import entries_for, keep_entry
 from tcdsl.runtime.transforms.derivation import Derivation, kept, name_of, signature_of
 

@@ -72,7 +72,7 @@ class DerivedFunction(Inspected):
             if session is None:
                 done = self.repeated.run(arguments, keywords) or self.kept.run(arguments, keywords)
                 return self.staging.run(self.signature, arguments, keywords) if done is None else done[0]
-            from tcdsl.runtime.rules.subprograms import symbolic
+            from tcdsl.frontend.staging.subprograms import symbolic
 
             part, traced, given = self.staging.inline(session, arguments, keywords)
             rows = self._rows(given, part.output_rows)

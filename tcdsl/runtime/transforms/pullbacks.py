@@ -12,6 +12,7 @@ from tcdsl.autodiff import adjoint, tangent
 from tcdsl.errors import ConfigurationError, DifferentiationError
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.session import Session, current_session
+from tcdsl.frontend.staging.subprograms import symbolic
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import is_floating
@@ -23,7 +24,6 @@ from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.structure import LEAF, NOTHING, Structure
 from tcdsl.runtime.explanation import Explanation
 from tcdsl.runtime.rules.directions import Direction, matched
-from tcdsl.runtime.rules.subprograms import symbolic
 from tcdsl.runtime.transforms.derivation import Derivation, name_of, require_values
 from tcdsl.runtime.transforms.derivations import DerivativeStaging, floating_outputs, kept_staging, value_and_aux
 from tcdsl.runtime.transforms.pushforwards import argument_dtype

@@ -9,6 +9,7 @@ from typing import Any
 from tcdsl.autodiff import tangent
 from tcdsl.errors import ConfigurationError
 from tcdsl.frontend.staging.session import Session, current_session
+from tcdsl.frontend.staging.subprograms import symbolic
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.program import Tensor
@@ -17,7 +18,6 @@ from tcdsl.runtime.calling.arguments import tensor_argument
 from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.structure import LEAF, NOTHING, Structure
 from tcdsl.runtime.rules.directions import Direction
-from tcdsl.runtime.rules.subprograms import symbolic
 from tcdsl.runtime.transforms.derivation import Derivation, name_of, require_values
 from tcdsl.runtime.transforms.derivations import DerivativeStaging, floating_outputs, kept_staging, value_and_aux
 from tcdsl.runtime.transforms.gradients import Gradient

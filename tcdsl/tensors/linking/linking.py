@@ -15,12 +15,12 @@ from typing import cast
 from tcdsl.config import settings
 from tcdsl.errors import DifferentiationError
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.staging.subprograms import symbolic
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.ir.build import integer
 from tcdsl.ir.program import Program
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.runtime.calling.results import copied, filled
-from tcdsl.runtime.rules.subprograms import symbolic
 from tcdsl.targets.cache.kept_values import keep_value, kept_value, value_name
 from tcdsl.targets.cache.store import store
 from tcdsl.tensors.graphs.node_operations import Recorded

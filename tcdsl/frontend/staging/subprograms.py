@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.staging.builder import ProgramBuilder
+from tcdsl.frontend.staging.builder import ProgramBuilder, Recording
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.expressions import Read, SizeValue, size_names
-from tcdsl.ir.program import AxisExtent, DerivativeRule, Program, Size, Statement, Tensor, sizes_used, tensors_read
+from tcdsl.ir.program import AxisExtent, Program, Size, Statement, Tensor, sizes_used, tensors_read
+from tcdsl.ir.stages import in_order, needed_by
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.rewrite.renaming import with_tensors_renamed
 from tcdsl.rows.ranks import RowRanks
@@ -74,12 +75,21 @@ class Part:
             yield
         self._builder.retire(_labels(self._recording.placeholders))
 
+    @property
+    def recorded(self) -> Recording:
+        """What the block has recorded."""
+        return self._recording
+
     def argument(self, tensor: SymbolicTensor) -> SymbolicTensor:
         """A placeholder for ``tensor``, distinct from it, so that one can differentiate by it."""
         made = self._builder.placeholder(tensor.label, tensor.element_type, tensor.extents)
         made.rows = tensor.rows
         self._arguments[made.name] = self._builder.tensor(tensor.name)
         return made
+
+    def stands_for(self, placeholder: str, tensor: Tensor) -> None:
+        """Say what a placeholder that was made in the block stands for."""
+        self._arguments[placeholder] = tensor
 
     def program(self, name: str, outputs: Sequence[str]) -> tuple[Program, dict[str, str]]:
         """What was recorded, as a program of its own, and the names of its inputs for the placeholders.
@@ -91,10 +101,11 @@ class Part:
         recording = self._recording
         statements, tensors, placeholders = recording.statements, recording.tensors, recording.placeholders
         made = {tensor.name for tensor in tensors}
+        placeholding = {tensor.name for tensor in placeholders}
         read = [
             each
-            for each in _names_read(statements, recording.rules)
-            if each not in made and each not in self._arguments
+            for each in dict.fromkeys((*_names_read(recording), *outputs))
+            if each not in made and each not in placeholding
         ]
         inputs = [self._builder.tensor(each) for each in read]
         sizes, carriers = self._sizes(statements, [*tensors, *placeholders, *inputs])
@@ -109,9 +120,10 @@ class Part:
             outputs=tuple(outputs),
             assertions=tuple(each for each in assertions if size_names(each.condition) <= {s.name for s in sizes}),
             rules=tuple(recording.rules),
+            repeats=tuple(recording.repeats),
         )
         self.given = {tensor.name: self._arguments.get(tensor.name, tensor) for tensor in program.inputs}
-        return self._with_plain_names(program, {*read, *made})
+        return self._with_plain_names(in_order(program), {*read, *made})
 
     def put(self, program: Program, more: Mapping[str, Tensor] | None = None) -> list[Tensor]:
         """Inline ``program``, made from the part's; the tensors of its outputs.
@@ -144,7 +156,8 @@ class Part:
         builder = self._builder
         found: set[str] = set()
         pending = sizes_used(statements, tensors)
-        inputs = {tensor.name: tensor for tensor in builder.inputs}
+        pending.update(name for repeat in self._recording.repeats for name in size_names(repeat.count))
+        placeholders = {tensor.name for tensor in self._recording.placeholders}
         carriers: dict[str, Tensor] = {}
         conditions = [size_names(assertion.condition) for assertion in builder.assertions]
         while pending:
@@ -157,9 +170,9 @@ class Part:
                     continue
                 if not isinstance(source, AxisExtent):
                     pending |= size_names(source)
-                elif source.tensor not in carriers:
-                    carriers[source.tensor] = inputs[source.tensor]
-                    pending |= {e.name for e in inputs[source.tensor].shape if isinstance(e, SizeValue)}
+                elif source.tensor not in carriers and source.tensor not in placeholders:
+                    carrier = carriers[source.tensor] = builder.tensor(source.tensor)
+                    pending |= {e.name for e in carrier.shape if isinstance(e, SizeValue)}
             pending -= found
         sizes: list[Size] = []
         for size in builder.sizes(found, self._recording.open_sizes):
@@ -177,10 +190,12 @@ def _labels(tensors: Sequence[Tensor]) -> dict[str, str]:
     return {tensor.name: tensor.label or tensor.name for tensor in tensors}
 
 
-def _names_read(statements: Sequence[Statement], rules: Sequence[DerivativeRule]) -> list[str]:
+def _names_read(recording: Recording) -> list[str]:
     found: dict[str, None] = {}
-    for statement in statements:
+    for statement in recording.statements:
         found.update(dict.fromkeys(sorted(tensors_read(statement))))
-    for rule in rules:
+    for rule in recording.rules:
         found.update(dict.fromkeys(rule.named))
+    for repeat in recording.repeats:
+        found.update(dict.fromkeys(sorted(needed_by(repeat))))
     return list(found)

@@ -1,0 +1,210 @@
+"""How often a loop runs: ``range`` and ``tc.loop`` of sizes, of numbers of the call, and of data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
+from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
+from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.values import as_truth
+from tcdsl.ir.build import apply, cast, integer
+from tcdsl.ir.dtypes import is_integer
+from tcdsl.ir.expressions import Constant, Expr, Read, reads, transform
+
+__all__ = [
+    "ENDLESS",
+    "Rounds",
+    "at_most_one",
+    "changing_truth",
+    "connected",
+    "is_data",
+    "loop",
+    "rounds_of",
+    "rounds_over",
+    "truth",
+]
+
+
+def loop(*bounds: Any) -> range:
+    """``for t in tc.loop(1000):`` runs in the compiled program, where ``range(1000)`` would be unrolled.
+
+    ::
+
+        @op
+        def heat(u):
+            for t in tc.loop(1000):
+                u[i] += 0.1 * (u[i - 1] - 2 * u[i] + u[i + 1])
+            return u
+
+    Takes ``range``'s arguments: integers, sizes, and numbers of the call. Outside of decorated functions it is
+    ``range``.
+    """
+    return range(*bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """``range(begin, end, step)`` as a number of rounds; ``sized`` if it is made of sizes and constants alone.
+
+    ``element`` gives, for the number that it counts, what a loop binds.
+    """
+
+    begin: Expr
+    step: int
+    count: Expr
+    sized: bool
+    element: Callable[[Any], Any] = lambda number: number
+
+
+ENDLESS = Rounds(integer(0), 1, integer(2**62), False)
+"""The rounds of ``while``, which a condition ends."""
+
+
+def at_most_one(condition: SymbolicTensor, arm: bool) -> Rounds:
+    """The round of an arm of a branch: it runs if ``condition``, a bool of rank 0, is ``arm``."""
+    taken = condition.cell(()).expr
+    return Rounds(integer(0), 1, cast(taken if arm else apply("not_", taken), "int64"), False)
+
+
+def is_data(value: Any) -> bool:
+    """Whether a condition is known at the call only, and is one of the program's."""
+    return isinstance(value, SymbolicArray | SymbolicSize | SymbolicNumber)
+
+
+def truth(session: Session, condition: Any) -> SymbolicTensor:
+    """A condition as a bool tensor of rank 0."""
+    element, extents = element_of(condition, session)
+    if extents:
+        raise session.fault(
+            ShapeError,
+            f"a condition of rank {len(extents)}: a branch, or another round, depends on one truth value",
+            "reduce it by `any(...)` or `all(...)`, or choose cell by cell: `y[i] = a[i] if c[i] else b[i]`",
+        )
+    return record_elementwise(session, as_truth(element), (), "condition")
+
+
+def changing_truth(session: Session, before: Any, after: Any) -> SymbolicTensor:
+    """The condition of ``while`` after a round; a fault if it is the one before the round, of the same values."""
+    if is_data(after) and element_of(before, session)[0].expr == element_of(after, session)[0].expr:
+        raise session.fault(
+            DslSyntaxError,
+            "a loop whose condition no round changes would never end",
+            "change what the condition reads in the body: names that the body binds, or memory",
+        )
+    return truth(session, after)
+
+
+def connected(primitive: str, parts: Sequence[Callable[[], Any]]) -> Any:
+    """``a and b`` or ``a or b``: Python's as far as Python knows the operands, then the program's."""
+    known: Any = None
+    for k, part in enumerate(parts):
+        known = part()
+        if is_data(known):
+            rest = [each() for each in parts[k + 1 :]]
+            return reduce(lambda left, right: combine(primitive, left, right), rest, known)
+        if bool(known) != (primitive == "and_"):
+            return known
+    return known
+
+
+def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> Rounds | None:
+    """The rounds of ``range(*arguments)``; ``None`` if it is Python's: unless ``always``, one of integers alone."""
+    if not 1 <= len(arguments) <= 3:
+        return None
+    if not always and not any(isinstance(each, SymbolicSize | SymbolicNumber | SymbolicArray) for each in arguments):
+        return None
+    bounds = [_bound(session, each) for each in arguments]
+    begin, end = (integer(0), bounds[0]) if len(bounds) == 1 else bounds[:2]
+    step = bounds[2] if len(bounds) == 3 else integer(1)
+    if not isinstance(step, Constant) or step.value == 0:
+        what = "is 0" if isinstance(step, Constant) else "is known at the call only"
+        raise session.fault(
+            DslSyntaxError, f"the step of a loop that runs {what}", "write a constant step other than 0"
+        )
+    width = abs(int(step.value))
+    count = apply("sub", end, begin) if step.value > 0 else apply("sub", begin, end)
+    if width > 1:
+        count = apply("floor_div", apply("add", count, integer(width - 1)), integer(width))
+    return Rounds(begin, int(step.value), count, not any(reads(count)))
+
+
+def rounds_over(
+    session: Session, function: Any, arguments: Sequence[Any], options: Mapping[str, Any]
+) -> Rounds | Iterator[Any] | None:
+    """The rounds of ``for a in x``, ``enumerate(x)``, ``reversed(x)`` and ``zip(x, y)`` over first axes of tensors.
+
+    Beside a list of Python's the loop is Python's: over the list and as many parts of the tensors. ``None`` for what
+    has no tensors.
+    """
+    tensors = [each for each in arguments if isinstance(each, SymbolicArray)]
+    if not tensors or function not in (None, enumerate, reversed, zip):
+        return None
+    if any(each.rank == 0 for each in tensors):
+        raise session.fault(ShapeError, "a loop over a tensor of rank 0, which has no parts", "loop over `range(n)`")
+    lengths = [each.extents[0] for each in tensors]
+    for other in lengths[1:]:
+        message = "a loop goes over tensors of different lengths at once\nloop over parts of the same length"
+        session.builder.require_equal(lengths[0], other, message, session.location())
+    if function is zip and len(tensors) < len(arguments):
+        return _beside_lists(session, arguments, lengths[0])
+    first = arguments[0]
+    match function:
+        case _ if function is enumerate:
+            start = arguments[1] if len(arguments) > 1 else options.get("start", 0)
+            element: Callable[[Any], Any] = lambda number: (number + start, first[number])  # noqa: E731
+        case _ if function is reversed:
+            size = first.shape[0]
+            element = lambda number: first[size - 1 - number]  # noqa: E731
+        case _ if function is zip:
+            element = lambda number: tuple(each[number] for each in arguments)  # noqa: E731
+        case _:
+            element = lambda number: first[number]  # noqa: E731
+    return Rounds(integer(0), 1, lengths[0], True, element)
+
+
+def _beside_lists(session: Session, arguments: Sequence[Any], length: Expr) -> Iterator[Any]:
+    lists = [list(each) for each in arguments if not isinstance(each, SymbolicArray)]
+    count = min(map(len, lists))
+    message = f"a loop goes over a list of {count} and a tensor of another length\nmake them equally long"
+    session.builder.require_equal(length, integer(count), message, session.location())
+    rest = iter(lists)
+    parts = [[each[k] for k in range(count)] if isinstance(each, SymbolicArray) else next(rest) for each in arguments]
+    return zip(*parts, strict=False)
+
+
+def _bound(session: Session, given: Any) -> Expr:
+    # A size where it can be one: then ranges are known, and nothing is checked round by round.
+    match given:
+        case SymbolicSize():
+            return given.expr
+        case SymbolicNumber(weak_kind="int" | "bool"):
+            return _as_sizes(session, given.expr)
+        case SymbolicArray() if given.rank == 0 and is_integer(given.element_type):
+            tensor = given.materialize("n") if isinstance(given, PendingArray) else given
+            assert isinstance(tensor, SymbolicTensor)
+            return cast(tensor.cell(()).expr, "int64")
+        case SymbolicArray() | SymbolicNumber():
+            pass
+        case _ if hasattr(type(given), "__index__"):
+            return integer(given.__index__())
+    array = isinstance(given, SymbolicArray)
+    what = f"{given.element_type} tensor of rank {given.rank}" if array else type(given).__name__
+    raise session.fault(
+        DtypeError,
+        f"a {what} where `range` needs an integer",
+        "a loop runs so many times as a size, an integer, or an integer tensor of rank 0 says",
+    )
+
+
+def _as_sizes(session: Session, expr: Expr) -> Expr:
+    def rule(node: Expr) -> Expr:
+        found = session.integers.size(node) if isinstance(node, Read) else None
+        return node if found is None else found
+
+    made = transform(expr, rule)
+    return expr if any(reads(made)) else made

@@ -1,0 +1,555 @@
+"""Loops that run: ``for t in range(T)`` over a size, staged as one round and recorded as a `tcdsl.ir.program.Repeat`.
+
+The rewritten function runs the body as Python runs any loop, on a number that is a size::
+
+    for t in RECORDER.rounds(STATEMENT, range, T):
+        if RECORDER.runs(STATEMENT):
+            u, v = RECORDER.carried(STATEMENT)       placeholders for what the round before has left
+        ...                                          the body, which records statements
+    if RECORDER.has_run(STATEMENT):
+        t, u, v = RECORDER.after(STATEMENT)          the results
+
+What a round carries to the next one is found by staging: the body is staged again until the names that it changes, and
+their types, are those that it was staged with. Numbers of Python take the type that their updates give them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import Any
+
+import islpy as isl
+import numpy as np
+
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
+from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.points.point_scalars import PointValue
+from tcdsl.frontend.python.binding_rewriting import RECORDER
+from tcdsl.frontend.python.loop_ranges import Rounds
+from tcdsl.frontend.python.recorded_statements import LoopStatement
+from tcdsl.frontend.staging.builder import Learned, Recording
+from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, OfARound, Unwritten
+from tcdsl.frontend.staging.round_conditions import over_all_rounds, sizes_of_round
+from tcdsl.frontend.staging.session import Poison, Session
+from tcdsl.frontend.staging.subprograms import Part
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.values import Value, cast_value
+from tcdsl.ir.accumulators import neutral_element
+from tcdsl.ir.build import apply, cast, constant, integer
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
+from tcdsl.ir.program import Assertion, AxisExtent, Keep, Program, Repeat, Tensor
+from tcdsl.polyhedra.affine import NotAffine
+from tcdsl.rows.ranks import RowRanks
+
+__all__ = ["Kind", "RunningLoop", "joined"]
+
+_BEFORE = "bind it before the loop, so that rounds carry it"
+_MOST_PASSES = 8
+_WEAK = {"bool": "bool", "int": "int64", "float": "float64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a carried name holds: its type, for numbers of Python how weak it is, its extents."""
+
+    dtype: str
+    weak: str | None
+    extents: tuple[Expr, ...] = ()
+    rows: RowRanks = field(default_factory=RowRanks)
+    memory: bool = False
+
+    def __str__(self) -> str:
+        from tcdsl.ir.text.printer import format_expr
+
+        if self.weak is not None:
+            return f"a number ({self.weak})"
+        return f"{self.dtype}[{', '.join(map(format_expr, self.extents))}]"
+
+
+def _kind_of(session: Session, value: Any) -> Kind | None:
+    # None for what is no value of the program.
+    match value:
+        case SymbolicArray():
+            memory = isinstance(value, SymbolicTensor) and value.memory
+            return Kind(value.element_type, None, value.extents, value.rows, memory)
+        case np.ndarray():
+            return _kind_of(session, session.capture(value))
+        case SymbolicNumber(weak_kind=weak):
+            return Kind(_WEAK[weak], weak)
+        case SymbolicSize():
+            return Kind("int64", "int")
+        case bool() | int() | float():
+            return Kind(_WEAK[type(value).__name__], type(value).__name__)
+        case np.generic():
+            return Kind(str(value.dtype), None)
+    return None
+
+
+def joined(before: Kind, after: Kind) -> Kind:
+    """The type of a number of Python that becomes ``after`` in a round."""
+    if before.weak is None or after.weak is None:
+        return after
+    weak = max(before.weak, after.weak, key=list(_WEAK).index)
+    return Kind(_WEAK[weak], weak)
+
+
+@dataclass(slots=True)
+class _Carried:
+    """A name, or memory, that a round changes: ``before`` the loop, its kind, and what stands for it in a round.
+
+    ``start`` fills what was only declared before the loop.
+    """
+
+    label: str
+    before: Any
+    kind: Kind
+    start: bool | int | float | None = None
+    placeholder: str = ""
+
+
+class RunningLoop:
+    """One loop that runs, while its body is staged in ``frame``.
+
+    The names that it may bind hold ``before`` what they hold. ``condition`` says at the end of a round whether there is
+    another one, if that is data; ``going`` is that of the first round. What is in ``blank``, by its name, is there from
+    the beginning as memory without cells: both arms of a branch bind it.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        statement: LoopStatement,
+        frame: FrameType,
+        rounds: Rounds,
+        before: Mapping[str, Any] | None = None,
+        condition: tuple[SymbolicTensor, Callable[[], SymbolicTensor]] | None = None,
+        blank: Mapping[str, Kind] | None = None,
+    ) -> None:
+        self.statement = statement
+        self.frame = frame
+        self.finished = False
+        self._session = session
+        self._builder = session.builder
+        self._rounds = rounds
+        self._span = session.location()
+        held = frame.f_locals if before is None else before
+        self._before: dict[str, Any] = {name: held[name] for name in statement.names if name in held}
+        self._condition = None if condition is None else condition[1]
+        self._going = None if condition is None else _Carried("running", condition[0], Kind("bool", None))
+        self._blank = blank or {}
+        #: What a pass has bound that no name held before.
+        self.bound: dict[str, Kind] = {}
+        self._names: dict[str, _Carried] = {}
+        self._memory: dict[int, _Carried] = {}
+        #: The version and the type of that memory before the loop.
+        self._versions: dict[int, tuple[str, str]] = {}
+        self._stand_ins: dict[str, Any] = {}
+        self._after: dict[str, Any] = {}
+
+    # -- for the rewritten function
+
+    def passes(self, number: Any = None) -> Iterator[Any]:
+        """The number of the round, or what is given, once for each time that the body is to be staged."""
+        for _ in range(_MOST_PASSES):
+            body: Program | None = None
+            with self._forgetting() as (part, learned):
+                with part.recording(), self._round(part) as (own, counter):
+                    yield self._rounds.element(own) if number is None else number
+                    settled = self._settled(part.recorded, self.frame.f_locals)
+                    left = self._left(self.frame.f_locals) if settled else []
+                if settled and not self._session.faults:
+                    body = self._body(part, counter, left)
+                since = self._builder.forget_since(learned)
+            if self._session.faults:
+                self._after = dict.fromkeys(self.statement.names, Poison())
+                self.finished = True
+                return
+            if body is not None:
+                self._learn(since, counter)
+                self._finish(body)
+                return
+        raise self._fault(DtypeError, "the types of what this loop carries do not settle", "give its numbers a type")
+
+    def trial(self, number: Any) -> Iterator[Any]:
+        """What is given, once: the body is staged for what it binds."""
+        with self._forgetting() as (part, _), part.recording(), self._round(part):
+            yield number
+            held = self.frame.f_locals
+            for name in self.statement.names:
+                if isinstance(self._before.get(name, Unwritten(name)), Unwritten):
+                    kind = _kind_of(self._session, held.get(name))
+                    if kind is not None:
+                        self.bound[name] = replace(kind, memory=False)
+
+    @contextmanager
+    def _forgetting(self) -> Iterator[tuple[Part, Learned]]:
+        # What is learned in the block is no part of the program.
+        learned, part = self._builder.learned(), Part(self._builder)
+        try:
+            yield part, learned
+        finally:
+            self._builder.forget_since(learned)
+            self._builder.retire(_labels(part.recorded), "a round of a loop", _BEFORE)
+
+    @contextmanager
+    def _round(self, part: Part) -> Iterator[tuple[Any, Tensor]]:
+        try:
+            yield self._begin()
+        finally:
+            self._restore(part.recorded)
+
+    def carried(self) -> Any:
+        """What the names hold at the beginning of a round."""
+        return tuple(
+            self._stand_ins.get(name, self._before.get(name, Unwritten(name))) for name in self.statement.names
+        )
+
+    def after(self) -> Any:
+        """What they hold after the loop, the number of the round first."""
+        numbers = tuple(
+            OfARound(
+                name,
+                f"`{name}` counts the rounds of a loop that runs, and is used after that loop",
+                "take another letter, or what the loop runs to",
+                self._span,
+            )
+            for name in self.statement.numbers
+        )
+        return (*numbers, *(self._after[name] for name in self.statement.names))
+
+    # -- one pass
+
+    def _begin(self) -> tuple[Any, Tensor]:
+        builder, rounds = self._builder, self._rounds
+        label = self.statement.numbers[0] if len(self.statement.numbers) == 1 else "round"
+        plain = rounds.begin == integer(0) and rounds.step == 1
+        number: Any
+        if rounds.sized:
+            counter = builder.counter(f"{label}_round", label if plain else f"{label}_round")
+            size = counter.shape[0]
+            builder.require(apply("lt", size, rounds.count), "")
+            expr = size if plain else apply("add", rounds.begin, apply("mul", integer(rounds.step), size))
+            number = SymbolicSize(builder, expr)
+        else:
+            held = builder.placeholder(label if plain else f"{label}_round", "int64", ())
+            counter, number = builder.tensor(held.name), held
+            if not plain:
+                steps = apply("mul", integer(rounds.step), cast(held.cell(()).expr, "int64"))
+                value = Value(apply("add", rounds.begin, steps), None, "int64")
+                number = record_elementwise(self._session, value, (), label)
+        self._stand_ins = {name: self._stand_in(each) for name, each in self._names.items()}
+        for name, before in self._before.items():
+            if isinstance(before, DeclaredTarget) and before.extents is not None and name not in self._names:
+                self._stand_ins[name] = self._declared(name, before)
+        if self._going is not None:
+            self._stand_in(self._going)
+        for each in self._memory.values():
+            stand_in = self._stand_in(each)
+            _set(each.before, stand_in.name, stand_in.element_type)
+        return number, counter
+
+    def _stand_in(self, carried: _Carried) -> Any:
+        kind = carried.kind
+        made = self._builder.placeholder(carried.label, kind.dtype, kind.extents)
+        made.rows = kind.rows
+        made.memory = kind.memory
+        carried.placeholder = made.name
+        before = carried.before
+        made.declared = _is_declared(before)
+        if isinstance(before, SymbolicTensor):
+            made.sized = before.sized
+            self._builder.written.stands_for(made.name, before.name)
+        if kind.weak is None:
+            return made
+        return SymbolicNumber(self._builder, Read(made.name, (), (), compute_dtype(kind.dtype)), kind.weak, frozenset())
+
+    def _declared(self, name: str, target: DeclaredTarget) -> DeclaredInRound:
+        # Until its first statement has been seen, its cells are of the type that meets any other without a trace.
+        assert target.extents is not None
+        dtype = "int8" if target.dtype is None else "float16" if target.dtype == "real" else target.dtype
+        made = self._builder.placeholder(name, dtype, target.extents)
+        return DeclaredInRound(made, target)
+
+    def _restore(self, recording: Recording) -> None:
+        # Memory as it was before the loop.
+        for memory, name, dtype in recording.stored.values():
+            _set(memory, name, dtype)
+        for each in self._memory.values():
+            _set(each.before, *self._versions[id(each.before)])
+
+    def _settled(self, recording: Recording, held: Mapping[str, Any]) -> bool:
+        """Whether the names and the memory that this pass has changed are those that it was staged for."""
+        settled = True
+        made = {tensor.name for tensor in recording.tensors}
+        for memory, name, dtype in recording.stored.values():
+            if id(memory) not in self._memory and name not in made:
+                self._memory[id(memory)] = _Carried(
+                    memory.label, memory, Kind(dtype, None, memory.extents, memory.rows, True)
+                )
+                self._versions[id(memory)] = (name, dtype)
+                settled = False
+        for name in self.statement.names:
+            settled &= self._name_settled(recording, name, held.get(name))
+        return settled
+
+    def _name_settled(self, recording: Recording, name: str, after: Any) -> bool:
+        before, known = self._before.get(name, Unwritten(name)), self._names.get(name)
+        if after is before or after is None or isinstance(after, Poison | Unwritten):
+            return True
+        if known is not None and after is self._stand_ins[name]:
+            return True
+        found = _kind_of(self._session, after)
+        first = _kind_of(self._session, before)
+        if isinstance(before, Unwritten) and name in self._blank:
+            if known is None:
+                self._names[name] = _Carried(_label(name), before, self._blank[name], 0)
+                return False
+            return found is not None and self._same(name, known.kind, found)
+        if isinstance(before, Unwritten):
+            return True  # of this round alone
+        if isinstance(before, DeclaredTarget) and found is not None:
+            if known is None:
+                start = _start(recording, after) if isinstance(after, SymbolicTensor) else 0
+                self._names[name] = _Carried(_label(name), before, replace(found, memory=False), start)
+                return False
+            return self._same(name, known.kind, found)
+        if found is None or first is None:
+            raise self._python_value(name, before, after)
+        if len(found.extents) != len(first.extents):
+            raise self._changed(name, first, found)
+        if first.weak is None:
+            wanted = replace(first, memory=found.memory)
+        else:
+            wanted = joined(first if known is None else known.kind, found)
+        if known is None or known.kind != wanted:
+            self._names[name] = _Carried(_label(name), before, wanted)
+            return False
+        return self._same(name, known.kind, found)
+
+    def _same(self, name: str, kind: Kind, found: Kind) -> bool:
+        number = kind.weak is None and found.weak is not None and not kind.extents
+        if not number and (kind.dtype != found.dtype or (kind.weak is None) != (found.weak is None)):
+            raise self._changed(name, kind, found)
+        if len(kind.extents) != len(found.extents) or kind.rows != found.rows:
+            raise self._changed(name, kind, found)
+        return True
+
+    def _left(self, held: Mapping[str, Any]) -> list[tuple[_Carried, str]]:
+        """For all that is carried, the tensor that holds it after a round."""
+        made: list[tuple[_Carried, str]] = []
+        for name, carried in self._names.items():
+            made.append((carried, self._tensor(carried, held[name]).name))
+        made.extend((each, each.before.name) for each in self._memory.values())
+        if self._going is not None and self._condition is not None:
+            made.append((self._going, self._condition().name))
+        return made
+
+    def _tensor(self, carried: _Carried, given: Any) -> SymbolicTensor:
+        kind, session = carried.kind, self._session
+        if isinstance(given, PendingArray):
+            given = given.materialize(carried.label)
+        elif isinstance(given, np.ndarray):
+            given = session.capture(given, carried.label)
+        value = given if isinstance(given, SymbolicTensor) else self._number(given, carried)
+        if value.extents == kind.extents:
+            return value
+        for old, new in zip(kind.extents, value.extents, strict=True):
+            fact = f"`{carried.label}` changes its shape in a loop that runs: from an extent of"
+            fact = f"{fact} {_shown(old)} to {_shown(new)}\ngive what has another shape another name"
+            self._builder.require_equal(old, new, fact, self._span)
+        same = SymbolicTensor(self._builder, value.name, value.element_type, kind.extents, carried.label)
+        return record_elementwise(session, element_of(same, session)[0], kind.extents, carried.label)
+
+    def _body(self, part: Part, counter: Tensor, left: Sequence[tuple[_Carried, str]]) -> Program:
+        program, _ = part.program(f"{self._builder.name}_loop", [new for _, new in left])
+        updates = tuple((each.placeholder, new) for (each, _), new in zip(left, program.outputs, strict=True))
+        others = [tensor for tensor in program.inputs if tensor.name != counter.name]
+        # Its size is the first, as it is the first input.
+        own = AxisExtent(counter.name, 0)
+        sizes = sorted(program.sizes, key=lambda size: size.source != own)
+        condition = () if self._going is None else (self._going.placeholder,)
+        return replace(program, inputs=(counter, *others), sizes=tuple(sizes), outputs=condition, updates=updates)
+
+    # -- after the last pass
+
+    def _changing(self, counter: Tensor, sizes: Mapping[str, Any]) -> frozenset[str]:
+        number = next(iter(size_names(counter.shape[0])), "") if counter.shape else ""
+        return sizes_of_round(number, sizes) if number else frozenset()
+
+    def _over_rounds(
+        self, assertions: Iterable[Assertion], context: isl.Set, changing: frozenset[str]
+    ) -> list[Assertion]:
+        """What the body asks of sizes in each round, as conditions on the sizes around the loop."""
+        kept = []
+        for assertion in assertions:
+            try:
+                condition = over_all_rounds(assertion.condition, context, changing)
+            except NotAffine:
+                raise self._fault(
+                    ShapeError,
+                    f"it cannot be told for all rounds at once whether {assertion.message.splitlines()[0]}",
+                    "use indices that are sums of the number of the round and sizes",
+                ) from None
+            if condition is not None:
+                message = _without_sizes(assertion.message, changing)
+                kept.append(replace(assertion, condition=condition, message=message))
+        return kept
+
+    def _learn(self, since: Learned, counter: Tensor) -> frozenset[str]:
+        # Of what staging a round has learned of sizes, that which holds for all rounds.
+        builder = self._builder
+        number = next(iter(size_names(counter.shape[0])), "") if counter.shape else ""
+        changing = sizes_of_round(number, since.sizes) if number else frozenset()
+        fixed = [size for name, size in since.sizes.items() if name not in changing]
+        builder.learn(fixed, [each for each in since.assertions if not size_names(each.condition) & changing])
+        asked = [each for each in since.assertions if size_names(each.condition) & changing]
+        if asked:
+            before = builder.learned()
+            # The first says that there are no more rounds.
+            builder.learn((since.sizes[name] for name in changing), asked[:1])
+            context = builder.context()
+            builder.forget_since(before)
+            builder.learn((), self._over_rounds(asked[1:], context, changing))
+        guards = self._session.guards
+        for guard in [each for each in guards if (size_names(each.left) | size_names(each.right)) & changing]:
+            del guards[guard]
+        return changing
+
+    def _finish(self, body: Program) -> None:
+        """Record the loop, and give the names its results."""
+        builder = self._builder
+        carried = [*self._names.items(), *(("", each) for each in self._memory.values())]
+        if self._going is not None:
+            carried.append(("", self._going))
+        given = {each.placeholder: self._initial(each).name for _, each in carried}
+        results: list[Tensor] = []
+        for _, each in carried:
+            name = builder.fresh_name(each.label)
+            label = "" if name == each.label else each.label
+            results.append(Tensor(name, each.kind.dtype, each.kind.extents, label, self._span))
+            builder.declare(results[-1])
+        inputs = tuple(given.get(tensor.name, tensor.name) for tensor in body.inputs[1:])
+        names = tuple(tensor.name for tensor in results)
+        if results:
+            builder.add_repeat(Repeat(names, self._rounds.count, body, inputs, self._span), results)
+        self._after = {name: self._after_round(name) for name in self.statement.names}
+        for (name, each), tensor in zip(carried, results, strict=True):
+            made = SymbolicTensor(builder, tensor.name, tensor.dtype, tensor.shape, each.label, each.kind.memory)
+            made.rows = each.kind.rows
+            before = each.before
+            made.declared = _is_declared(before)
+            if each is self._going:
+                continue
+            if not name:
+                before.become(made)
+            elif each.kind.weak is not None:
+                read = Read(made.name, (), (), compute_dtype(each.kind.dtype))
+                self._after[name] = SymbolicNumber(builder, read, each.kind.weak, frozenset())
+            else:
+                self._after[name] = made
+        self.finished = True
+
+    def _after_round(self, name: str) -> Any:
+        before = self._before.get(name, Unwritten(name))
+        if not isinstance(before, Unwritten):
+            return before
+        if self.statement.arms:
+            fact = f"`{name}` is bound in one arm of a branch that runs, and is used after that branch"
+            hint = f"bind `{name}` before the branch, or in both arms"
+        else:
+            fact = f"`{name}` is first bound in a round of a loop that runs, and is used after that loop"
+            hint = f"bind `{name}` before the loop, so that rounds carry it"
+        return OfARound(name, fact, hint, self._span)
+
+    def _initial(self, carried: _Carried) -> SymbolicTensor:
+        before, kind, session = carried.before, carried.kind, self._session
+        if isinstance(before, SymbolicTensor):
+            return before.held() if before.memory else before
+        if isinstance(before, PendingArray):
+            return before.materialize(carried.label)
+        if isinstance(before, DeclaredTarget | Unwritten):
+            value = Value(constant(carried.start or 0, compute_dtype(kind.dtype)), None, kind.dtype)
+            return record_elementwise(session, value, kind.extents, carried.label)
+        if isinstance(before, np.ndarray):
+            return session.capture(before, carried.label)
+        return self._number(before, carried)
+
+    def _number(self, value: Any, carried: _Carried) -> SymbolicTensor:
+        # A number as a tensor of rank 0: the one that it is, if it is one.
+        kind, session = carried.kind, self._session
+        element, extents = element_of(value, session)
+        if isinstance(element.expr, Read) and not element.expr.indices:
+            found = self._builder.tensor(element.expr.tensor)
+            if found.dtype == kind.dtype:
+                return SymbolicTensor(self._builder, found.name, found.dtype, (), carried.label)
+        return record_elementwise(session, cast_value(element, kind.dtype), extents, carried.label)
+
+    # -- faults
+
+    def _fault(self, kind: type[TcdslError], fact: str, hint: str) -> TcdslError:
+        return kind.at(fact, self._span, hint)
+
+    def _changed(self, name: str, before: Kind, after: Kind) -> TcdslError:
+        kind = DtypeError if len(before.extents) == len(after.extents) else ShapeError
+        fact = f"`{name}` is {before} before a loop that runs, but {after} after a round"
+        return self._fault(
+            kind, fact, f"bind `{name}` before the loop to what it is to be, or use another name in the round"
+        )
+
+    def _python_value(self, name: str, before: Any, after: Any) -> TcdslError:
+        if isinstance(after, PointValue):
+            fact = f"`{name}` is a local definition, which a loop that runs cannot carry from round to round"
+            return self._fault(DslSyntaxError, fact, f"store it: `{name}[...] = ...`")
+        what = (
+            f"a {type(after).__name__}"
+            if type(before) is type(after)
+            else f"a {type(before).__name__}, then a {type(after).__name__}"
+        )
+        fact = f"`{name}` holds {what}, which changes in a loop that runs"
+        return self._fault(
+            DslSyntaxError, fact, "the body is staged once: collect results by `ys[t, ...] = h`, or loop over integers"
+        )
+
+
+def _label(name: str) -> str:
+    # What a function returns in several arms has a name that no user knows.
+    return name.removeprefix(RECORDER)
+
+
+def _is_declared(value: Any) -> bool:
+    return value.declared if isinstance(value, SymbolicTensor) else isinstance(value, DeclaredTarget)
+
+
+def _shown(extent: Expr) -> str:
+    from tcdsl.ir.text.printer import format_expr
+
+    return f"{{{extent.name}}}" if isinstance(extent, SizeValue) else format_expr(extent)
+
+
+def _set(memory: SymbolicTensor, name: str, dtype: str) -> None:
+    # Stand for another version, without having been stored into.
+    memory.name, memory._element_type = name, dtype
+
+
+def _start(recording: Recording, tensor: SymbolicTensor) -> bool | int | float:
+    # What the cells of a declared tensor hold before its first statement.
+    writers = {statement.target.tensor: statement for statement in recording.statements}
+    statement = writers.get(tensor.name)
+    while statement is not None and isinstance(statement.start, Keep):
+        statement = writers.get(statement.start.tensor)
+    return 0 if statement is None else neutral_element(statement.accumulate, tensor.element_type)
+
+
+def _labels(recording: Recording) -> dict[str, str]:
+    return {tensor.name: tensor.label or tensor.name for tensor in (*recording.tensors, *recording.placeholders)}
+
+
+def _without_sizes(message: str, names: Collection[str]) -> str:
+    # A message is filled in at the call, when there is no round.
+    for name in names:
+        message = message.replace("{" + name + "}", name)
+    return message

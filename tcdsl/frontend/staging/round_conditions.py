@@ -1,0 +1,42 @@
+"""What must hold of sizes in every round of a loop, as a condition on the sizes around the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import islpy as isl
+
+from tcdsl.ir.expressions import Expr, size_names
+from tcdsl.ir.program import AxisExtent, Size
+from tcdsl.polyhedra.affine import condition_set, expression_of_condition
+
+__all__ = ["over_all_rounds", "sizes_of_round"]
+
+
+def sizes_of_round(number: str, sizes: Mapping[str, Size]) -> frozenset[str]:
+    """The sizes that change with the size ``number``, itself included."""
+    found = {number}
+    for name, size in sizes.items():
+        if not isinstance(size.source, AxisExtent) and size_names(size.source) & found:
+            found.add(name)
+    return frozenset(found)
+
+
+def over_all_rounds(condition: Expr, context: isl.Set, of_round: Collection[str]) -> Expr | None:
+    """The condition on the other sizes under which ``condition`` holds in all rounds; ``None`` if it always does.
+
+    ``context`` is what is known about the sizes in a round. Raises `tcdsl.polyhedra.affine.NotAffine`.
+    """
+    wrong = _without(context.subtract(condition_set(condition, context)), of_round)
+    if wrong.is_empty():
+        return None
+    around = _without(context, of_round)
+    return expression_of_condition(around.subtract(wrong).coalesce().gist(around))
+
+
+def _without(points: isl.Set, names: Collection[str]) -> isl.Set:
+    for name in names:
+        position = points.find_dim_by_name(isl.dim_type.param, name)
+        if position >= 0:
+            points = points.project_out(isl.dim_type.param, position, 1)
+    return points

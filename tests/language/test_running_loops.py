@@ -1,0 +1,524 @@
+"""Loops and branches that run: `for` over sizes, numbers, data and tensors, `while`, `if`; expectations by NumPy."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import cd, op
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.ir.text.printer import format_program
+from tcdsl.ir.verifier.verifier import verify
+
+GENERATOR = np.random.default_rng(7)
+X, A = GENERATOR.random(6), GENERATOR.random((5, 5))
+ROWS = GENERATOR.random((4, 3))
+
+
+def check(function: Any, arguments: tuple[Any, ...], expected: Any) -> None:
+    """The program verifies and is its own text's, and interpreting it gives what is expected."""
+    call = function.signature.call(arguments, {})
+    program = function.staging.entry(call)[0].executable.program
+    verify(program)
+    assert parse_program(format_program(program)) == program
+    copies = tuple(np.array(each) if isinstance(each, np.ndarray) else each for each in arguments)
+    compiled = function(*copies)
+    if function.in_place:
+        changed = [name for name, _ in program.updates]
+        names = [argument.label for argument in call.arguments]
+        compiled = tuple(copies[names.index(name)] for name in changed)
+    for found in (function.interpret(*arguments), compiled):
+        for one, wanted in zip(
+            found if isinstance(found, tuple) else (found,),
+            expected if isinstance(expected, tuple) else (expected,),
+            strict=True,
+        ):
+            assert np.shape(one) == np.shape(wanted)
+            np.testing.assert_allclose(one, wanted, rtol=1e-6)
+
+
+# -- for
+
+
+@op
+def heat(u, steps):
+    for t in range(steps):
+        u[i] += 0.1 * (u[i - 1] - 2 * u[i] + u[i + 1])
+    return u
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5, 20, 30])
+def test_a_loop_runs_as_often_as_a_number_says(steps: int) -> None:
+    u = X.copy()
+    for _ in range(steps):
+        u[1:-1] += 0.1 * (u[:-2] - 2 * u[1:-1] + u[2:])
+    check(heat, (X, steps), u)
+
+
+def test_a_negative_number_of_rounds_is_none() -> None:
+    check(heat, (X, -3), X)
+
+
+@op
+def rnn(x: real[T, B, D], h: real[B, H], W, U):
+    states: real[T + 1, B, H]
+    states[0, b, k] = h[b, k]
+    for t in range(T):
+        states[t + 1, b, k] = tanh(sum(states[t, b, j] * W[j, k]) + sum(x[t, b, d] * U[d, k]))
+    return states
+
+
+@pytest.mark.parametrize("length", [0, 1, 6])
+def test_a_history_is_written_round_by_round(length: int) -> None:
+    x, h = GENERATOR.random((length, 2, 3)), GENERATOR.random((2, 4))
+    w, u = GENERATOR.random((4, 4)), GENERATOR.random((3, 4))
+    states = [h]
+    for t in range(length):
+        states.append(np.tanh(states[-1] @ w + x[t] @ u))
+    check(rnn, (x, h, w, u), np.array(states))
+
+
+@cd
+def cholesky(A: real[N, N]):
+    for k in range(N):
+        A[k, k] = sqrt(A[k, k])
+        A[i, k] /= A[k, k], i > k
+        A[i, j] -= A[i, k] * A[j, k], i > k, k < j, j <= i
+
+
+def test_code_changes_its_argument_round_by_round() -> None:
+    matrix = A @ A.T + np.eye(5)
+    [found] = cholesky.interpret(matrix)
+    np.testing.assert_allclose(np.tril(found), np.linalg.cholesky(matrix), rtol=1e-12)
+
+
+@op
+def forward_substitution(A: real[N, N], b: real[N]):
+    y: real[N]
+    for i in range(N):
+        y[i] = (b[i] - sum(A[i, k] * y[k] for k in range(i))) / A[i, i]
+    return y
+
+
+def test_a_declared_target_is_read_before_the_round_that_writes_it() -> None:
+    lower, b = np.tril(A) + np.eye(5), X[:5]
+    check(forward_substitution, (lower, b), np.linalg.solve(lower, b))
+    check(forward_substitution, (lower.astype("f"), b.astype("f")), np.linalg.solve(lower, b).astype("f"))
+
+
+@op
+def fibonacci(n):
+    a, b = 0, 1
+    for t in range(n):
+        a, b = b, a + b
+    return a
+
+
+@op
+def total(x):
+    s = 0
+    for t in range(x.shape[0]):
+        s = s + x[t]
+    return s
+
+
+@op
+def doubled(x):
+    n = 0
+    for t in tc.loop(7):
+        n = n + 2
+    return n * x
+
+
+def test_numbers_are_carried_in_the_type_of_their_updates() -> None:
+    check(fibonacci, (10,), 55)
+    check(total, (X.astype("f"),), X.astype("f").sum())
+    assert total.interpret(X.astype("f")).dtype == np.float32
+    assert total.interpret(np.arange(5)).dtype == np.int64
+    check(doubled, (X.astype("f"),), 14 * X.astype("f"))
+    assert doubled.interpret(X.astype("f")).dtype == np.float32
+
+
+@op
+def nested(A: real[N, M]):
+    s = 0.0
+    for i in range(N):
+        for j in range(i, M):
+            s = s + A[i, j] * (i + 2 * j)
+    return s
+
+
+@op
+def weighted(x):
+    s = 0.0
+    for t in range(2, x.shape[0], 2):
+        s = s + t * x[t]
+    return s
+
+
+@op
+def backwards(x: real[N]):
+    s = 0.0
+    for t in range(N - 1, -1, -1):
+        s = 0.5 * s + x[t]
+    return s
+
+
+@op
+def times_first(x, n):
+    s = x
+    for t in range(n):
+        s = s * x[t]
+    return s
+
+
+def test_ranges() -> None:
+    check(nested, (A,), sum(A[i, j] * (i + 2 * j) for i in range(5) for j in range(i, 5)))
+    check(weighted, (X,), sum(t * X[t] for t in range(2, 6, 2)))
+    s = 0.0
+    for value in X[::-1]:
+        s = 0.5 * s + value
+    check(backwards, (X,), s)
+    check(times_first, (X, np.array(3)), X * X[0] * X[1] * X[2])  # data says how often
+    check(times_first, (X, 2), X * X[0] * X[1])
+
+
+@op
+def over_rows(x):
+    s = 0 * x[0]
+    for a in x:
+        s = 0.5 * s + a
+    return s
+
+
+@op
+def numbered(x):
+    s = 0 * x[0]
+    for t, a in enumerate(x):
+        s = s + t * a
+    return s
+
+
+@op
+def together(x, y):
+    s = 0 * x[0]
+    for a, b in zip(x, y, strict=True):
+        s = s + a * b
+    return s
+
+
+@op
+def from_the_end(x):
+    s = 0 * x[0]
+    for a in reversed(x):
+        s = 0.5 * s + a
+    return s
+
+
+@op
+def beside_a_list(x):
+    s = 0 * x[0]
+    for weight, a in zip([1, 2, 3, 4], x, strict=True):
+        s = s + weight * a
+    return s
+
+
+def halved(rows: Any) -> Any:
+    s = 0.0
+    for a in rows:
+        s = 0.5 * s + a
+    return s
+
+
+def test_loops_over_tensors() -> None:
+    check(over_rows, (ROWS,), halved(ROWS))
+    check(numbered, (ROWS,), sum(t * a for t, a in enumerate(ROWS)))
+    check(together, (ROWS, 2 * ROWS), 2 * (ROWS**2).sum(0))
+    check(from_the_end, (ROWS,), halved(ROWS[::-1]))
+    check(beside_a_list, (ROWS,), np.arange(1, 5) @ ROWS)
+    with pytest.raises(ShapeError, match="a loop goes over a list of 4 and a tensor of another length"):
+        beside_a_list.interpret(ROWS[:3])
+
+
+@cd
+def descend(w, g, n):
+    for t in range(n):
+        w -= 0.1 * g
+
+
+@cd
+def tail(w, n):
+    z = w[1:]
+    for t in range(n):
+        z *= 2
+
+
+def test_memory_is_carried_under_every_name() -> None:
+    check(descend, (X, X, 5), (0.5 * X,))
+    check(tail, (X, 3), (np.r_[X[0], 8 * X[1:]],))
+
+
+# -- while
+
+
+@op
+def square_root(a):
+    x = a
+    while x * x - a > 1e-10:
+        x = 0.5 * (x + a / x)
+    return x
+
+
+@op
+def conjugate_gradient(A, b, tolerance):
+    x = 0 * b
+    r = b
+    p = b
+    while sum(r[i] * r[i]) > tolerance:
+        q[i] = sum(A[i, j] * p[j])
+        alpha = sum(r[i] * r[i]) / sum(p[i] * q[i])
+        x = x + alpha * p
+        new[i] = r[i] - alpha * q[i]
+        beta = sum(new[i] * new[i]) / sum(r[i] * r[i])
+        p = new + beta * p
+        r = new
+    return x
+
+
+@op
+def collatz(n):
+    steps = 0
+    while n > 1:
+        if n % 2 == 0:
+            n = n // 2
+        else:
+            n = 3 * n + 1
+        steps = steps + 1
+    return steps
+
+
+@op
+def escape(cx: real[H, W], cy: real[H, W]):
+    rounds: real[H, W]
+    for i in range(H):
+        for j in range(W):
+            x = 0.0
+            y = 0.0
+            n = 0.0
+            while x * x + y * y < 4 and not n >= 20:
+                x, y = x * x - y * y + cx[i, j], 2 * x * y + cy[i, j]
+                n = n + 1
+            rounds[i, j] = n
+    return rounds
+
+
+def escaping(cx: float, cy: float) -> float:
+    x = y = n = 0.0
+    while x * x + y * y < 4 and n < 20:
+        x, y = x * x - y * y + cx, 2 * x * y + cy
+        n += 1
+    return n
+
+
+def test_conditions_end_loops() -> None:
+    check(square_root, (np.array(2.0),), 2**0.5)
+    matrix, b = A @ A.T + 5 * np.eye(5), X[:5]
+    check(conjugate_gradient, (matrix, b, 1e-20), np.linalg.solve(matrix, b))
+    check(collatz, (np.array(27),), 111)
+    check(collatz, (27,), 111)
+    cx, cy = np.meshgrid(np.linspace(-2, 1, 4), np.linspace(-1, 1, 3))
+    check(escape, (cx, cy), np.vectorize(escaping)(cx, cy))
+
+
+def test_nan_ends_a_loop() -> None:
+    assert np.isnan(square_root.interpret(np.array(np.nan)))
+
+
+# -- if
+
+
+@op
+def chosen(x, c):
+    if c > 0.5:
+        y = 2 * x
+    elif c > 0.25:
+        y = 3 * x
+    else:
+        y = x + 1
+    return y
+
+
+@op
+def returned(x, c):
+    if c > 0.5:
+        return 2 * x, x
+    if c > 0.25:
+        return 3 * x, x
+    x = x + 1
+    return x, x
+
+
+@op
+def one_arm(x, c):
+    if c > 0.25:
+        h = x * 2
+        x = h + 1
+    return x
+
+
+@op
+def by_size(x: real[N]):
+    if N > 3:
+        x = 2 * x
+    return x
+
+
+@cd
+def clip(w, limit):
+    n = sqrt(sum(w[i] * w[i]))
+    if n > limit:
+        w *= limit / n
+
+
+@op
+def safe(x, k):
+    if k < x.shape[0]:
+        y = x[k]
+    else:
+        y = 0 * x[0]
+    return y
+
+
+def test_branches() -> None:
+    for c, expected in ((0.7, 2 * X), (0.3, 3 * X), (0.1, X + 1)):
+        check(chosen, (X, np.array(c)), expected)
+        check(chosen, (X, c), expected)
+    for c, results in ((0.7, (2 * X, X)), (0.3, (3 * X, X)), (0.1, (X + 1, X + 1))):
+        check(returned, (X, np.array(c)), results)
+    check(one_arm, (X, np.array(0.3)), 2 * X + 1)
+    check(one_arm, (X, np.array(0.2)), X)
+    check(by_size, (X,), 2 * X)
+    check(by_size, (X[:2],), X[:2])
+    check(clip, (X, 0.5), (X * 0.5 / np.linalg.norm(X),))
+    check(clip, (X, 50.0), (X,))
+
+
+def test_only_the_arm_that_is_taken_is_evaluated() -> None:
+    check(safe, (X, np.array(2)), X[2])
+    check(safe, (X, np.array(99)), 0.0)
+
+
+@op
+def of_python(x, *, flag=True, count=3):
+    if flag:
+        y = x + 1
+    else:
+        y = x
+    while count > 0:
+        y = y * 2
+        count -= 1
+    parts = []
+    for k in range(2):
+        parts.append(y + k)
+    if len(parts) == 2 and flag:
+        y = parts[0] + parts[1]
+    return y
+
+
+def test_python_decides_what_it_knows() -> None:
+    check(of_python, (X,), 2 * (X + 1) * 8 + 1)
+
+
+# -- errors
+
+
+def program(body: str) -> Any:
+    """``f(x, n)`` with this body."""
+    namespace: dict[str, Any] = {"op": op, "cd": cd, "tc": tc}
+    source = "@op\ndef f(x: 'real[N]', n):\n" + "\n".join(f"    {line}" for line in body.splitlines())
+    import linecache
+
+    filename = f"<loop {abs(hash(source))}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    exec(compile(source, filename, "exec"), namespace)
+    return namespace["f"]
+
+
+FAULTS: list[tuple[str, Any, type[Exception], str, str]] = [
+    (
+        "for t in range(n):\n    h = x[t]\nreturn h",
+        3,
+        DslSyntaxError,
+        "`h` is first bound in a round",
+        "bind `h` before",
+    ),
+    (
+        "for t in range(n):\n    x = x + t\nreturn x + t",
+        3,
+        DslSyntaxError,
+        "`t` counts the rounds",
+        "take another letter",
+    ),
+    (
+        "ys = []\nfor t in range(n):\n    ys.append(x[t])\nreturn ys[0]",
+        3,
+        DslSyntaxError,
+        "a value of a round of a loop",
+        "collect results by a statement",
+    ),
+    ("s = 0.0\nfor t in range(N):\n    s = s + x[t + 1]\nreturn s", 0, ShapeError, "out of range", "t + 1"),
+    ("s = 0.0\nfor t in range(n):\n    s = s + x[t]\nreturn s", 8, ShapeError, "out of range", "extent N = 6"),
+    ("for t in range(n):\n    x = x[1:]\nreturn x", 2, ShapeError, "`x` changes its shape in a loop that runs", "name"),
+    (
+        "for t in range(n):\n    x = float32(x)\nreturn x",
+        2,
+        DtypeError,
+        "`x` is float64[N] before a loop",
+        "float32[N]",
+    ),
+    ("s = 0\nfor t in range(n):\n    s = s + x\nreturn s", 2, ShapeError, "`s` is a number (int) before a loop", ""),
+    ("for t in range(n):\n    x = x + 1\n    break\nreturn x", 2, DslSyntaxError, "`break` in a loop that runs", ""),
+    ("for t in range(n):\n    return x\nreturn x", 2, DslSyntaxError, "`return` in a loop that runs", "after the loop"),
+    ("for t in range(n):\n    x = x + 1\nelse:\n    x = 0 * x\nreturn x", 2, DslSyntaxError, "`else` of a loop", ""),
+    (
+        "for t in range(0, N, n):\n    x = x + 1\nreturn x",
+        2,
+        DslSyntaxError,
+        "the step of a loop that runs",
+        "constant",
+    ),
+    ("for t in range(x):\n    x = x + 1\nreturn x", 2, DtypeError, "where `range` needs an integer", ""),
+    ("for t in range(1.5 * n):\n    x = x + 1\nreturn x", 2, (DtypeError, TypeError), "integer", ""),
+    ("if x > 0:\n    x = x + 1\nreturn x", 2, ShapeError, "a condition of rank 1", "all(...)"),
+    ("if sum(x[i]) > 0:\n    h = x + 1\nreturn h", 2, DslSyntaxError, "in one arm of a branch", "or in both arms"),
+    (
+        "while N > 2:\n    n = n + 1\nreturn n",
+        2,
+        DslSyntaxError,
+        "a loop whose condition no round changes would never end",
+        "change what the condition reads",
+    ),
+    ("w = {}\nfor t in range(n):\n    w = [x]\nreturn x", 2, DslSyntaxError, "`w` holds a dict, then a list", "once"),
+    ("for a in x.sum():\n    x = x + a\nreturn x", 2, ShapeError, "a tensor of rank 0, which has no parts", ""),
+]
+
+
+@pytest.mark.parametrize(("body", "n", "kind", "fact", "hint"), FAULTS, ids=[each[3] + each[0][:20] for each in FAULTS])
+def test_faults(body: str, n: Any, kind: type[Exception], fact: str, hint: str) -> None:
+    with pytest.raises(kind, match=re.escape(fact)) as caught:
+        program(body).interpret(X, n)
+    assert hint in str(caught.value)
+
+
+def test_a_loop_without_effect_is_no_loop() -> None:
+    f = program("for t in range(n):\n    h = x[t]\nreturn x")
+    check(f, (X, 3), X)
+
+
+def test_outside_of_functions_a_loop_is_a_range() -> None:
+    assert list(tc.loop(2, 8, 3)) == [2, 5]

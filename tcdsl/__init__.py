@@ -34,7 +34,7 @@ from tcdsl.errors import (
 
 if TYPE_CHECKING:
     from tcdsl import train
-    from tcdsl.frontend.python.loop_ranges import loop
+    from tcdsl.frontend.loops.rounds import loop
     from tcdsl.frontend.staging.declarations import output
     from tcdsl.runtime.einsum import einsum
     from tcdsl.runtime.primitive import primitive
@@ -125,7 +125,7 @@ _LAZY = {
     "load_ipython_extension": "tcdsl.syntax.notebook",
     "number": "tcdsl.tensors.graphs.literals",
     "op": "tcdsl.tensors.functions.decorators",
-    "loop": "tcdsl.frontend.python.loop_ranges",
+    "loop": "tcdsl.frontend.loops.rounds",
     "output": "tcdsl.frontend.staging.declarations",
     "param": "tcdsl.tensors.functions.parameters",
     "primitive": "tcdsl.runtime.primitive",

@@ -22,12 +22,10 @@ from dataclasses import dataclass
 
 from tcdsl.frontend.names.name_resolution import is_letter
 from tcdsl.frontend.python.recorded_statements import Definition
-from tcdsl.frontend.source.rewritten_functions import thunk
+from tcdsl.frontend.source.rewritten_functions import RECORDER, thunk
 from tcdsl.frontend.source.statement_targets import is_of_names
 
 __all__ = ["RECORDER", "BindingRewriter", "FunctionNames", "recorder_call"]
-
-RECORDER = "__tcdsl__"
 
 
 def recorder_call(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from tcdsl.frontend.names.annotated_targets import Dimensions
 
-__all__ = ["Augmentation", "Definition", "Entry", "LoopStatement", "Rewritten", "TensorStatement"]
+__all__ = ["Augmentation", "Definition", "Entry", "Rewritten", "TensorStatement"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +55,6 @@ class Augmentation:
 
     name: str
     operator: type[ast.operator]
-
-
-@dataclass(frozen=True, slots=True)
-class LoopStatement:
-    """``for numbers in ...``, whose body may bind ``names``, or a branch, whose ``arms`` may.
-
-    ``leaves`` are the statements of the body that leave a round early, and ``otherwise`` says that the loop has an
-    ``else``. What rounds add up in a name is to be there before: ``adds`` are the names that a ``+=`` of the body, or
-    the like, writes first.
-    """
-
-    numbers: tuple[str, ...]
-    names: tuple[str, ...]
-    leaves: tuple[ast.stmt, ...] = ()
-    otherwise: bool = False
-    arms: bool = False
-    adds: Mapping[str, ast.stmt] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

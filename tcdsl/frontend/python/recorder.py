@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterable, Iterator, MutableMapping, MutableSequence, MutableSet
+from collections.abc import Callable, Iterable, MutableMapping, MutableSequence, MutableSet
 from functools import partial
 from types import FrameType, FunctionType
 from typing import Any
@@ -15,33 +15,19 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
 from tcdsl.frontend.arrays.array_literals import is_literal
 from tcdsl.frontend.arrays.array_stores import record_in_view, store_elementwise
+from tcdsl.frontend.loops.loop_recorder import LoopRecorder
 from tcdsl.frontend.names.annotated_targets import Dimensions, bind_dimensions, declared_target
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.points.point_scalars import BareReduction, PointValue
 from tcdsl.frontend.python.list_operands import augmented_operand, binary, unary
-from tcdsl.frontend.python.loop_ranges import (
-    ENDLESS,
-    Rounds,
-    at_most_one,
-    changing_truth,
-    connected,
-    is_data,
-    loop,
-    rounds_of,
-    rounds_over,
-    truth,
-)
 from tcdsl.frontend.python.recorded_statements import (
     Augmentation,
     Definition,
     Entry,
-    LoopStatement,
     Rewritten,
     TensorStatement,
 )
-from tcdsl.frontend.python.running_loops import Kind, RunningLoop, joined
-from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.logic_operands import Term
 from tcdsl.frontend.source.python_stores import augmented, store_item
 from tcdsl.frontend.source.spacing import refused, signed
@@ -65,7 +51,7 @@ _CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 _NUMBERS = SymbolicNumber | int | float
 
 
-class Recorder:
+class Recorder(LoopRecorder):
     """Records the statements of one decorated function into the current session.
 
     ``in_place`` is true for `@cd`, where names hold memory. The recorder itself keeps no state between calls: what the
@@ -78,7 +64,7 @@ class Recorder:
         self._targets = rewritten.targets
         arguments = rewritten.definition.args
         self._positional = frozenset(each.arg for each in (*arguments.posonlyargs, *arguments.args))
-        self._filename = filename
+        super().__init__(filename)
         self._in_place = in_place
 
     def _scope(self, frame: FrameType | None) -> FunctionScope:
@@ -279,132 +265,6 @@ class Recorder:
         if refused(session, node, scope.span):
             return Poison()
         return self._guarded(session, lambda: evaluate_local(node, scope))
-
-    # -- loops
-
-    def rounds(self, statement: LoopStatement, function: Any, /, *arguments: Any, **keywords: Any) -> Iterator[Any]:
-        """``for t in function(*arguments)``: one round for staging if the loop runs, else what Python iterates over."""
-        frame = sys._getframe(1)
-        session = session_of("a loop")
-        always = function is loop
-        if function not in (None, range, loop, enumerate, reversed, zip):
-            # What it returns is what the loop is over.
-            function, arguments, keywords = None, (call_function(function, arguments, keywords),), {}
-        if always or function is range:
-            found: Any = rounds_of(session, arguments, always)
-        else:
-            found = rounds_over(session, function, arguments, keywords)
-        if found is None:
-            return iter(arguments[0] if function is None else call_function(function, arguments, keywords))
-        if not isinstance(found, Rounds):
-            return iter(found)
-        self._check_body(statement)
-        running = RunningLoop(session, statement, frame, found)
-        session.running.append(running)
-        return running.passes()
-
-    def while_rounds(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[Any]:
-        """``while condition()``: one round for staging if that is data, else round by round as long as it holds."""
-        frame = sys._getframe(1)
-        return self._while_rounds(session_of("a loop"), statement, frame, condition)
-
-    def _while_rounds(
-        self, session: Session, statement: LoopStatement, frame: FrameType, condition: Callable[[], Any]
-    ) -> Iterator[Any]:
-        # Rounds of Python come first: `n = 0` and `while n < x[0]` may become data in a round.
-        going = condition()
-        while not is_data(going):
-            if not going:
-                return
-            yield True
-            going = condition()
-        self._check_body(statement)
-        again = truth(session, going), lambda: changing_truth(session, going, condition())
-        running = RunningLoop(session, statement, frame, ENDLESS, condition=again)
-        session.running.append(running)
-        yield from running.passes(True)
-
-    def arms(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[bool]:
-        """The arms of ``if condition()`` that are to run: the one that Python takes, or both one after the other."""
-        frame = sys._getframe(1)
-        session = session_of("a branch")
-        value = condition()
-        if not is_data(value):
-            return iter((bool(value),))
-        return self._both_arms(session, statement, frame, truth(session, value))
-
-    def _both_arms(
-        self, session: Session, statement: LoopStatement, frame: FrameType, taken: SymbolicTensor
-    ) -> Iterator[bool]:
-        # Each arm is a loop of at most one round, the second one after the first.
-        rounds = {arm: at_most_one(taken, arm) for arm in (True, False)}
-        before = dict(frame.f_locals)
-        bound: dict[bool, dict[str, Kind]] = {}
-        for arm, count in rounds.items():
-            running = RunningLoop(session, statement, frame, count, before)
-            session.running.append(running)
-            yield from running.trial(arm)
-            session.running.pop()
-            bound[arm] = running.bound
-        blank = {name: joined(kind, bound[False][name]) for name, kind in bound[True].items() if name in bound[False]}
-        for arm, count in rounds.items():
-            running = RunningLoop(session, statement, frame, count, before, blank=blank)
-            session.running.append(running)
-            yield from running.passes(arm)
-            if arm:
-                session.running.pop()
-                before |= dict(zip(statement.names, running.after(), strict=True))
-
-    def all_of(self, *parts: Callable[[], Any]) -> Any:
-        """``a and b`` in a condition."""
-        return connected("and_", parts)
-
-    def any_of(self, *parts: Callable[[], Any]) -> Any:
-        """``a or b`` in a condition."""
-        return connected("or_", parts)
-
-    def negation(self, operand: Any) -> Any:
-        """``not a`` in a condition."""
-        return combine("not_", operand) if is_data(operand) else not operand
-
-    def _check_body(self, statement: LoopStatement) -> None:
-        # What Python's loops can do and loops that run cannot.
-        if statement.leaves:
-            leaving = statement.leaves[0]
-            word = {ast.Return: "return", ast.Break: "break", ast.Continue: "continue"}[type(leaving)]
-            hint = {
-                "return": "bind the result to a name, and return it after the loop",
-                "break": "let a condition choose what a round does: `x = x if done else step(x)`",
-                "continue": "let a condition choose what a round does: `x = x if skip else step(x)`",
-            }[word]
-            raise DslSyntaxError.at(f"`{word}` in a loop that runs", span_of(leaving, self._filename), hint)
-        if statement.otherwise:
-            raise session_of("a loop").fault(
-                DslSyntaxError, "`else` of a loop that runs", "write what is in it after the loop: it never breaks"
-            )
-
-    def runs(self, statement: LoopStatement) -> bool:
-        """Whether the loop that is being staged runs."""
-        return self._running(statement, sys._getframe(1)) is not None
-
-    def carried(self, statement: LoopStatement) -> Any:
-        """What the names that the body may bind hold at the beginning of a round."""
-        running = self._running(statement, sys._getframe(1))
-        return running.carried()
-
-    def has_run(self, statement: LoopStatement) -> bool:
-        """Whether the loop that has just been staged is one that runs."""
-        return self._running(statement, sys._getframe(1)) is not None
-
-    def after(self, statement: LoopStatement) -> Any:
-        """What these names, and the number of the round, hold after a loop that runs."""
-        session = session_of("a loop")
-        return session.running.pop().after()
-
-    def _running(self, statement: LoopStatement, frame: FrameType) -> Any:
-        running = session_of("a loop").running
-        last = running[-1] if running else None
-        return last if last is not None and last.statement is statement and last.frame is frame else None
 
     # -- names and whole arrays
 

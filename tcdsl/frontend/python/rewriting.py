@@ -31,8 +31,9 @@ from collections.abc import Iterator, Sequence
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS
 from tcdsl.frontend.names.annotated_targets import Dimensions
 from tcdsl.frontend.names.functions import is_language_name
-from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, FunctionNames, recorder_call
-from tcdsl.frontend.python.recorded_statements import Augmentation, Entry, LoopStatement, Rewritten, TensorStatement
+from tcdsl.frontend.python.binding_rewriting import RECORDER, FunctionNames, recorder_call
+from tcdsl.frontend.python.loop_rewriting import LoopRewriter
+from tcdsl.frontend.python.recorded_statements import Augmentation, Entry, Rewritten, TensorStatement
 from tcdsl.frontend.python.single_returns import with_single_return
 from tcdsl.frontend.source.annotations import annotation_names, parsed_annotation
 from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
@@ -57,7 +58,7 @@ RESULT = f"{RECORDER}result"
 _FRAME_CALLS = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
 
 
-class _Rewriter(BindingRewriter, ast.NodeTransformer):
+class _Rewriter(LoopRewriter, ast.NodeTransformer):
     # -- statements ------------------------------------------------------------------------------------------
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
@@ -182,76 +183,6 @@ class _Rewriter(BindingRewriter, ast.NodeTransformer):
                     return self._memory_statement(node, target)  # type: ignore[return-value]
         return self.generic_visit(node)
 
-    def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
-        if not all(
-            isinstance(part, ast.Name | ast.Tuple | ast.List | ast.expr_context) for part in ast.walk(node.target)
-        ):
-            return self.generic_visit(node)
-        statement, place = loop_statement(node.body, node), node.iter
-        call = node.iter if isinstance(node.iter, ast.Call) else None
-        keywords: list[ast.keyword] = []
-        if call is None or any(isinstance(each, ast.Starred) for each in call.args):
-            arguments: list[ast.expr] = [ast.Constant(None), self.visit(node.iter)]
-        else:
-            # The function is looked at before it is called: `range` of a size is no call of Python's.
-            arguments = [self.visit(call.func), *(self._declaration(self.visit(each)) for each in call.args)]
-            keywords = [ast.keyword(each.arg, self.visit(each.value)) for each in call.keywords]
-        node.body, node.orelse = self._visited(node.body), self._visited(node.orelse)
-        made = self._rounds(node, statement, "rounds", arguments, place)
-        node.iter.keywords = keywords  # type: ignore[attr-defined]
-        return [ast.fix_missing_locations(each) for each in made]
-
-    def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
-        if not _may_be_asked_again(node.test):
-            return self.generic_visit(node)
-        statement = loop_statement(node.body, node)
-        place, test = node.test, self._condition(node)
-        body, target = self._visited(node.body), ast.Name(f"{RECORDER}round", ast.Store())
-        made = ast.For(target, node.test, body, self._visited(node.orelse), None)
-        return self._rounds(ast.copy_location(made, node), statement, "while_rounds", [test], place)
-
-    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
-        body = [*node.body, *node.orelse]
-        statement = loop_statement(body)
-        if statement.leaves or not _may_be_asked_again(node.test) or _yields(body):
-            return self.generic_visit(node)
-        place, test = node.test, self._condition(node)
-        arm = f"{RECORDER}arm{len(self.statements)}"
-        taken = ast.copy_location(
-            ast.If(ast.Name(arm, ast.Load()), self._visited(node.body), self._visited(node.orelse)), node
-        )
-        made = ast.For(ast.Name(arm, ast.Store()), node.test, [taken], [], None)
-        return self._rounds(ast.copy_location(made, node), statement, "arms", [test], place)
-
-    def _condition(self, node: ast.While | ast.If) -> ast.expr:
-        # `and`, `or` and `not` in it are the program's where their operands are.
-        return thunk(_Connectives().visit(self._part(node.test, "condition", node)))
-
-    def _visited(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
-        made: list[ast.stmt] = []
-        for statement in body:
-            new = self.visit(statement)
-            made.extend(new if isinstance(new, list) else [new])
-        return made
-
-    def _rounds(
-        self, node: ast.For, statement: LoopStatement, method: str, arguments: Sequence[ast.expr], place: ast.expr
-    ) -> list[ast.stmt]:
-        # `node`, rewritten but for what it iterates over, which stands at `place`.
-        given = self._statement_name(statement)
-
-        def ask(method: str, *arguments: ast.expr) -> ast.expr:
-            return recorder_call(method, copy.deepcopy(given), *arguments, at=place)
-
-        node.iter = ask(method, *arguments)
-        if statement.names:
-            begin = self._store(statement.names, ask("carried"), node, several=True)
-            node.body.insert(0, ast.If(ask("runs"), [begin], []))
-        names = (*statement.numbers, *statement.names)
-        after = self._store(names, ask("after"), node, several=True)
-        last: ast.stmt = ast.If(ask("has_run"), [after], [])
-        return [ast.fix_missing_locations(each) for each in (node, ast.copy_location(last, node))]
-
     # -- expressions -----------------------------------------------------------------------------------------
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -327,63 +258,6 @@ class _Rewriter(BindingRewriter, ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return node
-
-
-class _Connectives(ast.NodeTransformer):
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        parts = [thunk(self.visit(part)) for part in node.values]
-        return recorder_call("all_of" if isinstance(node.op, ast.And) else "any_of", *parts, at=node)
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        self.generic_visit(node)
-        return recorder_call("negation", node.operand, at=node) if isinstance(node.op, ast.Not) else node
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        return node  # what is passed is Python's
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return node
-
-
-def loop_statement(body: Sequence[ast.stmt], loop: ast.For | ast.While | None = None) -> LoopStatement:
-    """What the recorder is told of a loop, or of the arms of a branch, before it is rewritten."""
-    bindings = bindings_of(body)
-    numbers: list[str] = []
-    if isinstance(loop, ast.For):
-        numbers = list(dict.fromkeys(part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)))
-    bound = {*bindings.bound, *bindings.assigned, *bindings.augmented, *bindings.targets, *bindings.sizes}
-    first: dict[str, ast.stmt] = {}
-    for statement in ast.walk(ast.Module(list(body), [])):
-        if isinstance(statement, ast.Assign | ast.AugAssign):
-            target = target_of(statement)
-            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-                first.setdefault(target.value.id, statement)
-    adds = {name: each for name, each in first.items() if isinstance(each, ast.AugAssign)}
-    names = tuple(sorted(bound.difference(numbers)))
-    otherwise = loop is not None and bool(loop.orelse)
-    return LoopStatement(tuple(numbers), names, tuple(_leaves(body)), otherwise, loop is None, adds)
-
-
-def _may_be_asked_again(test: ast.expr) -> bool:
-    # Whether a condition can stand in a function of its own, which binds nothing.
-    return not any(isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in ast.walk(test))
-
-
-def _yields(body: Sequence[ast.stmt]) -> bool:
-    nodes = (part for statement in body for part in ast.walk(statement))
-    return any(isinstance(part, ast.Yield | ast.YieldFrom | ast.Await) for part in nodes)
-
-
-def _leaves(body: Sequence[ast.stmt], inner: bool = False) -> Iterator[ast.stmt]:
-    # What leaves the rounds of a loop early.
-    for statement in body:
-        if isinstance(statement, ast.Return) or (isinstance(statement, ast.Break | ast.Continue) and not inner):
-            yield statement
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        within = inner or isinstance(statement, ast.For | ast.While)
-        for part in ("body", "orelse", "finalbody"):
-            yield from _leaves(getattr(statement, part, ()), within)
 
 
 def rewrite(source: FunctionSource, in_place: bool = False) -> Rewritten:

@@ -6,7 +6,10 @@ import ast
 from collections.abc import Collection, Mapping
 from types import CellType, CodeType, FunctionType
 
-__all__ = ["compiled_definition", "thunk", "with_closure"]
+__all__ = ["RECORDER", "compiled_definition", "thunk", "with_closure"]
+
+RECORDER = "__tcdsl__"
+"""The closure variable of a rewritten function that holds its recorder; other names made up there begin with it."""
 
 
 def thunk(body: ast.expr) -> ast.Lambda:

@@ -270,7 +270,7 @@ def _names_in(text: str) -> tuple[tuple[str, ...], dict[str, None]]:
         raise UnknownContentError(text)
     definition.decorator_list = []
     parameters = parameters_of(definition)
-    bindings = bindings_of(definition)
+    bindings = bindings_of(definition.body)
     annotated = [name for each in parameters if each.annotation for name in annotation_names(each.annotation)]
     own = {*bindings.bound, *bindings.targets, *bindings.sizes, *annotated, *(each.arg for each in parameters)}
     heads = tuple(chain[0] for chain in outer_chains(definition, own))

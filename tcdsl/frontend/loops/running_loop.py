@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -26,89 +26,28 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.loops.carried import Carried, Kind, is_declared, joined, kind_of, start_of
+from tcdsl.frontend.loops.loop_statement import LoopStatement
+from tcdsl.frontend.loops.rounds import Rounds
 from tcdsl.frontend.points.point_scalars import PointValue
-from tcdsl.frontend.python.binding_rewriting import RECORDER
-from tcdsl.frontend.python.loop_ranges import Rounds
-from tcdsl.frontend.python.recorded_statements import LoopStatement
+from tcdsl.frontend.source.rewritten_functions import RECORDER
 from tcdsl.frontend.staging.builder import Learned, Recording
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, OfARound, Unwritten
-from tcdsl.frontend.staging.round_conditions import over_all_rounds, sizes_of_round
 from tcdsl.frontend.staging.session import Poison, Session
 from tcdsl.frontend.staging.subprograms import Part
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, cast_value
-from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
-from tcdsl.ir.program import Assertion, AxisExtent, Keep, Program, Repeat, Tensor
+from tcdsl.ir.program import Assertion, AxisExtent, Program, Repeat, Tensor
 from tcdsl.polyhedra.affine import NotAffine
-from tcdsl.rows.ranks import RowRanks
+from tcdsl.ranges.round_conditions import over_all_rounds, sizes_of_round
 
-__all__ = ["Kind", "RunningLoop", "joined"]
+__all__ = ["RunningLoop"]
 
 _BEFORE = "bind it before the loop, so that rounds carry it"
 _MOST_PASSES = 8
-_WEAK = {"bool": "bool", "int": "int64", "float": "float64"}
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What a carried name holds: its type, for numbers of Python how weak it is, its extents."""
-
-    dtype: str
-    weak: str | None
-    extents: tuple[Expr, ...] = ()
-    rows: RowRanks = field(default_factory=RowRanks)
-    memory: bool = False
-
-    def __str__(self) -> str:
-        from tcdsl.ir.text.printer import format_expr
-
-        if self.weak is not None:
-            return f"a number ({self.weak})"
-        return f"{self.dtype}[{', '.join(map(format_expr, self.extents))}]"
-
-
-def _kind_of(session: Session, value: Any) -> Kind | None:
-    # None for what is no value of the program.
-    match value:
-        case SymbolicArray():
-            memory = isinstance(value, SymbolicTensor) and value.memory
-            return Kind(value.element_type, None, value.extents, value.rows, memory)
-        case np.ndarray():
-            return _kind_of(session, session.capture(value))
-        case SymbolicNumber(weak_kind=weak):
-            return Kind(_WEAK[weak], weak)
-        case SymbolicSize():
-            return Kind("int64", "int")
-        case bool() | int() | float():
-            return Kind(_WEAK[type(value).__name__], type(value).__name__)
-        case np.generic():
-            return Kind(str(value.dtype), None)
-    return None
-
-
-def joined(before: Kind, after: Kind) -> Kind:
-    """The type of a number of Python that becomes ``after`` in a round."""
-    if before.weak is None or after.weak is None:
-        return after
-    weak = max(before.weak, after.weak, key=list(_WEAK).index)
-    return Kind(_WEAK[weak], weak)
-
-
-@dataclass(slots=True)
-class _Carried:
-    """A name, or memory, that a round changes: ``before`` the loop, its kind, and what stands for it in a round.
-
-    ``start`` fills what was only declared before the loop.
-    """
-
-    label: str
-    before: Any
-    kind: Kind
-    start: bool | int | float | None = None
-    placeholder: str = ""
 
 
 class RunningLoop:
@@ -139,12 +78,12 @@ class RunningLoop:
         held = frame.f_locals if before is None else before
         self._before: dict[str, Any] = {name: held[name] for name in statement.names if name in held}
         self._condition = None if condition is None else condition[1]
-        self._going = None if condition is None else _Carried("running", condition[0], Kind("bool", None))
+        self._going = None if condition is None else Carried("running", condition[0], Kind("bool", None))
         self._blank = blank or {}
         #: What a pass has bound that no name held before.
         self.bound: dict[str, Kind] = {}
-        self._names: dict[str, _Carried] = {}
-        self._memory: dict[int, _Carried] = {}
+        self._names: dict[str, Carried] = {}
+        self._memory: dict[int, Carried] = {}
         #: The version and the type of that memory before the loop.
         self._versions: dict[int, tuple[str, str]] = {}
         self._stand_ins: dict[str, Any] = {}
@@ -181,7 +120,7 @@ class RunningLoop:
             held = self.frame.f_locals
             for name in self.statement.names:
                 if isinstance(self._before.get(name, Unwritten(name)), Unwritten):
-                    kind = _kind_of(self._session, held.get(name))
+                    kind = kind_of(self._session, held.get(name))
                     if kind is not None:
                         self.bound[name] = replace(kind, memory=False)
 
@@ -252,14 +191,14 @@ class RunningLoop:
             _set(each.before, stand_in.name, stand_in.element_type)
         return number, counter
 
-    def _stand_in(self, carried: _Carried) -> Any:
+    def _stand_in(self, carried: Carried) -> Any:
         kind = carried.kind
         made = self._builder.placeholder(carried.label, kind.dtype, kind.extents)
         made.rows = kind.rows
         made.memory = kind.memory
         carried.placeholder = made.name
         before = carried.before
-        made.declared = _is_declared(before)
+        made.declared = is_declared(before)
         if isinstance(before, SymbolicTensor):
             made.sized = before.sized
             self._builder.written.stands_for(made.name, before.name)
@@ -287,7 +226,7 @@ class RunningLoop:
         made = {tensor.name for tensor in recording.tensors}
         for memory, name, dtype in recording.stored.values():
             if id(memory) not in self._memory and name not in made:
-                self._memory[id(memory)] = _Carried(
+                self._memory[id(memory)] = Carried(
                     memory.label, memory, Kind(dtype, None, memory.extents, memory.rows, True)
                 )
                 self._versions[id(memory)] = (name, dtype)
@@ -302,19 +241,19 @@ class RunningLoop:
             return True
         if known is not None and after is self._stand_ins[name]:
             return True
-        found = _kind_of(self._session, after)
-        first = _kind_of(self._session, before)
+        found = kind_of(self._session, after)
+        first = kind_of(self._session, before)
         if isinstance(before, Unwritten) and name in self._blank:
             if known is None:
-                self._names[name] = _Carried(_label(name), before, self._blank[name], 0)
+                self._names[name] = Carried(_label(name), before, self._blank[name], 0)
                 return False
             return found is not None and self._same(name, known.kind, found)
         if isinstance(before, Unwritten):
             return True  # of this round alone
         if isinstance(before, DeclaredTarget) and found is not None:
             if known is None:
-                start = _start(recording, after) if isinstance(after, SymbolicTensor) else 0
-                self._names[name] = _Carried(_label(name), before, replace(found, memory=False), start)
+                start = start_of(recording, after) if isinstance(after, SymbolicTensor) else 0
+                self._names[name] = Carried(_label(name), before, replace(found, memory=False), start)
                 return False
             return self._same(name, known.kind, found)
         if found is None or first is None:
@@ -326,7 +265,7 @@ class RunningLoop:
         else:
             wanted = joined(first if known is None else known.kind, found)
         if known is None or known.kind != wanted:
-            self._names[name] = _Carried(_label(name), before, wanted)
+            self._names[name] = Carried(_label(name), before, wanted)
             return False
         return self._same(name, known.kind, found)
 
@@ -338,9 +277,9 @@ class RunningLoop:
             raise self._changed(name, kind, found)
         return True
 
-    def _left(self, held: Mapping[str, Any]) -> list[tuple[_Carried, str]]:
+    def _left(self, held: Mapping[str, Any]) -> list[tuple[Carried, str]]:
         """For all that is carried, the tensor that holds it after a round."""
-        made: list[tuple[_Carried, str]] = []
+        made: list[tuple[Carried, str]] = []
         for name, carried in self._names.items():
             made.append((carried, self._tensor(carried, held[name]).name))
         made.extend((each, each.before.name) for each in self._memory.values())
@@ -348,7 +287,7 @@ class RunningLoop:
             made.append((self._going, self._condition().name))
         return made
 
-    def _tensor(self, carried: _Carried, given: Any) -> SymbolicTensor:
+    def _tensor(self, carried: Carried, given: Any) -> SymbolicTensor:
         kind, session = carried.kind, self._session
         if isinstance(given, PendingArray):
             given = given.materialize(carried.label)
@@ -364,7 +303,7 @@ class RunningLoop:
         same = SymbolicTensor(self._builder, value.name, value.element_type, kind.extents, carried.label)
         return record_elementwise(session, element_of(same, session)[0], kind.extents, carried.label)
 
-    def _body(self, part: Part, counter: Tensor, left: Sequence[tuple[_Carried, str]]) -> Program:
+    def _body(self, part: Part, counter: Tensor, left: Sequence[tuple[Carried, str]]) -> Program:
         program, _ = part.program(f"{self._builder.name}_loop", [new for _, new in left])
         updates = tuple((each.placeholder, new) for (each, _), new in zip(left, program.outputs, strict=True))
         others = [tensor for tensor in program.inputs if tensor.name != counter.name]
@@ -441,7 +380,7 @@ class RunningLoop:
             made = SymbolicTensor(builder, tensor.name, tensor.dtype, tensor.shape, each.label, each.kind.memory)
             made.rows = each.kind.rows
             before = each.before
-            made.declared = _is_declared(before)
+            made.declared = is_declared(before)
             if each is self._going:
                 continue
             if not name:
@@ -465,7 +404,7 @@ class RunningLoop:
             hint = f"bind `{name}` before the loop, so that rounds carry it"
         return OfARound(name, fact, hint, self._span)
 
-    def _initial(self, carried: _Carried) -> SymbolicTensor:
+    def _initial(self, carried: Carried) -> SymbolicTensor:
         before, kind, session = carried.before, carried.kind, self._session
         if isinstance(before, SymbolicTensor):
             return before.held() if before.memory else before
@@ -478,7 +417,7 @@ class RunningLoop:
             return session.capture(before, carried.label)
         return self._number(before, carried)
 
-    def _number(self, value: Any, carried: _Carried) -> SymbolicTensor:
+    def _number(self, value: Any, carried: Carried) -> SymbolicTensor:
         # A number as a tensor of rank 0: the one that it is, if it is one.
         kind, session = carried.kind, self._session
         element, extents = element_of(value, session)
@@ -520,10 +459,6 @@ def _label(name: str) -> str:
     return name.removeprefix(RECORDER)
 
 
-def _is_declared(value: Any) -> bool:
-    return value.declared if isinstance(value, SymbolicTensor) else isinstance(value, DeclaredTarget)
-
-
 def _shown(extent: Expr) -> str:
     from tcdsl.ir.text.printer import format_expr
 
@@ -533,15 +468,6 @@ def _shown(extent: Expr) -> str:
 def _set(memory: SymbolicTensor, name: str, dtype: str) -> None:
     # Stand for another version, without having been stored into.
     memory.name, memory._element_type = name, dtype
-
-
-def _start(recording: Recording, tensor: SymbolicTensor) -> bool | int | float:
-    # What the cells of a declared tensor hold before its first statement.
-    writers = {statement.target.tensor: statement for statement in recording.statements}
-    statement = writers.get(tensor.name)
-    while statement is not None and isinstance(statement.start, Keep):
-        statement = writers.get(statement.start.tensor)
-    return 0 if statement is None else neutral_element(statement.accumulate, tensor.element_type)
 
 
 def _labels(recording: Recording) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""Loops and branches that run: staged as one round, recorded as loops of the program."""

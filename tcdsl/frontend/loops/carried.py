@@ -1,0 +1,94 @@
+"""What rounds carry from one to the next: names and memory, with their types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tcdsl.frontend.staging.builder import Recording
+from tcdsl.frontend.staging.declarations import DeclaredTarget
+from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.ir.accumulators import neutral_element
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.program import Keep
+from tcdsl.rows.ranks import RowRanks
+
+__all__ = ["Carried", "Kind", "is_declared", "joined", "kind_of", "start_of"]
+
+_WEAK = {"bool": "bool", "int": "int64", "float": "float64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a carried name holds: its type, for numbers of Python how weak it is, its extents."""
+
+    dtype: str
+    weak: str | None
+    extents: tuple[Expr, ...] = ()
+    rows: RowRanks = field(default_factory=RowRanks)
+    memory: bool = False
+
+    def __str__(self) -> str:
+        from tcdsl.ir.text.printer import format_expr
+
+        if self.weak is not None:
+            return f"a number ({self.weak})"
+        return f"{self.dtype}[{', '.join(map(format_expr, self.extents))}]"
+
+
+@dataclass(slots=True)
+class Carried:
+    """A name, or memory, that a round changes: ``before`` the loop, its kind, and what stands for it in a round.
+
+    ``start`` fills what was only declared before the loop.
+    """
+
+    label: str
+    before: Any
+    kind: Kind
+    start: bool | int | float | None = None
+    placeholder: str = ""
+
+
+def kind_of(session: Session, value: Any) -> Kind | None:
+    """The kind of a value of the program; ``None`` for anything else."""
+    match value:
+        case SymbolicArray():
+            memory = isinstance(value, SymbolicTensor) and value.memory
+            return Kind(value.element_type, None, value.extents, value.rows, memory)
+        case np.ndarray():
+            return kind_of(session, session.capture(value))
+        case SymbolicNumber(weak_kind=weak):
+            return Kind(_WEAK[weak], weak)
+        case SymbolicSize():
+            return Kind("int64", "int")
+        case bool() | int() | float():
+            return Kind(_WEAK[type(value).__name__], type(value).__name__)
+        case np.generic():
+            return Kind(str(value.dtype), None)
+    return None
+
+
+def joined(before: Kind, after: Kind) -> Kind:
+    """The type of a number of Python that becomes ``after`` in a round."""
+    if before.weak is None or after.weak is None:
+        return after
+    weak = max(before.weak, after.weak, key=list(_WEAK).index)
+    return Kind(_WEAK[weak], weak)
+
+
+def start_of(recording: Recording, tensor: SymbolicTensor) -> bool | int | float:
+    """What the cells of a declared tensor hold before its first statement, which the recording has."""
+    writers = {statement.target.tensor: statement for statement in recording.statements}
+    statement = writers.get(tensor.name)
+    while statement is not None and isinstance(statement.start, Keep):
+        statement = writers.get(statement.start.tensor)
+    return 0 if statement is None else neutral_element(statement.accumulate, tensor.element_type)
+
+
+def is_declared(value: Any) -> bool:
+    """Whether the function has stated the extents of a tensor."""
+    return value.declared if isinstance(value, SymbolicTensor) else isinstance(value, DeclaredTarget)

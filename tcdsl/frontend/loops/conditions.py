@@ -1,0 +1,56 @@
+"""Conditions of `while` and `if`: Python's where it knows them, else one truth value of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+from tcdsl.errors import DslSyntaxError, ShapeError
+from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
+from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.values import as_truth
+
+__all__ = ["changing_truth", "connected", "is_data", "truth"]
+
+
+def is_data(value: Any) -> bool:
+    """Whether a condition is known at the call only, and is one of the program's."""
+    return isinstance(value, SymbolicArray | SymbolicSize | SymbolicNumber)
+
+
+def truth(session: Session, condition: Any) -> SymbolicTensor:
+    """A condition as a bool tensor of rank 0."""
+    element, extents = element_of(condition, session)
+    if extents:
+        raise session.fault(
+            ShapeError,
+            f"a condition of rank {len(extents)}: a branch, or another round, depends on one truth value",
+            "reduce it by `any(...)` or `all(...)`, or choose cell by cell: `y[i] = a[i] if c[i] else b[i]`",
+        )
+    return record_elementwise(session, as_truth(element), (), "condition")
+
+
+def changing_truth(session: Session, before: Any, after: Any) -> SymbolicTensor:
+    """The condition of ``while`` after a round; a fault if it is the one before the round, of the same values."""
+    if is_data(after) and element_of(before, session)[0].expr == element_of(after, session)[0].expr:
+        raise session.fault(
+            DslSyntaxError,
+            "a loop whose condition no round changes would never end",
+            "change what the condition reads in the body: names that the body binds, or memory",
+        )
+    return truth(session, after)
+
+
+def connected(primitive: str, parts: Sequence[Callable[[], Any]]) -> Any:
+    """``a and b`` or ``a or b``: Python's as far as Python knows the operands, then the program's."""
+    known: Any = None
+    for k, part in enumerate(parts):
+        known = part()
+        if is_data(known):
+            rest = [each() for each in parts[k + 1 :]]
+            return reduce(lambda left, right: combine(primitive, left, right), rest, known)
+        if bool(known) != (primitive == "and_"):
+            return known
+    return known

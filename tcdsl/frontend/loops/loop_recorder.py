@@ -1,0 +1,167 @@
+"""What a rewritten function calls for its loops and branches.
+
+::
+
+    for t in range(T):                for t in RECORDER.rounds(STATEMENT, range, T):
+        u = f(u, t)                       if RECORDER.runs(STATEMENT):
+                                              u = RECORDER.carried(STATEMENT)
+                                          u = f(u, t)
+                                      if RECORDER.has_run(STATEMENT):
+                                          t, u = RECORDER.after(STATEMENT)
+
+A loop of Python's, and a branch that Python takes, are what they are. Of those that run each body is staged a few times
+(`tcdsl.frontend.loops.running_loop`).
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from tcdsl.errors import DslSyntaxError
+from tcdsl.frontend.arrays.arithmetic import combine
+from tcdsl.frontend.loops.carried import Kind, joined
+from tcdsl.frontend.loops.conditions import changing_truth, connected, is_data, truth
+from tcdsl.frontend.loops.loop_statement import LoopStatement
+from tcdsl.frontend.loops.rounds import ENDLESS, Rounds, at_most_one, loop, rounds_of, rounds_over
+from tcdsl.frontend.loops.running_loop import RunningLoop
+from tcdsl.frontend.names.array_calls import call_function
+from tcdsl.frontend.source.function_source import span_of
+from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.symbols.symbols import SymbolicTensor
+
+__all__ = ["LoopRecorder"]
+
+
+class LoopRecorder:
+    """The part of the recorder that is for loops; ``filename`` is where the function stands."""
+
+    def __init__(self, filename: str) -> None:
+        self._filename = filename
+
+    def rounds(self, statement: LoopStatement, function: Any, /, *arguments: Any, **keywords: Any) -> Iterator[Any]:
+        """``for t in function(*arguments)``: one round for staging if the loop runs, else what Python iterates over."""
+        frame = sys._getframe(1)
+        session = session_of("a loop")
+        always = function is loop
+        if function not in (None, range, loop, enumerate, reversed, zip):
+            # What it returns is what the loop is over.
+            function, arguments, keywords = None, (call_function(function, arguments, keywords),), {}
+        if always or function is range:
+            found: Any = rounds_of(session, arguments, always)
+        else:
+            found = rounds_over(session, function, arguments, keywords)
+        if found is None:
+            return iter(arguments[0] if function is None else call_function(function, arguments, keywords))
+        if not isinstance(found, Rounds):
+            return iter(found)
+        self._check_body(statement)
+        running = RunningLoop(session, statement, frame, found)
+        session.running.append(running)
+        return running.passes()
+
+    def while_rounds(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[Any]:
+        """``while condition()``: one round for staging if that is data, else round by round as long as it holds."""
+        frame = sys._getframe(1)
+        return self._while_rounds(session_of("a loop"), statement, frame, condition)
+
+    def _while_rounds(
+        self, session: Session, statement: LoopStatement, frame: FrameType, condition: Callable[[], Any]
+    ) -> Iterator[Any]:
+        # Rounds of Python come first: `n = 0` and `while n < x[0]` may become data in a round.
+        going = condition()
+        while not is_data(going):
+            if not going:
+                return
+            yield True
+            going = condition()
+        self._check_body(statement)
+        again = truth(session, going), lambda: changing_truth(session, going, condition())
+        running = RunningLoop(session, statement, frame, ENDLESS, condition=again)
+        session.running.append(running)
+        yield from running.passes(True)
+
+    def arms(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[bool]:
+        """The arms of ``if condition()`` that are to run: the one that Python takes, or both one after the other."""
+        frame = sys._getframe(1)
+        session = session_of("a branch")
+        value = condition()
+        if not is_data(value):
+            return iter((bool(value),))
+        return self._both_arms(session, statement, frame, truth(session, value))
+
+    def _both_arms(
+        self, session: Session, statement: LoopStatement, frame: FrameType, taken: SymbolicTensor
+    ) -> Iterator[bool]:
+        # Each arm is a loop of at most one round, the second one after the first.
+        rounds = {arm: at_most_one(taken, arm) for arm in (True, False)}
+        before = dict(frame.f_locals)
+        bound: dict[bool, dict[str, Kind]] = {}
+        for arm, count in rounds.items():
+            running = RunningLoop(session, statement, frame, count, before)
+            session.running.append(running)
+            yield from running.trial(arm)
+            session.running.pop()
+            bound[arm] = running.bound
+        blank = {name: joined(kind, bound[False][name]) for name, kind in bound[True].items() if name in bound[False]}
+        for arm, count in rounds.items():
+            running = RunningLoop(session, statement, frame, count, before, blank=blank)
+            session.running.append(running)
+            yield from running.passes(arm)
+            if arm:
+                session.running.pop()
+                before |= dict(zip(statement.names, running.after(), strict=True))
+
+    def all_of(self, *parts: Callable[[], Any]) -> Any:
+        """``a and b`` in a condition."""
+        return connected("and_", parts)
+
+    def any_of(self, *parts: Callable[[], Any]) -> Any:
+        """``a or b`` in a condition."""
+        return connected("or_", parts)
+
+    def negation(self, operand: Any) -> Any:
+        """``not a`` in a condition."""
+        return combine("not_", operand) if is_data(operand) else not operand
+
+    def _check_body(self, statement: LoopStatement) -> None:
+        # What Python's loops can do and loops that run cannot.
+        if statement.leaves:
+            leaving = statement.leaves[0]
+            word = {ast.Return: "return", ast.Break: "break", ast.Continue: "continue"}[type(leaving)]
+            hint = {
+                "return": "bind the result to a name, and return it after the loop",
+                "break": "let a condition choose what a round does: `x = x if done else step(x)`",
+                "continue": "let a condition choose what a round does: `x = x if skip else step(x)`",
+            }[word]
+            raise DslSyntaxError.at(f"`{word}` in a loop that runs", span_of(leaving, self._filename), hint)
+        if statement.otherwise:
+            raise session_of("a loop").fault(
+                DslSyntaxError, "`else` of a loop that runs", "write what is in it after the loop: it never breaks"
+            )
+
+    def runs(self, statement: LoopStatement) -> bool:
+        """Whether the loop that is being staged runs."""
+        return self._running(statement, sys._getframe(1)) is not None
+
+    def carried(self, statement: LoopStatement) -> Any:
+        """What the names that the body may bind hold at the beginning of a round."""
+        running = self._running(statement, sys._getframe(1))
+        return running.carried()
+
+    def has_run(self, statement: LoopStatement) -> bool:
+        """Whether the loop that has just been staged is one that runs."""
+        return self._running(statement, sys._getframe(1)) is not None
+
+    def after(self, statement: LoopStatement) -> Any:
+        """What these names, and the number of the round, hold after a loop that runs."""
+        session = session_of("a loop")
+        return session.running.pop().after()
+
+    def _running(self, statement: LoopStatement, frame: FrameType) -> Any:
+        running = session_of("a loop").running
+        last = running[-1] if running else None
+        return last if last is not None and last.statement is statement and last.frame is frame else None

@@ -1,0 +1,26 @@
+"""What rewriting tells the recorder of a loop or a branch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["LoopStatement"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopStatement:
+    """``for numbers in ...``, whose body may bind ``names``, or a branch, whose ``arms`` may.
+
+    ``leaves`` are the statements of the body that leave a round early, and ``otherwise`` says that the loop has an
+    ``else``. What rounds add up in a name is to be there before: ``adds`` are the names that a ``+=`` of the body, or
+    the like, writes first.
+    """
+
+    numbers: tuple[str, ...]
+    names: tuple[str, ...]
+    leaves: tuple[ast.stmt, ...] = ()
+    otherwise: bool = False
+    arms: bool = False
+    adds: Mapping[str, ast.stmt] = field(default_factory=dict)

@@ -282,12 +282,10 @@ def name_reused_in_a_loop() -> Any:
 
 
 @fault
-def branch_on_a_symbolic_size() -> Any:
+def list_by_a_symbolic_size() -> Any:
     @op
     def f(x):
-        if x.shape[0] > 3:
-            return x
-        return 2 * x
+        return [1, 2, 3][x.shape[0]] * x
 
     return f(ones(4))
 

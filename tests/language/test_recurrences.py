@@ -44,7 +44,7 @@ def test_the_message_shows_the_loop_to_write() -> None:
     message = refusal(tc.ShapeError, filtered, x)
     assert f"`s[t - 1]` {RECURS}\n    s[t] = s[t - 1] * 2 + x[t], t >= 1\n           ^^^^^^^^" in message
     assert (
-        "write a loop, with the sizes passed as keyword-only numbers:\n"
+        "write a loop:\n"
         "    for t in range(1, N):\n        s[t] = s[t - 1] * 2 + x[t], t >= 1\n"
         "or write its cells first, as in `s[...] = 0`" in message
     )
@@ -94,8 +94,7 @@ def test_only_the_variable_of_the_recurrence_is_looped_over() -> None:
         return d
 
     assert (
-        "write loops, with the sizes passed as keyword-only numbers:\n"
-        "    for i in range(1, N):\n        for j in range(1, M):\n            d[i, j] = A[i, j] + min("
+        "write loops:\n    for i in range(1, N):\n        for j in range(1, M):\n            d[i, j] = A[i, j] + min("
     ) in refused(distances, A)
 
     @op

@@ -451,21 +451,21 @@ def program(body: str) -> Any:
 
 FAULTS: list[tuple[str, Any, type[Exception], str, str]] = [
     (
-        "for t in range(n):\n    h = x[t]\nreturn h",
+        "for t in range(N):\n    h = x[t]\nreturn h",
         3,
         DslSyntaxError,
         "`h` is first bound in a round",
         "bind `h` before",
     ),
     (
-        "for t in range(n):\n    x = x + t\nreturn x + t",
+        "for t in range(N):\n    x = x + t\nreturn x + t",
         3,
         DslSyntaxError,
         "`t` counts the rounds",
         "take another letter",
     ),
     (
-        "ys = []\nfor t in range(n):\n    ys.append(x[t])\nreturn ys[0]",
+        "ys = []\nfor t in range(N):\n    ys.append(x[t])\nreturn ys[0]",
         3,
         DslSyntaxError,
         "a value of a round of a loop",
@@ -473,18 +473,18 @@ FAULTS: list[tuple[str, Any, type[Exception], str, str]] = [
     ),
     ("s = 0.0\nfor t in range(N):\n    s = s + x[t + 1]\nreturn s", 0, ShapeError, "out of range", "t + 1"),
     ("s = 0.0\nfor t in range(n):\n    s = s + x[t]\nreturn s", 8, ShapeError, "out of range", "extent N = 6"),
-    ("for t in range(n):\n    x = x[1:]\nreturn x", 2, ShapeError, "`x` changes its shape in a loop that runs", "name"),
+    ("for t in range(N):\n    x = x[1:]\nreturn x", 2, ShapeError, "`x` changes its shape in a loop that runs", "name"),
     (
-        "for t in range(n):\n    x = float32(x)\nreturn x",
+        "for t in range(N):\n    x = float32(x)\nreturn x",
         2,
         DtypeError,
         "`x` is float64[N] before a loop",
         "float32[N]",
     ),
-    ("s = 0\nfor t in range(n):\n    s = s + x\nreturn s", 2, ShapeError, "`s` is a number (int) before a loop", ""),
-    ("for t in range(n):\n    x = x + 1\n    break\nreturn x", 2, DslSyntaxError, "`break` in a loop that runs", ""),
-    ("for t in range(n):\n    return x\nreturn x", 2, DslSyntaxError, "`return` in a loop that runs", "after the loop"),
-    ("for t in range(n):\n    x = x + 1\nelse:\n    x = 0 * x\nreturn x", 2, DslSyntaxError, "`else` of a loop", ""),
+    ("s = 0\nfor t in range(N):\n    s = s + x\nreturn s", 2, ShapeError, "`s` is a number (int) before a loop", ""),
+    ("for t in range(N):\n    x = x + 1\n    break\nreturn x", 2, DslSyntaxError, "`break` in a loop that runs", ""),
+    ("for t in range(N):\n    return x\nreturn x", 2, DslSyntaxError, "`return` in a loop that runs", "after the loop"),
+    ("for t in range(N):\n    x = x + 1\nelse:\n    x = 0 * x\nreturn x", 2, DslSyntaxError, "`else` of a loop", ""),
     (
         "for t in range(0, N, n):\n    x = x + 1\nreturn x",
         2,
@@ -503,7 +503,7 @@ FAULTS: list[tuple[str, Any, type[Exception], str, str]] = [
         "a loop whose condition no round changes would never end",
         "change what the condition reads",
     ),
-    ("w = {}\nfor t in range(n):\n    w = [x]\nreturn x", 2, DslSyntaxError, "`w` holds a dict, then a list", "once"),
+    ("w = {}\nfor t in range(N):\n    w = [x]\nreturn x", 2, DslSyntaxError, "`w` holds a dict, then a list", "once"),
     ("for a in x.sum():\n    x = x + a\nreturn x", 2, ShapeError, "a tensor of rank 0, which has no parts", ""),
 ]
 
@@ -513,6 +513,68 @@ def test_faults(body: str, n: Any, kind: type[Exception], fact: str, hint: str) 
     with pytest.raises(kind, match=re.escape(fact)) as caught:
         program(body).interpret(X, n)
     assert hint in str(caught.value)
+
+
+@op
+def shortened(x, n):
+    for t in range(n):
+        x = x[1:] + x[:-1]
+        last = t
+    return x * last
+
+
+@op
+def parts(x, n):
+    if n > 1:
+        y = x[:2]
+    else:
+        y = x
+    for t in range(n):
+        if t == 2:
+            break
+        y = y + t
+    return y
+
+
+def test_loops_and_branches_on_numbers_alone_that_cannot_run_are_pythons() -> None:
+    expected = (X[2:] + 2 * X[1:-1] + X[:-2]) * 1
+    np.testing.assert_allclose(shortened.interpret(X, 2), expected)
+    np.testing.assert_allclose(parts.interpret(X, 4), X[:2] + 1)
+    np.testing.assert_allclose(parts.interpret(X, 1), X)
+
+
+@op
+def by_keyword(x, *, layers):
+    for t in range(layers):
+        h = x + t
+        x = h
+    return h
+
+
+def test_keyword_only_numbers_are_pythons() -> None:
+    np.testing.assert_allclose(by_keyword.interpret(X, layers=3), X + 3)
+    assert "repeat" not in by_keyword.explain("ir", X, layers=3)
+
+
+@op
+def long(x):
+    for t in range(101):
+        x = x + t
+    return x
+
+
+@op
+def endless(x):
+    for t in range(100_000):
+        x = x + t
+    return x
+
+
+def test_loops_of_python_that_record_many_rounds_are_told_of() -> None:
+    with pytest.warns(RuntimeWarning, match="a loop of 101 rounds is unrolled"):
+        long.interpret(X)
+    with pytest.warns(RuntimeWarning), pytest.raises(DslSyntaxError, match=r"write `tc.loop\(...\)`"):
+        endless.interpret(X)
 
 
 def test_a_loop_without_effect_is_no_loop() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.staging.builder import Recording
 from tcdsl.frontend.staging.declarations import DeclaredTarget
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.recordings import Recording
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.expressions import Expr

@@ -12,12 +12,21 @@ from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import as_truth
 
-__all__ = ["changing_truth", "connected", "is_data", "truth"]
+__all__ = ["changing_truth", "connected", "is_data", "numbers_of", "truth"]
 
 
 def is_data(value: Any) -> bool:
-    """Whether a condition is known at the call only, and is one of the program's."""
-    return isinstance(value, SymbolicArray | SymbolicSize | SymbolicNumber)
+    """Whether a value is known at the call only, and is the program's: keyword-only numbers are configuration."""
+    if isinstance(value, SymbolicNumber):
+        return not value.parameters or any(map(str.isdigit, value.parameters))
+    return isinstance(value, SymbolicArray | SymbolicSize)
+
+
+def numbers_of(*values: Any) -> frozenset[str]:
+    """The arguments on which values depend, if those are numbers alone."""
+    known = [each for each in values if is_data(each)]
+    numbers = [each.parameters for each in known if isinstance(each, SymbolicNumber) and each.parameters]
+    return frozenset().union(*numbers) if len(numbers) == len(known) else frozenset()
 
 
 def truth(session: Session, condition: Any) -> SymbolicTensor:

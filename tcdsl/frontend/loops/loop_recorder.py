@@ -24,12 +24,13 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.arithmetic import combine
 from tcdsl.frontend.loops.carried import Kind, joined
-from tcdsl.frontend.loops.conditions import changing_truth, connected, is_data, truth
+from tcdsl.frontend.loops.conditions import changing_truth, connected, is_data, numbers_of, truth
 from tcdsl.frontend.loops.loop_statement import LoopStatement
-from tcdsl.frontend.loops.rounds import ENDLESS, Rounds, at_most_one, loop, rounds_of, rounds_over
+from tcdsl.frontend.loops.rounds import ENDLESS, Rounds, at_most_one, loop, rounds_of, rounds_over, unrolled
 from tcdsl.frontend.loops.running_loop import RunningLoop
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.source.function_source import span_of
+from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 
@@ -54,12 +55,15 @@ class LoopRecorder:
             found: Any = rounds_of(session, arguments, always)
         else:
             found = rounds_over(session, function, arguments, keywords)
+        if found is None and function is range:
+            return unrolled(session, range(*arguments))
         if found is None:
             return iter(arguments[0] if function is None else call_function(function, arguments, keywords))
         if not isinstance(found, Rounds):
             return iter(found)
-        self._check_body(statement)
-        running = RunningLoop(session, statement, frame, found)
+        numbers = frozenset() if always else numbers_of(*arguments)
+        self._check_body(statement, numbers)
+        running = RunningLoop(session, statement, frame, found, numbers=numbers)
         session.running.append(running)
         return running.passes()
 
@@ -78,9 +82,10 @@ class LoopRecorder:
                 return
             yield True
             going = condition()
-        self._check_body(statement)
+        numbers = numbers_of(going)
+        self._check_body(statement, numbers)
         again = truth(session, going), lambda: changing_truth(session, going, condition())
-        running = RunningLoop(session, statement, frame, ENDLESS, condition=again)
+        running = RunningLoop(session, statement, frame, ENDLESS, condition=again, numbers=numbers)
         session.running.append(running)
         yield from running.passes(True)
 
@@ -91,10 +96,15 @@ class LoopRecorder:
         value = condition()
         if not is_data(value):
             return iter((bool(value),))
-        return self._both_arms(session, statement, frame, truth(session, value))
+        return self._both_arms(session, statement, frame, truth(session, value), numbers_of(value))
 
     def _both_arms(
-        self, session: Session, statement: LoopStatement, frame: FrameType, taken: SymbolicTensor
+        self,
+        session: Session,
+        statement: LoopStatement,
+        frame: FrameType,
+        taken: SymbolicTensor,
+        numbers: frozenset[str],
     ) -> Iterator[bool]:
         # Each arm is a loop of at most one round, the second one after the first.
         rounds = {arm: at_most_one(taken, arm) for arm in (True, False)}
@@ -108,7 +118,7 @@ class LoopRecorder:
             bound[arm] = running.bound
         blank = {name: joined(kind, bound[False][name]) for name, kind in bound[True].items() if name in bound[False]}
         for arm, count in rounds.items():
-            running = RunningLoop(session, statement, frame, count, before, blank=blank)
+            running = RunningLoop(session, statement, frame, count, before, numbers=numbers, blank=blank)
             session.running.append(running)
             yield from running.passes(arm)
             if arm:
@@ -127,8 +137,10 @@ class LoopRecorder:
         """``not a`` in a condition."""
         return combine("not_", operand) if is_data(operand) else not operand
 
-    def _check_body(self, statement: LoopStatement) -> None:
-        # What Python's loops can do and loops that run cannot.
+    def _check_body(self, statement: LoopStatement, numbers: frozenset[str]) -> None:
+        # What Python's loops can do and loops that run cannot: a loop on numbers of the call alone is Python's then.
+        if numbers and (statement.leaves or statement.otherwise):
+            raise Specialize(numbers)
         if statement.leaves:
             leaving = statement.leaves[0]
             word = {ast.Return: "return", ast.Break: "break", ast.Continue: "continue"}[type(leaving)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError
+from tcdsl.frontend.loops.conditions import is_data
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.ir.build import apply, cast, integer
@@ -20,6 +22,7 @@ __all__ = [
     "loop",
     "rounds_of",
     "rounds_over",
+    "unrolled",
 ]
 
 
@@ -38,6 +41,9 @@ def loop(*bounds: Any) -> range:
     ``range``.
     """
     return range(*bounds)
+
+
+_MANY_ROUNDS, _TOO_MANY_ROUNDS = 100, 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> Round
     """The rounds of ``range(*arguments)``; ``None`` if it is Python's: unless ``always``, one of integers alone."""
     if not 1 <= len(arguments) <= 3:
         return None
-    if not always and not any(isinstance(each, SymbolicSize | SymbolicNumber | SymbolicArray) for each in arguments):
+    if not always and not any(map(is_data, arguments)):
         return None
     bounds = [_bound(session, each) for each in arguments]
     begin, end = (integer(0), bounds[0]) if len(bounds) == 1 else bounds[:2]
@@ -83,6 +89,23 @@ def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> Round
     if width > 1:
         count = apply("floor_div", apply("add", count, integer(width - 1)), integer(width))
     return Rounds(begin, int(step.value), count, not any(reads(count)))
+
+
+def unrolled(session: Session, numbers: range) -> Iterator[int]:
+    """``numbers``, for a loop of Python: with a warning where many rounds record statements, and an end to it."""
+    recording = session.builder.recording
+    span, before = session.location(), len(recording.statements)
+    for k, number in enumerate(numbers):
+        records = len(recording.statements) - before >= k > 0
+        if k == _MANY_ROUNDS and records:
+            text = f"a loop of {len(numbers)} rounds is unrolled: each becomes statements of its own"
+            text = Diagnostic(TcdslError, text, span, hint="write `tc.loop(...)` for `range(...)`: it runs").render()
+            place = ("<unknown>", 1) if span is None else (span.filename, span.line)
+            warnings.warn_explicit(text, RuntimeWarning, *place)
+        if k == _TOO_MANY_ROUNDS and records:
+            fact = f"a loop of {len(numbers)} rounds would be unrolled: each becomes statements of its own"
+            raise DslSyntaxError.at(fact, span, "write `tc.loop(...)` for `range(...)`: it runs in the program")
+        yield number
 
 
 def rounds_over(

@@ -15,38 +15,38 @@ their types, are those that it was staged with. Numbers of Python take the type 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
 from typing import Any
 
-import islpy as isl
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.loops.carried import Carried, Kind, is_declared, joined, kind_of, start_of
+from tcdsl.frontend.loops.learned_sizes import learn_for_all_rounds
 from tcdsl.frontend.loops.loop_statement import LoopStatement
 from tcdsl.frontend.loops.rounds import Rounds
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.source.rewritten_functions import RECORDER
-from tcdsl.frontend.staging.builder import Learned, Recording
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, OfARound, Unwritten
+from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Poison, Session
 from tcdsl.frontend.staging.subprograms import Part
+from tcdsl.frontend.symbols.recordings import Learned, Recording
+from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, cast_value
 from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
-from tcdsl.ir.program import Assertion, AxisExtent, Program, Repeat, Tensor
-from tcdsl.polyhedra.affine import NotAffine
-from tcdsl.ranges.round_conditions import over_all_rounds, sizes_of_round
+from tcdsl.ir.program import AxisExtent, Program, Repeat, Tensor
+from tcdsl.ranges.round_conditions import sizes_of_round
 
 __all__ = ["RunningLoop"]
 
-_BEFORE = "bind it before the loop, so that rounds carry it"
 _MOST_PASSES = 8
 
 
@@ -54,8 +54,9 @@ class RunningLoop:
     """One loop that runs, while its body is staged in ``frame``.
 
     The names that it may bind hold ``before`` what they hold. ``condition`` says at the end of a round whether there is
-    another one, if that is data; ``going`` is that of the first round. What is in ``blank``, by its name, is there from
-    the beginning as memory without cells: both arms of a branch bind it.
+    another one, if that is data, behind what it says of the first round. What is in ``blank``, by its name, is there
+    from the beginning without cells: both arms of a branch bind it. Where what is carried changes its type or shape,
+    the function is staged for the values of the arguments ``numbers``, on which alone the loop depends.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class RunningLoop:
         rounds: Rounds,
         before: Mapping[str, Any] | None = None,
         condition: tuple[SymbolicTensor, Callable[[], SymbolicTensor]] | None = None,
+        numbers: frozenset[str] = frozenset(),
         blank: Mapping[str, Kind] | None = None,
     ) -> None:
         self.statement = statement
@@ -79,6 +81,7 @@ class RunningLoop:
         self._before: dict[str, Any] = {name: held[name] for name in statement.names if name in held}
         self._condition = None if condition is None else condition[1]
         self._going = None if condition is None else Carried("running", condition[0], Kind("bool", None))
+        self._numbers = numbers
         self._blank = blank or {}
         #: What a pass has bound that no name held before.
         self.bound: dict[str, Kind] = {}
@@ -108,7 +111,7 @@ class RunningLoop:
                 self.finished = True
                 return
             if body is not None:
-                self._learn(since, counter)
+                learn_for_all_rounds(self._session, since, counter, self._span)
                 self._finish(body)
                 return
         raise self._fault(DtypeError, "the types of what this loop carries do not settle", "give its numbers a type")
@@ -132,7 +135,7 @@ class RunningLoop:
             yield part, learned
         finally:
             self._builder.forget_since(learned)
-            self._builder.retire(_labels(part.recorded), "a round of a loop", _BEFORE)
+            self._builder.retire(_labels(part.recorded), OF_A_ROUND)
 
     @contextmanager
     def _round(self, part: Part) -> Iterator[tuple[Any, Tensor]]:
@@ -155,6 +158,7 @@ class RunningLoop:
                 f"`{name}` counts the rounds of a loop that runs, and is used after that loop",
                 "take another letter, or what the loop runs to",
                 self._span,
+                self._numbers,
             )
             for name in self.statement.numbers
         )
@@ -296,6 +300,7 @@ class RunningLoop:
         value = given if isinstance(given, SymbolicTensor) else self._number(given, carried)
         if value.extents == kind.extents:
             return value
+        self._specialize()
         for old, new in zip(kind.extents, value.extents, strict=True):
             fact = f"`{carried.label}` changes its shape in a loop that runs: from an extent of"
             fact = f"{fact} {_shown(old)} to {_shown(new)}\ngive what has another shape another name"
@@ -318,45 +323,6 @@ class RunningLoop:
     def _changing(self, counter: Tensor, sizes: Mapping[str, Any]) -> frozenset[str]:
         number = next(iter(size_names(counter.shape[0])), "") if counter.shape else ""
         return sizes_of_round(number, sizes) if number else frozenset()
-
-    def _over_rounds(
-        self, assertions: Iterable[Assertion], context: isl.Set, changing: frozenset[str]
-    ) -> list[Assertion]:
-        """What the body asks of sizes in each round, as conditions on the sizes around the loop."""
-        kept = []
-        for assertion in assertions:
-            try:
-                condition = over_all_rounds(assertion.condition, context, changing)
-            except NotAffine:
-                raise self._fault(
-                    ShapeError,
-                    f"it cannot be told for all rounds at once whether {assertion.message.splitlines()[0]}",
-                    "use indices that are sums of the number of the round and sizes",
-                ) from None
-            if condition is not None:
-                message = _without_sizes(assertion.message, changing)
-                kept.append(replace(assertion, condition=condition, message=message))
-        return kept
-
-    def _learn(self, since: Learned, counter: Tensor) -> frozenset[str]:
-        # Of what staging a round has learned of sizes, that which holds for all rounds.
-        builder = self._builder
-        number = next(iter(size_names(counter.shape[0])), "") if counter.shape else ""
-        changing = sizes_of_round(number, since.sizes) if number else frozenset()
-        fixed = [size for name, size in since.sizes.items() if name not in changing]
-        builder.learn(fixed, [each for each in since.assertions if not size_names(each.condition) & changing])
-        asked = [each for each in since.assertions if size_names(each.condition) & changing]
-        if asked:
-            before = builder.learned()
-            # The first says that there are no more rounds.
-            builder.learn((since.sizes[name] for name in changing), asked[:1])
-            context = builder.context()
-            builder.forget_since(before)
-            builder.learn((), self._over_rounds(asked[1:], context, changing))
-        guards = self._session.guards
-        for guard in [each for each in guards if (size_names(each.left) | size_names(each.right)) & changing]:
-            del guards[guard]
-        return changing
 
     def _finish(self, body: Program) -> None:
         """Record the loop, and give the names its results."""
@@ -402,7 +368,7 @@ class RunningLoop:
         else:
             fact = f"`{name}` is first bound in a round of a loop that runs, and is used after that loop"
             hint = f"bind `{name}` before the loop, so that rounds carry it"
-        return OfARound(name, fact, hint, self._span)
+        return OfARound(name, fact, hint, self._span, self._numbers)
 
     def _initial(self, carried: Carried) -> SymbolicTensor:
         before, kind, session = carried.before, carried.kind, self._session
@@ -432,7 +398,13 @@ class RunningLoop:
     def _fault(self, kind: type[TcdslError], fact: str, hint: str) -> TcdslError:
         return kind.at(fact, self._span, hint)
 
+    def _specialize(self) -> None:
+        # What depends on numbers of the call alone may be Python's instead.
+        if self._numbers:
+            raise Specialize(self._numbers)
+
     def _changed(self, name: str, before: Kind, after: Kind) -> TcdslError:
+        self._specialize()
         kind = DtypeError if len(before.extents) == len(after.extents) else ShapeError
         fact = f"`{name}` is {before} before a loop that runs, but {after} after a round"
         return self._fault(
@@ -440,6 +412,7 @@ class RunningLoop:
         )
 
     def _python_value(self, name: str, before: Any, after: Any) -> TcdslError:
+        self._specialize()
         if isinstance(after, PointValue):
             fact = f"`{name}` is a local definition, which a loop that runs cannot carry from round to round"
             return self._fault(DslSyntaxError, fact, f"store it: `{name}[...] = ...`")
@@ -472,10 +445,3 @@ def _set(memory: SymbolicTensor, name: str, dtype: str) -> None:
 
 def _labels(recording: Recording) -> dict[str, str]:
     return {tensor.name: tensor.label or tensor.name for tensor in (*recording.tensors, *recording.placeholders)}
-
-
-def _without_sizes(message: str, names: Collection[str]) -> str:
-    # A message is filled in at the call, when there is no round.
-    for name in names:
-        message = message.replace("{" + name + "}", name)
-    return message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tcdsl.frontend.loops.loop_statement import LoopStatement
 from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, recorder_call
@@ -12,7 +12,7 @@ from tcdsl.frontend.source.assigned_names import bindings_of
 from tcdsl.frontend.source.rewritten_functions import thunk
 from tcdsl.frontend.source.statement_targets import target_of
 
-__all__ = ["LoopRewriter"]
+__all__ = ["LoopRewriter", "as_branch", "is_whole_choice"]
 
 
 class LoopRewriter(BindingRewriter, ast.NodeTransformer):
@@ -95,6 +95,22 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         return [ast.fix_missing_locations(each) for each in (node, ast.copy_location(last, node))]
 
 
+def is_whole_choice(value: ast.expr, may_define: Callable[[ast.expr], bool]) -> bool:
+    """Whether a value is ``a if c else b`` of whole values: of scalars at a point it is a local definition."""
+    return isinstance(value, ast.IfExp) and not may_define(value)
+
+
+def as_branch(node: ast.Assign) -> ast.If:
+    """``y = a if c else b`` as a statement: ``if c: y = a`` and ``else: y = b``."""
+    value = node.value
+    assert isinstance(value, ast.IfExp)
+
+    def arm(part: ast.expr) -> list[ast.stmt]:
+        return [ast.copy_location(ast.Assign(copy.deepcopy(node.targets), part), node)]
+
+    return ast.copy_location(ast.If(value.test, arm(value.body), arm(value.orelse)), node)
+
+
 def loop_statement(body: Sequence[ast.stmt], loop: ast.For | ast.While | None = None) -> LoopStatement:
     """What the recorder is told of a loop, or of the arms of a branch, before it is rewritten."""
     bindings = bindings_of(body)
@@ -111,19 +127,21 @@ def loop_statement(body: Sequence[ast.stmt], loop: ast.For | ast.While | None = 
     adds = {name: each for name, each in first.items() if isinstance(each, ast.AugAssign)}
     names = tuple(sorted(bound.difference(numbers)))
     otherwise = loop is not None and bool(loop.orelse)
-    return LoopStatement(tuple(numbers), names, tuple(_leaves(body)), otherwise, loop is None, adds)
+    leaves = tuple(_leaves(body, raising=loop is None))
+    return LoopStatement(tuple(numbers), names, leaves, otherwise, loop is None, adds)
 
 
-def _leaves(body: Sequence[ast.stmt], inner: bool = False) -> Iterator[ast.stmt]:
-    # What leaves the rounds of a loop early.
+def _leaves(body: Sequence[ast.stmt], inner: bool = False, raising: bool = False) -> Iterator[ast.stmt]:
+    # What leaves the rounds of a loop early, or an arm of a branch, which may be there for what it raises.
     for statement in body:
-        if isinstance(statement, ast.Return) or (isinstance(statement, ast.Break | ast.Continue) and not inner):
+        left = isinstance(statement, ast.Return) or (raising and isinstance(statement, ast.Raise))
+        if left or (isinstance(statement, ast.Break | ast.Continue) and not inner):
             yield statement
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         within = inner or isinstance(statement, ast.For | ast.While)
         for part in ("body", "orelse", "finalbody"):
-            yield from _leaves(getattr(statement, part, ()), within)
+            yield from _leaves(getattr(statement, part, ()), within, raising)
 
 
 def _may_be_asked_again(test: ast.expr) -> bool:

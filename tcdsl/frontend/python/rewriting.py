@@ -32,7 +32,7 @@ from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS
 from tcdsl.frontend.names.annotated_targets import Dimensions
 from tcdsl.frontend.names.functions import is_language_name
 from tcdsl.frontend.python.binding_rewriting import RECORDER, FunctionNames, recorder_call
-from tcdsl.frontend.python.loop_rewriting import LoopRewriter
+from tcdsl.frontend.python.loop_rewriting import LoopRewriter, as_branch, is_whole_choice
 from tcdsl.frontend.python.recorded_statements import Augmentation, Entry, Rewritten, TensorStatement
 from tcdsl.frontend.python.single_returns import with_single_return
 from tcdsl.frontend.source.annotations import annotation_names, parsed_annotation
@@ -66,6 +66,8 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
         first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
         if isinstance(first, ast.Name) and first.id.startswith(RESULT):
             return self.generic_visit(node)
+        if isinstance(target, ast.Name) and len(node.targets) == 1 and is_whole_choice(node.value, self._may_define):
+            return self.visit_If(as_branch(node))  # type: ignore[return-value]
         if len(node.targets) == 1 and isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             return self._statement(node, target.value.id)
         if len(node.targets) == 1 and isinstance(target, ast.Subscript) and self._is_memory(target.value):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import islpy as isl
 
-from tcdsl.errors import DifferentiationError, DslSyntaxError, ShapeError
+from tcdsl.errors import ShapeError
 from tcdsl.frontend.symbols.opaque_sizes import opaque_facts, spoken_size
 from tcdsl.frontend.symbols.operators import Algebra
+from tcdsl.frontend.symbols.recordings import Learned, Recording
+from tcdsl.frontend.symbols.retired_names import DIFFERENTIATED, RetiredNames
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.symbols.written_cells import WrittenCells
 from tcdsl.ir.build import apply, integer
@@ -26,8 +28,6 @@ from tcdsl.ir.program import (
     Size,
     Statement,
     Tensor,
-    statement_sizes,
-    tensors_read,
 )
 from tcdsl.ir.sizes.known_sizes import never_negative
 from tcdsl.ir.stages import in_order
@@ -40,40 +40,10 @@ from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
 
-__all__ = ["Learned", "ProgramBuilder", "Recording"]
-
-_DIFFERENTIATED = "a function that was differentiated"
-_AUXILIARY = "return it from that function, with has_aux=True if it is not to be differentiated"
+__all__ = ["ProgramBuilder"]
 
 # The definition of an open size before any statement: no extent is negative.
 _UNDETERMINED = -1
-
-
-@dataclass(slots=True)
-class Recording:
-    """Statements in the order of execution, loops, the tensors that they make, and the derivative rules of these.
-
-    ``placeholders`` are tensors without cells, which the statements may read. ``open_sizes`` are the sizes that were
-    open before its first statement.
-    """
-
-    open_sizes: frozenset[str] = frozenset()
-    statements: list[Statement] = field(default_factory=list)
-    tensors: list[Tensor] = field(default_factory=list)
-    rules: list[DerivativeRule] = field(default_factory=list)
-    placeholders: list[Tensor] = field(default_factory=list)
-    repeats: list[Repeat] = field(default_factory=list)
-    #: The memory into which something was stored, by id, and the version and type of its tensor before that.
-    stored: dict[int, tuple[SymbolicTensor, str, str]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """Sizes and assertions, in order, and which of the sizes are open."""
-
-    sizes: dict[str, Size]
-    assertions: dict[Assertion, None]
-    open_sizes: frozenset[str]
 
 
 class ProgramBuilder:
@@ -96,10 +66,8 @@ class ProgramBuilder:
         self._news: list[Expr] = []
         self._open: set[str] = set()
         self._numbers: dict[str, Expr] = {}
-        self._retired: dict[str, tuple[str, str, str]] = {}
+        self._retired = RetiredNames()
         self._names = self._tensor_names()
-        #: The sizes of rounds that have been forgotten.
-        self._sizes_gone: set[str] = set()
         self._rows: dict[str, RowRanks] = {}
         #: Which cells statements have written.
         self.written = WrittenCells()
@@ -359,8 +327,7 @@ class ProgramBuilder:
 
     def append(self, statements: Sequence[Statement], tensors: Sequence[Tensor]) -> None:
         """Add statements whose domains are known, with the declarations of what they make."""
-        if self._retired or self._sizes_gone:
-            self._check_reads(statements)
+        self._retired.check(statements, self._sizes)
         if self._comment and statements:
             statements = [replace(statements[0], label=self._comment), *statements[1:]]
             self._comment = ""
@@ -442,7 +409,7 @@ class ProgramBuilder:
             {each: None for each in self._assertions if each not in learned.assertions},
             frozenset(self._open) - learned.open_sizes,
         )
-        self._sizes_gone.update(since.sizes)
+        self._retired.sizes.update(since.sizes)
         self._sizes, self._assertions = dict(learned.sizes), dict(learned.assertions)
         self._open = set(learned.open_sizes)
         self._context, self._news = None, []
@@ -462,25 +429,9 @@ class ProgramBuilder:
         self.recording.placeholders.append(tensor)
         return SymbolicTensor(self, tensor.name, dtype, tensor.shape, label)
 
-    def retire(self, labels: Mapping[str, str], owner: str = _DIFFERENTIATED, hint: str = _AUXILIARY) -> None:
+    def retire(self, labels: Mapping[str, str], owner: str = DIFFERENTIATED) -> None:
         """Never use these names again, unless they are those of tensors now: something may still hold the old ones."""
-        gone = {name: label for name, label in labels.items() if name not in self._declared}
-        self._retired.update({name: (label, owner, hint) for name, label in gone.items()})
-
-    def _check_reads(self, statements: Sequence[Statement]) -> None:
-        for statement in statements:
-            for name in tensors_read(statement) & self._retired.keys():
-                label, owner, hint = self._retired[name]
-                kind = DifferentiationError if owner is _DIFFERENTIATED else DslSyntaxError
-                raise kind.at(f"`{label}` belongs to {owner}, but is used outside", statement.span, hint)
-            for name in (
-                (statement_sizes(statement) & self._sizes_gone) - self._sizes.keys() if self._sizes_gone else ()
-            ):
-                raise DslSyntaxError.at(
-                    f"a value of a round of a loop, in which `{name}` is a size, is used outside",
-                    statement.span,
-                    "the body is staged once: collect results by a statement, as in `ys[t, ...] = h`",
-                )
+        self._retired.add({name: label for name, label in labels.items() if name not in self._declared}, owner)
 
     def program(self, outputs: Sequence[str], updates: Sequence[tuple[str, str]] = ()) -> Program:
         """The program so far, returning ``outputs`` and writing ``updates``."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
+from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.staging.target_states import Declared, Fresh
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor
@@ -84,19 +85,23 @@ class Unwritten(_NotWritten):
 class OfARound(Unwritten):
     """What a name of a round holds after its loop, or one of an arm after its branch. Any use is an error.
 
-    ``fact`` says what the name is, ``hint`` what to write instead, ``span`` is the loop.
+    ``fact`` says what the name is, ``hint`` what to write instead, ``span`` is the loop, which is Python's once the
+    name is used if it depends on the arguments ``numbers`` alone.
     """
 
-    __slots__ = ("fact", "hint", "span")
+    __slots__ = ("fact", "hint", "numbers", "span")
 
-    def __init__(self, name: str, fact: str, hint: str, span: Span | None) -> None:
+    def __init__(self, name: str, fact: str, hint: str, span: Span | None, numbers: frozenset[str]) -> None:
         super().__init__(name)
+        self.numbers = numbers
         self.fact = fact
         self.hint = hint
         self.span = span
 
     def fault(self) -> TcdslError:
         """The error of reading the name."""
+        if self.numbers:
+            raise Specialize(self.numbers)
         return DslSyntaxError.at(self.fact, session_of("a decorated function").location() or self.span, self.hint)
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.staging.builder import ProgramBuilder, Recording
+from tcdsl.frontend.staging.builder import ProgramBuilder
+from tcdsl.frontend.symbols.recordings import Recording
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.expressions import Read, SizeValue, size_names
 from tcdsl.ir.program import AxisExtent, Program, Size, Statement, Tensor, sizes_used, tensors_read

@@ -60,10 +60,7 @@ def part_hint(inference: Inference, points: isl.Set, pairs: isl.Set, own: Sequen
 
 def _written(heads: Sequence[str], body: str, first: str) -> str:
     loops = "a loop" if len(heads) == 1 else "loops"
-    # Loops of Python know no sizes.
-    known = any(letter.isalpha() for head in heads for letter in head.partition(" in range")[2])
-    sizes = ", with the sizes passed as keyword-only numbers" if known else ""
-    return "\n".join([f"{_RULE}; write {loops}{sizes}:", *heads, body, f"or {first}"])
+    return "\n".join([f"{_RULE}; write {loops}:", *heads, body, f"or {first}"])
 
 
 def _first(inference: Inference) -> str:

@@ -7,7 +7,7 @@ Run-time integers that a program converts to a narrower type must fit there, as 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,8 @@ from tcdsl.ir.interpreter.point_values import PointValues
 from tcdsl.ir.program import AxisExtent, Program, statement_expressions, tensors_read
 from tcdsl.ir.sizes.size_code import SizeCode
 from tcdsl.ir.sizes.size_functions import SizeFunction
+from tcdsl.ir.stages import needed_by
+from tcdsl.rewrite.renaming import expression_with_tensors_renamed
 from tcdsl.runtime.calling.arguments import Call, tensor_argument
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.structure import Structure
@@ -57,7 +59,7 @@ class LinearPart:
     @staticmethod
     def of(program: Program) -> LinearPart:
         """The part that ``program`` is."""
-        read = frozenset().union(*map(tensors_read, program.statements))
+        read = frozenset().union(*map(tensors_read, program.statements), *map(needed_by, program.repeats))
         return LinearPart(Executable(program), read)
 
 
@@ -208,6 +210,14 @@ def narrowed_integers(program: Program, numbers: Collection[str]) -> tuple[Narro
     if not numbers:
         return ()
     found: dict[tuple[Expr, str], NarrowedInteger] = {}
+    for repeat in program.repeats:
+        # What a round is given is what is outside, under another name.
+        updated = dict(repeat.body.updates)
+        given = dict(zip((each.name for each in repeat.body.inputs[1:]), repeat.inputs, strict=True))
+        names = {name: outer for name, outer in given.items() if outer in numbers and name not in updated}
+        for inner in narrowed_integers(repeat.body, names):
+            value = expression_with_tensors_renamed(inner.value, names)
+            found.setdefault((value, inner.dtype), replace(inner, value=value))
     for expr in (expr for statement in program.statements for expr in statement_expressions(statement)):
         for node in _evaluated(expr):
             if (

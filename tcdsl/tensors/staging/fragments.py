@@ -12,7 +12,8 @@ from typing import Any
 
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.ir.expressions import reads
-from tcdsl.ir.program import Program, tensors_read
+from tcdsl.ir.program import Program
+from tcdsl.ir.stages import tensors_needed
 from tcdsl.rewrite.renaming import expression_with_tensors_renamed
 from tcdsl.rows.inference import Origin, Shape, close
 from tcdsl.simplification.simplify import without_dead_statements
@@ -109,8 +110,8 @@ def _with_inputs(recording: InputRecording, program: Program) -> tuple[Program, 
 
 def without_unread_inputs(program: Program, buffers: Sequence[Any]) -> tuple[Program, list[Any]]:
     """``program`` without the inputs that nothing reads, and the entries of ``buffers`` for those that stay."""
-    read = frozenset().union(*map(tensors_read, program.statements)) | {name for name, _ in program.updates}
-    read |= set(program.outputs)
+    updates = [name for update in program.updates for name in update]
+    read = tensors_needed(program, (*program.outputs, *updates))
     kept = [k for k, tensor in enumerate(program.inputs) if tensor.name in read]
     return replace(program, inputs=tuple(program.inputs[k] for k in kept)), [buffers[k] for k in kept]
 

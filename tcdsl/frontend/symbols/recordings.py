@@ -1,0 +1,37 @@
+"""What is recorded: statements and loops, and what was learned of sizes on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tcdsl.frontend.symbols.symbols import SymbolicTensor
+from tcdsl.ir.program import Assertion, DerivativeRule, Repeat, Size, Statement, Tensor
+
+__all__ = ["Learned", "Recording"]
+
+
+@dataclass(slots=True)
+class Recording:
+    """Statements in the order of execution, loops, the tensors that they make, and the derivative rules of these.
+
+    ``placeholders`` are tensors without cells, which the statements may read. ``open_sizes`` are the sizes that were
+    open before its first statement.
+    """
+
+    open_sizes: frozenset[str] = frozenset()
+    statements: list[Statement] = field(default_factory=list)
+    tensors: list[Tensor] = field(default_factory=list)
+    rules: list[DerivativeRule] = field(default_factory=list)
+    placeholders: list[Tensor] = field(default_factory=list)
+    repeats: list[Repeat] = field(default_factory=list)
+    #: The memory into which something was stored, by id, and the version and type of its tensor before that.
+    stored: dict[int, tuple[SymbolicTensor, str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Sizes and assertions, in order, and which of the sizes are open."""
+
+    sizes: dict[str, Size]
+    assertions: dict[Assertion, None]
+    open_sizes: frozenset[str]

@@ -39,6 +39,21 @@ __all__ = ["DecoratedFunction", "decorated"]
 
 _OOB = ("check", "skip", "clamp")
 _UNGIVEN: Any = object()
+_ATTRIBUTES = frozenset(
+    (
+        "function",
+        "in_place",
+        "oob",
+        "_receiver",
+        "decorators",
+        "repeated",
+        "kept",
+        "_bound",
+        "_class",
+        "signature",
+        "rules",
+    )
+) | {"template", "source", "staging", "_declares"}
 _RULE_DECORATORS = ("defvjp", "defjvp")
 
 Function = TypeVar("Function", bound="DecoratedFunction")
@@ -157,7 +172,8 @@ class DecoratedFunction(Inspected):
 
     def add_content(self, contents: Contents) -> None:
         """Add all that staging depends on."""
-        if self._receiver is not None or not is_plain_python(self.function):
+        others = {name for name in vars(self) if not name.startswith("__")} - _ATTRIBUTES
+        if self._receiver is not None or others or not is_plain_python(self.function):
             raise UnknownContentError(self.__name__)
         contents.put("decorated", type(self).__name__, self.in_place, self.oob)
         contents.add_function(self.function, self.source.text)

@@ -34,6 +34,11 @@ real_type = np.{type}
 def plain(v):
     return v * {plain}
 
+def attributed(v):
+    return v * attributed.factor
+
+attributed.factor = {attribute}
+
 def outer(v):
     return inner_plain(v)
 
@@ -72,6 +77,10 @@ def by_deep(x):
 @op
 def by_callee(x):
     return callee(x) + 1
+
+@op
+def by_attribute(x):
+    return attributed(x)
 
 @op
 def by_module(x):
@@ -149,6 +158,7 @@ FIRST: dict[str, Any] = {
     "default": 2.0,
     "mode": "double",
     "closure": 2.0,
+    "attribute": 2.0,
     "rule": 2.0,
     "in_lambda": 2.0,
     "argnums": 0,
@@ -271,6 +281,9 @@ assert m.by_element(x).tolist() == [1, 5, 9, 13]
 assert m.by_plain(x).tolist() == [0, 2, 4, 6] and m.by_plain.kept.served
 m.plain.__code__ = (lambda v: v * 7).__code__
 assert m.by_plain(x).tolist() == [0, 7, 14, 21]
+assert m.by_attribute(x).tolist() == [0, 2, 4, 6] and m.by_attribute.kept.served
+m.attributed.factor = 5.0
+assert m.by_attribute(x).tolist() == [0, 5, 10, 15]
 assert m.by_rule(x).tolist() == [2, 2, 2, 2] and m.by_rule.kept.served
 m.clipped.defvjp(m.clipped_pullback_of_nine)
 assert m.by_rule(x).tolist() == [9, 9, 9, 9]
@@ -421,8 +434,25 @@ def counting(x):
 def of_clock(x):
     return x * (time.time() > 0)
 
+held = {}
+
+@tc.op
+def into_dict(x):
+    held["a"] = 2.0
+    return x * held["a"]
+
+@tc.op
+def marked(x):
+    return x * 2.0
+
+marked.factor = 3.0
+
+@tc.op
+def of_mark(x):
+    return x * marked.factor
+
 functions = [printing, logging, random_number, of_settings, of_file, of_getattr, of_table, importing, of_module]
-functions += [of_cached, counting, of_clock, Model(2.0).of_instance]
+functions += [into_dict, marked, of_mark, of_cached, counting, of_clock, Model(2.0).of_instance]
 import warnings
 warnings.simplefilter("ignore")
 for f in functions:

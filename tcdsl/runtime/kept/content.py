@@ -27,6 +27,7 @@ import inspect
 import linecache
 import opcode
 import sys
+from collections.abc import MutableMapping, MutableSequence, MutableSet
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Protocol
 
@@ -158,11 +159,12 @@ class Contents:
         self.readings.append(Reading((function.__name__, "__code__"), Instance(function), code))
         self.put("function", function.__name__, _text(function) if text is None else text)
         names: dict[str, None] = {}
+        targets: tuple[str, ...] = ()
         self._add_code(code, names)
         if text is None:
             heads = dict.fromkeys(chain.names[0] for chain in chains(code) if chain.names[0] in names)
         else:
-            around, names = _names_in(text)
+            around, names, targets = _names_in(text)
             heads = dict.fromkeys(around)
             self.add(dict(function.__annotations__))
         self.add(function.__defaults__)
@@ -173,6 +175,13 @@ class Contents:
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         for name in heads | dict.fromkeys(cells):
             self._add_name(name, cells.get(name, function.__globals__))
+        if any(_is_container(Reading((name,), cells.get(name, function.__globals__)).current()) for name in targets):
+            raise UnknownContentError("what is stored into stands around the function")
+        for name, value in sorted(vars(function).items()):
+            if not name.startswith("__"):
+                self.put("attribute", name)
+                self.add(value)
+                self.readings.append(Reading((function.__name__, name), Instance(function), snapshot(value)))
 
     def _add_code(self, code: CodeType, names: dict[str, None]) -> None:
         instructions = set(code.co_code[::2])
@@ -236,9 +245,7 @@ class Contents:
             if "__getattr__" in vars(module) and title != "numpy":
                 raise UnknownContentError(f"{title}.{name}")
             return
-        if title in PURE_MODULES:
-            return
-        if title == "numpy":
+        if title in PURE_MODULES or title == "numpy":
             self.put("named", _named(vars(module)[name]))
             return
         if title.partition(".")[0] in _CLOSED:
@@ -261,9 +268,9 @@ def _text(function: FunctionType) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def _names_in(text: str) -> tuple[tuple[str, ...], dict[str, None]]:
-    # The names around a decorated function, and these with all attributes. They are taken from its text, because its
-    # tree is rewritten when it is staged.
+def _names_in(text: str) -> tuple[tuple[str, ...], dict[str, None], tuple[str, ...]]:
+    # The names around a decorated function, these with all attributes, and what it stores into. They are taken from its
+    # text, because its tree is rewritten when it is staged.
     module = ast.parse("if True:\n" + text if text[:1].isspace() else text)
     definition = module.body[0].body[0] if isinstance(module.body[0], ast.If) else module.body[0]
     if not isinstance(definition, ast.FunctionDef):
@@ -275,7 +282,12 @@ def _names_in(text: str) -> tuple[tuple[str, ...], dict[str, None]]:
     own = {*bindings.bound, *bindings.targets, *bindings.sizes, *annotated, *(each.arg for each in parameters)}
     heads = tuple(chain[0] for chain in outer_chains(definition, own))
     attributes = (node.attr for node in ast.walk(definition) if isinstance(node, ast.Attribute))
-    return heads, dict.fromkeys((*heads, *attributes))
+    return heads, dict.fromkeys((*heads, *attributes)), tuple(bindings.targets)
+
+
+def _is_container(value: Any) -> bool:
+    # What Python stores into, and not a statement.
+    return isinstance(value, MutableMapping | MutableSequence | MutableSet)
 
 
 def _is_own(kind: type) -> bool:

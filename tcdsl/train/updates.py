@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 from tcdsl.errors import ConfigurationError
@@ -42,80 +43,34 @@ def update(loss: Any, rule: Callable[..., Any], **configuration: Any) -> Code:
     return sequence(made)
 
 
-def _with_numbers(loss: Any, rule: Callable[..., Any], nesterov: bool | None = None, **given: Any) -> Code:
-    # Rules branch on the momentum, so it is decided here.
-    numbers = {name: (fixed_number if name == "momentum" else number)(name, value) for name, value in given.items()}
-    return update(loss, rule, **numbers, **({} if nesterov is None else {"nesterov": bool(nesterov)}))
+def _on_all(rule: Callable[..., Any]) -> Callable[..., Code]:
+    # The rule on every parameter, with its numbers and their defaults.
+    numbers = [each for each in signature(rule).parameters.values() if each.kind is Parameter.KEYWORD_ONLY]
+    taken = Signature([Parameter("loss", Parameter.POSITIONAL_OR_KEYWORD), *numbers])
 
+    def update_all(*arguments: Any, **numbers: Any) -> Code:
+        bound = taken.bind(*arguments, **numbers)
+        # Runs may set the numbers that are not given here too.
+        bound.apply_defaults()
+        loss = bound.arguments.pop("loss")
+        return update(loss, rule, **{name: _decided(name, value) for name, value in bound.arguments.items()})
 
-@user_facing
-def sgd_update(
-    loss: Any, *, learning_rate: Any, momentum: float = 0.0, weight_decay: Any = 0.0, nesterov: bool = False
-) -> Code:
-    """`sgd` on every parameter of ``loss``: ``tc.train.sgd_update(loss, learning_rate=0.1, momentum=0.9)``.
+    name = rule.__name__
+    update_all.__name__ = update_all.__qualname__ = f"{name}_update"
+    update_all.__doc__ = f"""`{name}` on every parameter: ``tc.train.{name}_update(loss, learning_rate=1e-3)``.
 
-    Numbers may be floats, which runs can set by name, and tensors of one cell; ``momentum`` is decided here.
+    Numbers may be floats, which runs can set by name, and tensors of one cell; a momentum is decided here.
     """
-    return _with_numbers(
-        loss, sgd, learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov
-    )
+    update_all.__signature__ = taken  # type: ignore[attr-defined]
+    return user_facing(update_all)
 
 
-@user_facing
-def adam_update(
-    loss: Any,
-    *,
-    learning_rate: Any,
-    beta1: Any = 0.9,
-    beta2: Any = 0.999,
-    epsilon: Any = 1e-8,
-    weight_decay: Any = 0.0,
-) -> Code:
-    """`adam` on every parameter of ``loss``: ``tc.train.adam_update(loss, learning_rate=1e-3)``."""
-    return _with_numbers(
-        loss, adam, learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon, weight_decay=weight_decay
-    )
+def _decided(name: str, value: Any) -> Any:
+    # Rules branch on these two.
+    if name == "nesterov":
+        return bool(value)
+    return fixed_number(name, value) if name == "momentum" else number(name, value)
 
 
-@user_facing
-def adamw_update(
-    loss: Any,
-    *,
-    learning_rate: Any,
-    beta1: Any = 0.9,
-    beta2: Any = 0.999,
-    epsilon: Any = 1e-8,
-    weight_decay: Any = 0.01,
-) -> Code:
-    """`adamw` on every parameter of ``loss``: ``tc.train.adamw_update(loss, learning_rate=1e-3, weight_decay=0.1)``."""
-    return _with_numbers(
-        loss, adamw, learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon, weight_decay=weight_decay
-    )
-
-
-@user_facing
-def rmsprop_update(
-    loss: Any,
-    *,
-    learning_rate: Any,
-    decay: Any = 0.99,
-    epsilon: Any = 1e-8,
-    momentum: float = 0.0,
-    weight_decay: Any = 0.0,
-) -> Code:
-    """`rmsprop` on every parameter of ``loss``: ``tc.train.rmsprop_update(loss, learning_rate=1e-2)``."""
-    return _with_numbers(
-        loss,
-        rmsprop,
-        learning_rate=learning_rate,
-        decay=decay,
-        epsilon=epsilon,
-        momentum=momentum,
-        weight_decay=weight_decay,
-    )
-
-
-@user_facing
-def lion_update(loss: Any, *, learning_rate: Any, beta1: Any = 0.9, beta2: Any = 0.99, weight_decay: Any = 0.0) -> Code:
-    """`lion` on every parameter of ``loss``: ``tc.train.lion_update(loss, learning_rate=1e-4, weight_decay=0.1)``."""
-    return _with_numbers(loss, lion, learning_rate=learning_rate, beta1=beta1, beta2=beta2, weight_decay=weight_decay)
+sgd_update, adam_update, adamw_update = map(_on_all, (sgd, adam, adamw))
+rmsprop_update, lion_update = map(_on_all, (rmsprop, lion))

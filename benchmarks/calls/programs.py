@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from itertools import count, cycle
 
 import numpy as np
@@ -52,8 +52,10 @@ def _vector(length: int = 8) -> np.ndarray:
     return np.ones(length, np.float32)
 
 
-def _pairs(lengths: Iterator[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    return ((_vector(length), _vector(length)) for length in lengths)
+def _pairs(lengths: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+    # Beginnings of two vectors: thousands of arrays of their own would fill the memory.
+    one, other = _vector(max(lengths)), _vector(max(lengths))
+    return [(one[:length], other[:length]) for length in lengths]
 
 
 def _repeated() -> Call:
@@ -91,13 +93,12 @@ def _bound() -> Call:
 
 def _new_shape() -> Call:
     # The arrays are made before, so that a call is all that is timed.
-    pairs = list(_pairs(iter(range(100, 100_000, 7))))
-    remaining = iter(pairs)
+    remaining = iter(_pairs(range(100, 100_000, 7)))
     return lambda: added(*next(remaining))
 
 
 def _alternating(shapes: int) -> Call:
-    pairs = cycle(list(_pairs(iter(range(1, shapes + 1)))))
+    pairs = cycle(_pairs(range(1, shapes + 1)))
     return lambda: added(*next(pairs))
 
 

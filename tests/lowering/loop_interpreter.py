@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.dtypes import WIDE_INTEGERS, compute_dtype, is_floating
 from tcdsl.ir.exact import INDEX_ARITHMETIC
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Local, Read, SizeValue
-from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.primitives import LAZY, PRIMITIVES
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
@@ -140,7 +141,7 @@ class _Machine:
                 case Update(buffer=buffer, indices=indices, value=value):
                     cell = self.cell(buffer, indices)
                     array = self.arrays[buffer]
-                    old = array[cell].astype(compute_dtype(str(array.dtype)))
+                    old = array[cell].astype(_computed_in(array.dtype))
                     array[cell] = self.combined(node.accumulate, old, value)
                     self.writes[buffer] += 1
                 case Check():
@@ -188,12 +189,15 @@ class _Machine:
 
     def combined(self, accumulate: str, old: Any, value: Expr) -> Any:
         evaluate = PRIMITIVES[ACCUMULATORS[accumulate].primitive].evaluate
-        return np.dtype(value.dtype).type(evaluate(old, self.value(value)))
+        return _TYPES[value.dtype](evaluate(old, self.value(value)))
 
     def cell(self, buffer: str, indices: Sequence[Expr]) -> tuple[int, ...]:
-        position = tuple(int(self.value(part)) for part in indices)
+        position = tuple([int(self.value(part)) for part in indices])
         shape = self.arrays[buffer].shape
-        if len(position) != len(shape) or any(not 0 <= p < n for p, n in zip(position, shape, strict=True)):
+        inside = len(position) == len(shape)
+        for place, extent in zip(position, shape, strict=False):
+            inside = inside and 0 <= place < extent
+        if not inside:
             raise IndexError(f"{buffer}{list(position)} is outside the shape {shape}")
         return position
 
@@ -208,14 +212,14 @@ class _Machine:
 
     def value(self, expr: Expr) -> Any:
         match expr:
-            case Constant(value=value, dtype=dtype):
-                return int(value) if dtype in WIDE_INTEGERS else np.dtype(dtype).type(value)
-            case SizeValue(name=name):
-                return np.int64(self.sizes[name])
             case IndexValue(name=name) | Local(name=name):
                 return self.scalars[name]
             case Read(tensor=tensor, indices=indices, dtype=dtype):
                 return self.arrays[tensor][self.cell(tensor, indices)].astype(compute_dtype(dtype))
+            case Constant(value=value, dtype=dtype):
+                return int(value) if dtype in WIDE_INTEGERS else _TYPES[dtype](value)
+            case SizeValue(name=name):
+                return np.int64(self.sizes[name])
             case Cast(operand=operand, dtype=dtype) if dtype in WIDE_INTEGERS:
                 return int(self.value(operand))
             case Cast(operand=operand, dtype=dtype):
@@ -226,6 +230,14 @@ class _Machine:
                 raise TypeError(f"{type(expr).__name__} has no place in a kernel")
 
     def applied(self, expr: Apply) -> Any:
+        if expr.primitive in LAZY:
+            return self.lazily(expr)
+        if expr.arguments[0].dtype in WIDE_INTEGERS:
+            return INDEX_ARITHMETIC[expr.primitive](*map(self.value, expr.arguments))
+        result = PRIMITIVES[expr.primitive].evaluate(*[self.value(part) for part in expr.arguments])
+        return _TYPES[expr.dtype](result)
+
+    def lazily(self, expr: Apply) -> Any:
         match expr.primitive, expr.arguments:
             case "where", (condition, chosen, other):
                 return self.value(chosen if self.value(condition) else other)
@@ -233,7 +245,20 @@ class _Machine:
                 return np.bool_(self.value(first) and self.value(second))
             case "or_", (first, second):
                 return np.bool_(self.value(first) or self.value(second))
-        if expr.arguments[0].dtype in WIDE_INTEGERS:
-            return INDEX_ARITHMETIC[expr.primitive](*map(self.value, expr.arguments))
-        result = PRIMITIVES[expr.primitive].evaluate(*(self.value(part) for part in expr.arguments))
-        return np.dtype(expr.dtype).type(result)
+        raise TypeError(f"{expr.primitive} of {len(expr.arguments)} arguments")
+
+
+class _Types(dict[str, type]):
+    """NumPy's scalar types by name."""
+
+    def __missing__(self, name: str) -> type:
+        self[name] = np.dtype(name).type
+        return self[name]
+
+
+_TYPES = _Types()
+
+
+@cache
+def _computed_in(dtype: np.dtype) -> str:
+    return compute_dtype(str(dtype))

@@ -15,7 +15,6 @@ with them::
 from __future__ import annotations
 
 import ast
-import copy
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from tcdsl.frontend.names.name_resolution import is_letter
 from tcdsl.frontend.python.recorded_statements import Definition
 from tcdsl.frontend.source.rewritten_functions import RECORDER, thunk
 from tcdsl.frontend.source.statement_targets import is_of_names
+from tcdsl.frontend.source.syntax_trees import copied
 
 __all__ = ["RECORDER", "BindingRewriter", "FunctionNames", "recorder_call"]
 
@@ -78,7 +78,7 @@ class BindingRewriter(ast.NodeTransformer):
             return ast.copy_location(ast.Expr(value), at)
         targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
         target = targets[0] if len(targets) == 1 and not several else ast.Tuple(targets, ast.Store())
-        return ast.fix_missing_locations(ast.copy_location(ast.Assign([target], value), at))
+        return ast.copy_location(ast.Assign([target], value), at)
 
     def _unpacking(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
         # `a, b = b, a`: Python unpacks into names of its own, then parameters and names that assignments bind are
@@ -122,7 +122,7 @@ class BindingRewriter(ast.NodeTransformer):
         return self._part(value, places.get(name, name), node)
 
     def _part(self, value: ast.expr, name: str, node: ast.stmt) -> ast.expr:
-        original = copy.deepcopy(value)
+        original = copied(value)
         made = self._named(self.visit(value), unpacked=True)
         if not self._may_define(original):
             return made
@@ -138,7 +138,7 @@ class BindingRewriter(ast.NodeTransformer):
         return recorder_call(method, statement, ast.copy_location(thunk(made), original), at=node)
 
     def _binding(self, node: ast.Assign, name: str) -> ast.stmt:
-        original = copy.deepcopy(node.value)
+        original = copied(node.value)
         value = self._named(self.visit(node.value))
         if self._may_define(original):
             self._locals.add(name)

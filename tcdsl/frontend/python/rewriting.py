@@ -25,7 +25,6 @@ function's own names hold, the recorder reads in the frame that calls it.
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator, Sequence
 
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS
@@ -49,6 +48,7 @@ from tcdsl.frontend.source.statement_targets import (
     target_of,
     value_of,
 )
+from tcdsl.frontend.source.syntax_trees import copied
 
 __all__ = ["RECORDER", "rewrite"]
 
@@ -124,7 +124,7 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
 
     def _augmented_memory(self, node: ast.AugAssign) -> ast.stmt:
         # `p.grad += e`: the memory is what it was, now with other cells, so that Python's own store changes nothing.
-        current = copy.deepcopy(node.target)
+        current = copied(node.target)
         current.ctx = ast.Load()
         call = self._augmented(node, ast.unparse(node.target), current, self.visit(node.value))
         return ast.fix_missing_locations(ast.copy_location(ast.Assign([node.target], call), node))
@@ -135,8 +135,8 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
         if not isinstance(target, ast.Subscript):
             return ast.Constant(None)
         assert isinstance(target.value, ast.Name)
-        key = self.visit(slices_as_calls(copy.deepcopy(target.slice)))
-        value = self.visit(copy.deepcopy(value_of(node) or ast.Constant(None)))
+        key = self.visit(slices_as_calls(copied(target.slice)))
+        value = self.visit(copied(value_of(node) or ast.Constant(None)))
         parts = [ast.Name(part.id, ast.Load()) if isinstance(part, ast.Name) else part for part in (key, value)]
         return thunk(ast.Tuple([ast.Name(target.value.id, ast.Load()), *parts], ast.Load()))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from types import FunctionType, TracebackType
 from typing import Any
 
@@ -15,6 +14,7 @@ from tcdsl.frontend.source.annotations import keep_tensor_annotations, parameter
 from tcdsl.frontend.source.assigned_names import parameters_of
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.source.rewritten_functions import compiled_definition, with_closure
+from tcdsl.frontend.source.syntax_trees import copied
 from tcdsl.frontend.staging.impure_calls import warning_of_impure_calls
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.staging.surroundings import Surroundings
@@ -29,7 +29,7 @@ class Template:
     """``Template(f, read_source(f), in_place=False).run(A, B)`` runs the rewritten function in the current session."""
 
     def __init__(self, function: FunctionType, source: FunctionSource, in_place: bool) -> None:
-        text = copy.deepcopy(source.definition)
+        text = copied(source.definition)
         self.filename = source.filename
         self.source = source.text
         keep_tensor_annotations(source.definition, function, source.filename)

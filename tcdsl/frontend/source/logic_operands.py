@@ -11,12 +11,12 @@ value as a whole; `Term` is what staging makes of them. Which function a call me
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tcdsl.frontend.source.rewritten_functions import thunk
+from tcdsl.frontend.source.syntax_trees import copied
 from tcdsl.frontend.symbols.operators import ArithmeticOperators
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.ir.primitives import PRIMITIVES
@@ -92,7 +92,7 @@ def _term(value: ast.expr, visit: Callable[[ast.expr], ast.expr]) -> ast.Tuple:
     kind, operands, inner = _taken_apart(value)
 
     def part(node: ast.expr) -> ast.expr:
-        return ast.copy_location(thunk(visit(copy.deepcopy(node))), node)
+        return ast.copy_location(thunk(visit(copied(node))), node)
 
     def names(node: ast.expr) -> ast.expr:
         return ast.Constant(" ".join(sorted({name.id for name in ast.walk(node) if isinstance(name, ast.Name)})))

@@ -80,7 +80,11 @@ def _chains(node: ast.AST, deep: bool = True) -> Iterator[tuple[str, ...]]:
 
 def outer_chains(definition: ast.FunctionDef, own: Collection[str]) -> tuple[tuple[str, ...], ...]:
     """The names that a function reads and that are not its ``own``, with the attributes taken from them."""
-    return tuple(chain for chain in dict.fromkeys(_outer_names(definition)) if chain[0] not in own)
+    return _others(dict.fromkeys(_outer_names(definition)), own)
+
+
+def _others(chains: Iterable[tuple[str, ...]], own: Collection[str]) -> tuple[tuple[str, ...], ...]:
+    return tuple(chain for chain in chains if chain[0] not in own)
 
 
 class Surroundings:
@@ -90,8 +94,8 @@ class Surroundings:
         self._function = function
         parameters = [*definition.args.posonlyargs, *definition.args.args]
         self._receiver = parameters[0].arg if parameters else ""
-        self._outer = outer_chains(definition, own)
         every = dict.fromkeys(_outer_names(definition))
+        self._outer = _others(every, own)
         self._attributes = tuple(chain for chain in every if chain[0] == self._receiver and len(chain) > 1)
 
     def read(self, receiver: Any = None) -> tuple[Reading, ...]:

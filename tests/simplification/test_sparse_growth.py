@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tcdsl.autodiff.cost import count_operations
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.lowering.loop_passes.liveness import peak_bytes
+from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
 from tcdsl.simplification import without_sparse_tensors
@@ -36,7 +38,7 @@ def vector(size: int) -> np.ndarray:
     return np.random.default_rng(size).uniform(0.5, 1.5, size)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
     """A program, its arguments for a size, and how many points its gradient may execute for each element."""
 
@@ -49,9 +51,13 @@ class Row:
     def __str__(self) -> str:
         return f"{self.function.__name__}-{self.argnums}"
 
-    def programs(self) -> tuple[Program, Program]:
-        program = self.function.program(*self.arguments(SIZES[0]), **self.configuration)
-        return program, gradient(program, [program.inputs[self.argnums].name], keep_outputs=False)
+
+@cache
+def with_gradient(row: Row) -> tuple[tuple[Program, Kernel], ...]:
+    """The program and its gradient, each with its loops; they serve every size."""
+    program = row.function.program(*row.arguments(SIZES[0]), **row.configuration)
+    derived = gradient(program, [program.inputs[row.argnums].name], keep_outputs=False)
+    return tuple((made, lower(without_sparse_tensors(made))) for made in (program, derived))
 
 
 def signals(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -78,12 +84,10 @@ TABLE = (
 @pytest.mark.parametrize("size", SIZES)
 def test_operations_points_and_bytes(row: Row, size: int) -> None:
     arguments = row.arguments(size)
-    program, derived = row.programs()
-    cost, derived_cost = (count_operations(each, arguments).plain for each in (program, derived))
+    cost, derived_cost = (count_operations(made, arguments).plain for made, _ in with_gradient(row))
     elements = sum(np.size(argument) for argument in arguments) + 1
     assert derived_cost <= 4 * (cost + elements)
-    for made in (program, derived):
-        kernel = lower(without_sparse_tensors(made))
+    for _, kernel in with_gradient(row):
         sizes = bind_sizes(kernel.program, [np.shape(argument) for argument in arguments])
         assert executed_points(kernel, sizes) <= row.points * size + 200
         memory = peak_bytes(kernel, sizes)

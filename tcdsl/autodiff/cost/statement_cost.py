@@ -21,11 +21,12 @@ from tcdsl.autodiff.cost.operations import OperationCount
 from tcdsl.autodiff.cost.point_sets import AffinePoints, ListedPoints, at_values, cardinality, coordinates
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Constant, Expr, is_affine_index
+from tcdsl.ir.expressions import Apply, Constant, Expr, Local, Read, is_affine_index, walk
 from tcdsl.ir.interpreter.point_values import Array
 from tcdsl.ir.interpreter.tensor_values import TensorValues
-from tcdsl.ir.program import Fill, Keep, Program, Statement
-from tcdsl.ir.sizes.size_binding import bind_sizes
+from tcdsl.ir.program import Fill, Keep, Program, Repeat, Statement, statement_expressions
+from tcdsl.ir.sizes.size_binding import SizePlan, bind_sizes
+from tcdsl.ir.stages import stages
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.spaces import at_sizes
 from tcdsl.polyhedra.writes import cell_map
@@ -45,8 +46,7 @@ def count_operations(program: Program, inputs: Sequence[Any]) -> OperationCount:
     arrays = [np.asarray(array) for array in inputs]
     sizes = bind_sizes(program, [array.shape for array in arrays])
     counter = _StatementCounter(program, CountedValues(program, arrays, sizes))
-    for statement in program.statements:
-        counter.add(statement)
+    counter.add_all()
     return OperationCount.of(counter.operations)
 
 
@@ -67,13 +67,38 @@ class _StatementCounter:
     ``operations`` holds the counts so far.
     """
 
-    def __init__(self, program: Program, values: CountedValues) -> None:
+    def __init__(self, program: Program, values: TensorValues, written: dict[str, WrittenCells] | None = None) -> None:
         self.operations: Counter[str] = Counter()
         self._program = program
         self._values = values
         self._declarations = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
         self._continued = {s.start.tensor for s in program.statements if isinstance(s.start, Keep)}
-        self._written: dict[str, WrittenCells] = {}
+        self._continued.update(name for repeat in program.repeats for name in repeat.inputs)
+        self._continued.update(new for _, new in program.updates)
+        self._written: dict[str, WrittenCells] = {} if written is None else written
+
+    def add_all(self) -> None:
+        """Count all statements, those of loops as often as they run."""
+        for stage in stages(self._program):
+            for statement in stage.statements:
+                self.add(statement)
+            if stage.repeat is not None:
+                self._add_rounds(stage.repeat)
+
+    def _add_rounds(self, repeat: Repeat) -> None:
+        inputs = zip(repeat.body.inputs[1:], repeat.inputs, strict=True)
+        written = {inner.name: self._written[name] for inner, name in inputs if name in self._written}
+        for values in self._values.rounds(repeat):
+            counter = _StatementCounter(repeat.body, values, dict(written))
+            counter.add_all()
+            self.operations.update(counter.operations)
+            for name, new in repeat.body.updates:
+                written.pop(name, None)
+                if new in counter._written:
+                    written[name] = counter._written[new]
+        for result, (name, _) in zip(repeat.results, repeat.body.updates, strict=True):
+            if name in written:
+                self._written[result] = written[name]
 
     def add(self, statement: Statement) -> None:
         """Count one statement."""
@@ -245,3 +270,39 @@ class CountedValues(TensorValues):
         names = statement.domain.variables
         every = np.concatenate([np.zeros((0, len(names)), np.int64), *rows])
         yield every[np.lexsort(every.T[::-1])] if names else every
+
+    def rounds(self, repeat: Repeat) -> Iterator[TensorValues]:
+        """The rounds of a loop; where nothing asks for values, none are computed."""
+        if _depends_on_values(repeat):
+            yield from super().rounds(repeat)
+            return
+        body = repeat.body
+        shapes = [self.shape(name) for name in repeat.inputs]
+        arrays = [
+            np.broadcast_to(np.zeros((), tensor.dtype), shape)
+            for tensor, shape in zip(body.inputs[1:], shapes, strict=True)
+        ]
+        plan = SizePlan(body)
+        for number in range(self.count(repeat)):
+            of_round = np.empty(number, bool) if body.inputs[0].shape else np.array(number)
+            yield type(self)(body, [of_round, *arrays], plan.bind([of_round.shape, *shapes]))
+
+
+def _depends_on_values(repeat: Repeat) -> bool:
+    """Whether the operations of a loop's rounds depend on data: on conditions, indices or numbers of rounds."""
+    body = repeat.body
+    tests: list[Expr] = [inner.count for inner in body.repeats]
+    for statement in body.statements:
+        tests.extend(statement.target.indices)
+        if statement.condition is not None:
+            tests.append(statement.condition)
+        for node in (node for expr in statement_expressions(statement) for node in walk(expr)):
+            if isinstance(node, Read):
+                tests.extend(node.indices)
+            elif isinstance(node, Apply) and node.primitive in ("where", "and_", "or_"):
+                tests.append(node.arguments[0])
+    return (
+        repeat.condition is not None
+        or any(isinstance(part, Read | Local) for test in tests for part in walk(test))
+        or any(map(_depends_on_values, body.repeats))
+    )

@@ -39,7 +39,8 @@ class TensorValues:
             if name in self._given:
                 made = self._given[name].astype(working_dtype(self._program.tensor(name).dtype))
             elif name in self._repeats:
-                self._known |= self._repeated(self._repeats[name])
+                for _ in TensorValues.rounds(self, self._repeats[name]):
+                    pass
                 return self._known[name]
             else:
                 made = self._made(self._statements[name])
@@ -83,20 +84,25 @@ class TensorValues:
                 execution.run(block, np.arange(block.count))
         return execution.cells
 
-    def _repeated(self, repeat: Repeat) -> dict[str, Array]:
-        # The results of a loop: round by round.
+    def rounds(self, repeat: Repeat) -> Iterator[TensorValues]:
+        """The values of a loop's body, in each round that runs; after the last one its results are known here."""
         body, (counter, *inputs) = repeat.body, repeat.body.inputs
         state = {tensor.name: self(name) for tensor, name in zip(inputs, repeat.inputs, strict=True)}
-        count = int(PointValues({}, 1, self.sizes, self, self.label, repeat.span).single(repeat.count))
         plan = SizePlan(body)
-        for number in range(count):
+        for number in range(self.count(repeat)):
             if repeat.condition is not None and not state[repeat.condition]:
                 break
             of_round = np.empty(number, bool) if counter.shape else np.array(number)
             arrays = [of_round, *state.values()]
             values = type(self)(body, arrays, plan.bind([array.shape for array in arrays]))
+            yield values
             state |= {name: values(new) for name, new in body.updates}
-        return {result: state[name] for result, (name, _) in zip(repeat.results, body.updates, strict=True)}
+        for result, (name, _) in zip(repeat.results, body.updates, strict=True):
+            self._known[result] = state[name]
+
+    def count(self, repeat: Repeat) -> int:
+        """The number of rounds, if no condition ends the loop before."""
+        return int(PointValues({}, 1, self.sizes, self, self.label, repeat.span).single(repeat.count))
 
     def _started(self, statement: Statement) -> Array:
         tensor = self._program.tensor(statement.target.tensor)

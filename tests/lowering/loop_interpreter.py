@@ -81,7 +81,7 @@ def execute(kernel: Kernel, inputs: Sequence[Any], order: Order | None = None) -
 
 
 def _garbage(buffer: Buffer, sizes: Mapping[str, int]) -> np.ndarray:
-    return _undefined(buffer.dtype, tuple(evaluate_size(extent, sizes) for extent in buffer.shape))
+    return _undefined(buffer.dtype, tuple(max(0, evaluate_size(extent, sizes)) for extent in buffer.shape))
 
 
 def _undefined(dtype: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -11,11 +11,15 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
+from tcdsl.autodiff import adjoint
 from tcdsl.errors import DataIndexError
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.targets.cpu.call.drivers import Drivers
+from tests.autodiff.loops.loop_programs import LOOPS
+from tests.autodiff.loops.test_adjoints import shapes_of
+from tests.autodiff.programs import floating_inputs
 from tests.lowering.looping_programs import CHOLESKY, COUNTED, HISTORY, LOOPING, WAVE, rounds_of
 
 
@@ -162,3 +166,18 @@ def test_loops_whose_bounds_depend_on_the_round_run_on_threads(monkeypatch: pyte
         seen = states[:t] * arrays[0][:t]
         states[t + 1] = np.tanh(states[t] + x) * t + 0.1 * (seen * seen).sum(0)
     np.testing.assert_allclose(results[0], states, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_derivatives_of_loops_are_compiled(name: str) -> None:
+    case = LOOPS[name]
+    program = adjoint(case.program, floating_inputs(case.program))
+    executable = Executable(program)
+    for size in (0, 1, 4):
+        given = case.of(size)
+        shapes = shapes_of(program, given)[len(given) :]
+        arrays = [*given, *(np.random.default_rng(0).normal(size=shape) for shape in shapes)]
+        arrays = [np.asarray(array, tensor.dtype) for array, tensor in zip(arrays, program.inputs, strict=True)]
+        # The interpreter does not round what is kept in half precision.
+        for want, got in zip(interpret(program, arrays).outputs, executable.run(arrays), strict=True):
+            np.testing.assert_allclose(got, want, rtol=2e-3, atol=1e-3)

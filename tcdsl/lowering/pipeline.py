@@ -27,11 +27,13 @@ from tcdsl.lowering.nests.bodies import NestContext
 from tcdsl.lowering.nests.nests import Draft, drafts_of, finished, joined
 from tcdsl.lowering.program_passes.canonical_statements import over_cells, solved, widened
 from tcdsl.lowering.program_passes.fusion import fuse
+from tcdsl.lowering.program_passes.late_overwriting import overwriting_late
 from tcdsl.lowering.program_passes.merging import Group, merge, thin_targets
 from tcdsl.lowering.program_passes.phases import in_phases, row_of_phases
 from tcdsl.lowering.program_passes.schedule import LoopOrder, plan
 from tcdsl.lowering.program_passes.shared_memory import Memory, assign_memory
 from tcdsl.lowering.program_passes.summing import summed
+from tcdsl.lowering.program_passes.touched_tensors import can_fail
 from tcdsl.lowering.program_passes.transposing import transposed
 from tcdsl.lowering.program_passes.unneeded_statements import folded, own_outputs
 from tcdsl.pass_names import OPTIONAL, Enabled
@@ -184,6 +186,9 @@ def _plain_cells(program: Program, names: FreshNames) -> Program:
 
 
 def _loop_orders(work: Work) -> None:
+    # What is told is the fault of the first statement that fails, in the order of the program.
+    if work.private and sum(map(can_fail, work.program.statements)) <= 1:
+        work.program = overwriting_late(work.program)
     work.tensors = {tensor.name: tensor for tensor in (*work.program.inputs, *work.program.tensors)}
     work.plans = [plan(statement, work.tensors, work.context) for statement in work.program.statements]
 

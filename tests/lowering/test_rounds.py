@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tcdsl.autodiff import adjoint
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.lowering.loop_passes.index_widths import LARGEST_SIZE
 from tcdsl.lowering.loop_passes.liveness import lifetimes
@@ -12,6 +13,9 @@ from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.pass_log import explain_passes
+from tcdsl.simplification import simplify
+from tests.autodiff.loops.loop_programs import LOOPS
+from tests.autodiff.programs import floating_inputs
 from tests.lowering.loop_interpreter import execute
 from tests.lowering.looping_programs import (
     BRANCHES,
@@ -121,3 +125,11 @@ def test_loops_take_any_sizes_and_show_their_passes(name: str) -> None:
     arrays = LOOPING[name].arguments(3)
     for want, got in zip(interpret(program, arrays).outputs, execute(kernel, arrays).outputs, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-12)
+
+
+def test_memory_is_overwritten_after_its_last_reading() -> None:
+    # The adjoint of a loop reads cells of an adjoint that it then clears, and keeps cells that it then overwrites.
+    case = LOOPS["two histories"]
+    kernel = lower(simplify(adjoint(case.program, floating_inputs(case.program))))
+    assert not any(loop.swaps for loop in kernel.all_rounds)
+    assert "copy" not in format_kernel(kernel).partition("repeat k_2")[2]

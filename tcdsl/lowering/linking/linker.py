@@ -15,7 +15,7 @@ from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, reads, size_names, transform
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import AxisExtent, Keep, Program, Repeat, Statement, Tensor, tensors_read
-from tcdsl.ir.stages import needed_by, stage_programs
+from tcdsl.ir.stages import stage_programs
 from tcdsl.lowering.linking.bounds import bounds_nest
 from tcdsl.lowering.linking.carrying import carrying
 from tcdsl.lowering.linking.copies import copy_nest, scalars_carried
@@ -108,8 +108,11 @@ class _Linker:
         parts = list(stage_programs(scope.program))
         needs = [_needs(straight) for straight, _ in parts]
         for k, (straight, repeat) in enumerate(parts):
-            later = set[str]().union(*needs[k + 1 :], *(needed_by(each) for _, each in parts[k + 1 :] if each))
-            updates = self._straight(straight, scope, later if repeat is None else later | needed_by(repeat))
+            later = set[str]().union(*needs[k + 1 :], *(_cells_read(each) for _, each in parts[k + 1 :] if each))
+            if repeat is not None:
+                needed = later | _cells_read(repeat)
+                straight = replace(straight, outputs=tuple(name for name in straight.outputs if name in needed))
+            updates = self._straight(straight, scope, later if repeat is None else needed)
             if repeat is None:
                 continue
             if _never_runs(repeat):
@@ -121,14 +124,14 @@ class _Linker:
     def _straight(self, program: Program, scope: _Scope, later: set[str]) -> list[tuple[str, str]]:
         # The nests of a stage; the buffers that are to receive the cells of others at its end.
         made = {statement.target.tensor for statement in program.statements}
-        if made:
-            self._lowered(program, made, scope, later)
+        results = (*program.outputs, *(new for _, new in program.updates))
+        wanted = dict.fromkeys(name for name in results if name in made)
+        if wanted:
+            self._lowered(program, wanted, scope, later)
         pairs = ((scope.memory[into], scope.memory[new]) for into, new in program.updates)
         return [(into, source) for into, source in pairs if into != source]
 
-    def _lowered(self, program: Program, made: set[str], scope: _Scope, later: set[str]) -> None:
-        results = (*program.outputs, *(new for _, new in program.updates))
-        wanted = dict.fromkeys(name for name in results if name in made)
+    def _lowered(self, program: Program, wanted: Iterable[str], scope: _Scope, later: set[str]) -> None:
         pairs = _reused(program, wanted, scope, later)
         taken = {new for _, new in pairs}
         outputs = [name for name in wanted if name not in taken]
@@ -347,6 +350,16 @@ def _needs(straight: Program) -> set[str]:
     # What a stage reads, returns or updates.
     found = {name for statement in straight.statements for name in tensors_read(statement)}
     return found | {*straight.outputs, *(new for _, new in straight.updates)}
+
+
+def _cells_read(repeat: Repeat) -> set[str]:
+    """The tensors of which a loop reads cells: of others only the extents matter, as of the numbers of rounds."""
+    body = repeat.body
+    inside = {*body.outputs, *(name for pair in body.updates for name in pair)}
+    inside.update(name for statement in body.statements for name in tensors_read(statement))
+    inside.update(*map(_cells_read, body.repeats))
+    given = zip(body.inputs[1:], repeat.inputs, strict=True)
+    return {name for tensor, name in given if tensor.name in inside} | {each.tensor for each in reads(repeat.count)}
 
 
 def _reused(program: Program, outputs: Iterable[str], scope: _Scope, later: set[str]) -> list[tuple[str, str]]:

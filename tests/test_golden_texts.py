@@ -10,7 +10,9 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    # What else is installed would take half of each run.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     tests = pytester.mkdir("tests")
     for name in ("conftest.py", "golden_texts.py"):
         (tests / name).write_text((HERE / name).read_text())
@@ -20,7 +22,8 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return project.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
+    plugins = ("-p", "xdist") if "-n" in arguments else ()
+    return project.runpytest_subprocess("-p", "no:cacheprovider", *plugins, *arguments)
 
 
 def test_a_missing_text_fails_and_is_written_on_request(project: pytest.Pytester) -> None:

@@ -58,17 +58,20 @@ class Settings:
     progress: bool = True
 
 
-def _threads(value: object) -> int:
-    try:
-        if isinstance(value, bool):
-            raise TypeError(value)
-        # Words come from the environment.
-        threads = int(value) if isinstance(value, str) else index(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        threads = -1
-    if threads < 0:
-        raise ConfigurationError(f"threads is {value!r}; write a count of threads, or 0 for all cores")
-    return threads
+def _count(name: str, hint: str) -> Callable[[object], int]:
+    def count(value: object) -> int:
+        try:
+            if isinstance(value, bool):
+                raise TypeError(value)
+            # Words come from the environment.
+            found = int(value) if isinstance(value, str) else index(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            found = -1
+        if found < 0:
+            raise ConfigurationError(f"{name} is {value!r}; write {hint}")
+        return found
+
+    return count
 
 
 def _check(value: object) -> frozenset[str]:
@@ -114,26 +117,14 @@ def _folder(value: object) -> str:
     return path
 
 
-def _bytes(value: object) -> int:
-    try:
-        if isinstance(value, bool):
-            raise TypeError(value)
-        count = int(value) if isinstance(value, str) else index(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        count = -1
-    if count < 0:
-        raise ConfigurationError(f"cache_limit is {value!r}; write a count of bytes, such as 2_000_000_000")
-    return count
-
-
 _READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(
     {
-        "threads": _threads,
+        "threads": _count("threads", "a count of threads, or 0 for all cores"),
         "check": _check,
         "optimize": _passes,
         "debug": _switch,
         "cache_dir": _folder,
-        "cache_limit": _bytes,
+        "cache_limit": _count("cache_limit", "a count of bytes, such as 2_000_000_000"),
         "target": known_target,
         "progress": _switch,
     }

@@ -335,6 +335,94 @@ def test_conditions_end_loops() -> None:
     check(escape, (cx, cy), np.vectorize(escaping)(cx, cy))
 
 
+@op
+def bisection(a: real[N], v):
+    low = 0
+    high = a.shape[0]
+    for k in tc.loop(100):
+        if low >= high:
+            break
+        middle = (low + high) // 2
+        if a[middle] < v:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@op
+def until_two(x: real[N], c):
+    n = 0.0
+    for a in x:
+        if a < c:
+            continue
+        n = n + a
+        if n > 2:
+            break
+        n = n + 0.001
+    return n
+
+
+@op
+def bits(n):
+    k = 0
+    while True:
+        k = k + 1
+        n = n // 2
+        if n == 0:
+            break
+    return k
+
+
+@op
+def unrolled_with_jumps(x):
+    for k in range(10):
+        x = x + 1
+        if k == 3:
+            break
+        if k == 1:
+            continue
+        x = 2 * x
+    return x
+
+
+@op
+def gathered(A: real[N, M], n):
+    k = 0
+    s: real[M]
+    s[j] = 0.0
+    for t in range(n):
+        s[j] += A[k, j]
+        k = (k + 2) % 3
+    return s
+
+
+def summed_until_two(x: Any, c: float) -> float:
+    n = 0.0
+    for a in x:
+        if a < c:
+            continue
+        n = n + a
+        if n > 2:
+            break
+        n = n + 0.001
+    return n
+
+
+def test_arms_end_rounds_and_loops() -> None:
+    ordered = np.sort(GENERATOR.random(37))
+    for v in (-1.0, 0.3, 0.5, 2.0):
+        check(bisection, (ordered, np.array(v)), np.searchsorted(ordered, v))
+    check(until_two, (ordered, np.array(0.3)), summed_until_two(ordered, 0.3))
+    check(until_two, (ordered[:3], np.array(0.3)), summed_until_two(ordered[:3], 0.3))
+    check(bits, (np.array(37),), 6)
+    check(unrolled_with_jumps, (X,), (((X + 1) * 2 + 1 + 1) * 2) + 1)
+
+
+def test_numbers_that_rounds_change_are_data_as_indices() -> None:
+    check(gathered, (A, 4), A[0] + A[2] + A[1] + A[0])
+
+
 def test_nan_ends_a_loop() -> None:
     assert np.isnan(square_root.interpret(np.array(np.nan)))
 
@@ -482,7 +570,27 @@ FAULTS: list[tuple[str, Any, type[Exception], str, str]] = [
         "float32[N]",
     ),
     ("s = 0\nfor t in range(N):\n    s = s + x\nreturn s", 2, ShapeError, "`s` is a number (int) before a loop", ""),
-    ("for t in range(N):\n    x = x + 1\n    break\nreturn x", 2, DslSyntaxError, "`break` in a loop that runs", ""),
+    (
+        "for t in range(N):\n    if x[0] > 0:\n        if n > 2:\n            break\n    x = x + 1\nreturn x",
+        2,
+        DslSyntaxError,
+        "`break` in a loop that runs",
+        "end an arm of a branch by it, where the other arm goes on",
+    ),
+    (
+        "for t in range(4):\n    if x[0] > 0:\n        break\n    x = x + 1\nreturn x",
+        2,
+        DslSyntaxError,
+        "data says whether this loop, which is unrolled, is left",
+        "write `tc.loop(...)` for `range(...)`",
+    ),
+    (
+        "for t in range(N):\n    q[j] += x[t] * x[j]\nreturn x",
+        2,
+        DslSyntaxError,
+        "`q` is added up in a loop that runs, but is not there before it",
+        "`q = output()`",
+    ),
     ("for t in range(N):\n    return x\nreturn x", 2, DslSyntaxError, "`return` in a loop that runs", "after the loop"),
     ("for t in range(N):\n    x = x + 1\nelse:\n    x = 0 * x\nreturn x", 2, DslSyntaxError, "`else` of a loop", ""),
     (

@@ -25,6 +25,7 @@ from tcdsl.frontend.symbols.symbols import (
     SymbolicTensor,
     View,
 )
+from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import apply, cast, in_range, integer, range_tests
 from tcdsl.ir.dtypes import is_integer
 from tcdsl.ir.expressions import (
@@ -60,6 +61,7 @@ def view(array: object, key: object) -> Any:
     given = key if isinstance(key, tuple) else (key,)
     # Arrays of the surroundings are read at every call, like those in arithmetic.
     key = tuple(session.capture(entry) if isinstance(entry, np.ndarray) and entry.ndim else entry for entry in given)
+    key = tuple(map(_number_as_data, key))
     entries = _expanded(session, array, key)
     extents = array.extents
     gathered = [entry for entry in entries if isinstance(entry, SymbolicArray)]
@@ -106,6 +108,13 @@ def view(array: object, key: object) -> Any:
     element, _ = element_of(stored, session)
     value = element.mapped(lambda expr: _checked(cell_at(expr, indices), data))
     return PendingArray(session.builder, value, result, _rows(tags))
+
+
+def _number_as_data(entry: object) -> object:
+    # A number that the program computes, such as one that a loop carries, is data.
+    if isinstance(entry, SymbolicNumber) and not entry.parameters and entry.weak_kind != "float":
+        return PendingArray(entry.builder, Value(cast(entry.expr, "int64"), None, "int64"), ())
+    return entry
 
 
 def part_of(array: SymbolicTensor | View, key: object) -> View:

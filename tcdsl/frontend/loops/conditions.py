@@ -12,7 +12,7 @@ from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import as_truth
 
-__all__ = ["changing_truth", "connected", "is_data", "numbers_of", "truth"]
+__all__ = ["changing_truth", "connected", "goes_on", "is_data", "numbers_of", "truth"]
 
 
 def is_data(value: Any) -> bool:
@@ -50,6 +50,14 @@ def changing_truth(session: Session, before: Any, after: Any) -> SymbolicTensor:
             "change what the condition reads in the body: names that the body binds, or memory",
         )
     return truth(session, after)
+
+
+def goes_on(session: Session, going: SymbolicTensor, left: Any) -> SymbolicTensor:
+    """Whether there is another round after one that ``break`` has ended if ``left`` is true."""
+    if left is False:
+        return going
+    stays = combine("not_", left) if is_data(left) else not left
+    return truth(session, combine("and_", going, stays))
 
 
 def connected(primitive: str, parts: Sequence[Callable[[], Any]]) -> Any:

@@ -30,6 +30,7 @@ from tcdsl.frontend.loops.rounds import ENDLESS, Rounds, at_most_one, loop, roun
 from tcdsl.frontend.loops.running_loop import RunningLoop
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.source.function_source import span_of
+from tcdsl.frontend.staging.declarations import Unwritten
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
@@ -62,8 +63,9 @@ class LoopRecorder:
         if not isinstance(found, Rounds):
             return iter(found)
         numbers = frozenset() if always else numbers_of(*arguments)
-        self._check_body(statement, numbers)
-        running = RunningLoop(session, statement, frame, found, numbers=numbers)
+        self._check_body(statement, numbers, frame)
+        going = (truth(session, True), lambda: truth(session, True)) if statement.breaks else None
+        running = RunningLoop(session, statement, frame, found, condition=going, numbers=numbers)
         session.running.append(running)
         return running.passes()
 
@@ -82,8 +84,11 @@ class LoopRecorder:
                 return
             yield True
             going = condition()
+            left = session.left.pop(statement, False)
+            if is_data(left):
+                going = combine("and_", going, combine("not_", left)) if is_data(going) else combine("not_", left)
         numbers = numbers_of(going)
-        self._check_body(statement, numbers)
+        self._check_body(statement, numbers, frame)
         again = truth(session, going), lambda: changing_truth(session, going, condition())
         running = RunningLoop(session, statement, frame, ENDLESS, condition=again, numbers=numbers)
         session.running.append(running)
@@ -137,23 +142,49 @@ class LoopRecorder:
         """``not a`` in a condition."""
         return combine("not_", operand) if is_data(operand) else not operand
 
-    def _check_body(self, statement: LoopStatement, numbers: frozenset[str]) -> None:
+    def _check_body(self, statement: LoopStatement, numbers: frozenset[str], frame: FrameType) -> None:
         # What Python's loops can do and loops that run cannot: a loop on numbers of the call alone is Python's then.
-        if numbers and (statement.leaves or statement.otherwise):
+        held = frame.f_locals
+        adds = [name for name in statement.adds if isinstance(held.get(name, Unwritten(name)), Unwritten)]
+        if numbers and (statement.leaves or statement.otherwise or adds):
             raise Specialize(numbers)
+        if adds:
+            raise DslSyntaxError.at(
+                f"`{adds[0]}` is added up in a loop that runs, but is not there before it",
+                span_of(statement.adds[adds[0]], self._filename),
+                f"declare it before the loop, or begin anew in each round: `{adds[0]} = output()`",
+            )
         if statement.leaves:
             leaving = statement.leaves[0]
             word = {ast.Return: "return", ast.Break: "break", ast.Continue: "continue"}[type(leaving)]
             hint = {
                 "return": "bind the result to a name, and return it after the loop",
-                "break": "let a condition choose what a round does: `x = x if done else step(x)`",
-                "continue": "let a condition choose what a round does: `x = x if skip else step(x)`",
+                "break": "end an arm of a branch by it, where the other arm goes on",
+                "continue": "end an arm of a branch by it, where the other arm goes on",
             }[word]
             raise DslSyntaxError.at(f"`{word}` in a loop that runs", span_of(leaving, self._filename), hint)
         if statement.otherwise:
             raise session_of("a loop").fault(
                 DslSyntaxError, "`else` of a loop that runs", "write what is in it after the loop: it never breaks"
             )
+
+    def leaves(self, statement: LoopStatement, left: Any) -> bool:
+        """Whether Python leaves the loop after a round that ``break`` has ended if ``left`` is true."""
+        running = self._running(statement, sys._getframe(1))
+        if running is not None:
+            running.left = left
+            return False
+        if is_data(left) and statement.asks:
+            # The rounds so far were Python's; whether there is another one is data.
+            session_of("a loop").left[statement] = left
+            return False
+        if is_data(left):
+            raise session_of("a loop").fault(
+                DslSyntaxError,
+                "data says whether this loop, which is unrolled, is left",
+                "write `tc.loop(...)` for `range(...)`: it runs in the program",
+            )
+        return bool(left)
 
     def runs(self, statement: LoopStatement) -> bool:
         """Whether the loop that is being staged runs."""

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 __all__ = ["LoopStatement"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LoopStatement:
-    """``for numbers in ...``, whose body may bind ``names``, or a branch, whose ``arms`` may.
+    """``for numbers in ...``, whose body may bind ``names``, or a branch, whose ``arms`` may; ``while`` ``asks``.
 
-    ``leaves`` are the statements of the body that leave a round early, and ``otherwise`` says that the loop has an
-    ``else``. What rounds add up in a name is to be there before: ``adds`` are the names that a ``+=`` of the body, or
-    the like, writes first.
+    ``breaks`` says that a round may be left by ``break``, ``leaves`` are other statements that leave one early, and
+    ``otherwise`` says that the loop has an ``else``. What rounds add up in a name is to be there before: ``adds`` are
+    the names that a ``+=`` of the body, or the like, writes first.
     """
 
     numbers: tuple[str, ...]
@@ -23,4 +23,6 @@ class LoopStatement:
     leaves: tuple[ast.stmt, ...] = ()
     otherwise: bool = False
     arms: bool = False
+    breaks: bool = False
+    asks: bool = False
     adds: Mapping[str, ast.stmt] = field(default_factory=dict)

@@ -26,6 +26,7 @@ import numpy as np
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.loops.carried import Carried, Kind, is_declared, joined, kind_of, start_of
+from tcdsl.frontend.loops.conditions import goes_on
 from tcdsl.frontend.loops.learned_sizes import learn_for_all_rounds
 from tcdsl.frontend.loops.loop_statement import LoopStatement
 from tcdsl.frontend.loops.rounds import Rounds
@@ -83,6 +84,8 @@ class RunningLoop:
         self._going = None if condition is None else Carried("running", condition[0], Kind("bool", None))
         self._numbers = numbers
         self._blank = blank or {}
+        #: Whether the round was left by `break`.
+        self.left: Any = False
         #: What a pass has bound that no name held before.
         self.bound: dict[str, Kind] = {}
         self._names: dict[str, Carried] = {}
@@ -288,7 +291,7 @@ class RunningLoop:
             made.append((carried, self._tensor(carried, held[name]).name))
         made.extend((each, each.before.name) for each in self._memory.values())
         if self._going is not None and self._condition is not None:
-            made.append((self._going, self._condition().name))
+            made.append((self._going, goes_on(self._session, self._condition(), self.left).name))
         return made
 
     def _tensor(self, carried: Carried, given: Any) -> SymbolicTensor:

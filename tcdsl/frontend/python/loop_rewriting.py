@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tcdsl.frontend.loops.loop_statement import LoopStatement
 from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, recorder_call
+from tcdsl.frontend.python.loop_jumps import breaks, without_jumps
 from tcdsl.frontend.source.assigned_names import bindings_of
 from tcdsl.frontend.source.rewritten_functions import thunk
-from tcdsl.frontend.source.statement_targets import target_of
 
 __all__ = ["LoopRewriter", "as_branch", "is_whole_choice"]
 
@@ -27,7 +27,8 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
             isinstance(part, ast.Name | ast.Tuple | ast.List | ast.expr_context) for part in ast.walk(node.target)
         ):
             return self.generic_visit(node)
-        statement, place = loop_statement(node.body, node), node.iter
+        left = self._without_jumps(node)
+        statement, place = loop_statement(node.body, node, left), node.iter
         call = node.iter if isinstance(node.iter, ast.Call) else None
         keywords: list[ast.keyword] = []
         if call is None or any(isinstance(each, ast.Starred) for each in call.args):
@@ -37,7 +38,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
             arguments = [self.visit(call.func), *(self._declaration(self.visit(each)) for each in call.args)]
             keywords = [ast.keyword(each.arg, self.visit(each.value)) for each in call.keywords]
         node.body, node.orelse = self._visited(node.body), self._visited(node.orelse)
-        made = self._rounds(node, statement, "rounds", arguments, place)
+        made = self._rounds(node, statement, "rounds", arguments, place, left)
         node.iter.keywords = keywords  # type: ignore[attr-defined]
         return [ast.fix_missing_locations(each) for each in made]
 
@@ -45,11 +46,21 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         """``while``, as a loop over rounds that a condition ends."""
         if not _may_be_asked_again(node.test):
             return self.generic_visit(node)
-        statement = loop_statement(node.body, node)
+        left = self._without_jumps(node)
+        statement = loop_statement(node.body, node, left)
         place, test = node.test, self._condition(node)
         body, target = self._visited(node.body), ast.Name(f"{RECORDER}round", ast.Store())
         made = ast.For(target, node.test, body, self._visited(node.orelse), None)
-        return self._rounds(ast.copy_location(made, node), statement, "while_rounds", [test], place)
+        return self._rounds(ast.copy_location(made, node), statement, "while_rounds", [test], place, left)
+
+    def _without_jumps(self, node: ast.For | ast.While) -> str:
+        # The name that says whether a round was left by `break`; empty if none is.
+        left = f"{RECORDER}left{len(self.statements)}"
+        breaking, body = breaks(node.body), without_jumps(node.body, left)
+        if body == node.body:
+            return ""
+        node.body = body
+        return left if breaking else ""
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         """``if``, as a loop over the arms that are to run; as it is where an arm leaves it early."""
@@ -77,9 +88,15 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         return made
 
     def _rounds(
-        self, node: ast.For, statement: LoopStatement, method: str, arguments: Sequence[ast.expr], place: ast.expr
+        self,
+        node: ast.For,
+        statement: LoopStatement,
+        method: str,
+        arguments: Sequence[ast.expr],
+        place: ast.expr,
+        left: str = "",
     ) -> list[ast.stmt]:
-        # `node`, rewritten but for what it iterates over, which stands at `place`.
+        # `node`, rewritten but for what it iterates over, which stands at `place`. A true `left` ends it.
         given = self._statement_name(statement)
 
         def ask(method: str, *arguments: ast.expr) -> ast.expr:
@@ -89,6 +106,9 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         if statement.names:
             begin = self._store(statement.names, ask("carried"), node, several=True)
             node.body.insert(0, ast.If(ask("runs"), [begin], []))
+        if left:
+            leaving = ask("leaves", ast.Name(left, ast.Load()))
+            node.body.append(ast.If(leaving, [ast.Break()], []))
         names = (*statement.numbers, *statement.names)
         after = self._store(names, ask("after"), node, several=True)
         last: ast.stmt = ast.If(ask("has_run"), [after], [])
@@ -111,24 +131,37 @@ def as_branch(node: ast.Assign) -> ast.If:
     return ast.copy_location(ast.If(value.test, arm(value.body), arm(value.orelse)), node)
 
 
-def loop_statement(body: Sequence[ast.stmt], loop: ast.For | ast.While | None = None) -> LoopStatement:
-    """What the recorder is told of a loop, or of the arms of a branch, before it is rewritten."""
+def loop_statement(body: Sequence[ast.stmt], loop: ast.For | ast.While | None = None, left: str = "") -> LoopStatement:
+    """What the recorder is told of a loop, or of the arms of a branch, before it is rewritten.
+
+    ``left`` is the name that says whether a round was left by ``break``.
+    """
     bindings = bindings_of(body)
     numbers: list[str] = []
     if isinstance(loop, ast.For):
         numbers = list(dict.fromkeys(part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)))
     bound = {*bindings.bound, *bindings.assigned, *bindings.augmented, *bindings.targets, *bindings.sizes}
-    first: dict[str, ast.stmt] = {}
-    for statement in ast.walk(ast.Module(list(body), [])):
-        if isinstance(statement, ast.Assign | ast.AugAssign):
-            target = target_of(statement)
-            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-                first.setdefault(target.value.id, statement)
-    adds = {name: each for name, each in first.items() if isinstance(each, ast.AugAssign)}
-    names = tuple(sorted(bound.difference(numbers)))
+    adds = {name: each for name, each in _first_stores(body).items() if isinstance(each, ast.AugAssign)}
+    names = tuple(sorted(bound.difference(numbers, (left,))))
     otherwise = loop is not None and bool(loop.orelse)
     leaves = tuple(_leaves(body, raising=loop is None))
-    return LoopStatement(tuple(numbers), names, leaves, otherwise, loop is None, adds)
+    return LoopStatement(
+        tuple(numbers), names, leaves, otherwise, loop is None, bool(left), isinstance(loop, ast.While), adds
+    )
+
+
+def _first_stores(body: Sequence[ast.stmt]) -> dict[str, ast.stmt]:
+    # For each name the statement that stores into it, or binds it, first.
+    kinds = ast.Assign | ast.AugAssign | ast.AnnAssign
+    found = [each for each in ast.walk(ast.Module(list(body), [])) if isinstance(each, kinds)]
+    first: dict[str, ast.stmt] = {}
+    for statement in sorted(found, key=lambda each: (each.lineno, each.col_offset)):
+        for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+            inner = target.value if isinstance(target, ast.Subscript) else target
+            for part in ast.walk(inner):
+                if isinstance(part, ast.Name):
+                    first.setdefault(part.id, statement)
+    return first
 
 
 def _leaves(body: Sequence[ast.stmt], inner: bool = False, raising: bool = False) -> Iterator[ast.stmt]:

@@ -130,6 +130,8 @@ class Session:
         self.context = StagingContext()
         #: The loops that run, innermost last, while their bodies are staged.
         self.running: list[Any] = []
+        #: Whether the rounds of these loops of Python's were left, where that is data.
+        self.left: dict[Any, Any] = {}
         #: The lists that Python has joined or repeated, by id.
         self.python_lists: dict[int, Any] = {}
 

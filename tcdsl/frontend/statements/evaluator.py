@@ -167,7 +167,11 @@ class Evaluator:
             # unless it is a term of an index or of a bound.
             bound = self.terms.get(id(node))
             size = None if bound is None else self.environment.session.integers.size(given.expr, bound)
-            return self.native(lambda: operator.index(given), node) if size is None else Value(size, "int", "int64")
+            if size is not None:
+                return Value(size, "int", "int64")
+            if not given.parameters:  # what the program computes is data
+                return Value(given.expr, None, given.expr.dtype)
+            return self.native(lambda: operator.index(given), node)
         return given
 
     def given(self, node: ast.expr, position: Position) -> object:

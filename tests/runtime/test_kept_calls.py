@@ -21,7 +21,9 @@ def scale(v):
 """
 
 MODULE = """
+from typing import Any
 import numpy as np
+from numpy.typing import NDArray
 import tcdsl as tc
 from tcdsl import cd, op
 import helpers_of_kept as helpers
@@ -30,6 +32,7 @@ FACTOR = {constant}
 WEIGHTS = [1.0, {element}]
 KINDS = {{"a": {entry}}}
 real_type = np.{type}
+EXTENT = {extent}
 
 def plain(v):
     return v * {plain}
@@ -81,6 +84,12 @@ def by_callee(x):
 @op
 def by_attribute(x):
     return attributed(x)
+
+@op
+def by_annotation(x: Any, w: "real[EXTENT - 1]") -> NDArray[np.float64]:
+    y: real[EXTENT]
+    y[i] = x[i] * w[0]
+    return y
 
 @op
 def by_module(x):
@@ -137,7 +146,9 @@ def by_code(x):
 def by_oob{oob}
 
 FUNCTIONS = {{name: f for name, f in sorted(globals().items()) if name.startswith("by_")}}
-ARGUMENTS = {{"by_value": (np.arange(4.0), {value}), "by_argnums": (np.arange(4.0), 2.0),
+ARGUMENTS = {{
+    "by_value": (np.arange(4.0), {value}),
+    "by_annotation": (np.arange(EXTENT + 0.0), np.arange(EXTENT - 1.0)), "by_argnums": (np.arange(4.0), 2.0),
     "by_oob": (np.arange(4.0), np.array([1, 2]))}}
 for name, f in sorted(vars().copy().items()):
     if name.startswith("by_") and name not in ARGUMENTS:
@@ -159,6 +170,7 @@ FIRST: dict[str, Any] = {
     "mode": "double",
     "closure": 2.0,
     "attribute": 2.0,
+    "extent": 4,
     "rule": 2.0,
     "in_lambda": 2.0,
     "argnums": 0,

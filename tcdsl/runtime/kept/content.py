@@ -27,9 +27,9 @@ import inspect
 import linecache
 import opcode
 import sys
-from collections.abc import MutableMapping, MutableSequence, MutableSet
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any, Protocol
+from collections.abc import Collection, Iterable, Iterator, MutableMapping, MutableSequence, MutableSet
+from types import BuiltinFunctionType, CodeType, FunctionType, GenericAlias, ModuleType
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -159,22 +159,25 @@ class Contents:
         self.readings.append(Reading((function.__name__, "__code__"), Instance(function), code))
         self.put("function", function.__name__, _text(function) if text is None else text)
         names: dict[str, None] = {}
-        targets: tuple[str, ...] = ()
+        targets: Collection[str] = ()
+        annotated: Collection[str] = ()
         self._add_code(code, names)
         if text is None:
             heads = dict.fromkeys(chain.names[0] for chain in chains(code) if chain.names[0] in names)
         else:
-            around, names, targets = _names_in(text)
-            heads = dict.fromkeys(around)
-            self.add(dict(function.__annotations__))
+            heads, annotated, names, targets = _names_in(text)
         self.add(function.__defaults__)
         self.add(function.__kwdefaults__)
         self._names |= names
-        if any(name.startswith("__") and name.endswith("__") for name in names):
+        if any(name.startswith("__") and name.endswith("__") for name in names | heads):
             raise UnknownContentError("names with two underscores")
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         for name in heads | dict.fromkeys(cells):
-            self._add_name(name, cells.get(name, function.__globals__))
+            root = cells.get(name, function.__globals__)
+            if name in annotated and _is_type(Reading((name,), root).current()):
+                self.put("type", name)  # of which staging asks no more than whether it is there
+            else:
+                self._add_name(name, root)
         if any(_is_container(Reading((name,), cells.get(name, function.__globals__)).current()) for name in targets):
             raise UnknownContentError("what is stored into stands around the function")
         for name, value in sorted(vars(function).items()):
@@ -267,10 +270,17 @@ def _text(function: FunctionType) -> str:
         return ""
 
 
+class _Names(NamedTuple):
+    heads: dict[str, None]
+    annotated: frozenset[str]
+    attributes: dict[str, None]
+    targets: tuple[str, ...]
+
+
 @functools.lru_cache(maxsize=256)
-def _names_in(text: str) -> tuple[tuple[str, ...], dict[str, None], tuple[str, ...]]:
-    # The names around a decorated function, these with all attributes, and what it stores into. They are taken from its
-    # text, because its tree is rewritten when it is staged.
+def _names_in(text: str) -> _Names:
+    # Of a decorated function: the names around it, those of them in annotations alone, all attributes that it
+    # takes, and what it stores into. Its text has them: its tree is rewritten when it is staged.
     module = ast.parse("if True:\n" + text if text[:1].isspace() else text)
     definition = module.body[0].body[0] if isinstance(module.body[0], ast.If) else module.body[0]
     if not isinstance(definition, ast.FunctionDef):
@@ -278,11 +288,34 @@ def _names_in(text: str) -> tuple[tuple[str, ...], dict[str, None], tuple[str, .
     definition.decorator_list = []
     parameters = parameters_of(definition)
     bindings = bindings_of(definition.body)
-    annotated = [name for each in parameters if each.annotation for name in annotation_names(each.annotation)]
-    own = {*bindings.bound, *bindings.targets, *bindings.sizes, *annotated, *(each.arg for each in parameters)}
-    heads = tuple(chain[0] for chain in outer_chains(definition, own))
-    attributes = (node.attr for node in ast.walk(definition) if isinstance(node, ast.Attribute))
-    return heads, dict.fromkeys((*heads, *attributes)), tuple(bindings.targets)
+    sizes = [name for each in parameters if each.annotation for name in annotation_names(each.annotation)]
+    own = {*bindings.bound, *bindings.targets, *bindings.sizes, *sizes, *(each.arg for each in parameters)}
+    whole = [chain[0] for chain in outer_chains(definition, own)]
+    attributes = [node.attr for node in ast.walk(definition) if isinstance(node, ast.Attribute)]
+    local = [node.annotation for node in ast.walk(definition) if isinstance(node, ast.AnnAssign)]
+    annotations = [*(each.annotation for each in parameters), definition.returns, *local]
+    quoted = [name for name in _quoted_names(annotations) if name not in own]
+    for each in parameters:
+        each.annotation = None
+    definition.returns = None
+    inside = {chain[0] for chain in outer_chains(definition, own)}
+    heads = dict.fromkeys((*whole, *quoted))
+    return _Names(heads, frozenset(heads) - inside, dict.fromkeys(attributes), tuple(bindings.targets))
+
+
+def _quoted_names(annotations: Iterable[ast.expr | None]) -> Iterator[str]:
+    for annotation in annotations:
+        for node in () if annotation is None else ast.walk(annotation):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                try:
+                    inner = ast.parse(node.value.strip(), mode="eval")
+                except (SyntaxError, ValueError):
+                    continue
+                yield from (part.id for part in ast.walk(inner) if isinstance(part, ast.Name))
+
+
+def _is_type(value: Any) -> bool:
+    return isinstance(value, type | GenericAlias) or type(value).__module__ == "typing"
 
 
 def _is_container(value: Any) -> bool:

@@ -23,7 +23,7 @@ OF_NUMPY = _words(
     all allclose any arange argmax argmin argsort array asarray atleast_1d atleast_2d broadcast_shapes
     broadcast_to clip concatenate count_nonzero cross cumprod cumsum diag diagonal dot dtype einsum expand_dims
     eye finfo flip full full_like hstack identity iinfo inner isscalar issubdtype kron linspace matmul max mean
-    median meshgrid min moveaxis ndarray ndim ones ones_like outer prod ravel repeat reshape result_type roll
+    median meshgrid min moveaxis ndarray ndim ones ones_like outer prod ravel real repeat reshape result_type roll
     round shape size sort split squeeze stack std sum swapaxes take tensordot tile trace transpose tril triu var
     vstack where zeros zeros_like
     """

@@ -12,7 +12,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl.autodiff import adjoint
-from tcdsl.errors import DataIndexError
+from tcdsl.errors import DataIndexError, ShapeError
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.runtime.calling.execution import Executable
@@ -181,3 +181,34 @@ def test_derivatives_of_loops_are_compiled(name: str) -> None:
         # The interpreter does not round what is kept in half precision.
         for want, got in zip(interpret(program, arrays).outputs, executable.run(arrays), strict=True):
             np.testing.assert_allclose(got, want, rtol=2e-3, atol=1e-3)
+
+
+def test_what_a_body_asks_of_shapes_is_checked_at_the_call() -> None:
+    text = """\
+program fitting
+input x: float64[N]
+input y: float64[M]
+input carrier: bool[steps, none]
+tensor x_9: float64[N]
+
+repeat x_9 = steps times with x, y
+| program fitting_loop
+| input round: bool[t]
+| input x: float64[K]
+| input y: float64[K]
+| tensor x_2: float64[K]
+| assert K > 1
+|
+| x_2[i] = x[i] + y[i]  for [i]: 0 <= i < K
+|
+| update x = x_2
+
+return x_9
+"""
+    executable = Executable(parse_program(text))
+    check(executable, [np.ones(3), np.ones(3), rounds_of(4)])
+    check(executable, [np.ones(3), np.ones(2), rounds_of(0)])
+    with pytest.raises(ShapeError, match="the shape of y does not fit the loop"):
+        executable.run([np.ones(3), np.ones(2), rounds_of(4)])
+    with pytest.raises(ShapeError, match="N > 1"):
+        executable.run([np.ones(1), np.ones(1), rounds_of(4)])

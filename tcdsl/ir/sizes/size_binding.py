@@ -21,6 +21,7 @@ import numpy as np
 from tcdsl.errors import Diagnostic, ShapeError, raise_diagnostics
 from tcdsl.ir.expressions import Constant, Expr, SizeValue, size_names, walk
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Tensor
+from tcdsl.ir.sizes.loop_sizes import assertions_with_loops
 from tcdsl.ir.sizes.size_code import SizeCode
 from tcdsl.ir.sizes.size_functions import SizeFunction
 from tcdsl.ir.text.printer import format_expr, format_tensor
@@ -126,7 +127,7 @@ class SizePlan:
     def _explain(self, shapes: Sequence[tuple[int, ...]]) -> None:
         # Something does not hold: find out what, and raise.
         sizes, faults = self._bound_with_faults(shapes)
-        for assertion in self.program.assertions:
+        for assertion in assertions_with_loops(self.program):
             if size_names(assertion.condition) <= sizes.keys() and not _holds(assertion.condition, sizes):
                 faults.append(_unmet(assertion, sizes))
         raise_diagnostics(faults)
@@ -189,7 +190,7 @@ def _written(program: Program) -> SizeFunction:
         if not isinstance(size.source, AxisExtent):
             code.define(size.name, f"int({code.value(size.source)})")
     values = [code.size(size.name) for size in program.sizes]
-    checks = [code.value(assertion.condition) for assertion in program.assertions]
+    checks = [code.value(assertion.condition) for assertion in assertions_with_loops(program)]
     extents = dict.fromkeys(extent for tensor in (*program.inputs, *program.tensors) for extent in tensor.shape)
     checks += [f"{code.value(extent)} >= 0" for extent in extents if not _never_negative(extent, from_axes)]
     checks += [

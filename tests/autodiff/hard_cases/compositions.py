@@ -9,7 +9,7 @@ reverse                ``adjoint(f)``                      dL/dx = J^T dy
 forward                ``tangent(f)``                      J v
 forward over reverse   ``tangent(adjoint(f))``             H v, H the Hessian of L
 reverse over forward   ``adjoint(tangent(f))``             H v
-reverse over reverse   ``adjoint(adjoint(f))``             H v
+reverse over reverse   ``adjoint(adjoint(f))``             H v, and by dy: J v
 forward over forward   ``tangent(tangent(f))``             u^T H v, summed with dy
 =====================  ==================================  ===================
 """
@@ -80,23 +80,25 @@ def _real(program: Program, name: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """First derivatives, H v by composition, and u^T H v by forward over forward."""
+    """First derivatives, H v by composition, J v by reverse over reverse, and u^T H v by forward over forward."""
 
     reverse: list[np.ndarray]
     forward: list[np.ndarray]
     products: dict[str, list[np.ndarray]]
+    pushed: list[np.ndarray]
     curvature: float
 
 
 def compositions(program: Program, wrt: tuple[str, ...]) -> dict[str, Program]:
     """The programs of the table above, by name; they serve arguments of every shape."""
     reverse, forward = kept_adjoint(program, wrt), kept_tangent(program, wrt)
+    seeds = tuple(tensor.name for tensor in reverse.inputs[len(program.inputs) :])
     return {
         "reverse": reverse,
         "forward": forward,
         "forward over reverse": kept_tangent(reverse, wrt),
         "reverse over forward": kept_adjoint(forward, wrt),
-        "reverse over reverse": kept_adjoint(reverse, wrt),
+        "reverse over reverse": kept_adjoint(reverse, (*wrt, *seeds)),
         "forward over forward": kept_tangent(forward, wrt),
     }
 
@@ -107,12 +109,14 @@ def derivatives(point: Point, programs: dict[str, Program], run: Run = interpret
     products = {
         "forward over reverse": (*x, *dy, *v),
         "reverse over forward": (*x, *v, *dy),
-        "reverse over reverse": (*x, *dy, *v),
     }
+    twice = list(run(programs["reverse over reverse"], (*x, *dy, *v)))
     return Found(
         list(run(programs["reverse"], (*x, *dy))),
         list(run(programs["forward"], (*x, *v))),
-        {name: list(run(programs[name], given)) for name, given in products.items()},
+        {name: list(run(programs[name], given)) for name, given in products.items()}
+        | {"reverse over reverse": twice[: len(v)]},
+        twice[len(v) :],
         inner(run(programs["forward over forward"], (*x, *v, *u)), dy),
     )
 

@@ -88,7 +88,7 @@ def check(rank: int, groups: int, stride: int, padding: int, dilation: int, **ru
     point = Point.of(program, given, **run)
     wanted = PEERS["torch"](by_torch(rank, stride, padding, dilation), point)
     found = derivatives(point, compositions(program, point.wrt), **run)
-    parts = [(found.reverse, wanted.reverse), (found.forward, wanted.forward)]
+    parts = [(found.reverse, wanted.reverse), (found.forward, wanted.forward), (found.pushed, wanted.forward)]
     parts += [(product, wanted.product) for product in found.products.values()]
     for own, theirs in parts:
         for one, other in zip(own, theirs, strict=True):

@@ -68,6 +68,8 @@ def test_compositions_agree(row: HardCase) -> None:
         assert part.shape == argument.shape
         assert part.dtype == argument.dtype
     close(np.asarray(inner(result.forward, point.dy)), np.asarray(inner(result.reverse, point.v)), "dot product")
+    for one, other in zip(result.pushed, result.forward, strict=True):
+        close(one, other, "reverse over reverse, by dy")
     if not row.twice:
         return
     first, *others = result.products.values()

@@ -48,6 +48,8 @@ def agree(program: Program, arguments: Sequence[np.ndarray]) -> None:
         found = derivatives(point, programs)
     left, right = inner(found.forward, point.dy), inner(found.reverse, point.v)
     near(left, right, max(1.0, abs(left)), "dot product", program)
+    for one, other in zip(found.pushed, found.forward, strict=True):
+        near(one, other, max(1.0, float(np.abs(other).max(initial=0))), "reverse over reverse, by dy", program)
     first, *others = found.products.values()
     scale = max([1.0, *(float(np.abs(part).max(initial=0)) for part in first)])
     for name, product in zip([*found.products][1:], others, strict=True):

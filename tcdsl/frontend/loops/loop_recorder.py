@@ -33,6 +33,7 @@ from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.staging.declarations import Unwritten
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 
 __all__ = ["LoopRecorder"]
@@ -48,6 +49,12 @@ class LoopRecorder:
         """``for t in function(*arguments)``: one round for staging if the loop runs, else what Python iterates over."""
         frame = sys._getframe(1)
         session = session_of("a loop")
+        if any(isinstance(each, Unwritten | GraphTensor) for each in arguments) and function in (range, loop):
+            raise session.fault(
+                DslSyntaxError,
+                "a loop over a size, or over data, of a graph of tensors",
+                "call the function on arrays, where such loops run; in graphs give the number of rounds as an integer",
+            )
         always = function is loop
         if function not in (None, range, loop, enumerate, reversed, zip):
             # What it returns is what the loop is over.

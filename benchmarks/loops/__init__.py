@@ -1,0 +1,1 @@
+"""Loops that run, beside loops by hand for Numba and `jax.lax` loops: `python -m benchmarks.loops`."""

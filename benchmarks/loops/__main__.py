@@ -1,0 +1,113 @@
+"""The command line of ``python -m benchmarks.loops``: time for each contender, which take turns in one process.
+
+A contender without a row was not written, or cannot be: Numba has no gradients.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+__all__ = ["CASES", "contenders", "main"]
+
+_GENERATOR = np.random.default_rng(3)
+
+
+def _matrix(n: int) -> np.ndarray:
+    a = _GENERATOR.standard_normal((n, n))
+    return a @ a.T / n + np.eye(n)
+
+
+def _grid(n: int) -> tuple[np.ndarray, np.ndarray]:
+    x, y = np.meshgrid(np.linspace(-2, 1, n), np.linspace(-1, 1, n))
+    return x, y
+
+
+def _markov(states: int, symbols: int, length: int) -> tuple[np.ndarray, ...]:
+    rows = [_GENERATOR.random(shape) for shape in ((states,), (states, states), (states, symbols))]
+    observed = _GENERATOR.integers(0, symbols, length)
+    return (*(row / row.sum(-1, keepdims=True) for row in rows), observed)
+
+
+def _state() -> tuple[np.float64, ...]:
+    return np.float64(1), np.float64(1), np.float64(1)
+
+
+# The computation, its arguments by scale (1 is what is reported), and whether it changes the first of them.
+CASES: dict[str, tuple[Callable[[int], tuple[Any, ...]], bool]] = {
+    "wave": (lambda s: (np.zeros((512 // s, 512 // s)), _GENERATOR.random((512 // s, 512 // s)), 0.2, 100 // s), False),
+    "lorenz": (lambda s: (*_state(), 1_000_000 // s**4, 1e-4), False),
+    "lorenz_gradient": (lambda s: (*_state(), 100_000 // s**3, 1e-4), False),
+    "cholesky": (lambda s: (_matrix(500 // s),), True),
+    "floyd_warshall": (lambda s: (_GENERATOR.random((300 // s, 300 // s)),), False),
+    "forward_algorithm": (lambda s: _markov(32, 16, 10_000 // s**2), False),
+    "mandelbrot": (lambda s: (*_grid(512 // s), 100), False),
+}
+
+
+def contenders(name: str, modules: dict[str, ModuleType]) -> dict[str, Callable[..., Any]]:
+    """Who has written the computation ``name``."""
+    return {peer: getattr(module, name) for peer, module in modules.items() if hasattr(module, name)}
+
+
+def run(function: Callable[..., Any], arguments: tuple[Any, ...], changes: bool) -> tuple[Any, float]:
+    """The result, and the seconds that it took."""
+    given = (arguments[0].copy(), *arguments[1:]) if changes else arguments
+    begin = time.perf_counter()
+    result = function(*given)
+    found = np.tril(given[0]) if changes else np.asarray(result)
+    return found, time.perf_counter() - begin
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and print; the exit status is 1 if contenders disagree."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.loops", description=__doc__)
+    parser.add_argument("--only", default="", metavar="TEXT", help="run the computations whose name contains TEXT")
+    parser.add_argument("--samples", type=int, default=7, help="samples of each contender")
+    parser.add_argument("--scale", type=int, default=1, help="divide the sizes by so much")
+    options = parser.parse_args(arguments)
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from benchmarks.loops import by_hand, programs
+
+    modules = {"tcdsl": programs, "Numba by hand": by_hand}
+    try:
+        from benchmarks.loops import jax_peer
+    except ImportError:
+        pass
+    else:
+        modules["JAX"] = jax_peer
+    table = Table("computation", "contender", "first call, s", "median, ms", "others over ours")
+    for name, (make, changes) in CASES.items():
+        if options.only not in name:
+            continue
+        given = make(options.scale)
+        peers = contenders(name, modules)
+        firsts = {peer: run(function, given, changes) for peer, function in peers.items()}
+        wanted = firsts["tcdsl"][0]
+        for peer, (found, _) in firsts.items():
+            if not np.allclose(found, wanted, rtol=1e-6):
+                Console().print(f"[red]{name}: {peer} disagrees[/]")
+                return 1
+        samples: dict[str, list[float]] = {peer: [] for peer in peers}
+        for _ in range(options.samples):
+            for peer, function in peers.items():
+                samples[peer].append(run(function, given, changes)[1])
+        medians = {peer: float(np.median(times)) for peer, times in samples.items()}
+        for peer, median in medians.items():
+            row = f"{firsts[peer][1]:.2f}", f"{1e3 * median:.3f}", f"{median / medians['tcdsl']:.2f}"
+            table.add_row(name if peer == "tcdsl" else "", peer, *row)
+    Console().print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""The same loops as one writes them for Numba."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+__all__ = ["cholesky", "floyd_warshall", "forward_algorithm", "lorenz", "mandelbrot", "wave"]
+
+
+@njit(cache=True, parallel=True)
+def wave(u, v, c, steps):
+    """Two steps of the past become the next one."""
+    height, width = u.shape
+    u, v = u.copy(), v.copy()
+    w = np.empty_like(u)
+    for _ in range(steps):
+        for i in prange(height):
+            for j in range(width):
+                w[i, j] = 2 * u[i, j] - v[i, j]
+                if 0 < i < height - 1 and 0 < j < width - 1:
+                    w[i, j] += c * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - 4 * u[i, j])
+        u, v, w = w, u, v
+    return u
+
+
+@njit(cache=True)
+def lorenz(x, y, z, steps, h):
+    """Euler's method."""
+    for _ in range(steps):
+        dx, dy, dz = 10.0 * (y - x), x * (28.0 - z) - y, x * y - 8.0 / 3.0 * z
+        x, y, z = x + h * dx, y + h * dy, z + h * dz
+    return x
+
+
+@njit(cache=True, parallel=True)
+def cholesky(A):
+    """In place, column by column."""
+    n = len(A)
+    for k in range(n):
+        A[k, k] = math.sqrt(A[k, k])
+        for i in range(k + 1, n):
+            A[i, k] /= A[k, k]
+        for i in prange(k + 1, n):
+            for j in range(k + 1, i + 1):
+                A[i, j] -= A[i, k] * A[j, k]
+
+
+@njit(cache=True, parallel=True)
+def floyd_warshall(D):
+    """All shortest paths."""
+    D = D.copy()
+    n = len(D)
+    for k in range(n):
+        for i in prange(n):
+            d = D[i, k]
+            for j in range(n):
+                D[i, j] = min(D[i, j], d + D[k, j])
+    return D
+
+
+@njit(cache=True)
+def forward_algorithm(start, transitions, emissions, observed):
+    """The log-likelihood of what is observed."""
+    states = len(start)
+    a = start * emissions[:, observed[0]]
+    likelihood = 0.0
+    for t in range(1, len(observed)):
+        b = np.zeros(states)
+        for r in range(states):
+            for s in range(states):
+                b[s] += a[r] * transitions[r, s]
+        b *= emissions[:, observed[t]]
+        total = b.sum()
+        likelihood += math.log(total)
+        a = b / total
+    return likelihood
+
+
+@njit(cache=True, parallel=True)
+def mandelbrot(x, y, most):
+    """Rounds until escape."""
+    height, width = x.shape
+    rounds = np.empty((height, width))
+    for i in prange(height):
+        for j in range(width):
+            a = b = n = 0.0
+            while a * a + b * b < 4 and n < most:
+                a, b = a * a - b * b + x[i, j], 2 * a * b + y[i, j]
+                n += 1
+            rounds[i, j] = n
+    return rounds

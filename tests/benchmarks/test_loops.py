@@ -1,0 +1,26 @@
+"""The loops of the benchmark, and those written by hand for Numba, as Python runs them, agree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.loops import by_hand, programs
+from benchmarks.loops.__main__ import CASES, run
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if hasattr(by_hand, name)])
+def test_contenders_agree(name: str) -> None:
+    make, changes = CASES[name]
+    given = make(32)
+    found, _ = run(getattr(programs, name), given, changes)
+    wanted, _ = run(getattr(by_hand, name).py_func, given, changes)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+def test_the_gradient_is_that_of_the_loop() -> None:
+    state = np.array([1.0, 2.0, 3.0])
+    found = programs.lorenz_gradient(*map(np.float64, state), 50, 1e-3)
+    for k in range(3):
+        sides = [by_hand.lorenz.py_func(*(state + step * np.eye(3)[k]), 50, 1e-3) for step in (1e-6, -1e-6)]
+        assert found[k] == pytest.approx((sides[0] - sides[1]) / 2e-6, rel=1e-6)

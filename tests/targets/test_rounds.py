@@ -14,9 +14,13 @@ import tcdsl as tc
 from tcdsl.autodiff import adjoint
 from tcdsl.errors import DataIndexError, ShapeError
 from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.ir.sizes.size_binding import SizePlan
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.runtime.calling.execution import Executable
+from tcdsl.targets.cpu.call import driver
 from tcdsl.targets.cpu.call.drivers import Drivers
+from tcdsl.targets.cpu.compiled import CompiledKernel
+from tcdsl.targets.cpu.layout.control_rows import PAUSED
 from tests.autodiff.loops.loop_programs import LOOPS
 from tests.autodiff.loops.test_adjoints import shapes_of
 from tests.autodiff.programs import floating_inputs
@@ -212,3 +216,27 @@ return x_9
         executable.run([np.ones(3), np.ones(2), rounds_of(4)])
     with pytest.raises(ShapeError, match="N > 1"):
         executable.run([np.ones(1), np.ones(1), rounds_of(4)])
+
+
+@pytest.mark.parametrize("name", ["newton", "triangle", "counted", "wave", "history"])
+def test_the_driver_goes_round_in_python_too(name: str) -> None:
+    program = LOOPING[name].program
+    arrays = LOOPING[name].arguments(4)
+    compiled = Executable(program).compiled((True,) * len(arrays))
+    assert isinstance(compiled, CompiledKernel)
+    sizes = SizePlan(program).bind([array.shape for array in arrays])
+    call = compiled._begun(arrays, sizes, None)
+    expected = compiled.run(arrays, sizes)
+    rows = compiled._count
+    for budget in (1 << 40, 1):
+        assert compiled._entered(call) == 0
+        done = PAUSED
+        pauses = -1
+        while done <= PAUSED:
+            place = call.plan.table_address, PAUSED - done, rows, call.frame.address
+            done = driver.execute_rounds(*place, budget, 1, 0, 0)
+            pauses += 1
+        assert done == rows
+        assert (pauses == 0) == (budget > 1)
+        for got, want in zip(call.made, expected, strict=True):
+            np.testing.assert_array_equal(got, want)

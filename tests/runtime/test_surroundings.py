@@ -262,3 +262,41 @@ def test_what_python_reads_of_an_array_is_what_it_holds_now(function: Any, monke
             for _ in range(2):
                 np.testing.assert_array_equal(function.interpret(x), READERS[function](x, held))
     assert function.cache_info().programs == (1 if function is by_a_statement else function.cache_info().misses)
+
+
+class Scaling:
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    @op
+    def whole(self, x: Any) -> Any:
+        return self.factor * x
+
+    def plain(self, x: Any) -> Any:
+        return self.factor * x
+
+
+class Holder:
+    def __init__(self, held: Scaling) -> None:
+        self.held = held
+
+    def plain(self, x: Any) -> Any:
+        return self.held.plain(x)
+
+
+def test_the_object_whose_method_a_plain_function_calls_is_read() -> None:
+    def gradients(one: Any, holder: Holder) -> list[float]:
+        losses = (
+            lambda x: one.whole(x).sum(),
+            lambda x: one.plain(x).sum(),
+            lambda x: holder.plain(x).sum(),
+            lambda x: holder.held.whole(x).sum(),
+        )
+        return [tc.grad(loss)(np.ones(1))[0] for loss in losses]
+
+    first, second = Scaling(2.0), Scaling(0.5)
+    holder = Holder(first)
+    assert gradients(first, holder) == [2.0] * 4
+    holder.held = second
+    assert gradients(second, holder) == [0.5] * 4
+    assert gradients(first, Holder(first)) == [2.0] * 4

@@ -170,8 +170,14 @@ def seen(reading: Reading, value: Any) -> Iterator[Reading]:
     if isinstance(getattr(value, "__self__", None), np.ndarray):
         # `table.sum()`: Python asks an array for what it holds.
         yield Reading(reading.names[:-1], reading.root).with_cells()
-    if not isinstance(value, IndexLetter) and (len(reading.names) == 1 or is_compared(value)):
+    if isinstance(value, IndexLetter):
+        return
+    if len(reading.names) == 1 or is_compared(value):
         yield replace(reading, seen=snapshot(value))
+    elif callable(value):
+        # `model.layer(x)`: another model has another method.
+        holder = Reading(reading.names[:-1], reading.root)
+        yield replace(holder, seen=holder.current())
 
 
 def users_function(value: Any) -> tuple[FunctionType | None, Any]:

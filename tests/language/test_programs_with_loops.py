@@ -59,3 +59,32 @@ def test_a_number_that_only_inner_loops_ask_for(n: int, m: int) -> None:
     check(sum_of_sines, (x, n, m), s)
     total = sum(a * b * ((a + b) % 2 == 0) - m for a in range(n) for b in range(a, m))
     check(triangle, (n, m), total)
+
+
+@op
+def first_large(x: Any) -> Any:
+    found = False
+    place = -1
+    for t in range(x.shape[0]):
+        if not found and x[t] > 0.5:
+            found = True
+            place = t
+    return found, place
+
+
+@op
+def between(x: Any, low: Any) -> Any:
+    count = 0
+    for t in range(x.shape[0]):
+        if low < x[t] <= 0.75 and (x[t] < 0.5 or not x[t] > 0.6) and 0 < t < 5:
+            count = count + 1
+    return count
+
+
+def test_conditions_on_cells_of_a_round() -> None:
+    for x in (np.array([0.1, 0.7, 0.9]), np.array([0.1]), np.zeros(0)):
+        large = np.flatnonzero(x > 0.5)
+        check(first_large, (x,), (large.size > 0, large[0] if large.size else -1))
+    x = GENERATOR.random(40)
+    wanted = (x > 0.25) & (x <= 0.75) & ((x < 0.5) | (x <= 0.6))
+    check(between, (x, 0.25), wanted[1:5].sum())

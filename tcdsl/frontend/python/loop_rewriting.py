@@ -77,8 +77,27 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         return self._rounds(ast.copy_location(made, node), statement, "arms", [test], place)
 
     def _condition(self, node: ast.While | ast.If) -> ast.expr:
-        # `and`, `or` and `not` in it are the program's where their operands are.
-        return thunk(_Connectives().visit(self._part(node.test, "condition", node)))
+        return thunk(self._connected(node.test, node))
+
+    def _connected(self, test: ast.expr, node: ast.While | ast.If) -> ast.expr:
+        # `and`, `or`, `not` and `a < b < c` are the program's where their operands are.
+        match test:
+            case ast.BoolOp(op, values):
+                parts = [thunk(self._connected(each, node)) for each in values]
+                return recorder_call("all_of" if isinstance(op, ast.And) else "any_of", *parts, at=test)
+            case ast.UnaryOp(ast.Not(), operand):
+                return recorder_call("negation", self._connected(operand, node), at=test)
+            case ast.BinOp(left, ast.BitAnd() | ast.BitOr() as op, right):
+                sides = self._connected(left, node), op, self._connected(right, node)
+                return ast.copy_location(ast.BinOp(*sides), test)
+            case ast.Compare(left, ops, others) if len(ops) > 1 and not _calls(*others[:-1]):
+                pairs = zip((left, *others), ops, others, strict=False)
+                each = [ast.Compare(copy.deepcopy(one), [op], [copy.deepcopy(other)]) for one, op, other in pairs]
+                return self._connected(
+                    ast.copy_location(ast.BoolOp(ast.And(), [ast.copy_location(part, test) for part in each]), test),
+                    node,
+                )
+        return self._part(test, "condition", node)
 
     def _visited(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         made: list[ast.stmt] = []
@@ -187,17 +206,6 @@ def _yields(body: Sequence[ast.stmt]) -> bool:
     return any(isinstance(part, ast.Yield | ast.YieldFrom | ast.Await) for part in nodes)
 
 
-class _Connectives(ast.NodeTransformer):
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        parts = [thunk(self.visit(part)) for part in node.values]
-        return recorder_call("all_of" if isinstance(node.op, ast.And) else "any_of", *parts, at=node)
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        self.generic_visit(node)
-        return recorder_call("negation", node.operand, at=node) if isinstance(node.op, ast.Not) else node
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        return node  # what is passed is Python's
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return node
+def _calls(*parts: ast.expr) -> bool:
+    # Whether it matters how often they are evaluated.
+    return any(isinstance(inner, ast.Call) for part in parts for inner in ast.walk(part))

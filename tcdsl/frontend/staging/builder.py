@@ -404,18 +404,11 @@ class ProgramBuilder:
 
     def forget_since(self, learned: Learned) -> Learned:
         """Forget all sizes and assertions that are not in ``learned``; those that were."""
-        # Inputs that were first read meanwhile, such as numbers that became sizes, stay.
-        known = {
-            *learned.sizes,
-            *(name for each in self._inputs for extent in each.shape for name in size_names(extent)),
-        }
-        since = Learned(
-            {name: size for name, size in self._sizes.items() if name not in known},
-            {each: None for each in self._assertions if each not in learned.assertions},
-            frozenset(self._open) - learned.open_sizes,
-        )
+        since = self.learned().since(learned, self._inputs)
         self._retired.sizes.update(since.sizes)
-        self._sizes = {name: learned.sizes.get(name, size) for name, size in self._sizes.items() if name in known}
+        for name in since.sizes:
+            del self._sizes[name]
+        self._sizes.update(learned.sizes)
         self._assertions = dict(learned.assertions)
         self._open = set(learned.open_sizes)
         self._context, self._news = None, []

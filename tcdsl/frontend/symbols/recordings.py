@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
+from tcdsl.ir.expressions import size_names
 from tcdsl.ir.program import Assertion, DerivativeRule, Repeat, Size, Statement, Tensor
 
 __all__ = ["Learned", "Recording"]
@@ -35,3 +37,12 @@ class Learned:
     sizes: dict[str, Size]
     assertions: dict[Assertion, None]
     open_sizes: frozenset[str]
+
+    def since(self, before: Learned, inputs: Iterable[Tensor]) -> Learned:
+        """What was learned after ``before``, but for the extents of ``inputs``, which stay."""
+        own = {name for tensor in inputs for extent in tensor.shape for name in size_names(extent)}
+        return Learned(
+            {name: size for name, size in self.sizes.items() if name not in before.sizes and name not in own},
+            {each: None for each in self.assertions if each not in before.assertions},
+            self.open_sizes - before.open_sizes,
+        )

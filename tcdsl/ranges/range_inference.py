@@ -25,11 +25,10 @@ from tcdsl.ranges.checks.fixed_indices import check_fixed_indices
 from tcdsl.ranges.checks.injectivity import check_variables_on_target, is_injective
 from tcdsl.ranges.checks.recurrences import check_recurrence
 from tcdsl.ranges.checks.writable import check_writable
-from tcdsl.ranges.sketches.explicit_ranges import explicit_ranges
 from tcdsl.ranges.sketches.index_forms import normalized_sketch
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.sketch import Resolved, Sketch, free_variables
-from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Level, levels_of, root_level
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Level, explicit_ranges, levels_of, root_level
 from tcdsl.ranges.solving.extents import check_equal_extents, inferred_extent
 from tcdsl.ranges.solving.regions import Ranges, Region, conjunction, region_of
 from tcdsl.ranges.solving.rounds import RoundSolver

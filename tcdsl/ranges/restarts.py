@@ -24,10 +24,9 @@ from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.spaces import dimension_names, named
 from tcdsl.polyhedra.writes import affine_target, cell_map
 from tcdsl.ranges.range_inference import resolve
-from tcdsl.ranges.sketches.explicit_ranges import explicit_ranges
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.sketch import Sketch, free_variables
-from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, levels_of, root_level
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, explicit_ranges, levels_of, root_level
 from tcdsl.ranges.solving.extents import check_equal_extents
 from tcdsl.ranges.solving.regions import in_range_test
 

@@ -4,7 +4,7 @@ Decorated functions know the functions of the language that make such tensors wi
 """
 
 from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS, LaterFunction, register_functions
-from tcdsl.tensors.graphs.engine import ENGINE
+from tcdsl.tensors.graphs.node_operations import ENGINE
 
 __all__ = ["LANGUAGE_FUNCTIONS"]
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 from tcdsl.frontend.names.name_resolution import is_letter
 from tcdsl.frontend.python.recorded_statements import Definition
+from tcdsl.frontend.source.assigned_names import is_of_names
 from tcdsl.frontend.source.rewritten_functions import RECORDER, thunk
-from tcdsl.frontend.source.statement_targets import is_of_names
 from tcdsl.frontend.source.syntax_trees import copied
 
 __all__ = ["RECORDER", "BindingRewriter", "FunctionNames", "recorder_call"]

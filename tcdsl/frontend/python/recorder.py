@@ -28,10 +28,10 @@ from tcdsl.frontend.python.recorded_statements import (
     Rewritten,
     TensorStatement,
 )
+from tcdsl.frontend.source.assigned_names import target_of
 from tcdsl.frontend.source.logic_operands import Term
 from tcdsl.frontend.source.python_stores import augmented, store_item
 from tcdsl.frontend.source.spacing import refused, signed
-from tcdsl.frontend.source.statement_targets import target_of
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
 from tcdsl.frontend.staging.held_memory import held, is_tensor_memory, of_its_own

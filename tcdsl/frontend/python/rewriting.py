@@ -35,19 +35,20 @@ from tcdsl.frontend.python.loop_rewriting import LoopRewriter, as_branch, is_who
 from tcdsl.frontend.python.recorded_statements import Augmentation, Entry, Rewritten, TensorStatement
 from tcdsl.frontend.python.single_returns import with_single_return
 from tcdsl.frontend.source.annotations import annotation_names, parsed_annotation
-from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
-from tcdsl.frontend.source.function_source import FunctionSource
-from tcdsl.frontend.source.logic_operands import term_thunk
-from tcdsl.frontend.source.rewritten_functions import thunk
-from tcdsl.frontend.source.spacing import SpacedSign
-from tcdsl.frontend.source.statement_targets import (
+from tcdsl.frontend.source.assigned_names import (
+    bindings_of,
     is_memory_attribute,
     is_of_names,
     may_be_logic,
+    parameters_of,
     slices_as_calls,
     target_of,
     value_of,
 )
+from tcdsl.frontend.source.function_source import FunctionSource
+from tcdsl.frontend.source.logic_operands import term_thunk
+from tcdsl.frontend.source.rewritten_functions import thunk
+from tcdsl.frontend.source.spacing import SpacedSign
 from tcdsl.frontend.source.syntax_trees import copied
 
 __all__ = ["RECORDER", "rewrite"]

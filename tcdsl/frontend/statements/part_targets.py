@@ -17,8 +17,8 @@ from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.arrays.views import part_of
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_meaning, index_names
+from tcdsl.frontend.source.assigned_names import target_of, value_of
 from tcdsl.frontend.source.python_stores import augmented
-from tcdsl.frontend.source.statement_targets import target_of, value_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.statements.accesses import axis_nodes

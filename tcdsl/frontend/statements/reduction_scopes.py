@@ -23,9 +23,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
-from tcdsl.frontend.points.bracket_filters import without_brackets
 from tcdsl.frontend.points.definitions import GENERATED, Definition, all_definitions, outside_names
-from tcdsl.frontend.points.let_placement import named_lets, share
+from tcdsl.frontend.points.let_placement import named_lets, share, without_brackets
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.statements.accesses import is_data
 from tcdsl.frontend.statements.reductions import Loops

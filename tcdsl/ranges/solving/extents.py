@@ -23,9 +23,8 @@ from tcdsl.polyhedra.affine import NotAffine, function_of
 from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import has_end
-from tcdsl.ranges.sketches.explicit_ranges import Ends
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.sketch_accesses import AxisAccess
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Ends
 from tcdsl.ranges.solving.for_all import interval_box, needed_variables
 
 __all__ = ["check_equal_extents", "inferred_extent"]

@@ -18,9 +18,8 @@ from tcdsl.polyhedra.read_pieces import is_affine_condition
 from tcdsl.polyhedra.size_algebra import SizeAlgebra, SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import has_end
-from tcdsl.ranges.sketches.explicit_ranges import Ends
 from tcdsl.ranges.sketches.sketch import free_variables
-from tcdsl.ranges.sketches.sketch_accesses import AxisAccess
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Ends
 from tcdsl.ranges.solving.constraints import Constraints, form_in_range, named_sizes
 
 __all__ = ["for_all_ends", "interval_box", "needed_variables", "range_constraints", "relevant_guard"]

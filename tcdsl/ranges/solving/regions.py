@@ -20,10 +20,9 @@ from tcdsl.polyhedra.mixed_radix import in_range_by_digits
 from tcdsl.polyhedra.read_pieces import is_affine_condition
 from tcdsl.polyhedra.size_algebra import SizeAlgebra, SizeInterval
 from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end
-from tcdsl.ranges.sketches.explicit_ranges import Ends
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.sketch import free_variables
-from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Level
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Ends, Level
 from tcdsl.ranges.solving.branches import GuardedPoints, possible_points
 from tcdsl.ranges.solving.constraints import Constraints, form_in_range, named_sizes
 from tcdsl.ranges.solving.for_all import range_constraints

@@ -16,9 +16,8 @@ from tcdsl.ir.build import apply, integer
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
-from tcdsl.ranges.sketches.explicit_ranges import Ends
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.sketch_accesses import AxisAccess
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Ends
 from tcdsl.ranges.solving.for_all import for_all_ends, relevant_guard
 
 __all__ = ["RoundSolver"]

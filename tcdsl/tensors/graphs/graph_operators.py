@@ -26,10 +26,9 @@ from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, Symbol
 from tcdsl.rows.inference import Origin, Shape, compose, einsum, pointwise, scalar, transpose
 from tcdsl.rows.logic import result_may_grow
 from tcdsl.tensors.graphs.element_types import FloatingType
-from tcdsl.tensors.graphs.engine import ENGINE
 from tcdsl.tensors.graphs.literals import tensor
 from tcdsl.tensors.graphs.location import fault, user_location
-from tcdsl.tensors.graphs.node_operations import Operation
+from tcdsl.tensors.graphs.node_operations import ENGINE, Operation
 from tcdsl.tensors.graphs.tensor import Tensor, is_differentiable
 
 __all__ = ["GRAPH", "GraphAlgebra", "GraphOwner", "apply_operation", "as_operand", "operators"]

@@ -1,17 +1,25 @@
-"""What computes a node of a graph: how it is staged, what it says about shapes, and what staging it has recorded."""
+"""What computes a node of a graph: how it is staged, what it says about shapes, and what staging it has recorded.
+
+What tensors ask of the files that are built on them (operators, values, shapes that staging finds, pickling) they ask
+of `ENGINE`. A tensor offers all of this, and all of this is written in terms of tensors. So the files that do it stand
+above `Tensor`; `tcdsl.tensors` says where they are when it is loaded.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcdsl.frontend.staging.session import Session
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Program
 from tcdsl.rows.inference import Origin, Shape
 
-__all__ = ["Operation", "Recorded"]
+if TYPE_CHECKING:
+    from tcdsl.span import Span
+
+__all__ = ["ENGINE", "Operation", "Recorded"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,3 +62,20 @@ class Operation:
     def __reduce__(self) -> tuple[Any, ...]:
         # Shapes are known where it is pickled, so that what it says about them has been said.
         return Operation, (self.name, self.stage)
+
+
+class _Engine:
+    #: What operators and functions of the language do on tensors.
+    operators: Callable[[], Any]
+    #: Brings the values of tensors up to date.
+    evaluate: Callable[[Sequence[Any]], None]
+    #: The shape of an operation's result, and what computes it.
+    staged: Callable[[Operation, Sequence[Any], Span | None], tuple[Shape, Recorded]]
+    #: What was recorded when the operation of a tensor was staged.
+    settled: Callable[[Any], Recorded]
+    #: What ``tensor.__reduce__()`` gives, and what ``tensor.__setstate__(state)`` does.
+    reduced: Callable[[Any], tuple[Any, ...]]
+    restore_memory: Callable[[Any, tuple[Any, ...]], None]
+
+
+ENGINE = _Engine()

@@ -30,9 +30,8 @@ from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
 from tcdsl.targets.protocol.memory_spaces import HOST
 from tcdsl.tensors.graphs.element_types import FloatingType, type_name
-from tcdsl.tensors.graphs.engine import ENGINE
 from tcdsl.tensors.graphs.location import fault, user_location
-from tcdsl.tensors.graphs.node_operations import Operation, Recorded
+from tcdsl.tensors.graphs.node_operations import ENGINE, Operation, Recorded
 from tcdsl.tensors.graphs.tensor_memory import NodeArray, TensorMemory, shown_memory
 
 if TYPE_CHECKING:

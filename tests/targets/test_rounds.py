@@ -12,7 +12,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl.autodiff import adjoint
-from tcdsl.errors import DataIndexError, ShapeError
+from tcdsl.errors import DataIndexError, NanError, ShapeError
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.sizes.size_binding import SizePlan
 from tcdsl.ir.text.parser import parse_program
@@ -240,3 +240,13 @@ def test_the_driver_goes_round_in_python_too(name: str) -> None:
         assert (pauses == 0) == (budget > 1)
         for got, want in zip(call.made, expected, strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+def test_nan_that_a_loop_makes_is_told_of() -> None:
+    executable = Executable(
+        parse_program(ENDLESS.replace("x[N - i - 1] + 1.0", "sqrt(x[i] - 1.0)").replace(" = y", " = x_9"))
+    )
+    with tc.config(check="nan"):
+        executable.run([np.ones(2), rounds_of(1)])
+        with pytest.raises(NanError, match="a round of this loop has made it"):
+            executable.run([np.ones(2), rounds_of(2)])

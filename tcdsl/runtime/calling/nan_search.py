@@ -73,6 +73,10 @@ class NanSearch:
         values = {tensor.name: array for tensor, array in zip(self._program.inputs, self._before, strict=True)}
         values.update(zip(stored, run(replace(self._program, outputs=stored, updates=()), self._before), strict=True))
         statement, source = self._origin(made, values)
+        loop = next((each for each in self._program.repeats if made in each.results), None)
+        if loop is not None:
+            hint = "leave `nan` out of tc.config(check=...) to accept it"
+            return NanError.at(fact, loop.span, hint, notes=("a round of this loop has made it, or was given it",))
         notes: list[str] = []
         hint = "leave `nan` out of tc.config(check=...) to accept it"
         if source is not None:

@@ -170,6 +170,29 @@ def backwards(x: real[N]):
 
 
 @op
+def decayed(x: real[N]):
+    s = 0.0
+    for t in reversed(range(1, N, 2)):
+        s = 0.5 * s + t * x[t]
+    return s
+
+
+@op
+def polynomial(x, n):
+    s = 0 * x
+    for k in reversed(tc.loop(n)):
+        s = s * x + k
+    return s
+
+
+@op
+def unrolled_backwards(x, *, parts=(2, 3)):
+    for k in reversed(range(len(parts))):
+        x = parts[k] * x + k
+    return x
+
+
+@op
 def times_first(x, n):
     s = x
     for t in range(n):
@@ -184,6 +207,14 @@ def test_ranges() -> None:
     for value in X[::-1]:
         s = 0.5 * s + value
     check(backwards, (X,), s)
+    for size in (0, 1, 2, 5, 6):
+        s = 0.0
+        for t in reversed(range(1, size, 2)):
+            s = 0.5 * s + t * X[t]
+        check(decayed, (X[:size],), s)
+    check(polynomial, (X, 4), ((3 * X + 2) * X + 1) * X)
+    check(polynomial, (X, np.array(4)), ((3 * X + 2) * X + 1) * X)
+    check(unrolled_backwards, (X,), 2 * (3 * X + 1))
     check(times_first, (X, np.array(3)), X * X[0] * X[1] * X[2])  # data says how often
     check(times_first, (X, 2), X * X[0] * X[1])
 

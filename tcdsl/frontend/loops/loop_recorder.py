@@ -26,7 +26,7 @@ from tcdsl.frontend.arrays.arithmetic import combine
 from tcdsl.frontend.loops.carried import Kind, joined
 from tcdsl.frontend.loops.conditions import changing_truth, connected, is_data, numbers_of, truth
 from tcdsl.frontend.loops.loop_statement import LoopStatement
-from tcdsl.frontend.loops.rounds import ENDLESS, Rounds, at_most_one, loop, rounds_of, rounds_over, unrolled
+from tcdsl.frontend.loops.rounds import ENDLESS, Backwards, Rounds, at_most_one, loop, rounds_of, rounds_over, unrolled
 from tcdsl.frontend.loops.running_loop import RunningLoop
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.source.function_source import span_of
@@ -38,7 +38,6 @@ from tcdsl.frontend.symbols.symbols import SymbolicTensor
 
 __all__ = ["LoopRecorder"]
 
-
 class LoopRecorder:
     """The part of the recorder that is for loops; ``filename`` is where the function stands."""
 
@@ -49,6 +48,11 @@ class LoopRecorder:
         """``for t in function(*arguments)``: one round for staging if the loop runs, else what Python iterates over."""
         frame = sys._getframe(1)
         session = session_of("a loop")
+        backwards = isinstance(function, Backwards) and function.is_reversed_count
+        if backwards:
+            function = function.inner
+        elif isinstance(function, Backwards):
+            function, arguments = function.outer, (call_function(function.inner, arguments, {}),)
         if any(isinstance(each, Unwritten | GraphTensor) for each in arguments) and function in (range, loop):
             raise session.fault(
                 DslSyntaxError,
@@ -64,17 +68,23 @@ class LoopRecorder:
         else:
             found = rounds_over(session, function, arguments, keywords)
         if found is None and function is range:
-            return unrolled(session, range(*arguments))
+            return unrolled(session, range(*arguments)[:: -1 if backwards else 1])
         if found is None:
             return iter(arguments[0] if function is None else call_function(function, arguments, keywords))
         if not isinstance(found, Rounds):
             return iter(found)
+        if backwards:
+            found = found.backwards()
         numbers = frozenset() if always else numbers_of(*arguments)
         self._check_body(statement, numbers, frame)
         going = (truth(session, True), lambda: truth(session, True)) if statement.breaks else None
         running = RunningLoop(session, statement, frame, found, condition=going, numbers=numbers)
         session.running.append(running)
         return running.passes()
+
+    def backwards(self, outer: Any, inner: Any) -> Backwards:
+        """What ``rounds`` is given for ``for t in reversed(range(n))``: the functions before either is called."""
+        return Backwards(outer, inner)
 
     def while_rounds(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[Any]:
         """``while condition()``: one round for staging if that is data, else round by round as long as it holds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError
@@ -17,6 +17,7 @@ from tcdsl.ir.expressions import Constant, Expr, Read, reads, transform
 
 __all__ = [
     "ENDLESS",
+    "Backwards",
     "Rounds",
     "at_most_one",
     "loop",
@@ -58,6 +59,24 @@ class Rounds:
     count: Expr
     sized: bool
     element: Callable[[Any], Any] = lambda number: number
+
+    def backwards(self) -> Rounds:
+        """``reversed(range(...))``: the last number first."""
+        steps = apply("mul", integer(self.step), apply("sub", self.count, integer(1)))
+        return replace(self, begin=apply("add", self.begin, steps), step=-self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class Backwards:
+    """``outer(inner(...))`` as it is written in ``for``, such as ``reversed(range(n))``."""
+
+    outer: Any
+    inner: Any
+
+    @property
+    def is_reversed_count(self) -> bool:
+        """Whether it is Python's ``reversed`` of ``range`` or ``tc.loop``."""
+        return self.outer is reversed and self.inner in (range, loop)
 
 
 ENDLESS = Rounds(integer(0), 1, integer(2**62), False)

@@ -35,7 +35,12 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
             arguments: list[ast.expr] = [ast.Constant(None), self.visit(node.iter)]
         else:
             # The function is looked at before it is called: `range` of a size is no call of Python's.
-            arguments = [self.visit(call.func), *(self._declaration(self.visit(each)) for each in call.args)]
+            counts = _reversed_count(call)
+            function = self.visit(call.func)
+            if counts is not None:
+                function = recorder_call("backwards", function, self.visit(counts.func), at=place)
+            given = call.args if counts is None else counts.args
+            arguments = [function, *(self._declaration(self.visit(each)) for each in given)]
             keywords = [ast.keyword(each.arg, self.visit(each.value)) for each in call.keywords]
         node.body, node.orelse = self._visited(node.body), self._visited(node.orelse)
         made = self._rounds(node, statement, "rounds", arguments, place, left)
@@ -132,6 +137,16 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         after = self._store(names, ask("after"), node, several=True)
         last: ast.stmt = ast.If(ask("has_run"), [after], [])
         return [ast.fix_missing_locations(each) for each in (node, ast.copy_location(last, node))]
+
+
+def _reversed_count(call: ast.Call) -> ast.Call | None:
+    # The `range(n)` of `reversed(range(n))`, and `tc.loop(n)`.
+    match call:
+        case ast.Call(ast.Name("reversed"), [ast.Call(function, arguments, []) as inner], []):
+            named = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+            starred = any(isinstance(each, ast.Starred) for each in arguments)
+            return inner if named in {"range", "loop"} and not starred else None
+    return None
 
 
 def is_whole_choice(value: ast.expr, may_define: Callable[[ast.expr], bool]) -> bool:

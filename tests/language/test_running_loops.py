@@ -454,6 +454,22 @@ def test_numbers_that_rounds_change_are_data_as_indices() -> None:
     check(gathered, (A, 4), A[0] + A[2] + A[1] + A[0])
 
 
+@op
+def added_up(x, limit):
+    total = 0.0
+    while total < limit:  # known in the first round, data after it
+        part: real[x.shape[0]]
+        part[i] += x[i]
+        total = total + sum(part[i])
+    return total
+
+
+def test_what_a_round_binds_first_is_new_in_each_round_also_where_the_first_one_is_pythons() -> None:
+    check(added_up, (np.ones(3), np.array(8.0)), 9.0)
+    with pytest.raises(DslSyntaxError, match="`h` is first bound in a round"):
+        program("s = 0.0\nwhile s < 3:\n    h = 2 * x\n    s = s + sum(h[i])\nreturn h").interpret(X, 3)
+
+
 def test_nan_ends_a_loop() -> None:
     assert np.isnan(square_root.interpret(np.array(np.nan)))
 

@@ -30,13 +30,16 @@ from tcdsl.frontend.loops.rounds import ENDLESS, Backwards, Rounds, at_most_one,
 from tcdsl.frontend.loops.running_loop import RunningLoop
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.source.function_source import span_of
-from tcdsl.frontend.staging.declarations import Unwritten
+from tcdsl.frontend.staging.declarations import OfARound, Unwritten
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 
 __all__ = ["LoopRecorder"]
+
+_NOTHING = Unwritten("")
+
 
 class LoopRecorder:
     """The part of the recorder that is for loops; ``filename`` is where the function stands."""
@@ -94,7 +97,11 @@ class LoopRecorder:
     def _while_rounds(
         self, session: Session, statement: LoopStatement, frame: FrameType, condition: Callable[[], Any]
     ) -> Iterator[Any]:
-        # Rounds of Python come first: `n = 0` and `while n < x[0]` may become data in a round.
+        # Rounds of Python come first: `n = 0` and `while n < x[0]` may become data in a round. What they bind first
+        # belongs to each of them, as in the rounds that run.
+        unbound = [
+            name for name in statement.names if isinstance(frame.f_locals.get(name, _NOTHING), Unwritten | OfARound)
+        ]
         going = condition()
         while not is_data(going):
             if not going:
@@ -107,7 +114,8 @@ class LoopRecorder:
         numbers = numbers_of(going)
         self._check_body(statement, numbers, frame)
         again = truth(session, going), lambda: changing_truth(session, going, condition())
-        running = RunningLoop(session, statement, frame, ENDLESS, condition=again, numbers=numbers)
+        before = {name: value for name, value in frame.f_locals.items() if name not in unbound}
+        running = RunningLoop(session, statement, frame, ENDLESS, before, again, numbers)
         session.running.append(running)
         yield from running.passes(True)
 

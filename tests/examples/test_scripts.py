@@ -14,20 +14,26 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = ROOT / "examples"
+SCRIPTS = sorted(EXAMPLES.rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def name_of(path: Path) -> str:
+    """``loops.lorenz`` for ``examples/loops/lorenz.py``."""
+    return ".".join(path.relative_to(EXAMPLES).with_suffix("").parts)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=name_of)
 def test_a_script_says_how_it_is_run_and_has_a_main(path: Path) -> None:
     module = ast.parse(path.read_text())
-    command = f"python {'-m tcdsl run ' if path.stem.endswith('_literal') else ''}examples/{path.name}"
+    command = f"python {'-m tcdsl run ' if path.stem.endswith('_literal') else ''}{path.relative_to(ROOT)}"
     assert command in (ast.get_docstring(module) or "")
-    assert command in (ROOT / "examples" / "README.md").read_text()
+    assert command in (EXAMPLES / "README.md").read_text()
     (main,) = (node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == "main")
     assert any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(main))
 
 
-@pytest.mark.parametrize("path", [p for p in SCRIPTS if "argparse" in p.read_text()], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [p for p in SCRIPTS if "argparse" in p.read_text()], ids=name_of)
 def test_options_are_arguments_of_main(example, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[argparse.Namespace] = []
 
@@ -39,7 +45,7 @@ def test_options_are_arguments_of_main(example, path: Path, monkeypatch: pytest.
     with pytest.raises(SystemExit):
         runpy.run_path(str(path), run_name="__main__")
     options = vars(parsed[0])
-    defaults = inspect.signature(example(path.stem).main).parameters
+    defaults = inspect.signature(example(name_of(path)).main).parameters
     assert options == {name: defaults[name].default for name in options}
 
 

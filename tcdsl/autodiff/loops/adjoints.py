@@ -21,11 +21,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tcdsl.autodiff.loops.backward_bodies import BackwardBody
+from tcdsl.autodiff.loops.open_loops import OpenBackwardBody
 from tcdsl.autodiff.loops.round_derivatives import reached_inputs, round_derivative
 from tcdsl.autodiff.loops.rounds import at_most_one, count_of_sizes
 from tcdsl.autodiff.statement_derivatives.activity import active_inputs
 from tcdsl.autodiff.statement_derivatives.reverse import Reverse
-from tcdsl.errors import DifferentiationError
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.program import Repeat
 
@@ -47,28 +47,23 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
                 totals[name] = total
     if not totals:
         return
-    if not count_of_sizes(repeat) and not at_most_one(repeat):
-        raise DifferentiationError.at(
-            "this loop runs as often as data say, and reverse mode would have to keep the values of all of its rounds",
-            repeat.span,
-            "give it a number of rounds that is known before the call, or use forward mode (tc.jvp)",
-        )
     adjoint = round_derivative(body, reached_inputs(body, active, totals), transpose_all)
-    backward = BackwardBody(work, repeat, adjoint)
+    known = count_of_sizes(repeat) or at_most_one(repeat)
+    backward = BackwardBody(work, repeat, adjoint) if known else OpenBackwardBody(work, repeat, adjoint)
     work.repeats[work.repeats.index(repeat)] = backward.loop
     outer = dict(zip((each.name for each in body.inputs[1:]), repeat.inputs, strict=True))
     carried = {name for name, _ in body.updates}
     initial: dict[str, str] = {}
     for name, seed in adjoint.seeds.items():
         # What later code has added up by what the loop is given: each round adds to that.
-        known = totals.get(name) if name in carried else work.contributions.total(outer[name], f"d_{outer[name]}")
-        initial[seed] = _zeros(work, outer[name]) if known is None else known
+        total = totals.get(name) if name in carried else work.contributions.total(outer[name], f"d_{outer[name]}")
+        initial[seed] = _zeros(work, outer[name]) if total is None else total
     results: dict[str, str] = {}
     for name, seed in adjoint.seeds.items():
         declared = work.tensor(initial[seed])
         results[name] = work.declare(f"d_{outer[name]}", declared.dtype, declared.shape)
     inputs = tuple(initial.get(each.name) or backward.given[each.name] for each in backward.body.inputs[1:])
-    work.repeats.append(Repeat(tuple(results.values()), repeat.count, backward.body, inputs, repeat.span))
+    work.repeats.append(Repeat(tuple(results.values()), backward.count, backward.body, inputs, repeat.span))
     for name, result in results.items():
         if work.wants(outer[name]):
             work.contributions.add_whole(outer[name], result)

@@ -60,6 +60,7 @@ class BackwardBody:
         for tensor in self._linear.inputs:
             if tensor.name not in adjoint.seeds.values() and tensor.name != counter.name:
                 self._provide(tensor)
+        self.count = repeat.count
         self.loop = self._forward_loop()
         self.body = self._backward_body(counter, adjoint)
 

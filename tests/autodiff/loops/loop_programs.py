@@ -9,9 +9,8 @@ import numpy as np
 
 from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Expr, SizeValue
+from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, walk
 from tcdsl.ir.fresh_names import names_of
-from tcdsl.ir.interpreter.point_values import PointValues
 from tcdsl.ir.interpreter.tensor_values import TensorValues
 from tcdsl.ir.program import Assertion, DerivativeRule, Program, Repeat, Size, Statement, Tensor
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
@@ -75,8 +74,10 @@ class _Unrolling:
             self.add_statement(over_box(tensor.name, cells, tensor.shape, value), tensor)
 
     def _count(self, repeat: Repeat) -> int:
+        if all(isinstance(node, Constant | SizeValue | Apply) for node in walk(repeat.count)) and not repeat.condition:
+            return evaluate_size(repeat.count, self.known)
         # What data say is computed.
-        return int(PointValues({}, 1, self.known, self.values, str, None).single(repeat.count))
+        return sum(1 for _ in self.values.rounds(repeat))
 
     def _of_round(self, counter: Tensor, number: int) -> Tensor:
         made = replace(counter, name=self.names.fresh("round"))
@@ -589,6 +590,67 @@ y[()] += u_3[i] * u[i]  for [i]: 0 <= i < N
 return y, u_3
 """,
         lambda rng, n: [rng.normal(size=2), np.array(0.7 * (-1) ** n)],
+    ),
+    "until": Case(
+        # Data say how often the loop runs; a round reads its number.
+        """\
+program until
+input u: float64[N]
+input w: float64
+tensor running: bool
+tensor u_3: float64[N]
+tensor running_3: bool
+tensor y: float64
+
+running[()] = w > 0.2  for []:
+
+repeat u_3, running_3 = 4611686018427387904 times with u, w, running
+| program until_loop
+| input round: int64
+| input u: float64[N]
+| input w: float64
+| input running: bool
+| tensor u_2: float64[N]
+| tensor total: float64
+| tensor running_2: bool
+|
+| u_2[i] = sin(u[i]) * w + float64(round + 1) * 0.1 * u[0]  for [i]: 0 <= i < N
+| total[()] += u_2[i] * u_2[i]                   for [i]: 0 <= i < N
+| running_2[()] = total > 0.01 and round < 5     for []:
+|
+| update u = u_2
+| update running = running_2
+| return running
+
+y[()] += u_3[i] * u[i] * w  for [i]: 0 <= i < N
+
+return y, u_3
+""",
+        lambda rng, n: [rng.normal(size=2), np.array(0.15 + 0.1 * n)],
+    ),
+    "counted": Case(
+        # Data say how often the loop runs, without a condition.
+        """\
+program counted
+input y: float64
+input x: float64[N]
+input n: int64
+tensor y_3: float64
+
+repeat y_3 = n * 2 times with y, x
+| program counted_loop
+| input round: int64
+| input y: float64
+| input x: float64[N]
+| tensor y_2: float64
+|
+| y_2[()] = sin(y) * x[clamp(round)]  for []:
+|
+| update y = y_2
+
+return y_3
+""",
+        lambda rng, n: [rng.normal(size=()), rng.normal(size=3), np.array(n)],
     ),
     "unrelated": Case(
         # The body knows no extent that says how many rounds there are.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcdsl.autodiff import adjoint, gradient, tangent
-from tcdsl.errors import DifferentiationError
+from tcdsl.autodiff.loops import open_loops
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import AxisExtent, Program
 from tcdsl.ir.sizes.size_binding import evaluate_size
@@ -102,32 +102,14 @@ def test_scalars_are_kept_on_a_tape_of_one_cell_per_round() -> None:
     assert all(not statement.domain.variables for statement in backward.statements)
 
 
-def test_loops_that_data_end_have_no_adjoint_yet() -> None:
-    text = """\
-program halved
-input x: float64
-tensor running: bool
-tensor x_3: float64
-tensor running_3: bool
-
-running[()] = x > 1.0  for []:
-
-repeat x_3, running_3 = 1000 times with x, running
-| program halved_loop
-| input round: int64
-| input x: float64
-| input running: bool
-| tensor x_2: float64
-| tensor running_2: bool
-|
-| x_2[()] = 0.5 * x            for []:
-| running_2[()] = x_2 > 1.0    for []:
-|
-| update x = x_2
-| update running = running_2
-| return running
-
-return x_3
-"""
-    with pytest.raises(DifferentiationError, match="runs as often as data say"):
-        gradient(parse_program(text), ["x"])
+@pytest.mark.parametrize("name", ["until", "counted"])
+@pytest.mark.parametrize("places", [1, 2, 3])
+def test_states_of_loops_that_data_end_are_computed_again(
+    name: str, places: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_loops, "_MOST_PLACES", places)
+    monkeypatch.setattr(open_loops, "_FEWEST_PLACES", 1)
+    case, wrt = LOOPS[name], floating_inputs(LOOPS[name].program)
+    derivative = adjoint(case.program, wrt)
+    for size in SIZES:
+        agree(derivative, adjoint(unrolled(case.program, case.of(size)), wrt), case.of(size))

@@ -61,14 +61,14 @@ def kind_of(session: Session, value: Any) -> Kind | None:
             return Kind(value.element_type, None, value.extents, value.rows, memory)
         case np.ndarray():
             return kind_of(session, session.capture(value))
+        case np.generic():  # some are Python numbers too
+            return Kind(str(value.dtype), None)
         case SymbolicNumber(weak_kind=weak):
             return Kind(_WEAK[weak], weak)
         case SymbolicSize():
             return Kind("int64", "int")
         case bool() | int() | float():
             return Kind(_WEAK[type(value).__name__], type(value).__name__)
-        case np.generic():
-            return Kind(str(value.dtype), None)
     return None
 
 

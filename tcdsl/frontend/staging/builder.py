@@ -394,8 +394,7 @@ class ProgramBuilder:
         """A placeholder whose extent is a size of its own: the number of a round of a loop."""
         size = FreshNames(self._sizes).fresh(domain_name(size))
         made = self.placeholder(label, "bool", (SizeValue(size),))
-        self._sizes[size] = Size(size, AxisExtent(made.name, 0))
-        self._context = None
+        self.learn((Size(size, AxisExtent(made.name, 0)),), ())
         return self.tensor(made.name)
 
     def learned(self) -> Learned:

@@ -13,6 +13,7 @@ import islpy as isl
 
 from tcdsl.ir.expressions import is_affine_index
 from tcdsl.ir.program import Keep, Program, Statement, statement_reads
+from tcdsl.ir.stages import needed_by
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import cell_map, cells_read
@@ -42,10 +43,10 @@ def versions(values: Program, name: str, new: str) -> dict[str, list[Statement]]
 
 
 def taken_whole(linear: Program, name: str) -> bool:
-    """Whether a tensor is not only read: a loop or a derivative rule is given it, or a statement starts from it."""
+    """Whether statements do more than read a tensor: a loop or a rule needs it, or a statement starts from it."""
     starts = (statement.start for statement in linear.statements)
     return (
-        any(name in repeat.inputs for repeat in linear.repeats)
+        any(name in needed_by(repeat) for repeat in linear.repeats)
         or any(name in rule.named for rule in linear.rules)
         or any(isinstance(start, Keep) and start.tensor == name for start in starts)
     )

@@ -175,7 +175,11 @@ def loop_statement(body: Sequence[ast.stmt], loop: ast.For | ast.While | None = 
     if isinstance(loop, ast.For):
         numbers = list(dict.fromkeys(part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)))
     bound = {*bindings.bound, *bindings.assigned, *bindings.augmented, *bindings.targets, *bindings.sizes}
-    adds = {name: each for name, each in _first_stores(body).items() if isinstance(each, ast.AugAssign)}
+    adds = {
+        name: each
+        for name, each in _first_stores(body).items()
+        if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Subscript) and name not in numbers
+    }
     names = tuple(sorted(bound.difference(numbers, (left,))))
     otherwise = loop is not None and bool(loop.orelse)
     leaves = tuple(_leaves(body, raising=loop is None))

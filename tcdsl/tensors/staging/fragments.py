@@ -12,8 +12,8 @@ from typing import Any
 
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.ir.expressions import reads
-from tcdsl.ir.program import Program
-from tcdsl.ir.stages import tensors_needed
+from tcdsl.ir.program import Program, tensors_read
+from tcdsl.ir.stages import needed_by
 from tcdsl.rewrite.renaming import expression_with_tensors_renamed
 from tcdsl.rows.inference import Origin, Shape, close
 from tcdsl.simplification.simplify import without_dead_statements
@@ -110,8 +110,8 @@ def _with_inputs(recording: InputRecording, program: Program) -> tuple[Program, 
 
 def without_unread_inputs(program: Program, buffers: Sequence[Any]) -> tuple[Program, list[Any]]:
     """``program`` without the inputs that nothing reads, and the entries of ``buffers`` for those that stay."""
-    updates = [name for update in program.updates for name in update]
-    read = tensors_needed(program, (*program.outputs, *updates))
+    read = frozenset().union(*map(tensors_read, program.statements), *map(needed_by, program.repeats))
+    read |= {*program.outputs, *(name for update in program.updates for name in update)}
     kept = [k for k, tensor in enumerate(program.inputs) if tensor.name in read]
     return replace(program, inputs=tuple(program.inputs[k] for k in kept)), [buffers[k] for k in kept]
 

@@ -112,6 +112,25 @@ def test_a_declared_target_is_read_before_the_round_that_writes_it() -> None:
 
 
 @op
+def pendulum(x: real[N], n):
+    before: real[N]
+    now: real[N]
+    for t in range(n):
+        after[i] = 2 * now[i] - before[i] - 0.1 * now[i] + x[i]
+        before, now = now, after
+    return now
+
+
+def test_declared_targets_are_handed_on() -> None:
+    before = now = 0 * X
+    for _ in range(4):
+        before, now = now, 1.9 * now - before + X
+    check(pendulum, (X, 4), now)
+    check(pendulum, (X.astype("f"), 4), now.astype("f"))
+    assert pendulum(X.astype("f"), 4).dtype == np.float32
+
+
+@op
 def fibonacci(n):
     a, b = 0, 1
     for t in range(n):

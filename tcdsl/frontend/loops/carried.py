@@ -12,11 +12,11 @@ from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.recordings import Recording
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.ir.accumulators import neutral_element
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import Expr, SizeValue
 from tcdsl.ir.program import Keep
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["Carried", "Kind", "is_declared", "joined", "kind_of", "start_of"]
+__all__ = ["Carried", "Kind", "is_declared", "joined", "kind_of", "shown", "start_of"]
 
 _WEAK = {"bool": "bool", "int": "int64", "float": "float64"}
 
@@ -92,3 +92,10 @@ def start_of(recording: Recording, tensor: SymbolicTensor) -> bool | int | float
 def is_declared(value: Any) -> bool:
     """Whether the function has stated the extents of a tensor."""
     return value.declared if isinstance(value, SymbolicTensor) else isinstance(value, DeclaredTarget)
+
+
+def shown(extent: Expr) -> str:
+    """An extent in a message, in which a size says its own value."""
+    from tcdsl.ir.text.printer import format_expr
+
+    return f"{{{extent.name}}}" if isinstance(extent, SizeValue) else format_expr(extent)

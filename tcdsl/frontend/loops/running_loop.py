@@ -25,7 +25,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
-from tcdsl.frontend.loops.carried import Carried, Kind, is_declared, joined, kind_of, start_of
+from tcdsl.frontend.loops.carried import Carried, Kind, is_declared, joined, kind_of, shown, start_of
 from tcdsl.frontend.loops.conditions import goes_on
 from tcdsl.frontend.loops.learned_sizes import learn_for_all_rounds
 from tcdsl.frontend.loops.loop_statement import LoopStatement
@@ -42,7 +42,7 @@ from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, Symboli
 from tcdsl.frontend.symbols.values import Value, cast_value
 from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
+from tcdsl.ir.expressions import Read, size_names
 from tcdsl.ir.program import AxisExtent, Program, Repeat, Tensor
 from tcdsl.ranges.round_conditions import sizes_of_round
 
@@ -258,6 +258,8 @@ class RunningLoop:
         if isinstance(before, Unwritten):
             return True  # of this round alone
         if isinstance(before, DeclaredTarget) and found is not None:
+            if isinstance(after, DeclaredInRound) and after is not self._stand_ins[name]:
+                return False  # what another one holds, whose type this pass finds
             if known is None:
                 start = start_of(recording, after) if isinstance(after, SymbolicTensor) else 0
                 self._names[name] = Carried(_label(name), before, replace(found, memory=False), start)
@@ -306,7 +308,7 @@ class RunningLoop:
         self._specialize()
         for old, new in zip(kind.extents, value.extents, strict=True):
             fact = f"`{carried.label}` changes its shape in a loop that runs: from an extent of"
-            fact = f"{fact} {_shown(old)} to {_shown(new)}\ngive what has another shape another name"
+            fact = f"{fact} {shown(old)} to {shown(new)}\ngive what has another shape another name"
             self._builder.require_equal(old, new, fact, self._span)
         same = SymbolicTensor(self._builder, value.name, value.element_type, kind.extents, carried.label)
         return record_elementwise(session, element_of(same, session)[0], kind.extents, carried.label)
@@ -433,12 +435,6 @@ class RunningLoop:
 def _label(name: str) -> str:
     # What a function returns in several arms has a name that no user knows.
     return name.removeprefix(RECORDER)
-
-
-def _shown(extent: Expr) -> str:
-    from tcdsl.ir.text.printer import format_expr
-
-    return f"{{{extent.name}}}" if isinstance(extent, SizeValue) else format_expr(extent)
 
 
 def _set(memory: SymbolicTensor, name: str, dtype: str) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tcdsl as tc
 from tcdsl import op
+from tcdsl.errors import ShapeError
 
 GENERATOR = np.random.default_rng(11)
 
@@ -88,3 +90,109 @@ def test_conditions_on_cells_of_a_round() -> None:
     x = GENERATOR.random(40)
     wanted = (x > 0.25) & (x <= 0.75) & ((x < 0.5) | (x <= 0.6))
     check(between, (x, 0.25), wanted[1:5].sum())
+
+
+@op
+def filtered(x: Any, b: Any, a1: Any, a2: Any) -> Any:
+    y = output(x.shape[0])
+    for n in range(x.shape[0]):
+        y[n] = b * x[n]
+        if n >= 1:
+            y[n] -= a1 * y[n - 1]
+        if n >= 2:
+            y[n] -= a2 * y[n - 2]
+    return y
+
+
+@op
+def third(x: Any) -> Any:
+    y = -x[0]
+    if x.shape[0] > 2:
+        y = x[2]
+    return y
+
+
+@op
+def laplacian(u: Any) -> Any:
+    N = u.shape[0]
+    d = output(N)
+    for t in range(N):
+        if 0 < t < N - 1:
+            d[t] = u[t - 1] - 2 * u[t] + u[t + 1]
+        elif t == 0:
+            d[t] = u[N - 1]
+        else:
+            d[t] = u[t - 1] * u[0]
+    return d
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_an_arm_asks_of_sizes_what_holds_where_it_is_taken(size: int) -> None:
+    x = GENERATOR.random(size)
+    y = np.zeros(size)
+    for n in range(size):
+        y[n] = 0.5 * x[n] - (0.3 * y[n - 1] if n >= 1 else 0) - (0.2 * y[n - 2] if n >= 2 else 0)
+    check(filtered, (x, 0.5, 0.3, 0.2), y)
+    check(third, (x,), x[2] if size > 2 else -x[0])
+    inner = x[:-2] - 2 * x[1:-1] + x[2:]
+    check(laplacian, (x,), np.array([x[-1], *inner, x[-2] * x[0]][: max(size, 1)]) if size > 1 else x)
+    tc.check_grads(lambda x: (filtered(x, 0.5, 0.3, 0.2) ** 2).sum() + third(x), (x,))
+    tc.check_grads(lambda x: (laplacian(x) ** 2).sum(), (x,))
+
+
+@op
+def beyond(x: Any) -> Any:
+    s = 0.0
+    for t in range(x.shape[0]):
+        if t >= 1:
+            s = s + x[t - 2]
+    return s
+
+
+def test_an_arm_whose_condition_is_too_weak() -> None:
+    assert beyond(np.ones(1)) == 0
+    with pytest.raises(ShapeError, match="out of range of axis 0"):
+        beyond(np.ones(2))
+
+
+@op
+def outer_product(x: Any) -> Any:
+    N = x.shape[0]
+    table = output(N, N)
+    for t in range(N):
+        for s in range(N):
+            if x[t] > 0:
+                table[t, s] = x[t] * x[s]
+    return table
+
+
+@op
+def products(x: real[N]) -> Any:
+    found: real[N]
+    largest = output(N)
+    for t in range(N):
+        for s in range(N):
+            found[t] *= x[s] + t
+            if s > 0:
+                largest[t] >>= x[s] - 5
+    return found, largest
+
+
+@op
+def large_ones(x: Any) -> Any:
+    kept = output(x.shape[0])
+    small = 0.0
+    for t in range(x.shape[0]):
+        if x[t] <= 0:
+            small = small + x[t]
+        else:
+            kept[t] = x[t]
+    return kept, small
+
+
+def test_a_target_that_inner_loops_are_the_first_to_write() -> None:
+    x = np.array([0.5, -1.5, 2.0])
+    check(outer_product, (x,), np.outer(x * (x > 0), x))
+    check(large_ones, (x,), (np.maximum(x, 0), -1.5))
+    rounds = np.arange(3.0)[:, None]
+    check(products, (x,), ((x + rounds).prod(axis=1), np.full(3, -3.0)))

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.staging.declarations import DeclaredTarget
+from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.recordings import Recording
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.expressions import Expr, SizeValue
-from tcdsl.ir.program import Keep
+from tcdsl.ir.program import Keep, tensors_read
+from tcdsl.ir.stages import needed_by
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["Carried", "Kind", "is_declared", "joined", "kind_of", "shown", "start_of"]
+__all__ = ["Carried", "Kind", "is_declared", "is_read", "joined", "kind_of", "shown", "start_of", "unheld"]
 
 _WEAK = {"bool": "bool", "int": "int64", "float": "float64"}
 
@@ -83,15 +84,38 @@ def joined(before: Kind, after: Kind) -> Kind:
 def start_of(recording: Recording, tensor: SymbolicTensor) -> bool | int | float:
     """What the cells of a declared tensor hold before its first statement, which the recording has."""
     writers = {statement.target.tensor: statement for statement in recording.statements}
-    statement = writers.get(tensor.name)
+    # What a loop in this round has written began as what that loop was given.
+    given = {
+        result: first
+        for repeat in recording.repeats
+        for result, (*_, first) in zip(repeat.results, repeat.carried, strict=True)
+    }
+    name = tensor.name
+    while name in given:
+        name = given[name]
+    if name in recording.starts:
+        return recording.starts[name]
+    statement = writers.get(name)
     while statement is not None and isinstance(statement.start, Keep):
         statement = writers.get(statement.start.tensor)
     return 0 if statement is None else neutral_element(statement.accumulate, tensor.element_type)
 
 
+def unheld(value: Any) -> Any:
+    """What a name holds before a loop in a round: what that round has not written yet is as it was declared."""
+    return value.target if isinstance(value, DeclaredInRound) else value
+
+
 def is_declared(value: Any) -> bool:
     """Whether the function has stated the extents of a tensor."""
     return value.declared if isinstance(value, SymbolicTensor) else isinstance(value, DeclaredTarget)
+
+
+def is_read(recording: Recording, name: str) -> bool:
+    """Whether a statement or a loop of the recording reads the tensor ``name``."""
+    return any(name in tensors_read(each) for each in recording.statements) or any(
+        name in needed_by(each) for each in recording.repeats
+    )
 
 
 def shown(extent: Expr) -> str:

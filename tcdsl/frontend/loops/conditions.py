@@ -11,8 +11,9 @@ from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_element
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import as_truth
+from tcdsl.ir.expressions import Expr, reads, size_names
 
-__all__ = ["changing_truth", "connected", "goes_on", "is_data", "numbers_of", "truth"]
+__all__ = ["changing_truth", "connected", "goes_on", "is_data", "numbers_of", "taken", "truth"]
 
 
 def is_data(value: Any) -> bool:
@@ -39,6 +40,15 @@ def truth(session: Session, condition: Any) -> SymbolicTensor:
             "reduce it by `any(...)` or `all(...)`, or choose cell by cell: `y[i] = a[i] if c[i] else b[i]`",
         )
     return record_elementwise(session, as_truth(element), (), "condition")
+
+
+def taken(session: Session, condition: Any) -> Expr:
+    """Whether the first arm of a branch is: an expression of sizes alone, or the cell that holds it."""
+    element, extents = element_of(condition, session)
+    made = as_truth(element).expr
+    if extents or any(reads(made)) or not size_names(made):
+        return truth(session, condition).cell(()).expr
+    return made
 
 
 def changing_truth(session: Session, before: Any, after: Any) -> SymbolicTensor:

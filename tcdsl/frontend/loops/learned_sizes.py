@@ -10,18 +10,30 @@ import islpy as isl
 from tcdsl.errors import ShapeError
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.recordings import Learned
-from tcdsl.ir.expressions import size_names
+from tcdsl.ir.build import apply
+from tcdsl.ir.expressions import Expr, size_names
 from tcdsl.ir.program import Assertion, Tensor
-from tcdsl.polyhedra.affine import NotAffine
+from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.ranges.round_conditions import over_all_rounds, sizes_of_round
 from tcdsl.span import Span
 
 __all__ = ["learn_for_all_rounds"]
 
 
-def learn_for_all_rounds(session: Session, since: Learned, counter: Tensor, span: Span | None) -> None:
-    """Add to the program what a round, whose number is the extent of ``counter``, asks of sizes in every round."""
+def learn_for_all_rounds(
+    session: Session, since: Learned, counter: Tensor, span: Span | None, where: Expr | None = None
+) -> None:
+    """Add to the program what a round, whose number is the extent of ``counter``, asks of sizes in every round.
+
+    It is asked ``where`` that condition on sizes holds, if there is one.
+    """
     builder = session.builder
+    if where is not None and _is_affine(where, builder.context()):
+        other = apply("not_", where)
+        found = [
+            replace(each, condition=apply("or_", other, each.condition), assumed=False) for each in since.assertions
+        ]
+        since = replace(since, assertions=dict.fromkeys(found))
     number = next(iter(size_names(counter.shape[0])), "") if counter.shape else ""
     changing = sizes_of_round(number, since.sizes) if number else frozenset()
     fixed = [size for name, size in since.sizes.items() if name not in changing]
@@ -37,6 +49,14 @@ def learn_for_all_rounds(session: Session, since: Learned, counter: Tensor, span
     guards = session.guards
     for guard in [each for each in guards if (size_names(each.left) | size_names(each.right)) & changing]:
         del guards[guard]
+
+
+def _is_affine(condition: Expr, context: isl.Set) -> bool:
+    try:
+        condition_set(condition, context)
+    except NotAffine:
+        return False
+    return True
 
 
 def _over_rounds(

@@ -24,7 +24,7 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.arithmetic import combine
 from tcdsl.frontend.loops.carried import Kind, joined
-from tcdsl.frontend.loops.conditions import changing_truth, connected, is_data, numbers_of, truth
+from tcdsl.frontend.loops.conditions import changing_truth, connected, is_data, numbers_of, taken, truth
 from tcdsl.frontend.loops.loop_statement import LoopStatement
 from tcdsl.frontend.loops.rounds import ENDLESS, Backwards, Rounds, at_most_one, loop, rounds_of, rounds_over, unrolled
 from tcdsl.frontend.loops.running_loop import RunningLoop
@@ -34,7 +34,7 @@ from tcdsl.frontend.staging.declarations import OfARound, Unwritten
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.graphs import GraphTensor
-from tcdsl.frontend.symbols.symbols import SymbolicTensor
+from tcdsl.ir.expressions import Expr
 
 __all__ = ["LoopRecorder"]
 
@@ -126,14 +126,14 @@ class LoopRecorder:
         value = condition()
         if not is_data(value):
             return iter((bool(value),))
-        return self._both_arms(session, statement, frame, truth(session, value), numbers_of(value))
+        return self._both_arms(session, statement, frame, taken(session, value), numbers_of(value))
 
     def _both_arms(
         self,
         session: Session,
         statement: LoopStatement,
         frame: FrameType,
-        taken: SymbolicTensor,
+        taken: Expr,
         numbers: frozenset[str],
     ) -> Iterator[bool]:
         # Each arm is a loop of at most one round, the second one after the first.

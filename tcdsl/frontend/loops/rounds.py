@@ -13,7 +13,7 @@ from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.ir.build import apply, cast, integer
 from tcdsl.ir.dtypes import is_integer
-from tcdsl.ir.expressions import Constant, Expr, Read, reads, transform
+from tcdsl.ir.expressions import Constant, Expr, Read, reads, size_names, transform
 
 __all__ = [
     "ENDLESS",
@@ -51,7 +51,8 @@ _MANY_ROUNDS, _TOO_MANY_ROUNDS = 100, 10_000
 class Rounds:
     """``range(begin, end, step)`` as a number of rounds; ``sized`` if it is made of sizes and constants alone.
 
-    ``element`` gives, for the number that it counts, what a loop binds.
+    ``element`` gives, for the number that it counts, what a loop binds. ``where`` is the condition on sizes that
+    holds in an arm of a branch.
     """
 
     begin: Expr
@@ -59,6 +60,7 @@ class Rounds:
     count: Expr
     sized: bool
     element: Callable[[Any], Any] = lambda number: number
+    where: Expr | None = None
 
     def backwards(self) -> Rounds:
         """``reversed(range(...))``: the last number first."""
@@ -83,10 +85,11 @@ ENDLESS = Rounds(integer(0), 1, integer(2**62), False)
 """The rounds of ``while``, which a condition ends."""
 
 
-def at_most_one(condition: SymbolicTensor, arm: bool) -> Rounds:
-    """The round of an arm of a branch: it runs if ``condition``, a bool of rank 0, is ``arm``."""
-    taken = condition.cell(()).expr
-    return Rounds(integer(0), 1, cast(taken if arm else apply("not_", taken), "int64"), False)
+def at_most_one(taken: Expr, arm: bool) -> Rounds:
+    """The round of an arm of a branch: it runs if the bool ``taken`` is ``arm``."""
+    condition = taken if arm else apply("not_", taken)
+    where = condition if not any(reads(condition)) and size_names(condition) else None
+    return Rounds(integer(0), 1, cast(condition, "int64"), False, where=where)
 
 
 def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> Rounds | None:

@@ -25,7 +25,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
-from tcdsl.frontend.loops.carried import Carried, Kind, is_declared, joined, kind_of, shown, start_of
+from tcdsl.frontend.loops.carried import Carried, Kind, is_declared, is_read, joined, kind_of, shown, start_of, unheld
 from tcdsl.frontend.loops.conditions import goes_on
 from tcdsl.frontend.loops.learned_sizes import learn_for_all_rounds
 from tcdsl.frontend.loops.loop_statement import LoopStatement
@@ -79,7 +79,7 @@ class RunningLoop:
         self._rounds = rounds
         self._span = session.location()
         held = frame.f_locals if before is None else before
-        self._before: dict[str, Any] = {name: held[name] for name in statement.names if name in held}
+        self._before: dict[str, Any] = {name: unheld(held[name]) for name in statement.names if name in held}
         self._condition = None if condition is None else condition[1]
         self._going = None if condition is None else Carried("running", condition[0], Kind("bool", None))
         self._numbers = numbers
@@ -114,7 +114,7 @@ class RunningLoop:
                 self.finished = True
                 return
             if body is not None:
-                learn_for_all_rounds(self._session, since, counter, self._span)
+                learn_for_all_rounds(self._session, since, counter, self._span, self._rounds.where)
                 self._finish(body)
                 return
         raise self._fault(DtypeError, "the types of what this loop carries do not settle", "give its numbers a type")
@@ -246,7 +246,8 @@ class RunningLoop:
         before, known = self._before.get(name, Unwritten(name)), self._names.get(name)
         if after is before or after is None or isinstance(after, Poison | Unwritten):
             return True
-        if known is not None and after is self._stand_ins[name]:
+        stand_in: Any = self._stand_ins.get(name, self)
+        if after is stand_in and (known is not None or not is_read(recording, stand_in.name)):
             return True
         found = kind_of(self._session, after)
         first = kind_of(self._session, before)
@@ -383,7 +384,9 @@ class RunningLoop:
             return before.materialize(carried.label)
         if isinstance(before, DeclaredTarget | Unwritten):
             value = Value(constant(carried.start or 0, compute_dtype(kind.dtype)), None, kind.dtype)
-            return record_elementwise(session, value, kind.extents, carried.label)
+            made = record_elementwise(session, value, kind.extents, carried.label)
+            self._builder.recording.starts[made.name] = carried.start or 0
+            return made
         if isinstance(before, np.ndarray):
             return session.capture(before, carried.label)
         return self._number(before, carried)

@@ -26,6 +26,8 @@ class Recording:
     rules: list[DerivativeRule] = field(default_factory=list)
     placeholders: list[Tensor] = field(default_factory=list)
     repeats: list[Repeat] = field(default_factory=list)
+    #: What declared tensors begin with that a loop was the first to write.
+    starts: dict[str, bool | int | float] = field(default_factory=dict)
     #: The memory into which something was stored, by id, and the version and type of its tensor before that.
     stored: dict[int, tuple[SymbolicTensor, str, str]] = field(default_factory=dict)
 

@@ -15,7 +15,7 @@ from tcdsl import op
 @op
 def distances(roads: "real[N, N]"):
     for k in range(N):
-        roads[i, j] <<= roads[i, k] + roads[k, j]
+        roads[i, j] <<= roads[i, k] + roads[k, j], i != k, j != k
     return roads
 
 

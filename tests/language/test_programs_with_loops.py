@@ -196,3 +196,18 @@ def test_a_target_that_inner_loops_are_the_first_to_write() -> None:
     check(large_ones, (x,), (np.maximum(x, 0), -1.5))
     rounds = np.arange(3.0)[:, None]
     check(products, (x,), ((x + rounds).prod(axis=1), np.full(3, -3.0)))
+
+
+@op
+def dot(x: Any, y: Any) -> Any:
+    s = 0.0
+    for a, b in zip(x, y):  # noqa: B905
+        s = s + a * b
+    return s
+
+
+def test_what_a_loop_asks_of_shapes_is_said_once() -> None:
+    with pytest.raises(ShapeError) as raised:
+        dot(np.ones(3), np.ones(4))
+    assert "different lengths" in str(raised.value)
+    assert "faults" not in str(raised.value)

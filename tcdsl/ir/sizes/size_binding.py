@@ -128,6 +128,8 @@ class SizePlan:
         # Something does not hold: find out what, and raise.
         sizes, faults = self._bound_with_faults(shapes)
         for assertion in assertions_with_loops(self.program):
+            if faults and not assertion.message:
+                continue  # what a loop asks of it: that has been said
             if size_names(assertion.condition) <= sizes.keys() and not _holds(assertion.condition, sizes):
                 faults.append(_unmet(assertion, sizes))
         raise_diagnostics(faults)

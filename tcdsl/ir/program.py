@@ -197,7 +197,8 @@ class Repeat:
     updates, the tensor that holds it after the last round, of the type and shape of the input.
 
     ``count`` is an expression of sizes and rank-0 reads; below 0 it is 0. A body with an output, a bool of rank 0 among
-    its updated inputs, is for ``while``: a round runs only if that input holds true.
+    its updated inputs, is for ``while``: a round runs only if that input holds true. Reverse mode keeps of a
+    ``checkpointed`` loop what each round was given, and computes the rest again.
     """
 
     results: tuple[str, ...]
@@ -205,6 +206,7 @@ class Repeat:
     body: Program
     inputs: tuple[str, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
+    checkpointed: bool = False
 
     @property
     def carried(self) -> tuple[tuple[str, str, str], ...]:

@@ -47,7 +47,7 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
                 totals[name] = total
     if not totals:
         return
-    adjoint = round_derivative(body, reached_inputs(body, active, totals), transpose_all)
+    adjoint = round_derivative(body, reached_inputs(body, active, totals), transpose_all, repeat.checkpointed)
     known = count_of_sizes(repeat) or at_most_one(repeat)
     backward = BackwardBody(work, repeat, adjoint) if known else OpenBackwardBody(work, repeat, adjoint)
     work.repeats[work.repeats.index(repeat)] = backward.loop

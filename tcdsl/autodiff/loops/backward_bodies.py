@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-
-import islpy as isl
 
 from tcdsl.autodiff.loops.held_cells import cells_needed, still_held, versions
 from tcdsl.autodiff.loops.round_derivatives import RoundDerivative
 from tcdsl.autodiff.loops.rounds import at_most_one, backwards, extents_around, in_body, largest_extent, number_of
 from tcdsl.autodiff.loops.tapes import taped_tensor
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
-from tcdsl.ir.build import apply, constant, index, integer
-from tcdsl.ir.domain import Domain
-from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr, SizeValue, size_names, substitute
-from tcdsl.ir.fresh_names import cell_names, names_of
-from tcdsl.ir.program import Access, Assertion, AxisExtent, Neutral, Program, Repeat, Size, Statement, Tensor
+from tcdsl.ir.fresh_names import names_of
+from tcdsl.ir.program import Assertion, AxisExtent, Program, Repeat, Size, Tensor
 from tcdsl.ir.sizes.known_sizes import never_negative, never_negative_in
 from tcdsl.ir.stages import tensors_needed
-from tcdsl.polyhedra.spaces import named
 from tcdsl.rewrite.needed_inputs import with_needed_inputs
 from tcdsl.rewrite.replaced_sizes import with_size_replaced
+from tcdsl.rewrite.round_numbers import empty_statement, with_own_counter
 
 __all__ = ["BackwardBody"]
 
@@ -184,7 +179,7 @@ class BackwardBody:
         )
 
     def _backward_body(self, counter: Tensor, adjoint: RoundDerivative) -> Program:
-        linear = _with_own_counter(self._linear, counter, self._names.fresh)
+        linear = with_own_counter(self._linear, counter, self._names.fresh)
         taped = [tape for tape, _, _, _ in self._tapes if tape.name in self.given]
         if self._number is not None and not at_most_one(self._repeat) and _mentions(linear, self._number):
             if not taped and SizeValue(self._rounds) == self._inside:
@@ -229,19 +224,6 @@ class BackwardBody:
         return replace(body, sizes=sizes, assertions=tuple(assertions))
 
 
-def _with_own_counter(linear: Program, counter: Tensor, fresh: Callable[[str], str]) -> Program:
-    # What loops inside are given as the number of the round: this round's own, counted from the last.
-    if not any(counter.name in repeat.inputs for repeat in linear.repeats):
-        return linear
-    number = replace(counter, name=fresh(counter.name))
-    cells = cell_names(len(number.shape), (size.name for size in linear.sizes))
-    statement = _empty(number.name, number.dtype, cells)
-    repeats = tuple(repeat.with_tensors({counter.name: number.name}) for repeat in linear.repeats)
-    return replace(
-        linear, tensors=(number, *linear.tensors), statements=(statement, *linear.statements), repeats=repeats
-    )
-
-
 def _is_read(program: Program, name: str) -> bool:
     return name in tensors_needed(program, program.outputs)
 
@@ -254,11 +236,5 @@ def _mentions(program: Program, size: str) -> bool:
 def _nothing(work: Derivative, hint: str, dtype: str, shape: tuple[Expr, ...]) -> str:
     """A tensor whose cells nobody reads before they are written."""
     name = work.declare(hint, dtype, shape)
-    work.append(_empty(name, dtype, work.cell_variables(len(shape))))
+    work.append(empty_statement(name, dtype, work.cell_variables(len(shape))))
     return name
-
-
-def _empty(name: str, dtype: str, cells: Sequence[str]) -> Statement:
-    points = named(isl.Set.empty(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(cells))), cells)
-    value = constant(0, compute_dtype(dtype))
-    return Statement(Access(name, tuple(map(index, cells))), "assign", Neutral(), value, Domain.from_set(points))

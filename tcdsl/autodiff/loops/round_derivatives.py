@@ -15,6 +15,7 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.program import Program, Tensor
 from tcdsl.rewrite.linearization import linearized
 from tcdsl.rewrite.unified_sizes import with_equal_sizes, with_own_sizes
+from tcdsl.simplification.simplify import simplify
 
 __all__ = ["RoundDerivative", "reached_inputs", "round_derivative"]
 
@@ -45,8 +46,13 @@ def reached_inputs(body: Program, active: Collection[str], seeded: Collection[st
         found |= more
 
 
-def round_derivative(body: Program, wanted: Sequence[str], transpose_all: Callable[[Reverse], None]) -> RoundDerivative:
-    """The adjoint of ``body`` by its inputs ``wanted``, given the derivatives by those of them that it updates."""
+def round_derivative(
+    body: Program, wanted: Sequence[str], transpose_all: Callable[[Reverse], None], again: bool = False
+) -> RoundDerivative:
+    """The adjoint of ``body`` by its inputs ``wanted``, given the derivatives by those of them that it updates.
+
+    With ``again`` its linear part computes the values that it needs once more, of the inputs of the round.
+    """
     step = replace(body, outputs=tuple(dict.fromkeys(new for _, new in body.updates)), updates=())
     work = Reverse(with_equal_sizes(step), wanted)
     updates = dict(body.updates)
@@ -64,9 +70,12 @@ def round_derivative(body: Program, wanted: Sequence[str], transpose_all: Callab
         results[name] = work.result(f"d_{name}", seeds[name], None) if total is None else total
     derivative = work.finished("adjoint", list(seeds.values()), list(results.values()), keep_outputs=True)
     made = derivative.outputs[len(step.outputs) :]
-    values, linear = linearized(
-        with_own_sizes(derivative, step), [seed.name for seed in seeds.values()], len(step.outputs)
-    )
+    if again:
+        values, linear = step, simplify(replace(with_own_sizes(derivative, step), outputs=made))
+    else:
+        values, linear = linearized(
+            with_own_sizes(derivative, step), [seed.name for seed in seeds.values()], len(step.outputs)
+        )
     return RoundDerivative(
         values,
         linear,

@@ -26,7 +26,17 @@ from tcdsl.frontend.arrays.arithmetic import combine
 from tcdsl.frontend.loops.carried import Kind, joined
 from tcdsl.frontend.loops.conditions import changing_truth, connected, is_data, numbers_of, taken, truth
 from tcdsl.frontend.loops.loop_statement import LoopStatement
-from tcdsl.frontend.loops.rounds import ENDLESS, Backwards, Rounds, at_most_one, loop, rounds_of, rounds_over, unrolled
+from tcdsl.frontend.loops.rounds import (
+    ENDLESS,
+    Backwards,
+    Rounds,
+    at_most_one,
+    loop,
+    rounds_of,
+    rounds_over,
+    unrolled,
+    with_segments,
+)
 from tcdsl.frontend.loops.running_loop import RunningLoop
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.source.function_source import span_of
@@ -68,6 +78,7 @@ class LoopRecorder:
             function, arguments, keywords = None, (call_function(function, arguments, keywords),), {}
         if always or function is range:
             found: Any = rounds_of(session, arguments, always)
+            found = with_segments(session, found, **keywords) if always else found
         else:
             found = rounds_over(session, function, arguments, keywords)
         if found is None and function is range:

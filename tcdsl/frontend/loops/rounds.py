@@ -14,6 +14,8 @@ from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, Symbolic
 from tcdsl.ir.build import apply, cast, integer
 from tcdsl.ir.dtypes import is_integer
 from tcdsl.ir.expressions import Constant, Expr, Read, reads, size_names, transform
+from tcdsl.ir.program import Repeat
+from tcdsl.rewrite.loop_segments import in_segments
 
 __all__ = [
     "ENDLESS",
@@ -24,10 +26,11 @@ __all__ = [
     "rounds_of",
     "rounds_over",
     "unrolled",
+    "with_segments",
 ]
 
 
-def loop(*bounds: Any) -> range:
+def loop(*bounds: Any, checkpoint_every: int | None = None) -> range:
     """``for t in tc.loop(1000):`` runs in the compiled program, where ``range(1000)`` would be unrolled.
 
     ::
@@ -39,8 +42,10 @@ def loop(*bounds: Any) -> range:
             return u
 
     Takes ``range``'s arguments: integers, sizes, and numbers of the call. Outside of decorated functions it is
-    ``range``.
+    ``range``. Gradients keep what they need of every round, or with ``checkpoint_every=100`` the state of every 100th
+    round and what they need of 100 rounds at a time, for one more evaluation of each round.
     """
+    del checkpoint_every
     return range(*bounds)
 
 
@@ -52,7 +57,8 @@ class Rounds:
     """``range(begin, end, step)`` as a number of rounds; ``sized`` if it is made of sizes and constants alone.
 
     ``element`` gives, for the number that it counts, what a loop binds. ``where`` is the condition on sizes that
-    holds in an arm of a branch.
+    holds in an arm of a branch. Reverse mode keeps the state of every ``segment``-th round, and computes the others
+    again.
     """
 
     begin: Expr
@@ -61,6 +67,13 @@ class Rounds:
     sized: bool
     element: Callable[[Any], Any] = lambda number: number
     where: Expr | None = None
+    segment: int | None = None
+
+    def in_segments(self, repeat: Repeat) -> Repeat:
+        """The loop with these rounds, in segments if it was to have them and nobody has to look at data for its end."""
+        if self.segment is None or not self.sized or repeat.condition is not None:
+            return repeat
+        return in_segments(repeat, self.segment)
 
     def backwards(self) -> Rounds:
         """``reversed(range(...))``: the last number first."""
@@ -111,6 +124,16 @@ def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> Round
     if width > 1:
         count = apply("floor_div", apply("add", count, integer(width - 1)), integer(width))
     return Rounds(begin, int(step.value), count, not any(reads(count)))
+
+
+def with_segments(session: Session, rounds: Rounds, checkpoint_every: Any = None) -> Rounds:
+    """``rounds`` with the length of segments that a loop asks for."""
+    if checkpoint_every is None:
+        return rounds
+    if isinstance(checkpoint_every, bool) or not isinstance(checkpoint_every, int) or checkpoint_every < 1:
+        fact = f"checkpoint_every={checkpoint_every!r} in a loop that runs"
+        raise session.fault(DtypeError, fact, "give an integer of at least 1, known when the function is staged")
+    return replace(rounds, segment=checkpoint_every)
 
 
 def unrolled(session: Session, numbers: range) -> Iterator[int]:

@@ -1,13 +1,6 @@
 """Loops that run: ``for t in range(T)`` over a size, staged as one round and recorded as a `tcdsl.ir.program.Repeat`.
 
-The rewritten function runs the body as Python runs any loop, on a number that is a size::
-
-    for t in RECORDER.rounds(STATEMENT, range, T):
-        if RECORDER.runs(STATEMENT):
-            u, v = RECORDER.carried(STATEMENT)       placeholders for what the round before has left
-        ...                                          the body, which records statements
-    if RECORDER.has_run(STATEMENT):
-        t, u, v = RECORDER.after(STATEMENT)          the results
+The rewritten function runs the body as Python runs any loop, on a number that is a size (`loop_recorder`).
 
 What a round carries to the next one is found by staging: the body is staged again until the names that it changes, and
 their types, are those that it was staged with. Numbers of Python take the type that their updates give them.
@@ -346,7 +339,8 @@ class RunningLoop:
         inputs = tuple(given.get(tensor.name, tensor.name) for tensor in body.inputs[1:])
         names = tuple(tensor.name for tensor in results)
         if results:
-            builder.add_repeat(Repeat(names, self._rounds.count, body, inputs, self._span), results)
+            repeat = self._rounds.in_segments(Repeat(names, self._rounds.count, body, inputs, self._span))
+            builder.add_repeat(repeat, results)
         self._after = {name: self._after_round(name) for name in self.statement.names}
         for (name, each), tensor in zip(carried, results, strict=True):
             made = SymbolicTensor(builder, tensor.name, tensor.dtype, tensor.shape, each.label, each.kind.memory)

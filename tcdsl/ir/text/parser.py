@@ -242,14 +242,15 @@ def _read_rule(draft: _Draft, piece: _Piece, mode: str) -> None:
 
 def _read_repeat(draft: _Draft, piece: _Piece) -> None:
     head, *body = piece.text.split("\n")
-    found = re.fullmatch(r"([\w\s,]+?)\s*=(.*)\btimes(?:\s+with\s+([\w\s,]+))?", head)
+    found = re.fullmatch(r"([\w\s,]+?)\s*=(.*)\btimes(\s+checkpointed)?(?:\s+with\s+([\w\s,]+))?", head)
     if found is None or not all(line.startswith("|") for line in body if line.strip()):
         raise draft.fault(
             piece, "a loop is written repeat RESULT, ... = COUNT times with TENSOR, ... and lines of its body after |"
         )
-    results, inputs = (tuple(re.findall(r"\w+", part or "")) for part in (found[1], found[3]))
+    results, inputs = (tuple(re.findall(r"\w+", part or "")) for part in (found[1], found[4]))
     count = draft.expr(piece.cut(found.start(2), found.end(2)), "int64")
-    draft.repeats.append(Repeat(results, count, _inner_program(piece, body), inputs))
+    repeat = Repeat(results, count, _inner_program(piece, body), inputs, checkpointed=found[3] is not None)
+    draft.repeats.append(repeat)
 
 
 def _inner_program(piece: _Piece, lines: list[str]) -> Program:

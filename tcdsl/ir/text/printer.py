@@ -130,7 +130,8 @@ def format_program(program: Program) -> str:
 
 def _format_repeat(repeat: Repeat) -> list[str]:
     given = f" with {', '.join(repeat.inputs)}" if repeat.inputs else ""
-    head = f"repeat {', '.join(repeat.results)} = {format_expr(repeat.count, 'int64')} times{given}"
+    times = "times checkpointed" if repeat.checkpointed else "times"
+    head = f"repeat {', '.join(repeat.results)} = {format_expr(repeat.count, 'int64')} {times}{given}"
     return [head, *_indented(repeat.body)]
 
 

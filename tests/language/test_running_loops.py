@@ -657,7 +657,13 @@ FAULTS: list[tuple[str, Any, type[Exception], str, str]] = [
         "`q` is added up in a loop that runs, but is not there before it",
         "`q = output()`",
     ),
-    ("for t in range(N):\n    return x\nreturn x", 2, DslSyntaxError, "`return` in a loop that runs", "after the loop"),
+    (
+        "for t in range(N):\n    return x\nreturn x",
+        2,
+        DslSyntaxError,
+        "`return` in a loop that runs",
+        "return after it",
+    ),
     ("for t in range(N):\n    x = x + 1\nelse:\n    x = 0 * x\nreturn x", 2, DslSyntaxError, "`else` of a loop", ""),
     (
         "for t in range(0, N, n):\n    x = x + 1\nreturn x",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -142,11 +141,9 @@ def test_loops_can_be_interrupted(extent: int) -> None:
     np.testing.assert_array_equal(x, 6.0)
     bound = executable.bind([x, rounds_of(2**40)])
     for run in (lambda: executable.run([x, rounds_of(2**40)]), bound):
-        began = time.monotonic()
         threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,)).start()
         with pytest.raises(KeyboardInterrupt):
             run()
-        assert time.monotonic() - began < 5
         np.testing.assert_array_equal(x, 6.0)
     executable.run([x, rounds_of(0)])
     np.testing.assert_array_equal(x, 12.0)

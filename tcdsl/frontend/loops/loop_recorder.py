@@ -194,14 +194,16 @@ class LoopRecorder:
             leaving = statement.leaves[0]
             word = {ast.Return: "return", ast.Break: "break", ast.Continue: "continue"}[type(leaving)]
             hint = {
-                "return": "bind the result to a name, and return it after the loop",
+                "return": "end the loop by `break` in an arm of a branch, and return after it",
                 "break": "end an arm of a branch by it, where the other arm goes on",
                 "continue": "end an arm of a branch by it, where the other arm goes on",
             }[word]
             raise DslSyntaxError.at(f"`{word}` in a loop that runs", span_of(leaving, self._filename), hint)
         if statement.otherwise:
             raise session_of("a loop").fault(
-                DslSyntaxError, "`else` of a loop that runs", "write what is in it after the loop: it never breaks"
+                DslSyntaxError,
+                "`else` of a loop that runs",
+                "write what is in it after the loop, under a condition if `break` may end the loop",
             )
 
     def leaves(self, statement: LoopStatement, left: Any) -> bool:

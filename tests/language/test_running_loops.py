@@ -278,6 +278,55 @@ def beside_a_list(x):
     return s
 
 
+@op
+def composed(x: real[N], y):
+    s = 0.0
+    for t, (p, q) in enumerate(zip(x, y, strict=True)):
+        s = s + t * p * q
+    for p, q in zip(x, reversed(y), strict=True):
+        s = 0.5 * s + p * q
+    for t, p in zip(range(N), x, strict=True):
+        s = s + t * p
+    for k, t in enumerate(range(1, N), 2):
+        s = s + x[t] * k
+    return s
+
+
+@op
+def weights(x, *, c=(1, 2, 3, 4, 5, 6)):
+    s = 0.0
+    for k, (w, a) in enumerate(zip(c, x, strict=True)):
+        s = s + k * w * a
+    for k, w in enumerate(c):
+        s = s + k * w
+    return s
+
+
+@op
+def large_cells(x: real[N]):
+    s = 0.0
+    for t in range(N):
+        s = s + x[t] if x[t] > 0.5 else s
+    z = x[i] if x[i] > 0.5 else 0.0
+    w[i] = 2 * z
+    return s, w
+
+
+def test_what_loops_go_over_composes() -> None:
+    x, y = X, X[::-1] ** 2
+    s = float((np.arange(6) * x * y).sum())
+    for p, q in zip(x, y[::-1], strict=True):
+        s = 0.5 * s + p * q
+    s += (np.arange(6) * x).sum() + sum(k * x[t] for k, t in enumerate(range(1, 6), 2))
+    check(composed, (x, y), s)
+    c = np.arange(1, 7)
+    check(weights, (x,), (np.arange(6) * c * x).sum() + (np.arange(6) * c).sum())
+
+
+def test_choices_of_whole_values_are_branches() -> None:
+    check(large_cells, (X,), (X[X > 0.5].sum(), 2 * np.where(X > 0.5, X, 0)))
+
+
 def halved(rows: Any) -> Any:
     s = 0.0
     for a in rows:

@@ -2,7 +2,7 @@
 
 ::
 
-    for t in range(T):                for t in RECORDER.rounds(STATEMENT, range, T):
+    for t in range(T):                for t in RECORDER.rounds(STATEMENT, ...):
         u = f(u, t)                       if RECORDER.runs(STATEMENT):
                                               u = RECORDER.carried(STATEMENT)
                                           u = f(u, t)
@@ -25,25 +25,15 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.arithmetic import combine
 from tcdsl.frontend.loops.carried import Kind, joined
 from tcdsl.frontend.loops.conditions import changing_truth, connected, is_data, numbers_of, taken, truth
+from tcdsl.frontend.loops.iterated import ITERATED, Iterated, bounds_of, python_rounds, rounds_over
 from tcdsl.frontend.loops.loop_statement import LoopStatement
-from tcdsl.frontend.loops.rounds import (
-    ENDLESS,
-    Backwards,
-    Rounds,
-    at_most_one,
-    loop,
-    rounds_of,
-    rounds_over,
-    unrolled,
-    with_segments,
-)
+from tcdsl.frontend.loops.rounds import ENDLESS, Rounds, at_most_one, loop
 from tcdsl.frontend.loops.running_loop import RunningLoop
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.staging.declarations import OfARound, Unwritten
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, session_of
-from tcdsl.frontend.symbols.graphs import GraphTensor
 from tcdsl.ir.expressions import Expr
 
 __all__ = ["LoopRecorder"]
@@ -57,48 +47,28 @@ class LoopRecorder:
     def __init__(self, filename: str) -> None:
         self._filename = filename
 
-    def rounds(self, statement: LoopStatement, function: Any, /, *arguments: Any, **keywords: Any) -> Iterator[Any]:
-        """``for t in function(*arguments)``: one round for staging if the loop runs, else what Python iterates over."""
+    def iterated(self, function: Any, /, *arguments: Any, **options: Any) -> Any:
+        """``function(*arguments)`` in ``for``: not called yet if it is ``range``, ``zip`` or the like."""
+        if any(function is each for each in ITERATED):
+            return Iterated(function, arguments, options)
+        return call_function(function, arguments, options)
+
+    def rounds(self, statement: LoopStatement, iterable: Any) -> Iterator[Any]:
+        """``for t in iterable``: one round for staging if the loop runs, else what Python iterates over."""
         frame = sys._getframe(1)
         session = session_of("a loop")
-        backwards = isinstance(function, Backwards) and function.is_reversed_count
-        if backwards:
-            function = function.inner
-        elif isinstance(function, Backwards):
-            function, arguments = function.outer, (call_function(function.inner, arguments, {}),)
-        if any(isinstance(each, Unwritten | GraphTensor) for each in arguments) and function in (range, loop):
-            raise session.fault(
-                DslSyntaxError,
-                "a loop over a size, or over data, of a graph of tensors",
-                "call the function on arrays, where such loops run; in graphs give the number of rounds as an integer",
-            )
-        always = function is loop
-        if function not in (None, range, loop, enumerate, reversed, zip):
-            # What it returns is what the loop is over.
-            function, arguments, keywords = None, (call_function(function, arguments, keywords),), {}
-        if always or function is range:
-            found: Any = rounds_of(session, arguments, always)
-            found = with_segments(session, found, **keywords) if always else found
-        else:
-            found = rounds_over(session, function, arguments, keywords)
-        if found is None and function is range:
-            return unrolled(session, range(*arguments)[:: -1 if backwards else 1])
+        found = rounds_over(session, iterable)
         if found is None:
-            return iter(arguments[0] if function is None else call_function(function, arguments, keywords))
+            return python_rounds(session, iterable)
         if not isinstance(found, Rounds):
-            return iter(found)
-        if backwards:
-            found = found.backwards()
-        numbers = frozenset() if always else numbers_of(*arguments)
+            return found
+        always = isinstance(iterable, Iterated) and iterable.function is loop
+        numbers = frozenset() if always else numbers_of(*bounds_of(iterable))
         self._check_body(statement, numbers, frame)
         going = (truth(session, True), lambda: truth(session, True)) if statement.breaks else None
         running = RunningLoop(session, statement, frame, found, condition=going, numbers=numbers)
         session.running.append(running)
         return running.passes()
-
-    def backwards(self, outer: Any, inner: Any) -> Backwards:
-        """What ``rounds`` is given for ``for t in reversed(range(n))``: the functions before either is called."""
-        return Backwards(outer, inner)
 
     def while_rounds(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[Any]:
         """``while condition()``: one round for staging if that is data, else round by round as long as it holds."""

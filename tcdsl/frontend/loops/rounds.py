@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.loops.conditions import is_data
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
@@ -19,12 +19,10 @@ from tcdsl.rewrite.loop_segments import in_segments
 
 __all__ = [
     "ENDLESS",
-    "Backwards",
     "Rounds",
     "at_most_one",
     "loop",
     "rounds_of",
-    "rounds_over",
     "unrolled",
     "with_segments",
 ]
@@ -75,23 +73,17 @@ class Rounds:
             return repeat
         return in_segments(repeat, self.segment)
 
+    def at(self, session: Session, number: Any) -> Any:
+        """What the loop binds in the round of a number, a size or an integer from 0 on; for rounds made of sizes."""
+        if self.begin != integer(0) or self.step != 1:
+            begin = self.begin.value if isinstance(self.begin, Constant) else SymbolicSize(session.builder, self.begin)
+            number = begin + self.step * number
+        return self.element(number)
+
     def backwards(self) -> Rounds:
         """``reversed(range(...))``: the last number first."""
         steps = apply("mul", integer(self.step), apply("sub", self.count, integer(1)))
         return replace(self, begin=apply("add", self.begin, steps), step=-self.step)
-
-
-@dataclass(frozen=True, slots=True)
-class Backwards:
-    """``outer(inner(...))`` as it is written in ``for``, such as ``reversed(range(n))``."""
-
-    outer: Any
-    inner: Any
-
-    @property
-    def is_reversed_count(self) -> bool:
-        """Whether it is Python's ``reversed`` of ``range`` or ``tc.loop``."""
-        return self.outer is reversed and self.inner in (range, loop)
 
 
 ENDLESS = Rounds(integer(0), 1, integer(2**62), False)
@@ -151,50 +143,6 @@ def unrolled(session: Session, numbers: range) -> Iterator[int]:
             fact = f"a loop of {len(numbers)} rounds would be unrolled: each becomes statements of its own"
             raise DslSyntaxError.at(fact, span, "write `tc.loop(...)` for `range(...)`: it runs in the program")
         yield number
-
-
-def rounds_over(
-    session: Session, function: Any, arguments: Sequence[Any], options: Mapping[str, Any]
-) -> Rounds | Iterator[Any] | None:
-    """The rounds of ``for a in x``, ``enumerate(x)``, ``reversed(x)`` and ``zip(x, y)`` over first axes of tensors.
-
-    Beside a list of Python's the loop is Python's: over the list and as many parts of the tensors. ``None`` for what
-    has no tensors.
-    """
-    tensors = [each for each in arguments if isinstance(each, SymbolicArray)]
-    if not tensors or function not in (None, enumerate, reversed, zip):
-        return None
-    if any(each.rank == 0 for each in tensors):
-        raise session.fault(ShapeError, "a loop over a tensor of rank 0, which has no parts", "loop over `range(n)`")
-    lengths = [each.extents[0] for each in tensors]
-    for other in lengths[1:]:
-        message = "a loop goes over tensors of different lengths at once\nloop over parts of the same length"
-        session.builder.require_equal(lengths[0], other, message, session.location())
-    if function is zip and len(tensors) < len(arguments):
-        return _beside_lists(session, arguments, lengths[0])
-    first = arguments[0]
-    match function:
-        case _ if function is enumerate:
-            start = arguments[1] if len(arguments) > 1 else options.get("start", 0)
-            element: Callable[[Any], Any] = lambda number: (number + start, first[number])  # noqa: E731
-        case _ if function is reversed:
-            size = first.shape[0]
-            element = lambda number: first[size - 1 - number]  # noqa: E731
-        case _ if function is zip:
-            element = lambda number: tuple(each[number] for each in arguments)  # noqa: E731
-        case _:
-            element = lambda number: first[number]  # noqa: E731
-    return Rounds(integer(0), 1, lengths[0], True, element)
-
-
-def _beside_lists(session: Session, arguments: Sequence[Any], length: Expr) -> Iterator[Any]:
-    lists = [list(each) for each in arguments if not isinstance(each, SymbolicArray)]
-    count = min(map(len, lists))
-    message = f"a loop goes over a list of {count} and a tensor of another length\nmake them equally long"
-    session.builder.require_equal(length, integer(count), message, session.location())
-    rest = iter(lists)
-    parts = [[each[k] for k in range(count)] if isinstance(each, SymbolicArray) else next(rest) for each in arguments]
-    return zip(*parts, strict=False)
 
 
 def _bound(session: Session, given: Any) -> Expr:

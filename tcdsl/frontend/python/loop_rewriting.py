@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tcdsl.frontend.loops.loop_statement import LoopStatement
 from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, recorder_call
@@ -12,7 +12,7 @@ from tcdsl.frontend.python.loop_jumps import breaks, without_jumps
 from tcdsl.frontend.source.assigned_names import bindings_of
 from tcdsl.frontend.source.rewritten_functions import thunk
 
-__all__ = ["LoopRewriter", "as_branch", "is_whole_choice"]
+__all__ = ["LoopRewriter", "as_branch"]
 
 
 class LoopRewriter(BindingRewriter, ast.NodeTransformer):
@@ -29,23 +29,18 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
             return self.generic_visit(node)
         left = self._without_jumps(node)
         statement, place = loop_statement(node.body, node, left), node.iter
-        call = node.iter if isinstance(node.iter, ast.Call) else None
-        keywords: list[ast.keyword] = []
-        if call is None or any(isinstance(each, ast.Starred) for each in call.args):
-            arguments: list[ast.expr] = [ast.Constant(None), self.visit(node.iter)]
-        else:
-            # The function is looked at before it is called: `range` of a size is no call of Python's.
-            counts = _reversed_count(call)
-            function = self.visit(call.func)
-            if counts is not None:
-                function = recorder_call("backwards", function, self.visit(counts.func), at=place)
-            given = call.args if counts is None else counts.args
-            arguments = [function, *(self._declaration(self.visit(each)) for each in given)]
-            keywords = [ast.keyword(each.arg, self.visit(each.value)) for each in call.keywords]
+        iterable = self._iterable(node.iter)
         node.body, node.orelse = self._visited(node.body), self._visited(node.orelse)
-        made = self._rounds(node, statement, "rounds", arguments, place, left)
-        node.iter.keywords = keywords  # type: ignore[attr-defined]
-        return [ast.fix_missing_locations(each) for each in made]
+        return self._rounds(node, statement, "rounds", [iterable], place, left)
+
+    def _iterable(self, node: ast.expr) -> ast.expr:
+        # Functions are looked at before they are called: `range` of a size is no call of Python's.
+        if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
+            return self._declaration(self.visit(node))
+        function, given = self.visit(node.func), [self._iterable(each) for each in node.args]
+        made = recorder_call("iterated", function, *given, at=node)
+        made.keywords = [ast.keyword(each.arg, self.visit(each.value)) for each in node.keywords]
+        return made
 
     def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
         """``while``, as a loop over rounds that a condition ends."""
@@ -137,21 +132,6 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         after = self._store(names, ask("after"), node, several=True)
         last: ast.stmt = ast.If(ask("has_run"), [after], [])
         return [ast.fix_missing_locations(each) for each in (node, ast.copy_location(last, node))]
-
-
-def _reversed_count(call: ast.Call) -> ast.Call | None:
-    # The `range(n)` of `reversed(range(n))`, and `tc.loop(n)`.
-    match call:
-        case ast.Call(ast.Name("reversed"), [ast.Call(function, arguments, []) as inner], []):
-            named = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
-            starred = any(isinstance(each, ast.Starred) for each in arguments)
-            return inner if named in {"range", "loop"} and not starred else None
-    return None
-
-
-def is_whole_choice(value: ast.expr, may_define: Callable[[ast.expr], bool]) -> bool:
-    """Whether a value is ``a if c else b`` of whole values: of scalars at a point it is a local definition."""
-    return isinstance(value, ast.IfExp) and not may_define(value)
 
 
 def as_branch(node: ast.Assign) -> ast.If:

@@ -253,12 +253,14 @@ class Recorder(LoopRecorder):
         """One of the values that are unpacked: scalars at a point, or Python's."""
         return self._defined(self._scope(sys._getframe(1)), definition, ordinary)
 
+    def defines(self, definition: Definition) -> bool:
+        """Whether ``z = a if c else b`` is a local definition, and not a branch."""
+        scope = self._scope(sys._getframe(1))
+        scope.letters = _letters(definition, scope)
+        return is_local_definition(definition.node, scope)
+
     def _defined(self, scope: FunctionScope, definition: Definition, ordinary: Callable[[], object]) -> object:
-        scope.letters = definition.letters | {
-            letter
-            for letter, bases in definition.bases.items()
-            if scope.is_index_letter(letter) or any(map(scope.may_be_tensor, bases))
-        }
+        scope.letters = _letters(definition, scope)
         node, session = definition.node, scope.session
         if not is_local_definition(node, scope):
             return ordinary()
@@ -418,6 +420,15 @@ class Recorder(LoopRecorder):
     def name(self, name: str) -> object:
         """A name of the language that the function does not bind: closures, globals and builtins come first."""
         return self._scope(sys._getframe(1)).language(name)
+
+
+def _letters(definition: Definition, scope: FunctionScope) -> frozenset[str]:
+    # Those that a local definition may take for index variables outside of subscripts.
+    return definition.letters | {
+        letter
+        for letter, bases in definition.bases.items()
+        if scope.is_index_letter(letter) or any(map(scope.may_be_tensor, bases))
+    }
 
 
 def _one_or_all(values: Iterable[object]) -> object:

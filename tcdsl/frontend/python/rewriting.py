@@ -14,7 +14,7 @@ which the rewritten function holds as the closure variable `RECORDER`::
     h = relu(x)                       h = RECORDER.bind("h", RECORDER.call(relu, x))
     A.bind_dims(N, K)                 N, K = RECORDER.bind_dims(STATEMENT)
     O: real[N, X]                     O, N, X = RECORDER.annotate(STATEMENT)
-    for t in range(T):                for t in RECORDER.rounds(STATEMENT, range, T):
+    for t in range(T):                for t in RECORDER.rounds(STATEMENT, RECORDER.iterated(range, T)):
     while r > e:                      for _ in RECORDER.while_rounds(STATEMENT, lambda: r > e):
     if c:                             for arm in RECORDER.arms(STATEMENT, lambda: c):
 
@@ -31,7 +31,7 @@ from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS
 from tcdsl.frontend.names.annotated_targets import Dimensions
 from tcdsl.frontend.names.functions import is_language_name
 from tcdsl.frontend.python.binding_rewriting import RECORDER, FunctionNames, recorder_call
-from tcdsl.frontend.python.loop_rewriting import LoopRewriter, as_branch, is_whole_choice
+from tcdsl.frontend.python.loop_rewriting import LoopRewriter, as_branch
 from tcdsl.frontend.python.recorded_statements import Augmentation, Entry, Rewritten, TensorStatement
 from tcdsl.frontend.python.single_returns import with_single_return
 from tcdsl.frontend.source.annotations import annotation_names, parsed_annotation
@@ -67,8 +67,8 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
         first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
         if isinstance(first, ast.Name) and first.id.startswith(RESULT):
             return self.generic_visit(node)
-        if isinstance(target, ast.Name) and len(node.targets) == 1 and is_whole_choice(node.value, self._may_define):
-            return self.visit_If(as_branch(node))  # type: ignore[return-value]
+        if len(node.targets) == 1 and isinstance(target, ast.Name) and self._chooses(target, node.value):
+            return self._choice(node, target.id)  # type: ignore[return-value]
         if len(node.targets) == 1 and isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             return self._statement(node, target.value.id)
         if len(node.targets) == 1 and isinstance(target, ast.Subscript) and self._is_memory(target.value):
@@ -82,6 +82,23 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
             node.value = self._part(node.value, RECORDER, node)
             return node
         return self.generic_visit(node)
+
+    def _chooses(self, target: ast.Name, value: ast.expr) -> bool:
+        return isinstance(value, ast.IfExp) and not self._in_slot(target)
+
+    def _choice(self, node: ast.Assign, name: str) -> list[ast.stmt]:
+        # `y = a if c else b` of whole values is a branch; of scalars at a point it is a local definition.
+        branch = as_branch(copied(node))
+        if not self._may_define(node.value):
+            return self._visited([branch])
+        bound = self._binding(node, name)
+        assert isinstance(bound, ast.Assign)
+        assert isinstance(bound.value, ast.Call)
+        statement = bound.value.args[0]
+        assert isinstance(statement, ast.Name)
+        defines = recorder_call("defines", ast.Name(statement.id, ast.Load()), at=branch)
+        made = ast.If(defines, [bound], self._visited([branch]))
+        return [ast.fix_missing_locations(ast.copy_location(made, branch))]
 
     def _statement(self, node: ast.stmt, name: str, memory: str = "") -> ast.stmt:
         given = [self._statement_name(TensorStatement(node, name, memory)), self._ordinary(node)]

@@ -34,6 +34,7 @@ PROMISED = {
         ],
         2,
     ),
+    "waves": (["slope along a direction agrees: True", "misfit 677.68, then 0.0", "repeat arrived_"], 2),
     "ten_minutes": (
         [
             "[1. 2. 3. 4. 5. 6.]",

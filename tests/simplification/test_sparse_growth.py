@@ -124,6 +124,7 @@ def test_a_convolution_by_hand() -> None:
     np.testing.assert_array_equal(dc, [91, 70, 50])
 
 
+@pytest.mark.filterwarnings("ignore:(.|\n)*a loop of 299 rounds is unrolled")
 @pytest.mark.parametrize("count", [10, 100, 300])
 def test_products_through_names_take_linear_work(count: int) -> None:
     program = programs.product_of_cells.program(vector(count), count=count)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcdsl.frontend.staging.session import Session
-from tcdsl.ir.expressions import Expr
-from tcdsl.ir.program import Program
-from tcdsl.rows.inference import Origin, Shape
-
 if TYPE_CHECKING:
+    # What runs from disk alone loads none of these.
+    from tcdsl.frontend.staging.session import Session
+    from tcdsl.ir.expressions import Expr
+    from tcdsl.ir.program import Program
+    from tcdsl.rows.inference import Origin, Shape
     from tcdsl.span import Span
 
 __all__ = ["ENGINE", "Operation", "Recorded"]

@@ -219,6 +219,8 @@ class Processes:
             **os.environ,
             "TCDSL_CACHE_DIR": str(self.cache),
             "PYTHONPATH": os.pathsep.join([str(folder), *sys.path]),
+            # Python itself takes a module for the one of before that was written in the same second.
+            "PYTHONDONTWRITEBYTECODE": "1",
         }
         done = subprocess.run(
             [sys.executable, "-c", script],

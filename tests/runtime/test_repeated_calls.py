@@ -152,8 +152,9 @@ def test_a_repeated_call_passes_few_python_functions() -> None:
 def test_a_new_shape_passes_few_python_functions() -> None:
     for n in (3, 4):
         added(np.ones(n), np.ones(n))
-    # Objects of other tests may be finalized during any of them.
-    assert median(python_calls(lambda n=n: added(np.ones(n), np.ones(n))) for n in range(700, 720)) <= 25
+    # Objects of other tests may be finalized during any of them, and calls of other kinds, which are looked at first,
+    # cost five functions each.
+    assert median(python_calls(lambda n=n: added(np.ones(n), np.ones(n))) for n in range(700, 720)) <= 30
 
 
 def test_many_shapes_and_kinds_of_calls_are_remembered() -> None:

@@ -88,6 +88,8 @@ class KeptCalls:
         if key in self._names:
             return None
         with COMPILING:
+            if key in self._names:  # another thread has looked in the meantime
+                return self._function.repeated.run(arguments, keywords)
             name = self._name(call, current)
             done = None if name is None else self._served(name, call, arguments, keywords, current)
             self._names[key] = name, warnings_given()

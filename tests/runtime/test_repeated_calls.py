@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
@@ -152,7 +153,8 @@ def test_a_new_shape_passes_few_python_functions() -> None:
     added.cache_clear()  # kinds of calls that other tests have made are looked at first
     for n in (3, 4):
         added(np.ones(n), np.ones(n))
-    assert max(python_calls(lambda n=n: added(np.ones(n), np.ones(n))) for n in range(700, 720)) <= 25
+    # The median: objects of other tests may be finalized during any of them.
+    assert median(python_calls(lambda n=n: added(np.ones(n), np.ones(n))) for n in range(700, 720)) <= 25
 
 
 def test_many_shapes_and_kinds_of_calls_are_remembered() -> None:

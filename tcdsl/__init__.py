@@ -34,7 +34,7 @@ from tcdsl.errors import (
 
 if TYPE_CHECKING:
     from tcdsl import train
-    from tcdsl.frontend.loops.rounds import loop
+    from tcdsl.frontend.running_loops.round_counts import loop
     from tcdsl.frontend.staging.declarations import output
     from tcdsl.runtime.einsum import einsum
     from tcdsl.runtime.primitive import primitive
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from tcdsl.tensors.functions.decorators import TensorFunction, cd, op
     from tcdsl.tensors.functions.layers import Layer
     from tcdsl.tensors.functions.parameters import param
+    from tcdsl.tensors.graph_linking.static_indices import StaticIndex, static_index
     from tcdsl.tensors.graphs.constraints import constraints_only
     from tcdsl.tensors.graphs.initialization import seed
     from tcdsl.tensors.graphs.literals import batch, number, tensor
     from tcdsl.tensors.graphs.tensor import Tensor
-    from tcdsl.tensors.linking.static_indices import StaticIndex, static_index
     from tcdsl.tensors.routines import Routine
     from tcdsl.tensors.routines import compile_code as compile  # noqa: A004  # tc.compile
     from tcdsl.train.files import load, save
@@ -105,7 +105,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "Layer": "tcdsl.tensors.functions.layers",
     "Routine": "tcdsl.tensors.routines",
-    "StaticIndex": "tcdsl.tensors.linking.static_indices",
+    "StaticIndex": "tcdsl.tensors.graph_linking.static_indices",
     "Tensor": "tcdsl.tensors.graphs.tensor",
     "TensorFunction": "tcdsl.tensors.functions.decorators",
     "batch": "tcdsl.tensors.graphs.literals",
@@ -125,13 +125,13 @@ _LAZY = {
     "load_ipython_extension": "tcdsl.syntax.notebook",
     "number": "tcdsl.tensors.graphs.literals",
     "op": "tcdsl.tensors.functions.decorators",
-    "loop": "tcdsl.frontend.loops.rounds",
+    "loop": "tcdsl.frontend.running_loops.round_counts",
     "output": "tcdsl.frontend.staging.declarations",
     "param": "tcdsl.tensors.functions.parameters",
     "primitive": "tcdsl.runtime.primitive",
     "save": "tcdsl.train.files",
     "seed": "tcdsl.tensors.graphs.initialization",
-    "static_index": "tcdsl.tensors.linking.static_indices",
+    "static_index": "tcdsl.tensors.graph_linking.static_indices",
     "tensor": "tcdsl.tensors.graphs.literals",
     "unload_ipython_extension": "tcdsl.syntax.notebook",
     "value_and_grad": "tcdsl.runtime.transforms.gradients",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 
-from tcdsl.autodiff.loops.adjoints import pull_through
+from tcdsl.autodiff.loop_derivatives.adjoints import pull_through
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative, check_inputs, chosen_outputs
 from tcdsl.autodiff.statement_derivatives.reverse import Reverse, transpose
 from tcdsl.errors import DifferentiationError

@@ -16,7 +16,7 @@ from functools import partial, reduce
 import islpy as isl
 
 from tcdsl.autodiff.adjoint import adjoint, applied, floating
-from tcdsl.autodiff.loops.tangents import push_through
+from tcdsl.autodiff.loop_derivatives.tangents import push_through
 from tcdsl.autodiff.statement_derivatives.derivative import check_inputs, chosen_outputs
 from tcdsl.autodiff.statement_derivatives.recomputation import ValueSteps
 from tcdsl.autodiff.statement_derivatives.reverse import (

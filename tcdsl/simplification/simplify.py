@@ -21,7 +21,6 @@ from tcdsl.ir.stages import around_loops, in_order, tensors_needed
 from tcdsl.polyhedra.limits import TooMuchWork, limited
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.simplification.expressions.tape import shared
-from tcdsl.simplification.loops import with_smaller_loops
 from tcdsl.simplification.redundant_tensors import (
     with_constants_propagated,
     with_values_reused,
@@ -29,6 +28,7 @@ from tcdsl.simplification.redundant_tensors import (
     without_unread_changes,
 )
 from tcdsl.simplification.sealing import simplified_around_rules
+from tcdsl.simplification.smaller_loops import with_smaller_loops
 from tcdsl.simplification.sparsity.compaction import with_sparse_tensors_compacted
 from tcdsl.simplification.sparsity.sparse_reads import with_thin_reads_composed
 from tcdsl.simplification.sparsity.unions import with_stores_united

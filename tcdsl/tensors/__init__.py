@@ -9,9 +9,9 @@ from tcdsl.tensors.graphs.node_operations import ENGINE
 __all__ = ["LANGUAGE_FUNCTIONS"]
 
 ENGINE.operators = LaterFunction("operators", "tcdsl.tensors.graphs.graph_operators")
-ENGINE.evaluate = LaterFunction("evaluate", "tcdsl.tensors.linking.asked_values")
-ENGINE.staged = LaterFunction("staged", "tcdsl.tensors.staging.fragments")
-ENGINE.settled = LaterFunction("settled", "tcdsl.tensors.staging.fragments")
+ENGINE.evaluate = LaterFunction("evaluate", "tcdsl.tensors.graph_linking.asked_values")
+ENGINE.staged = LaterFunction("staged", "tcdsl.tensors.graph_staging.fragments")
+ENGINE.settled = LaterFunction("settled", "tcdsl.tensors.graph_staging.fragments")
 ENGINE.reduced = LaterFunction("reduced", "tcdsl.tensors.tensor_pickling")
 ENGINE.restore_memory = LaterFunction("restore_memory", "tcdsl.tensors.tensor_pickling")
 

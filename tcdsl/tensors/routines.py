@@ -22,14 +22,14 @@ from tcdsl.ir.program import Program
 from tcdsl.runtime.calling.execution import BoundProgram
 from tcdsl.runtime.explanation import Explanation
 from tcdsl.tensors.functions.parameters import by_label
+from tcdsl.tensors.graph_linking.asked_values import executable, read_memory
+from tcdsl.tensors.graph_linking.code import Code, sequence
+from tcdsl.tensors.graph_linking.graph_linker import linking
+from tcdsl.tensors.graph_linking.static_indices import StaticIndex
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory, tick
-from tcdsl.tensors.linking.asked_values import executable, read_memory
-from tcdsl.tensors.linking.code import Code, sequence
-from tcdsl.tensors.linking.linking import linking
-from tcdsl.tensors.linking.static_indices import StaticIndex
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["Routine", "compile_code"]

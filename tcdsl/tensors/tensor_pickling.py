@@ -13,10 +13,10 @@ from typing import Any
 from weakref import ref
 
 from tcdsl.rows.inference import Shape
+from tcdsl.tensors.graph_staging.graph_recordings import ancestors
 from tcdsl.tensors.graphs.node_operations import Recorded
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory, tick
-from tcdsl.tensors.staging.staging import ancestors
 
 __all__ = ["Graph", "reduced"]
 
@@ -46,7 +46,7 @@ def _own_slots(tensor: Tensor) -> dict[str, Any]:
 
 
 def _memory(tensor: Tensor) -> tuple[Any, ...]:
-    from tcdsl.tensors.linking.asked_values import read_memory
+    from tcdsl.tensors.graph_linking.asked_values import read_memory
 
     if tensor.initial is not None:
         read_memory(tensor.buffer("value"))

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from tcdsl.errors import ConfigurationError
+from tcdsl.tensors.graph_linking.static_indices import StaticIndex
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.linking.static_indices import StaticIndex
 from tcdsl.tensors.routines import Routine
 from tcdsl.tracebacks import user_facing
 

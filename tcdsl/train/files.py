@@ -21,10 +21,10 @@ import numpy as np
 from tcdsl.errors import ConfigurationError
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.tensors.functions.parameters import by_label
+from tcdsl.tensors.graph_linking.asked_values import read_memory
 from tcdsl.tensors.graphs.element_types import FloatingType
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.linking.asked_values import read_memory
 from tcdsl.tensors.routines import Routine
 from tcdsl.tracebacks import user_facing
 from tcdsl.train.gradients import parameters

@@ -10,11 +10,11 @@ import numpy as np
 from tcdsl.errors import ConfigurationError, DifferentiationError
 from tcdsl.tensors.functions.decorators import TensorFunction
 from tcdsl.tensors.functions.layers import Layer
+from tcdsl.tensors.graph_linking.code import Code, GradientUpdate
+from tcdsl.tensors.graph_linking.graph_linker import leaves
+from tcdsl.tensors.graph_staging.graph_recordings import ancestors
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.linking.code import Code, GradientUpdate
-from tcdsl.tensors.linking.linking import leaves
-from tcdsl.tensors.staging.staging import ancestors
 from tcdsl.tracebacks import user_facing
 from tcdsl.train.optimizers import clip_norm, clip_value
 

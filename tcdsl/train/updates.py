@@ -13,8 +13,8 @@ from inspect import Parameter, Signature, signature
 from typing import Any
 
 from tcdsl.errors import ConfigurationError
+from tcdsl.tensors.graph_linking.code import Code, sequence
 from tcdsl.tensors.graphs.location import fault
-from tcdsl.tensors.linking.code import Code, sequence
 from tcdsl.tracebacks import user_facing
 from tcdsl.train.gradients import fixed_number, number, trained_parameters
 from tcdsl.train.optimizers import adam, adamw, lion, rmsprop, sgd

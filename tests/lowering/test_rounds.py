@@ -14,7 +14,7 @@ from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.pass_log import explain_passes
 from tcdsl.simplification import simplify
-from tests.autodiff.loops.loop_programs import LOOPS
+from tests.autodiff.loop_derivatives.loop_programs import LOOPS
 from tests.autodiff.programs import floating_inputs
 from tests.lowering.loop_interpreter import execute
 from tests.lowering.looping_programs import (

@@ -20,7 +20,7 @@ from tcdsl.lowering.loopir.traversal import expressions
 from tcdsl.lowering.lower import lower
 from tcdsl.targets.cpu.emission.module_emission import emitted_nests
 from tcdsl.targets.cpu.machine.object_code import optimized
-from tcdsl.targets.cpu.python.module import generate_module
+from tcdsl.targets.cpu.printing.module import generate_module
 from tcdsl.targets.protocol.target import Build
 from tests.programs.definitions import layer_norm, softmax
 

@@ -16,7 +16,7 @@ from tcdsl.ir.text.printer import format_program
 from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.simplification import simplify, specialized
 from tcdsl.simplification.simplify import without_dead_statements
-from tests.autodiff.loops.loop_programs import LOOPS, unrolled
+from tests.autodiff.loop_derivatives.loop_programs import LOOPS, unrolled
 from tests.range_checks import verify_deeply
 
 Change = Callable[[Program, list[np.ndarray]], Program]

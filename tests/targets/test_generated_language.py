@@ -22,7 +22,7 @@ from tcdsl.lowering.lower import lower
 from tcdsl.targets.cpu.compiled import CompiledKernel, load_kernel
 from tcdsl.targets.cpu.emission.module_emission import emitted_nests
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
-from tcdsl.targets.cpu.python.module import generate_module
+from tcdsl.targets.cpu.printing.module import generate_module
 from tcdsl.targets.protocol.target import Build
 from tests.lowering.cases import CASES
 from tests.targets import tiled_kernels

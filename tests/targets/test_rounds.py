@@ -20,8 +20,8 @@ from tcdsl.targets.cpu.call import driver
 from tcdsl.targets.cpu.call.drivers import Drivers
 from tcdsl.targets.cpu.compiled import CompiledKernel
 from tcdsl.targets.cpu.layout.control_rows import PAUSED
-from tests.autodiff.loops.loop_programs import LOOPS
-from tests.autodiff.loops.test_adjoints import shapes_of
+from tests.autodiff.loop_derivatives.loop_programs import LOOPS
+from tests.autodiff.loop_derivatives.test_adjoints import shapes_of
 from tests.autodiff.programs import floating_inputs
 from tests.lowering.looping_programs import CHOLESKY, COUNTED, HISTORY, LOOPING, WAVE, rounds_of
 

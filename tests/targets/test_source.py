@@ -11,9 +11,9 @@ import pytest
 from tcdsl.ir.build import apply, constant, integer
 from tcdsl.ir.expressions import Expr, IndexValue, Local
 from tcdsl.lowering.loopir.loops import Store
-from tcdsl.targets.cpu.python.expression_printing import ExpressionWriter
-from tcdsl.targets.cpu.python.identifiers import Identifiers
-from tcdsl.targets.cpu.python.module import generate_module, module_text
+from tcdsl.targets.cpu.printing.expression_printing import ExpressionWriter
+from tcdsl.targets.cpu.printing.identifiers import Identifiers
+from tcdsl.targets.cpu.printing.module import generate_module, module_text
 from tcdsl.targets.protocol.target import Build
 from tests.targets.kernels import I, N, loop, make, matmul, read
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.verifier.verifier import verify
+from tcdsl.tensors.graph_linking.asked_values import read_memory
+from tcdsl.tensors.graph_linking.code import Code
+from tcdsl.tensors.graph_linking.graph_linker import LinkedProgram, linking
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory, tick
-from tcdsl.tensors.linking.asked_values import read_memory
-from tcdsl.tensors.linking.code import Code
-from tcdsl.tensors.linking.linking import LinkedProgram, linking
 
 __all__ = ["run", "value"]
 

@@ -119,7 +119,7 @@ def test_one_tensor_used_often_is_computed_once() -> None:
 def tc_linking(tensor: tc.Tensor) -> Any:
     from contextlib import contextmanager
 
-    from tcdsl.tensors.linking.linking import linking
+    from tcdsl.tensors.graph_linking.graph_linker import linking
 
     @contextmanager
     def linked() -> Any:

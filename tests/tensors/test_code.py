@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 import tcdsl as tc
 from tcdsl import cd
-from tcdsl.tensors.linking.code import Code, GradientUpdate
-from tcdsl.tensors.linking.linking import leaves
+from tcdsl.tensors.graph_linking.code import Code, GradientUpdate
+from tcdsl.tensors.graph_linking.graph_linker import leaves
 from tests.tensors.interpreting import run, value
 
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 import tcdsl as tc
 from tcdsl import cd
-from tcdsl.tensors.linking.code import Code, GradientUpdate
+from tcdsl.tensors.graph_linking.code import Code, GradientUpdate
 
 
 @cd

@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose
 
 import tcdsl as tc
 from tcdsl import op
+from tcdsl.tensors.graph_staging import fragments
 from tcdsl.tensors.graphs.node_operations import Operation
-from tcdsl.tensors.staging import fragments
 from tests.tensors.interpreting import run, value
 
 X = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])

@@ -1,4 +1,4 @@
-"""Loops and branches of decorated functions, rewritten so that they may run: `tcdsl.frontend.loops.loop_recorder`."""
+"""Loops and branches, rewritten so that they may run: `tcdsl.frontend.running_loops.loop_recorder`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import ast
 import copy
 from collections.abc import Iterator, Sequence
 
-from tcdsl.frontend.loops.loop_statement import LoopStatement
 from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, recorder_call
 from tcdsl.frontend.python.loop_jumps import breaks, without_jumps
+from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.source.assigned_names import bindings_of
 from tcdsl.frontend.source.rewritten_functions import thunk
 

@@ -15,7 +15,6 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
 from tcdsl.frontend.arrays.array_literals import is_literal
 from tcdsl.frontend.arrays.array_stores import record_in_view, store_elementwise
-from tcdsl.frontend.loops.loop_recorder import LoopRecorder
 from tcdsl.frontend.names.annotated_targets import Dimensions, bind_dimensions, declared_target
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.function_scope import FunctionScope
@@ -28,6 +27,7 @@ from tcdsl.frontend.python.recorded_statements import (
     Rewritten,
     TensorStatement,
 )
+from tcdsl.frontend.running_loops.loop_recorder import LoopRecorder
 from tcdsl.frontend.source.assigned_names import target_of
 from tcdsl.frontend.source.logic_operands import Term
 from tcdsl.frontend.source.python_stores import augmented, store_item

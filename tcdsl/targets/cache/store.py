@@ -7,7 +7,7 @@
         nest_5e21….code                the machine code of a function in it (`tcdsl.targets.cpu.machine.machine_code`)
         matmul_c41b….call              what calls need, without staging (`tcdsl.runtime.kept`)
         matmul_77ab….kernel            what a program became (`tcdsl.targets.loading`)
-        matmul_90de….gradient          the derivative of a graph (`tcdsl.tensors.linking.kept_gradients`)
+        matmul_90de….gradient          the derivative of a graph (`tcdsl.tensors.graph_linking.kept_gradients`)
 
 The name of an entry is a hash of all that it depends on, so an entry is never wrong, only missing, old or damaged.
 """

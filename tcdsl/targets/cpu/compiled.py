@@ -25,7 +25,7 @@ from tcdsl.targets.cpu.layout.frame import FIRST_WORD, STATUS_WORD, layout_of
 from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
 from tcdsl.targets.cpu.machine.machine_code import CompiledModule, compiled_module, nest_symbol
 from tcdsl.targets.cpu.machine.module_names import module_stem
-from tcdsl.targets.cpu.python.module import GeneratedModule
+from tcdsl.targets.cpu.printing.module import GeneratedModule
 from tcdsl.targets.protocol.target import Build
 
 __all__ = ["CompiledKernel", "load_kernel"]

@@ -15,7 +15,7 @@ from tcdsl.targets.protocol.target import Build
 if TYPE_CHECKING:
     from tcdsl.lowering.loopir.loops import Kernel
     from tcdsl.targets.cpu.compiled import CompiledKernel
-    from tcdsl.targets.cpu.python.module import GeneratedModule
+    from tcdsl.targets.cpu.printing.module import GeneratedModule
     from tcdsl.targets.protocol.loaded_kernel import LaunchedKernel
 
 __all__ = ["CpuTarget"]
@@ -35,7 +35,7 @@ class CpuTarget:
 
     def generate(self, kernel: Kernel, build: Build) -> GeneratedModule:
         """The module of ``kernel``."""
-        from tcdsl.targets.cpu.python.module import generate_module
+        from tcdsl.targets.cpu.printing.module import generate_module
 
         return generate_module(kernel, build)
 

@@ -1,7 +1,7 @@
 """Decorated functions called with tensors: an `@op` gives tensors, a `@cd` function gives code.
 
 The body runs once, as for arrays. Expressions of tensors make nodes of the graph; tensor statements are staged, with
-the tensors that they read as inputs, and what they compute becomes nodes too (`tcdsl.tensors.staging.fragments`).
+the tensors that they read as inputs, and what they compute becomes nodes too (`tcdsl.tensors.graph_staging.fragments`).
 
 Arithmetic there is of what is staged, and of tensors of unknown shape. A tensor of known shape is an input of the
 program that is being staged. Beside one whose shape is not known yet, what is staged becomes a tensor of the graph, and
@@ -33,14 +33,14 @@ from tcdsl.runtime.decorated import returns_nothing, run_inline
 from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.tensors.functions.layers import Layer, describe
 from tcdsl.tensors.functions.parameters import Parameters
+from tcdsl.tensors.graph_linking.code import Assignments, Code
+from tcdsl.tensors.graph_staging.fragments import exported, without_unread_inputs
+from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, recording_session
+from tcdsl.tensors.graph_staging.state import CodeState, StateShape
 from tcdsl.tensors.graphs.graph_operators import GRAPH, as_operand
 from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.linking.code import Assignments, Code
-from tcdsl.tensors.staging.fragments import exported, without_unread_inputs
-from tcdsl.tensors.staging.staging import InputRecording, recording_session
-from tcdsl.tensors.staging.state import CodeState, StateShape
 
 if TYPE_CHECKING:
     from tcdsl.runtime.function import DecoratedFunction
@@ -104,7 +104,7 @@ def _op(
 ) -> Any:
     if not positional or any(isinstance(value, Tensor) for _, value in positional):
         return _tensors(function, [value for _, value in positional], configuration, scope)
-    from tcdsl.tensors.linking.asked_values import evaluate
+    from tcdsl.tensors.graph_linking.asked_values import evaluate
 
     result = _tensors(function, [_as_tensor(value) for _, value in positional], configuration, scope)
     leaves, structure = flatten(result, lambda value: isinstance(value, Tensor))

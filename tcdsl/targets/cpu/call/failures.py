@@ -17,7 +17,7 @@ from tcdsl.targets.cpu.layout.frame import (
     VALUE_WORDS,
     FrameLayout,
 )
-from tcdsl.targets.cpu.python.nest_printing import CheckSite
+from tcdsl.targets.cpu.printing.nest_printing import CheckSite
 
 __all__ = ["failure"]
 

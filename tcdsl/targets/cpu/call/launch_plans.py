@@ -28,7 +28,7 @@ _POOLED_BYTES = 1 << 18  # Temporaries up to this many bytes stay allocated betw
 
 def of_this_process(addresses: Sequence[int], places: Sequence[int]) -> dict[str, int]:
     """The words of a plan that differ from process to process: the ``addresses`` of the nests' machine code, and of
-    their ``places`` (`tcdsl.targets.cpu.python.nest_deduplication`); of NumPy's types, and where arrays have what.
+    their ``places`` (`tcdsl.targets.cpu.printing.nest_deduplication`); of NumPy's types, and where arrays have what.
     """
     known = {"array_header": array_header() or 0, "array_type": id(np.ndarray), "tuple_header": tuple_header() or 0}
     known |= {f"type_{name}": id(numpy_dtype(name)) for name in DTYPES}

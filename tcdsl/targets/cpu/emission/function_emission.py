@@ -1,7 +1,7 @@
 """One function of generated code as LLVM instructions: loops, branches, assignments, expressions of typed scalars.
 
 Every name has one type, the operands of an operator have the same one, and nothing is promoted: the printer
-(`tcdsl.targets.cpu.python`) sees to that. Names are places on the stack, which LLVM turns into registers. ``and``,
+(`tcdsl.targets.cpu.printing`) sees to that. Names are places on the stack, which LLVM turns into registers. ``and``,
 ``or`` and ``a if c else b`` evaluate what Python evaluates. int64 does not overflow, which lets LLVM widen and step
 indices; the other integers wrap.
 """

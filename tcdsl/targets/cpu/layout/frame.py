@@ -6,7 +6,7 @@
     word 1, 2      the number of the check (or the slot of the buffer), the extent of the axis
     word 3         the address of the row of the table whose nest runs on several threads
     word 4 .. 14   the values of the loop variables around the check, outermost first
-    word 15        the address of the places of the nest that runs (`tcdsl.targets.cpu.python.nest_deduplication`)
+    word 15        the address of the places of the nest that runs (`tcdsl.targets.cpu.printing.nest_deduplication`)
     word 16        the next block of a parallel nest, on a cache line that nothing else uses while nests run
     word 17 .. 23  the value found by the check: one integer of seven words
     word 24        eight words that an access out of range is sent to in debug mode

@@ -1,0 +1,74 @@
+"""Reverse mode through a loop: the adjoint of a loop is the same loop backwards.
+
+::
+
+    repeat y_3 = N times with y, x           repeat y_3, y_tape_3 = N times with y, x, y_tape
+    | y_2 = y * x[t]                         | y_2 = y * x[t];  y_tape_2[t] = y  from y_tape
+    | update y = y_2                         | update y = y_2;  update y_tape = y_tape_2
+
+                                             repeat d_y_4, d_x_3 = N times with x, y_tape_3, d_y_3, d_x
+                                             | d_y_2 = d_y * x[N - 1 - t]
+                                             | d_x_2[N - 1 - t] += d_y * y_tape[N - 1 - t]  from d_x
+                                             | update d_y = d_y_2;  update d_x = d_x_2
+
+What the adjoint of a round needs of the values of the round it has, in this order, as what the loop is given and does
+not change, as what the loop leaves behind (`held_cells`), or on a tape (`tapes`) that the loop now writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tcdsl.autodiff.loop_derivatives.backward_bodies import BackwardBody
+from tcdsl.autodiff.loop_derivatives.open_loops import OpenBackwardBody
+from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one, count_of_sizes
+from tcdsl.autodiff.loop_derivatives.round_derivatives import reached_inputs, round_derivative
+from tcdsl.autodiff.statement_derivatives.activity import active_inputs
+from tcdsl.autodiff.statement_derivatives.reverse import Reverse
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.program import Repeat
+
+__all__ = ["pull_through"]
+
+
+def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse], None]) -> None:
+    """Pull the derivatives by the results of ``repeat`` back to what it is given.
+
+    ``work`` gets a loop for that, and ``repeat`` writes the tapes that it reads.
+    """
+    body = repeat.body
+    active = active_inputs(repeat, work.active)
+    totals: dict[str, str] = {}
+    for result, (name, _) in zip(repeat.results, body.updates, strict=True):
+        if name in active and result not in work.ruled:
+            total = work.contributions.total(result, f"d_{result}")
+            if total is not None:
+                totals[name] = total
+    if not totals:
+        return
+    adjoint = round_derivative(body, reached_inputs(body, active, totals), transpose_all, repeat.checkpointed)
+    known = count_of_sizes(repeat) or at_most_one(repeat)
+    backward = BackwardBody(work, repeat, adjoint) if known else OpenBackwardBody(work, repeat, adjoint)
+    work.repeats[work.repeats.index(repeat)] = backward.loop
+    outer = dict(zip((each.name for each in body.inputs[1:]), repeat.inputs, strict=True))
+    carried = {name for name, _ in body.updates}
+    initial: dict[str, str] = {}
+    for name, seed in adjoint.seeds.items():
+        # What later code has added up by what the loop is given: each round adds to that.
+        total = totals.get(name) if name in carried else work.contributions.total(outer[name], f"d_{outer[name]}")
+        initial[seed] = _zeros(work, outer[name]) if total is None else total
+    results: dict[str, str] = {}
+    for name, seed in adjoint.seeds.items():
+        declared = work.tensor(initial[seed])
+        results[name] = work.declare(f"d_{outer[name]}", declared.dtype, declared.shape)
+    inputs = tuple(initial.get(each.name) or backward.given[each.name] for each in backward.body.inputs[1:])
+    work.repeats.append(Repeat(tuple(results.values()), backward.count, backward.body, inputs, repeat.span))
+    for name, result in results.items():
+        if work.wants(outer[name]):
+            work.contributions.add_whole(outer[name], result)
+
+
+def _zeros(work: Reverse, name: str) -> str:
+    declared = work.tensor(name)
+    return work.result(f"d_{name}", replace(declared, dtype=compute_dtype(declared.dtype)), None)

@@ -1,0 +1,137 @@
+"""What a loop goes over: ranges, first axes of tensors, and what `zip`, `enumerate` and `reversed` make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tcdsl.errors import DslSyntaxError, ShapeError
+from tcdsl.frontend.names.array_calls import call_function
+from tcdsl.frontend.running_loops.round_counts import Rounds, loop, rounds_of, unrolled, with_segments
+from tcdsl.frontend.staging.declarations import Unwritten
+from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.symbols import SymbolicArray
+from tcdsl.ir.build import integer
+
+__all__ = ["ITERATED", "Iterated", "bounds_of", "python_rounds", "rounds_over"]
+
+ITERATED = (range, loop, zip, enumerate, reversed)
+"""The functions that a loop looks at before they are called: ``range`` of a size is no call of Python's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Iterated:
+    """``function(*arguments)`` as it is written in ``for``; ``function`` is one of `ITERATED`."""
+
+    function: Any
+    arguments: Sequence[Any]
+    options: Mapping[str, Any]
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is ``range`` or ``tc.loop``."""
+        return self.function in (range, loop)
+
+
+def bounds_of(iterable: Any) -> list[Any]:
+    """What says how long the ranges in ``iterable`` are; what says it of others is no number."""
+    if not isinstance(iterable, Iterated):
+        return [iterable]
+    if iterable.counts:
+        return list(iterable.arguments)
+    return [bound for each in iterable.arguments for bound in bounds_of(each)]
+
+
+def rounds_over(session: Session, iterable: Any) -> Rounds | Iterator[Any] | None:
+    """The rounds of a loop over ``iterable``; ``None`` if that is Python's.
+
+    Beside a list of Python's the loop is Python's: over the list and as many parts of the tensors.
+    """
+    if isinstance(iterable, SymbolicArray):
+        if iterable.rank == 0:
+            fact = "a loop over a tensor of rank 0, which has no parts"
+            raise session.fault(ShapeError, fact, "loop over `range(n)`")
+        return Rounds(integer(0), 1, iterable.extents[0], True, lambda number: iterable[number])
+    if not isinstance(iterable, Iterated):
+        return None
+    if iterable.counts:
+        return _counted(session, iterable)
+    parts = [rounds_over(session, each) for each in iterable.arguments]
+    if not any(isinstance(each, Rounds) for each in parts):
+        found = [
+            python_value(session, each) if part is None else part
+            for part, each in zip(parts, iterable.arguments, strict=True)
+        ]
+        return (
+            None if not any(part is not None for part in parts) else iter(iterable.function(*found, **iterable.options))
+        )
+    first = parts[0]
+    if iterable.function is reversed and isinstance(first, Rounds):
+        return first.backwards()
+    if any(isinstance(each, Rounds) and not each.sized for each in parts):
+        fact = f"`{iterable.function.__name__}` of a range whose length is data"
+        raise session.fault(DslSyntaxError, fact, "loop over the range alone, and index with its number")
+    if iterable.function is enumerate and isinstance(first, Rounds):
+        start = iterable.arguments[1] if len(parts) > 1 else iterable.options.get("start", 0)
+        return Rounds(integer(0), 1, first.count, True, lambda number: (number + start, first.at(session, number)))
+    return _together(session, iterable, parts)
+
+
+def _counted(session: Session, iterable: Iterated) -> Rounds | None:
+    if any(isinstance(each, Unwritten | GraphTensor) for each in iterable.arguments):
+        raise session.fault(
+            DslSyntaxError,
+            "a loop over a size, or over data, of a graph of tensors",
+            "call the function on arrays, where such loops run; in graphs give the number of rounds as an integer",
+        )
+    found = rounds_of(session, iterable.arguments, iterable.function is loop)
+    return (
+        with_segments(session, found, **iterable.options) if found is not None and iterable.function is loop else found
+    )
+
+
+def _together(session: Session, iterable: Iterated, parts: Sequence[Any]) -> Rounds | Iterator[Any]:
+    # `zip`: all of one length, which is that of the lists among them.
+    running = [each for each in parts if isinstance(each, Rounds)]
+    others = [
+        list(python_value(session, each) if part is None else part)
+        for part, each in zip(parts, iterable.arguments, strict=True)
+        if not isinstance(part, Rounds)
+    ]
+    if not others:
+        for each in running[1:]:
+            message = "a loop goes over tensors of different lengths at once\nloop over parts of the same length"
+            session.builder.require_equal(running[0].count, each.count, message, session.location())
+        return Rounds(
+            integer(0), 1, running[0].count, True, lambda number: tuple(each.at(session, number) for each in running)
+        )
+    count = min(map(len, others))
+    message = f"a loop goes over a list of {count} and a tensor of another length\nmake them equally long"
+    for each in running:
+        session.builder.require_equal(each.count, integer(count), message, session.location())
+    rest = iter(others)
+    return zip(
+        *([each.at(session, k) for k in range(count)] if isinstance(each, Rounds) else next(rest) for each in parts),
+        strict=False,
+    )
+
+
+def python_value(session: Session, iterable: Any) -> Any:
+    """What Python iterates over."""
+    if not isinstance(iterable, Iterated):
+        return iterable
+    if iterable.counts:
+        return range(*iterable.arguments)
+    arguments = [python_value(session, each) for each in iterable.arguments]
+    return call_function(iterable.function, arguments, iterable.options)
+
+
+def python_rounds(session: Session, iterable: Any) -> Iterator[Any]:
+    """The rounds of a loop of Python's."""
+    value = python_value(session, iterable)
+    if isinstance(iterable, Iterated) and iterable.function is reversed:
+        inner = python_value(session, iterable.arguments[0])
+        value = inner[::-1] if isinstance(inner, range) else value
+    return unrolled(session, value) if isinstance(value, range) else iter(value)

@@ -1,0 +1,218 @@
+"""What a rewritten function calls for its loops and branches.
+
+::
+
+    for t in range(T):                for t in RECORDER.rounds(STATEMENT, ...):
+        u = f(u, t)                       if RECORDER.runs(STATEMENT):
+                                              u = RECORDER.carried(STATEMENT)
+                                          u = f(u, t)
+                                      if RECORDER.has_run(STATEMENT):
+                                          t, u = RECORDER.after(STATEMENT)
+
+A loop of Python's, and a branch that Python takes, are what they are. Of those that run each body is staged a few times
+(`tcdsl.frontend.running_loops.running_loop`).
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from tcdsl.errors import DslSyntaxError
+from tcdsl.frontend.arrays.arithmetic import combine
+from tcdsl.frontend.names.array_calls import call_function
+from tcdsl.frontend.running_loops.carried import Kind, joined
+from tcdsl.frontend.running_loops.conditions import changing_truth, connected, is_data, numbers_of, taken, truth
+from tcdsl.frontend.running_loops.iterated import ITERATED, Iterated, bounds_of, python_rounds, rounds_over
+from tcdsl.frontend.running_loops.loop_statement import LoopStatement
+from tcdsl.frontend.running_loops.round_counts import ENDLESS, Rounds, at_most_one, loop
+from tcdsl.frontend.running_loops.running_loop import RunningLoop
+from tcdsl.frontend.source.function_source import span_of
+from tcdsl.frontend.staging.declarations import OfARound, Unwritten
+from tcdsl.frontend.staging.run_time_integers import Specialize
+from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.ir.expressions import Expr
+
+__all__ = ["LoopRecorder"]
+
+_NOTHING = Unwritten("")
+
+
+class LoopRecorder:
+    """The part of the recorder that is for loops; ``filename`` is where the function stands."""
+
+    def __init__(self, filename: str) -> None:
+        self._filename = filename
+
+    def iterated(self, function: Any, /, *arguments: Any, **options: Any) -> Any:
+        """``function(*arguments)`` in ``for``: not called yet if it is ``range``, ``zip`` or the like."""
+        if any(function is each for each in ITERATED):
+            return Iterated(function, arguments, options)
+        return call_function(function, arguments, options)
+
+    def rounds(self, statement: LoopStatement, iterable: Any) -> Iterator[Any]:
+        """``for t in iterable``: one round for staging if the loop runs, else what Python iterates over."""
+        frame = sys._getframe(1)
+        session = session_of("a loop")
+        found = rounds_over(session, iterable)
+        if found is None:
+            return python_rounds(session, iterable)
+        if not isinstance(found, Rounds):
+            return found
+        always = isinstance(iterable, Iterated) and iterable.function is loop
+        numbers = frozenset() if always else numbers_of(*bounds_of(iterable))
+        self._check_body(statement, numbers, frame)
+        going = (truth(session, True), lambda: truth(session, True)) if statement.breaks else None
+        running = RunningLoop(session, statement, frame, found, condition=going, numbers=numbers)
+        session.running.append(running)
+        return running.passes()
+
+    def while_rounds(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[Any]:
+        """``while condition()``: one round for staging if that is data, else round by round as long as it holds."""
+        frame = sys._getframe(1)
+        return self._while_rounds(session_of("a loop"), statement, frame, condition)
+
+    def _while_rounds(
+        self, session: Session, statement: LoopStatement, frame: FrameType, condition: Callable[[], Any]
+    ) -> Iterator[Any]:
+        # Rounds of Python come first: `n = 0` and `while n < x[0]` may become data in a round. What they bind first
+        # belongs to each of them, as in the rounds that run.
+        unbound = [
+            name for name in statement.names if isinstance(frame.f_locals.get(name, _NOTHING), Unwritten | OfARound)
+        ]
+        going = condition()
+        while not is_data(going):
+            if not going:
+                return
+            yield True
+            going = condition()
+            left = session.left.pop(statement, False)
+            if is_data(left):
+                going = combine("and_", going, combine("not_", left)) if is_data(going) else combine("not_", left)
+        numbers = numbers_of(going)
+        self._check_body(statement, numbers, frame)
+        again = truth(session, going), lambda: changing_truth(session, going, condition())
+        before = {name: value for name, value in frame.f_locals.items() if name not in unbound}
+        running = RunningLoop(session, statement, frame, ENDLESS, before, again, numbers)
+        session.running.append(running)
+        yield from running.passes(True)
+
+    def arms(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[bool]:
+        """The arms of ``if condition()`` that are to run: the one that Python takes, or both one after the other."""
+        frame = sys._getframe(1)
+        session = session_of("a branch")
+        value = condition()
+        if not is_data(value):
+            return iter((bool(value),))
+        return self._both_arms(session, statement, frame, taken(session, value), numbers_of(value))
+
+    def _both_arms(
+        self,
+        session: Session,
+        statement: LoopStatement,
+        frame: FrameType,
+        taken: Expr,
+        numbers: frozenset[str],
+    ) -> Iterator[bool]:
+        # Each arm is a loop of at most one round, the second one after the first.
+        rounds = {arm: at_most_one(taken, arm) for arm in (True, False)}
+        before = dict(frame.f_locals)
+        bound: dict[bool, dict[str, Kind]] = {}
+        for arm, count in rounds.items():
+            running = RunningLoop(session, statement, frame, count, before)
+            session.running.append(running)
+            yield from running.trial(arm)
+            session.running.pop()
+            bound[arm] = running.bound
+        blank = {name: joined(kind, bound[False][name]) for name, kind in bound[True].items() if name in bound[False]}
+        for arm, count in rounds.items():
+            running = RunningLoop(session, statement, frame, count, before, numbers=numbers, blank=blank)
+            session.running.append(running)
+            yield from running.passes(arm)
+            if arm:
+                session.running.pop()
+                before |= dict(zip(statement.names, running.after(), strict=True))
+
+    def all_of(self, *parts: Callable[[], Any]) -> Any:
+        """``a and b`` in a condition."""
+        return connected("and_", parts)
+
+    def any_of(self, *parts: Callable[[], Any]) -> Any:
+        """``a or b`` in a condition."""
+        return connected("or_", parts)
+
+    def negation(self, operand: Any) -> Any:
+        """``not a`` in a condition."""
+        return combine("not_", operand) if is_data(operand) else not operand
+
+    def _check_body(self, statement: LoopStatement, numbers: frozenset[str], frame: FrameType) -> None:
+        # What Python's loops can do and loops that run cannot: a loop on numbers of the call alone is Python's then.
+        held = frame.f_locals
+        adds = [name for name in statement.adds if isinstance(held.get(name, Unwritten(name)), Unwritten)]
+        if numbers and (statement.leaves or statement.otherwise or adds):
+            raise Specialize(numbers)
+        if adds:
+            raise DslSyntaxError.at(
+                f"`{adds[0]}` is added up in a loop that runs, but is not there before it",
+                span_of(statement.adds[adds[0]], self._filename),
+                f"declare it before the loop, or begin anew in each round: `{adds[0]} = output()`",
+            )
+        if statement.leaves:
+            leaving = statement.leaves[0]
+            word = {ast.Return: "return", ast.Break: "break", ast.Continue: "continue"}[type(leaving)]
+            hint = {
+                "return": "end the loop by `break` in an arm of a branch, and return after it",
+                "break": "end an arm of a branch by it, where the other arm goes on",
+                "continue": "end an arm of a branch by it, where the other arm goes on",
+            }[word]
+            raise DslSyntaxError.at(f"`{word}` in a loop that runs", span_of(leaving, self._filename), hint)
+        if statement.otherwise:
+            raise session_of("a loop").fault(
+                DslSyntaxError,
+                "`else` of a loop that runs",
+                "write what is in it after the loop, under a condition if `break` may end the loop",
+            )
+
+    def leaves(self, statement: LoopStatement, left: Any) -> bool:
+        """Whether Python leaves the loop after a round that ``break`` has ended if ``left`` is true."""
+        running = self._running(statement, sys._getframe(1))
+        if running is not None:
+            running.left = left
+            return False
+        if is_data(left) and statement.asks:
+            # The rounds so far were Python's; whether there is another one is data.
+            session_of("a loop").left[statement] = left
+            return False
+        if is_data(left):
+            raise session_of("a loop").fault(
+                DslSyntaxError,
+                "data says whether this loop, which is unrolled, is left",
+                "write `tc.loop(...)` for `range(...)`: it runs in the program",
+            )
+        return bool(left)
+
+    def runs(self, statement: LoopStatement) -> bool:
+        """Whether the loop that is being staged runs."""
+        return self._running(statement, sys._getframe(1)) is not None
+
+    def carried(self, statement: LoopStatement) -> Any:
+        """What the names that the body may bind hold at the beginning of a round."""
+        running = self._running(statement, sys._getframe(1))
+        return running.carried()
+
+    def has_run(self, statement: LoopStatement) -> bool:
+        """Whether the loop that has just been staged is one that runs."""
+        return self._running(statement, sys._getframe(1)) is not None
+
+    def after(self, statement: LoopStatement) -> Any:
+        """What these names, and the number of the round, hold after a loop that runs."""
+        session = session_of("a loop")
+        return session.running.pop().after()
+
+    def _running(self, statement: LoopStatement, frame: FrameType) -> Any:
+        running = session_of("a loop").running
+        last = running[-1] if running else None
+        return last if last is not None and last.statement is statement and last.frame is frame else None

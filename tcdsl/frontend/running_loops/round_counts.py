@@ -1,0 +1,178 @@
+"""How often a loop runs: ``range`` and ``tc.loop`` of sizes, of numbers of the call, and of data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
+from tcdsl.frontend.running_loops.conditions import is_data
+from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.ir.build import apply, cast, integer
+from tcdsl.ir.dtypes import is_integer
+from tcdsl.ir.expressions import Constant, Expr, Read, reads, size_names, transform
+from tcdsl.ir.program import Repeat
+from tcdsl.rewrite.loop_segments import in_segments
+
+__all__ = [
+    "ENDLESS",
+    "Rounds",
+    "at_most_one",
+    "loop",
+    "rounds_of",
+    "unrolled",
+    "with_segments",
+]
+
+
+def loop(*bounds: Any, checkpoint_every: int | None = None) -> range:
+    """``for t in tc.loop(1000):`` runs in the compiled program, where ``range(1000)`` would be unrolled.
+
+    ::
+
+        @op
+        def heat(u):
+            for t in tc.loop(1000):
+                u[i] += 0.1 * (u[i - 1] - 2 * u[i] + u[i + 1])
+            return u
+
+    Takes ``range``'s arguments: integers, sizes, and numbers of the call. Outside of decorated functions it is
+    ``range``. Gradients keep what they need of every round, or with ``checkpoint_every=100`` the state of every 100th
+    round and what they need of 100 rounds at a time, for one more evaluation of each round.
+    """
+    del checkpoint_every
+    return range(*bounds)
+
+
+_MANY_ROUNDS, _TOO_MANY_ROUNDS = 100, 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """``range(begin, end, step)`` as a number of rounds; ``sized`` if it is made of sizes and constants alone.
+
+    ``element`` gives, for the number that it counts, what a loop binds. ``where`` is the condition on sizes that
+    holds in an arm of a branch. Reverse mode keeps the state of every ``segment``-th round, and computes the others
+    again.
+    """
+
+    begin: Expr
+    step: int
+    count: Expr
+    sized: bool
+    element: Callable[[Any], Any] = lambda number: number
+    where: Expr | None = None
+    segment: int | None = None
+
+    def in_segments(self, repeat: Repeat) -> Repeat:
+        """The loop with these rounds, in segments if it was to have them and nobody has to look at data for its end."""
+        if self.segment is None or not self.sized or repeat.condition is not None:
+            return repeat
+        return in_segments(repeat, self.segment)
+
+    def at(self, session: Session, number: Any) -> Any:
+        """What the loop binds in the round of a number, a size or an integer from 0 on; for rounds made of sizes."""
+        if self.begin != integer(0) or self.step != 1:
+            begin = self.begin.value if isinstance(self.begin, Constant) else SymbolicSize(session.builder, self.begin)
+            number = begin + self.step * number
+        return self.element(number)
+
+    def backwards(self) -> Rounds:
+        """``reversed(range(...))``: the last number first."""
+        steps = apply("mul", integer(self.step), apply("sub", self.count, integer(1)))
+        return replace(self, begin=apply("add", self.begin, steps), step=-self.step)
+
+
+ENDLESS = Rounds(integer(0), 1, integer(2**62), False)
+"""The rounds of ``while``, which a condition ends."""
+
+
+def at_most_one(taken: Expr, arm: bool) -> Rounds:
+    """The round of an arm of a branch: it runs if the bool ``taken`` is ``arm``."""
+    condition = taken if arm else apply("not_", taken)
+    where = condition if not any(reads(condition)) and size_names(condition) else None
+    return Rounds(integer(0), 1, cast(condition, "int64"), False, where=where)
+
+
+def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> Rounds | None:
+    """The rounds of ``range(*arguments)``; ``None`` if it is Python's: unless ``always``, one of integers alone."""
+    if not 1 <= len(arguments) <= 3:
+        return None
+    if not always and not any(map(is_data, arguments)):
+        return None
+    bounds = [_bound(session, each) for each in arguments]
+    begin, end = (integer(0), bounds[0]) if len(bounds) == 1 else bounds[:2]
+    step = bounds[2] if len(bounds) == 3 else integer(1)
+    if not isinstance(step, Constant) or step.value == 0:
+        what = "is 0" if isinstance(step, Constant) else "is known at the call only"
+        raise session.fault(
+            DslSyntaxError, f"the step of a loop that runs {what}", "write a constant step other than 0"
+        )
+    width = abs(int(step.value))
+    count = apply("sub", end, begin) if step.value > 0 else apply("sub", begin, end)
+    if width > 1:
+        count = apply("floor_div", apply("add", count, integer(width - 1)), integer(width))
+    return Rounds(begin, int(step.value), count, not any(reads(count)))
+
+
+def with_segments(session: Session, rounds: Rounds, checkpoint_every: Any = None) -> Rounds:
+    """``rounds`` with the length of segments that a loop asks for."""
+    if checkpoint_every is None:
+        return rounds
+    if isinstance(checkpoint_every, bool) or not isinstance(checkpoint_every, int) or checkpoint_every < 1:
+        fact = f"checkpoint_every={checkpoint_every!r} in a loop that runs"
+        raise session.fault(DtypeError, fact, "give an integer of at least 1, known when the function is staged")
+    return replace(rounds, segment=checkpoint_every)
+
+
+def unrolled(session: Session, numbers: range) -> Iterator[int]:
+    """``numbers``, for a loop of Python: with a warning where many rounds record statements, and an end to it."""
+    recording = session.builder.recording
+    span, before = session.location(), len(recording.statements)
+    for k, number in enumerate(numbers):
+        records = len(recording.statements) - before >= k > 0
+        if k == _MANY_ROUNDS and records:
+            text = f"a loop of {len(numbers)} rounds is unrolled: each becomes statements of its own"
+            text = Diagnostic(TcdslError, text, span, hint="write `tc.loop(...)` for `range(...)`: it runs").render()
+            place = ("<unknown>", 1) if span is None else (span.filename, span.line)
+            warnings.warn_explicit(text, RuntimeWarning, *place)
+        if k == _TOO_MANY_ROUNDS and records:
+            fact = f"a loop of {len(numbers)} rounds would be unrolled: each becomes statements of its own"
+            raise DslSyntaxError.at(fact, span, "write `tc.loop(...)` for `range(...)`: it runs in the program")
+        yield number
+
+
+def _bound(session: Session, given: Any) -> Expr:
+    # A size where it can be one: then ranges are known, and nothing is checked round by round.
+    match given:
+        case SymbolicSize():
+            return given.expr
+        case SymbolicNumber(weak_kind="int" | "bool"):
+            return _as_sizes(session, given.expr)
+        case SymbolicArray() if given.rank == 0 and is_integer(given.element_type):
+            tensor = given.materialize("n") if isinstance(given, PendingArray) else given
+            assert isinstance(tensor, SymbolicTensor)
+            return cast(tensor.cell(()).expr, "int64")
+        case SymbolicArray() | SymbolicNumber():
+            pass
+        case _ if hasattr(type(given), "__index__"):
+            return integer(given.__index__())
+    array = isinstance(given, SymbolicArray)
+    what = f"{given.element_type} tensor of rank {given.rank}" if array else type(given).__name__
+    raise session.fault(
+        DtypeError,
+        f"a {what} where `range` needs an integer",
+        "a loop runs so many times as a size, an integer, or an integer tensor of rank 0 says",
+    )
+
+
+def _as_sizes(session: Session, expr: Expr) -> Expr:
+    def rule(node: Expr) -> Expr:
+        found = session.integers.size(node) if isinstance(node, Read) else None
+        return node if found is None else found
+
+    made = transform(expr, rule)
+    return expr if any(reads(made)) else made

@@ -1,0 +1,171 @@
+"""Graphs in programs: what a session records when tensors take part in it.
+
+`InputRecording` makes an input of the program of every piece of memory that is touched;
+`tcdsl.tensors.graph_linking.graph_linker` records what computes it instead. Inputs have constant extents: a graph's
+tensors keep their sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import DslSyntaxError
+from tcdsl.frontend.arrays.array_stores import store_elementwise
+from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbolic_operators import WholeArrays
+from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.operators import Algebra
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicTensor
+from tcdsl.ir.expressions import Constant
+from tcdsl.rows.inference import Shape, known
+from tcdsl.span import Span
+from tcdsl.tensors.graphs.element_types import FloatingType
+from tcdsl.tensors.graphs.initialization import Given
+from tcdsl.tensors.graphs.location import fault, user_location
+from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.graphs.tensor_memory import TensorMemory, shown_memory
+
+__all__ = ["InputRecording", "StagedTensor", "ancestors", "known_shape", "recording_session"]
+
+
+def ancestors(tensors: Sequence[Tensor], known: Callable[[Tensor], bool] = lambda _: False) -> list[Tensor]:
+    """``tensors`` and all that they are computed from, operands first. What is ``known`` ends the search."""
+    done: dict[int, Tensor] = {}
+    pending: list[tuple[Tensor, bool]] = [(each, False) for each in reversed(tensors)]
+    while pending:
+        tensor, expanded = pending.pop()
+        if id(tensor) in done or known(tensor):
+            continue
+        if expanded:
+            done[id(tensor)] = tensor
+        else:
+            pending.append((tensor, True))
+            pending.extend((each, False) for each in reversed(tensor.operands))
+    return list(done.values())
+
+
+class InputRecording:
+    """Every piece of memory that the session touches is an input of its program.
+
+    ``memory`` says that statements may store into it, as in `@cd`.
+    """
+
+    def __init__(self, session: Session, memory: bool = False) -> None:
+        self.session = session
+        self.memory = memory
+        self.buffers: dict[TensorMemory, StagedTensor] = {}
+        #: The leaves for arrays of the surroundings, by the array's id, and the arrays.
+        self._held: dict[int, tuple[Any, Tensor]] = {}
+        #: The names of their inputs.
+        self.names: dict[TensorMemory, str] = {}
+        #: The floating type of the tensors that take part, which those without a type take.
+        self.floating: FloatingType | None = None
+
+    def lift(self, tensor: GraphTensor, label: str) -> StagedTensor:
+        """The input for the value of ``tensor``."""
+        assert isinstance(tensor, Tensor)
+        self.meet([tensor])
+        return self.lift_buffer(tensor.buffer("value"))
+
+    def hold(self, value: Any, array: np.ndarray, label: str) -> SymbolicTensor:
+        """An array of the surroundings, as it is now: a leaf of the graph, which code does not write."""
+        if id(value) not in self._held:
+            leaf = Tensor((label,), known(array.shape, name=label), str(array.dtype), initial=Given(array.copy()))
+            self._held[id(value)] = value, leaf
+        _, leaf = self._held[id(value)]
+        held = self.lift(leaf, label)
+        held.memory = False
+        return held
+
+    def meet(self, tensors: Sequence[Tensor]) -> None:
+        """These tensors take part."""
+        self.floating = FloatingType.meeting([self.floating, *(each.floating for each in tensors)])
+
+    def lift_buffer(self, buffer: TensorMemory) -> StagedTensor:
+        """The input for a piece of memory."""
+        found = self.buffers.get(buffer)
+        # What a function that was differentiated has recorded is known in its own recording alone.
+        if found is None:
+            found = self.buffers[buffer] = self._made(buffer)
+        return found
+
+    def _made(self, buffer: TensorMemory) -> StagedTensor:
+        owner = buffer.owner
+        sizes = owner.sizes
+        made = self.session.builder.fixed_input(buffer.label, owner.element_type, sizes)
+        self.names[buffer] = made.name
+        return StagedTensor(self, buffer, made.name, self.memory and not buffer.kind.endswith(".merge"))
+
+
+@contextmanager
+def recording_session(
+    name: str,
+    algebra: Algebra | None = None,
+    memory: bool = False,
+    location: Callable[[], Span | None] = user_location,
+) -> Iterator[tuple[Session, InputRecording]]:
+    """A staging run in which tensors of graphs become inputs. ``algebra`` says what operators do, if not NumPy's.
+
+    ``location`` is where the user is, outside of decorated functions.
+    """
+    session = Session(name, WholeArrays() if algebra is None else algebra)
+    recording = InputRecording(session, memory)
+    with session.active(), session.within(graph=recording, outer_location=location):
+        yield session, recording
+
+
+def known_shape(array: SymbolicArray, session: Session) -> Shape:
+    """The shape of a staged array, whose extents are numbers for this call."""
+    sizes = [
+        int(extent.value) if isinstance(extent, Constant) else session.evaluate(extent) for extent in array.extents
+    ]
+    ranks = array.rows
+    output, inputs = ranks.batch, ranks.batch + ranks.output
+    return known(sizes[output:inputs], sizes[inputs:], sizes[:output])
+
+
+class StagedTensor(SymbolicTensor):
+    """``p`` inside ``@cd def sgd(p, ...)``: ``p`` and ``p.value`` are its value, ``p.grad`` its gradient.
+
+    In `@cd` these are memory: ``p.grad = 0.0`` stores. The copies that arrive from other devices, ``p.merge`` and
+    ``p.grad.merge``, can only be read.
+    """
+
+    __slots__ = ("_recording", "buffer")
+
+    def __init__(self, recording: InputRecording, buffer: TensorMemory, name: str, memory: bool) -> None:
+        declared = recording.session.builder.tensor(name)
+        super().__init__(recording.session.builder, name, declared.dtype, declared.shape, buffer.label, memory)
+        self.rows = buffer.owner.row_ranks
+        self._recording = recording
+        self.buffer = buffer
+
+    def _shown(self, kind: str) -> StagedTensor:
+        if kind == "value":
+            return self
+        return self._recording.lift_buffer(self.buffer.owner.buffer(self._named(kind)))
+
+    def _named(self, kind: str) -> str:
+        # Of a gradient the copy is one of the gradient.
+        return f"{self.buffer.kind}.merge" if kind == "merge" else kind
+
+    def _store(self, kind: str, given: Any) -> None:
+        memory = self._shown(kind)
+        if given is memory:
+            return
+        if not memory.memory:
+            hint = "only code changes memory: use @cd"
+            if kind == "merge":
+                hint = "a copy that arrives from another device can only be read"
+            raise fault(
+                DslSyntaxError, f"`{self.buffer.owner.name}.{self._named(kind)}` cannot be stored into here", hint
+            )
+        memory.become(store_elementwise(memory.held(), "assign", given))
+
+    value = shown_memory("value", "The value itself.")
+    grad = shown_memory("grad", "The gradient.")
+    merge = shown_memory("merge", "The copy of this memory that arrives from another device.")

@@ -1,0 +1,126 @@
+"""State of code: what a `@cd` function reads before it writes it, such as a momentum.
+
+::
+
+    @cd
+    def momentum(p, *, learning_rate, beta):
+        velocity = beta * velocity + p.grad          # starts at zero, and keeps its value from run to run
+        p -= learning_rate * velocity
+
+State belongs to the function, its configuration and the tensors that it is called with. Its shape is that of what is
+first stored into it. So the function is staged as often as it takes to know all of them: reading state of unknown shape
+gives one, and the first store tells the shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tcdsl.frontend.symbols.graphs import PendingState
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
+from tcdsl.rows.inference import Shape, known
+from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, StagedTensor, known_shape
+from tcdsl.tensors.graphs.initialization import Filled
+from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.graphs.tensor_memory import TensorMemory
+
+if TYPE_CHECKING:
+    from tcdsl.runtime.decorated import Decorated
+
+__all__ = ["CodeState", "StateShape"]
+
+
+class StateShape(BaseException):
+    """The shape of state has become known: stage again.
+
+    Not an `Exception`, so that no ``except`` in user code catches it.
+    """
+
+    def __init__(self, states: CodeState, name: str, shape: Shape, element_type: str) -> None:
+        super().__init__(name)
+        self.states = states
+        self.name = name
+        self.shape = shape
+        self.element_type = element_type
+
+
+_NUMBERS = float | SymbolicNumber | Tensor
+
+
+def _memory(value: object) -> TensorMemory | None:
+    # Staged tensors stand for their memory.
+    if isinstance(value, StagedTensor):
+        return value.buffer
+    return value.buffer("value") if isinstance(value, Tensor) else None
+
+
+class CodeState:
+    """The state of one call of a `@cd` function. A `tcdsl.frontend.symbols.graphs.KeptTensors`."""
+
+    def __init__(
+        self,
+        function: Decorated,
+        positional: Sequence[tuple[str, Any]],
+        configuration: Mapping[str, Any],
+    ) -> None:
+        memory = [each for each in (_memory(value) for _, value in positional) if each is not None]
+        # Numbers of the run, such as a learning rate, may change without a new start.
+        kept = tuple((name, value) for name, value in sorted(configuration.items()) if not isinstance(value, _NUMBERS))
+        # Kept by the tensor that they are for, and no longer than that.
+        self._key, self._owner = (function, kept, tuple(memory)), memory[0].owner
+        self._labels = self._owner.labels
+        self._made: dict[str, Tensor] = dict(self._owner.states.get(self._key, {}))
+        self._pending: set[str] = set()
+        self._recording: InputRecording | None = None
+
+    def begin(self, recording: InputRecording) -> CodeState:
+        """A staging run starts."""
+        self._recording = recording
+        self._pending = set()
+        return self
+
+    def inner(
+        self, function: Decorated, positional: Sequence[tuple[str, Any]], configuration: Mapping[str, Any]
+    ) -> CodeState:
+        """The state of another function that the code calls: the same as where that one is called by itself.
+
+        One that is given no memory of a tensor's has its state here.
+        """
+        if self._recording is None or not any(_memory(value) is not None for _, value in positional):
+            return self
+        return CodeState(function, positional, configuration).begin(self._recording)
+
+    def known(self, name: str) -> Any:
+        """The memory of ``name``, if it is known to be state."""
+        if name not in self._made or self._recording is None:
+            return None
+        return self._recording.lift(self._made[name], name)
+
+    def label(self, name: str) -> str:
+        """``name`` with the label of the tensor that the code is for."""
+        return f"{name}_{self._owner.name}"
+
+    def read(self, name: str) -> PendingState:
+        """``name`` is state whose shape is not known yet."""
+        self._pending.add(name)
+        return PendingState(1)
+
+    def created(self, name: str, value: Any) -> None:
+        """The first store into ``name``. Raises `StateShape` if it was read before."""
+        if name not in self._pending or self._recording is None:
+            return
+        if isinstance(value, SymbolicArray):
+            raise StateShape(self, name, known_shape(value, self._recording.session), str(value.dtype))
+        if isinstance(value, SymbolicNumber | float):
+            whole = isinstance(value, SymbolicNumber) and value.weak_kind != "float"
+            raise StateShape(self, name, known(), "int64" if whole else "float64")
+        if isinstance(value, int):
+            raise StateShape(self, name, known(), "int64")
+
+    def make(self, found: StateShape) -> None:
+        """Make the tensor; it starts at zero."""
+        self._made[found.name] = Tensor(
+            (found.name, *self._labels), found.shape, found.element_type, initial=Filled(0.0)
+        )
+        self._owner.states[self._key] = self._made

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from tcdsl.tensors.functions.layers import Layer
     from tcdsl.tensors.functions.parameters import param
     from tcdsl.tensors.graph_linking.static_indices import StaticIndex, static_index
-    from tcdsl.tensors.graphs.constraints import constraints_only
     from tcdsl.tensors.graphs.initialization import seed
     from tcdsl.tensors.graphs.literals import batch, number, tensor
+    from tcdsl.tensors.graphs.shape_constraints import constraints_only
     from tcdsl.tensors.graphs.tensor import Tensor
     from tcdsl.tensors.routines import Routine
     from tcdsl.tensors.routines import compile_code as compile  # noqa: A004  # tc.compile
@@ -112,7 +112,7 @@ _LAZY = {
     "cd": "tcdsl.tensors.functions.decorators",
     "check_grads": "tcdsl.runtime.transforms.checking",
     "compile": "tcdsl.tensors.routines:compile_code",
-    "constraints_only": "tcdsl.tensors.graphs.constraints",
+    "constraints_only": "tcdsl.tensors.graphs.shape_constraints",
     "einsum": "tcdsl.runtime.einsum",
     "grad": "tcdsl.runtime.transforms.gradients",
     "hessian": "tcdsl.runtime.transforms.jacobians",

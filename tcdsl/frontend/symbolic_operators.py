@@ -19,11 +19,11 @@ import numpy as np
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.arrays import arithmetic, array_stores, stacking, views
 from tcdsl.frontend.logics import contraction
-from tcdsl.frontend.logics.logic import record_einsum
+from tcdsl.frontend.logics.logic_staging import record_einsum
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import session_of
-from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.recognition import REDUCTIONS, recognize
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor

@@ -37,8 +37,8 @@ from tcdsl.lowering.program_passes.touched_tensors import can_fail
 from tcdsl.lowering.program_passes.transposing import transposed
 from tcdsl.lowering.program_passes.unneeded_statements import folded, own_outputs
 from tcdsl.pass_names import OPTIONAL, Enabled
+from tcdsl.polyhedra.index_variables import renamed
 from tcdsl.polyhedra.size_facts import size_context
-from tcdsl.polyhedra.variables import renamed
 from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.simplification import without_sparse_tensors
 from tcdsl.simplification.redundant_tensors import without_copies

@@ -5,7 +5,7 @@
 ranges, then
 
 1. an index variable that stands bare on several axes finds equal extents (`tcdsl.ranges.solving.extents`);
-2. a target without extents is solved in rounds (`tcdsl.ranges.solving.rounds`, `tcdsl.ranges.solving.extents`);
+2. a target without extents is solved in rounds (`tcdsl.ranges.solving.inferred_extents`);
 3. with a declared or existing target all points count whose accesses are in range (`tcdsl.ranges.solving.regions`).
 """
 
@@ -30,8 +30,8 @@ from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.sketch import Resolved, Sketch, free_variables
 from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Level, explicit_ranges, levels_of, root_level
 from tcdsl.ranges.solving.extents import check_equal_extents, inferred_extent
+from tcdsl.ranges.solving.inferred_extents import RoundSolver
 from tcdsl.ranges.solving.regions import Ranges, Region, conjunction, region_of
-from tcdsl.ranges.solving.rounds import RoundSolver
 from tcdsl.ranges.solving.temporaries import NestedReductions
 
 __all__ = ["resolve"]

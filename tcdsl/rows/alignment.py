@@ -8,7 +8,7 @@
     result      [o], one output axis    j, which the result lacks, is reduced
 
 Sizes play no part here: axes of row variables are marked as those that may stretch, and who stretches is decided where
-extents are known (`tcdsl.frontend.logics.logic`).
+extents are known (`tcdsl.frontend.logics.logic_staging`).
 """
 
 from __future__ import annotations

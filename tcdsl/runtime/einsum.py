@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 from tcdsl.errors import Diagnostic, TcdslError, raise_diagnostics
-from tcdsl.frontend.logics.logic import check_spec, checked_accumulator, checked_primitive, record_einsum
-from tcdsl.frontend.logics.logic import einsum as einsum_of_symbols
+from tcdsl.frontend.logics.logic_staging import check_spec, checked_accumulator, checked_primitive, record_einsum
+from tcdsl.frontend.logics.logic_staging import einsum as einsum_of_symbols
 from tcdsl.frontend.staging.session import current_session
-from tcdsl.frontend.symbols.graphs import algebra_of
+from tcdsl.frontend.symbols.graph_tensors import algebra_of
 from tcdsl.runtime.calling.staged import StagedOperation
 from tcdsl.tracebacks import user_facing
 

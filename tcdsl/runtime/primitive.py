@@ -24,12 +24,12 @@ from types import FunctionType
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError
-from tcdsl.frontend.logics.logic import PRODUCT, projections_of, stage_logic
+from tcdsl.frontend.logics.logic_staging import PRODUCT, projections_of, stage_logic
 from tcdsl.frontend.logics.projections import Projections
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS, run_projected
 from tcdsl.frontend.staging.session import Session, current_session, session_of
 from tcdsl.frontend.staging.target_states import Existing
-from tcdsl.frontend.symbols.graphs import algebra_of
+from tcdsl.frontend.symbols.graph_tensors import algebra_of
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import compute_dtype, is_floating

@@ -31,9 +31,9 @@ from tcdsl.ir.program import (
     with_statements,
 )
 from tcdsl.polyhedra.boxes import box, is_over_box
+from tcdsl.polyhedra.index_variables import positional
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.spaces import arranged
-from tcdsl.polyhedra.variables import positional
 from tcdsl.polyhedra.writes import affine_target, cell_map, cells_read, read_cell
 from tcdsl.rewrite.renaming import expression_with_tensors_renamed, statement_with_tensors_renamed, with_tensors_renamed
 from tcdsl.simplification.expressions.tape import shared

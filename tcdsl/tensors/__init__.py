@@ -3,7 +3,7 @@
 Decorated functions know the functions of the language that make such tensors without an import.
 """
 
-from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS, LaterFunction, register_functions
+from tcdsl.frontend.names.language_functions import LANGUAGE_FUNCTIONS, LaterFunction, register_functions
 from tcdsl.tensors.graphs.node_operations import ENGINE
 
 __all__ = ["LANGUAGE_FUNCTIONS"]
@@ -18,5 +18,5 @@ ENGINE.restore_memory = LaterFunction("restore_memory", "tcdsl.tensors.tensor_pi
 register_functions(
     {name: LaterFunction(name, "tcdsl.tensors.graphs.literals") for name in ("batch", "number", "tensor")}
 )
-register_functions({"constraints_only": LaterFunction("constraints_only", "tcdsl.tensors.graphs.constraints")})
+register_functions({"constraints_only": LaterFunction("constraints_only", "tcdsl.tensors.graphs.shape_constraints")})
 register_functions({"param": LaterFunction("param", "tcdsl.tensors.functions.parameters")})

@@ -9,7 +9,7 @@ import pytest
 
 from tcdsl import op
 from tcdsl.autodiff import adjoint, gradient
-from tcdsl.autodiff.jacobians.jacobians import jacobian
+from tcdsl.autodiff.jacobians.program_jacobians import jacobian
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import tcdsl as tc
-from tcdsl.frontend.logics.logic import PRODUCT, stage_logic
+from tcdsl.frontend.logics.logic_staging import PRODUCT, stage_logic
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.staging.target_states import Existing
 from tcdsl.rows.ranks import RowRanks

@@ -11,7 +11,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import cd
 from tcdsl.frontend.arrays.arithmetic import record_elementwise
-from tcdsl.frontend.logics.logic import projections_of
+from tcdsl.frontend.logics.logic_staging import projections_of
 from tcdsl.frontend.logics.slots import run_projected
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.staging.target_states import Existing

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from tcdsl import literal
-from tcdsl.syntax.grammar.operators import ASSIGNMENTS, INFIX
+from tcdsl.syntax.grammar.literal_operators import ASSIGNMENTS, INFIX
 
 HEAD = "@cd\ndef f(c, a, b, x, y, p, *, lr, config):\n"
 

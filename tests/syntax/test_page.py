@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tcdsl import literal
-from tcdsl.syntax.grammar.operators import ASSIGNMENTS, COMPOSITIONS, INFIX
+from tcdsl.syntax.grammar.literal_operators import ASSIGNMENTS, COMPOSITIONS, INFIX
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "literal.md").read_text(encoding="utf-8")
 CODE = re.compile(r"`([^`]*)`")

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 
 from tcdsl import literal
-from tcdsl.syntax.grammar.operators import ASSIGNMENTS, COMPOSITIONS, INFIX
+from tcdsl.syntax.grammar.literal_operators import ASSIGNMENTS, COMPOSITIONS, INFIX
 
 NAMES = st.sampled_from(["a", "b", "c", "x_1", "p.grad", "config.hid", "é", "f(a, b)", "A[i, j]", "d['k'] [0]"])
 NUMBERS = st.sampled_from(["1", "0.5", "2.", ".5", "1e-3"])

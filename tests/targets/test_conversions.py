@@ -111,8 +111,8 @@ def test_float16_without_instructions() -> None:
     from numba import njit, types
     from numba.extending import intrinsic
 
-    from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
     from tcdsl.targets.cpu.intrinsics.conversions import half_to_single, single_to_half
+    from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 
     def function(convert: Any, source: str, result: Any, argument: Any) -> Any:
         @intrinsic

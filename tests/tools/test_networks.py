@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
+from tcdsl.tools.demo.index_notation import cross_entropy, logits
 from tcdsl.tools.demo.networks import CompiledNetwork, NumpyNetwork, initial_parameters
-from tcdsl.tools.demo.program import cross_entropy, logits
 from tcdsl.tools.demo.training import accuracy, load, minibatches, race, train
 
 

@@ -10,8 +10,8 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Constant, Expr, Read, walk
 from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor
 from tcdsl.polyhedra.boxes import is_over_box
+from tcdsl.polyhedra.index_variables import positional, renamed, targets_first
 from tcdsl.polyhedra.scatter_to_gather import solve
-from tcdsl.polyhedra.variables import positional, renamed, targets_first
 from tcdsl.polyhedra.writes import affine_target, writes_each_cell_once
 from tcdsl.simplification.expressions.tape import shared
 from tcdsl.simplification.sparsity.compaction import compacted

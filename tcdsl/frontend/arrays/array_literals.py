@@ -20,7 +20,7 @@ import numpy as np
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.staging.given_arrays import given_array
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.graphs import GraphTensor, algebra_of
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor, algebra_of
 from tcdsl.frontend.symbols.symbols import SymbolicArray
 from tcdsl.span import Span
 from tcdsl.tracebacks import user_facing

@@ -9,7 +9,7 @@ from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import axes, combine, element_of, record_cells, staged_operand
 from tcdsl.frontend.arrays.arithmetic import broadcast as broadcast_parts
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, rows_of
-from tcdsl.frontend.logics.logic import PRODUCT, stage_logic
+from tcdsl.frontend.logics.logic_staging import PRODUCT, stage_logic
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive

@@ -12,7 +12,7 @@ from tcdsl.frontend.arrays.array_literals import Batch, holds_tensors, is_litera
 from tcdsl.frontend.points.point_scalars import PointValue, combine_points
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.staging.session import current_session, session_of
-from tcdsl.frontend.symbols.graphs import GraphTensor, algebra_of
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor, algebra_of
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.recognition import CASTS, REDUCTIONS, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicArray

@@ -15,7 +15,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.names.array_calls import call_function
-from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS
+from tcdsl.frontend.names.language_functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten, output
 from tcdsl.frontend.staging.declared_parameters import current_parameters

@@ -27,7 +27,7 @@ from numbers import Number
 from types import CodeType, FunctionType
 
 from tcdsl.frontend.names.function_scope import FunctionScope
-from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS
+from tcdsl.frontend.names.language_functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.points.point_scalars import point_of
 from tcdsl.frontend.source.function_source import readable_source
 from tcdsl.frontend.staging.surroundings import is_installed, users_function

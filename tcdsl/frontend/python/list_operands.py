@@ -22,7 +22,7 @@ from tcdsl.frontend.source.python_stores import OPERATORS, augmented
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter, scaled_text
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.statements.statement_operators import BINARY, COMPARISONS
-from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 
 __all__ = ["augmented_operand", "binary", "unary"]

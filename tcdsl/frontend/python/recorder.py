@@ -41,7 +41,7 @@ from tcdsl.frontend.statements.logic_statements import indexes_tensors, logic_fo
 from tcdsl.frontend.statements.part_targets import extents_of, is_part, record_part
 from tcdsl.frontend.statements.statement_syntax import AUGMENTED
 from tcdsl.frontend.statements.tensor_statements import evaluate_local, evaluate_statement, is_local_definition
-from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor, View
 from tcdsl.frontend.symbols.weak_targets import in_its_type
 

@@ -29,7 +29,7 @@ from collections.abc import Iterator, Sequence
 
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS
 from tcdsl.frontend.names.annotated_targets import Dimensions
-from tcdsl.frontend.names.functions import is_language_name
+from tcdsl.frontend.names.language_functions import is_language_name
 from tcdsl.frontend.python.binding_rewriting import RECORDER, FunctionNames, recorder_call
 from tcdsl.frontend.python.loop_rewriting import LoopRewriter, as_branch
 from tcdsl.frontend.python.recorded_statements import Augmentation, Entry, Rewritten, TensorStatement

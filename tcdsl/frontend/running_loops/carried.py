@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tcdsl.frontend.source.rewritten_functions import RECORDER
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.recordings import Recording
@@ -17,7 +18,7 @@ from tcdsl.ir.program import Keep, tensors_read
 from tcdsl.ir.stages import needed_by
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["Carried", "Kind", "is_declared", "is_read", "joined", "kind_of", "shown", "start_of", "unheld"]
+__all__ = ["Carried", "Kind", "is_declared", "is_read", "joined", "kind_of", "label_of", "shown", "start_of", "unheld"]
 
 _WEAK = {"bool": "bool", "int": "int64", "float": "float64"}
 
@@ -79,6 +80,11 @@ def joined(before: Kind, after: Kind) -> Kind:
         return after
     weak = max(before.weak, after.weak, key=list(_WEAK).index)
     return Kind(_WEAK[weak], weak)
+
+
+def label_of(name: str) -> str:
+    """``name`` as users know it: what a function returns in several arms has one of our own."""
+    return name.removeprefix(RECORDER)
 
 
 def start_of(recording: Recording, tensor: SymbolicTensor) -> bool | int | float:

@@ -11,7 +11,7 @@ from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.running_loops.round_counts import Rounds, loop, rounds_of, unrolled, with_segments
 from tcdsl.frontend.staging.declarations import Unwritten
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import SymbolicArray
 from tcdsl.ir.build import integer
 

@@ -26,6 +26,7 @@ from tcdsl.frontend.running_loops.carried import (
     is_read,
     joined,
     kind_of,
+    label_of,
     shown,
     start_of,
     unheld,
@@ -34,7 +35,6 @@ from tcdsl.frontend.running_loops.conditions import goes_on
 from tcdsl.frontend.running_loops.learned_sizes import learn_for_all_rounds
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.running_loops.round_counts import Rounds
-from tcdsl.frontend.source.rewritten_functions import RECORDER
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, OfARound, Unwritten
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Poison, Session
@@ -256,7 +256,7 @@ class RunningLoop:
         first = kind_of(self._session, before)
         if isinstance(before, Unwritten) and name in self._blank:
             if known is None:
-                self._names[name] = Carried(_label(name), before, self._blank[name], 0)
+                self._names[name] = Carried(label_of(name), before, self._blank[name], 0)
                 return False
             return found is not None and self._same(name, known.kind, found)
         if isinstance(before, Unwritten):
@@ -266,7 +266,7 @@ class RunningLoop:
                 return False  # what another one holds, whose type this pass finds
             if known is None:
                 start = start_of(recording, after) if isinstance(after, SymbolicTensor) else 0
-                self._names[name] = Carried(_label(name), before, replace(found, memory=False), start)
+                self._names[name] = Carried(label_of(name), before, replace(found, memory=False), start)
                 return False
             return self._same(name, known.kind, found)
         if found is None or first is None:
@@ -278,7 +278,7 @@ class RunningLoop:
         else:
             wanted = joined(first if known is None else known.kind, found)
         if known is None or known.kind != wanted:
-            self._names[name] = Carried(_label(name), before, wanted)
+            self._names[name] = Carried(label_of(name), before, wanted)
             return False
         return self._same(name, known.kind, found)
 
@@ -437,11 +437,6 @@ class RunningLoop:
         return self._fault(
             DslSyntaxError, fact, "the body is staged once: collect results by `ys[t, ...] = h`, or loop over integers"
         )
-
-
-def _label(name: str) -> str:
-    # What a function returns in several arms has a name that no user knows.
-    return name.removeprefix(RECORDER)
 
 
 def _set(memory: SymbolicTensor, name: str, dtype: str) -> None:

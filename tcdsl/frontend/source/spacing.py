@@ -59,7 +59,7 @@ def refused(session: Session, node: ast.stmt, span: Callable[[ast.AST], Span | N
 
 def signed(session: Session, sign: str, value: Any) -> Any:
     """``+value`` or ``-value`` after ``name =``: a fault if it is symbolic, else Python's."""
-    from tcdsl.frontend.symbols.graphs import GraphTensor
+    from tcdsl.frontend.symbols.graph_tensors import GraphTensor
     from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
 
     if not isinstance(value, SymbolicArray | SymbolicNumber | GraphTensor):

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.staging.active_session import DeclarationMet
 from tcdsl.frontend.staging.session import current_session
-from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import both_sides
 from tcdsl.span import Span
 

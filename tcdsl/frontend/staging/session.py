@@ -21,7 +21,7 @@ from tcdsl.frontend.staging.given_arrays import element_type, given_array
 from tcdsl.frontend.staging.program_inputs import CapturedArray
 from tcdsl.frontend.staging.readings import Reading
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
-from tcdsl.frontend.symbols.graphs import GraphRecording, GraphTensor, KeptTensors
+from tcdsl.frontend.symbols.graph_tensors import GraphRecording, GraphTensor, KeptTensors
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.ir.expressions import Expr

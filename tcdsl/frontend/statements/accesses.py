@@ -19,7 +19,7 @@ from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.staging.faults import FAULTY, Faulty, shape_note
 from tcdsl.frontend.staging.run_time_integers import Specialize, terms
 from tcdsl.frontend.statements.evaluator import Evaluator
-from tcdsl.frontend.symbols.graphs import PendingState
+from tcdsl.frontend.symbols.graph_tensors import PendingState
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, int64_constant, store_value

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tcdsl.errors import DslSyntaxError, ShapeError
-from tcdsl.frontend.logics.logic import stage_logic
+from tcdsl.frontend.logics.logic_staging import stage_logic
 from tcdsl.frontend.logics.projections import Projections
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS, mixed_indices, slots_of
 from tcdsl.frontend.names.function_scope import FunctionScope

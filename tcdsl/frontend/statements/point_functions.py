@@ -20,7 +20,7 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.names.function_scope import FunctionScope
-from tcdsl.frontend.names.functions import is_language_name
+from tcdsl.frontend.names.language_functions import is_language_name
 from tcdsl.frontend.points.point_scalars import BareReduction, PointValue, as_points
 from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
 from tcdsl.frontend.source.function_source import readable_source

@@ -15,7 +15,7 @@ import functools
 from collections.abc import Sequence
 
 from tcdsl.errors import DslSyntaxError, TcdslError
-from tcdsl.frontend.names.functions import undefined_name_hint
+from tcdsl.frontend.names.language_functions import undefined_name_hint
 from tcdsl.frontend.names.name_resolution import (
     GlobalNumber,
     IndexName,

@@ -19,7 +19,7 @@ from tcdsl.ir.program import Access, Keep, Statement, statement_reads
 from tcdsl.lowering.program_passes.schedule import LoopOrder, constant_length
 from tcdsl.lowering.program_passes.shared_memory import Memory
 from tcdsl.polyhedra.affine import holds
-from tcdsl.polyhedra.variables import renamed
+from tcdsl.polyhedra.index_variables import renamed
 
 __all__ = ["Group", "is_contraction", "merge", "thin_targets"]
 

@@ -201,7 +201,7 @@ def tensor_argument(function: str, name: str, position: int, value: Any) -> Argu
 
 def is_graph_tensor(value: Any) -> bool:
     """Whether ``value`` is a tensor of a graph."""
-    return type(value) is not np.ndarray and isinstance(value, _class("graphs", "GraphTensor"))
+    return type(value) is not np.ndarray and isinstance(value, _class("graph_tensors", "GraphTensor"))
 
 
 def _of_graph(value: Any, name: str, context: str) -> Any:

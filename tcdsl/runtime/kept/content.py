@@ -358,7 +358,10 @@ def _named(value: Any) -> str:
         return f"dtype {value.str}"
     if kind in (float, int, type(None)):
         return repr(value)
-    if kind.__module__ == "tcdsl.frontend.names.functions" and kind.__name__ in ("PrimitiveFunction", "CastFunction"):
+    if kind.__module__ == "tcdsl.frontend.names.language_functions" and kind.__name__ in (
+        "PrimitiveFunction",
+        "CastFunction",
+    ):
         return f"{kind.__name__} {value.__tcdsl_name__}"
     raise UnknownContentError(kind)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tcdsl.autodiff.jacobians.jacobians import jacobian as jacobian_program
+from tcdsl.autodiff.jacobians.program_jacobians import jacobian as jacobian_program
 from tcdsl.errors import ConfigurationError, DifferentiationError
 from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.structure import NOTHING, Structure

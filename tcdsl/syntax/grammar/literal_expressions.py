@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from tcdsl.syntax.grammar.literal_operators import ASSIGNMENTS, COMPOSITIONS, INFIX, LABELS
 from tcdsl.syntax.grammar.marks import CARRIER_NAME, Composition, Juxtaposition, Marks, operator_at
-from tcdsl.syntax.grammar.operators import ASSIGNMENTS, COMPOSITIONS, INFIX, LABELS
 from tcdsl.syntax.grammar.tokens import Token, matching
 
 __all__ = ["mark_expressions"]

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
+from tcdsl.syntax.grammar.literal_operators import ASSIGNMENTS, LABELS
 from tcdsl.syntax.grammar.marks import CARRIER_NAME, AssignmentMark, Label, Marks, operator_at
-from tcdsl.syntax.grammar.operators import ASSIGNMENTS, LABELS
 from tcdsl.syntax.grammar.tokens import Token, matching
 
 __all__ = ["mark_statements"]

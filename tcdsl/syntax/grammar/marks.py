@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.span import Span
 from tcdsl.syntax.grammar.edits import Piece
-from tcdsl.syntax.grammar.operators import Assignment, Infix
+from tcdsl.syntax.grammar.literal_operators import Assignment, Infix
 from tcdsl.syntax.grammar.tokens import Lines, Token
 
 __all__ = ["CARRIER_NAME", "AssignmentMark", "Composition", "Juxtaposition", "Label", "Marks", "operator_at"]

@@ -22,9 +22,9 @@ from tcdsl.errors import DslSyntaxError, raise_diagnostics
 from tcdsl.span import Span
 from tcdsl.syntax.grammar.edits import Edited, edited, rendered
 from tcdsl.syntax.grammar.literal_expressions import mark_expressions
+from tcdsl.syntax.grammar.literal_operators import ASSIGNMENTS, COMPOSITIONS, INFIX
 from tcdsl.syntax.grammar.literal_statements import mark_statements
 from tcdsl.syntax.grammar.marks import Marks
-from tcdsl.syntax.grammar.operators import ASSIGNMENTS, COMPOSITIONS, INFIX
 from tcdsl.syntax.grammar.plain import plain_constructs
 from tcdsl.syntax.grammar.tokens import Lines, Token, decorated_bodies, tokens_of
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from tcdsl.syntax.grammar.assignments import Operands, assigned, constrained
 from tcdsl.syntax.grammar.edits import Construct, Edited, Piece, Range, added
+from tcdsl.syntax.grammar.literal_operators import Infix
 from tcdsl.syntax.grammar.marks import CARRIER_NAME, Composition, Juxtaposition, Marks
-from tcdsl.syntax.grammar.operators import Infix
 
 __all__ = ["plain_constructs"]
 

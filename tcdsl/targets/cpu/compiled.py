@@ -13,10 +13,10 @@ from tcdsl.ir.sizes.size_functions import SizeFunction
 from tcdsl.lowering.loop_passes.liveness import Temporaries
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.targets.cache.store import store
-from tcdsl.targets.cpu.call.arrays import BoundArrays, bind_arrays, require_outputs
 from tcdsl.targets.cpu.call.bound_kernels import BoundKernel
 from tcdsl.targets.cpu.call.failures import failure
 from tcdsl.targets.cpu.call.plan_code import PlanCode, frame_words
+from tcdsl.targets.cpu.call.unfit_arrays import BoundArrays, bind_arrays, require_outputs
 from tcdsl.targets.cpu.launcher import Call, KeptValues, KernelFacts, Launcher
 from tcdsl.targets.cpu.layout.call_arrays import CallArrays
 from tcdsl.targets.cpu.layout.call_block import KNOWN_APART, OVERLAPPING

@@ -17,7 +17,7 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbolic_operators import WholeArrays
-from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicTensor
 from tcdsl.ir.expressions import Constant

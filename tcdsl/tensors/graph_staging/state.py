@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcdsl.frontend.symbols.graphs import PendingState
+from tcdsl.frontend.symbols.graph_tensors import PendingState
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
 from tcdsl.rows.inference import Shape, known
 from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, StagedTensor, known_shape
@@ -56,7 +56,7 @@ def _memory(value: object) -> TensorMemory | None:
 
 
 class CodeState:
-    """The state of one call of a `@cd` function. A `tcdsl.frontend.symbols.graphs.KeptTensors`."""
+    """The state of one call of a `@cd` function. A `tcdsl.frontend.symbols.graph_tensors.KeptTensors`."""
 
     def __init__(
         self,

@@ -14,13 +14,13 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of, literal_of
-from tcdsl.frontend.logics.logic import record_einsum
+from tcdsl.frontend.logics.logic_staging import record_einsum
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.staging.given_arrays import given_array
 from tcdsl.frontend.staging.session import Session, current_session
 from tcdsl.frontend.symbolic_operators import WholeArrays, numpy_function
-from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.rows.inference import Origin, Shape, compose, einsum, pointwise, scalar, transpose

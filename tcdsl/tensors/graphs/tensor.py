@@ -22,7 +22,7 @@ import numpy as np
 
 from tcdsl.errors import DifferentiationError, DslSyntaxError
 from tcdsl.frontend.staging.session import current_session
-from tcdsl.frontend.symbols.graphs import GraphTensor
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import ElementType
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.rows.inference import Origin, Shape, close

@@ -11,8 +11,8 @@ import numpy as np
 from rich.console import Console
 
 import tcdsl as tc
+from tcdsl.tools.demo.index_notation import cross_entropy
 from tcdsl.tools.demo.networks import CompiledNetwork, NumpyNetwork, initial_parameters
-from tcdsl.tools.demo.program import cross_entropy
 from tcdsl.tools.demo.report import draw, show_program, show_times, training_progress
 from tcdsl.tools.demo.training import BATCH, Digits, accuracy, load, race, train
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tcdsl as tc
-from tcdsl.tools.demo.program import cross_entropy, predictions, update
+from tcdsl.tools.demo.index_notation import cross_entropy, predictions, update
 
 __all__ = ["CompiledNetwork", "Network", "NumpyNetwork", "Parameters", "initial_parameters"]
 
@@ -43,7 +43,7 @@ class Network(Protocol):
 
 
 class CompiledNetwork:
-    """The programs of `tcdsl.tools.demo.program`, with gradients that tcdsl generates."""
+    """The programs of `tcdsl.tools.demo.index_notation`, with gradients that tcdsl generates."""
 
     gradient: Any = staticmethod(tc.value_and_grad(cross_entropy, argnums=(0, 1, 2, 3)))
 

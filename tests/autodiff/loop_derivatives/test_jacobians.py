@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tcdsl.autodiff.jacobians.jacobians import jacobian
+from tcdsl.autodiff.jacobians.program_jacobians import jacobian
 from tcdsl.ir.interpreter.interpreter import interpret
 from tests.autodiff.loop_derivatives.loop_programs import LOOPS, unrolled
 from tests.autodiff.programs import floating_inputs

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import DslSyntaxError
-from tcdsl.frontend.names.functions import LANGUAGE_FUNCTIONS
+from tcdsl.frontend.names.language_functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.names.name_resolution import (
     GlobalNumber,
     IndexName,

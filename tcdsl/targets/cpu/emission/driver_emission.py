@@ -14,8 +14,8 @@ from llvmlite import ir
 from tcdsl.targets.cpu.emission.driver_symbols import definitions, driver_symbols, python_symbol
 from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, scalar
 from tcdsl.targets.cpu.emission.function_emission import FunctionEmission
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.intrinsics.frame_memory import BYTES, WORD
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 
 __all__ = ["emitted_driver"]
 

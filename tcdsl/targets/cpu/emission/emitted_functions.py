@@ -8,10 +8,10 @@ from typing import Any
 from llvmlite import ir
 
 from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS, is_integer
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.intrinsics.conversions import convert
 from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS, repeated_product, whole_power
 from tcdsl.targets.cpu.intrinsics.frame_memory import fail, frame_buffer, frame_size
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.intrinsics.local_memory import box, local_buffer
 from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY, power_of_half
 

@@ -16,8 +16,8 @@ from typing import Any
 from llvmlite import ir
 
 from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, Function, scalar
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferValue, load, store
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 
 __all__ = ["FunctionEmission"]
 

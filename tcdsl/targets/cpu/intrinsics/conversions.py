@@ -7,7 +7,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from tcdsl.ir.dtypes import is_boolean, is_floating
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 
 __all__ = ["convert", "half_to_single", "single_to_half"]
 

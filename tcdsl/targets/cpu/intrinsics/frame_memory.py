@@ -21,8 +21,8 @@ from typing import Any
 from llvmlite import ir
 
 from tcdsl.ir.dtypes import numpy_dtype
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
 from tcdsl.targets.cpu.intrinsics.conversions import convert, half_to_single, single_to_half
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 from tcdsl.targets.cpu.layout.frame import (
     CHECK_FAILED,
     CHECK_WORD,

@@ -16,7 +16,6 @@ from math import prod
 from llvmlite import ir
 
 from tcdsl.ir.dtypes import numpy_dtype
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.intrinsics.conversions import convert
 from tcdsl.targets.cpu.intrinsics.frame_memory import (
     BYTES,
@@ -27,6 +26,7 @@ from tcdsl.targets.cpu.intrinsics.frame_memory import (
     record_outside,
     scratch,
 )
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 
 __all__ = ["box", "local_buffer"]
 

@@ -7,7 +7,7 @@ of their bits, which needs no multiplication, cannot overflow, and does not ask 
 
 from __future__ import annotations
 
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.mathematics.formats import bits_of, format_of, number_of
 
 __all__ = ["Pair", "leading_half", "product", "quick_sum", "square", "sum_of"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.mathematics import (
     activations,
     error_function,
@@ -21,7 +21,7 @@ from tcdsl.targets.cpu.mathematics import (
     powers,
     trigonometric,
 )
-from tcdsl.targets.cpu.mathematics.functions import function
+from tcdsl.targets.cpu.mathematics.formula_functions import function
 
 __all__ = ["ELEMENTARY", "power_of_half"]
 

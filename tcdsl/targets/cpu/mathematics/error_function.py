@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.mathematics.double_double import Pair, product, quick_sum, square, sum_of
 from tcdsl.targets.cpu.mathematics.exponentials import exponential_parts, scaled
 from tcdsl.targets.cpu.mathematics.formats import magnitude, sign_bit, with_sign

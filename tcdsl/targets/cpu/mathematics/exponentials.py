@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.mathematics.double_double import Pair, quick_sum
 from tcdsl.targets.cpu.mathematics.formats import format_of, magnitude, power_of_two
 from tcdsl.targets.cpu.mathematics.polynomials import multiply_add, polynomial

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 
 __all__ = [
     "Format",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.mathematics.double_double import quick_sum, sum_of
 from tcdsl.targets.cpu.mathematics.exponentials import half_exponential, quarter_exponential_minus_1
 from tcdsl.targets.cpu.mathematics.formats import format_of, magnitude, sign_bit, with_sign

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.mathematics.double_double import quick_sum
 from tcdsl.targets.cpu.mathematics.formats import magnitude, sign_bit, with_sign
 from tcdsl.targets.cpu.mathematics.polynomials import multiply_add, polynomial

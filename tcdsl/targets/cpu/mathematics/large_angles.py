@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
 from tcdsl.targets.cpu.intrinsics.conversions import convert
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 from tcdsl.targets.cpu.mathematics.double_double import Pair, product, quick_sum
 from tcdsl.targets.cpu.mathematics.formats import bits_of, format_of, number_of
 

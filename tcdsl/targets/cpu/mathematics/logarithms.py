@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.mathematics.double_double import leading_half, quick_sum, sum_of
 from tcdsl.targets.cpu.mathematics.exponentials import LOG_2
 from tcdsl.targets.cpu.mathematics.formats import bits_of, format_of, number_of, power_of_two

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.intrinsics.conversions import convert
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.mathematics.double_double import Pair, product, quick_sum, square, sum_of
 from tcdsl.targets.cpu.mathematics.exponentials import LOG_2, exponential, exponential_parts, scaled
 from tcdsl.targets.cpu.mathematics.formats import format_of, magnitude, sign_bit, with_sign

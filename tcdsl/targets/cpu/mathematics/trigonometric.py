@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar
 from tcdsl.targets.cpu.intrinsics.conversions import convert
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.mathematics.double_double import Pair, quick_sum, sum_of
 from tcdsl.targets.cpu.mathematics.formats import bits_of, format_of, magnitude, sign_bit, with_sign
 from tcdsl.targets.cpu.mathematics.large_angles import large_angle

@@ -135,7 +135,7 @@ LANGUAGE_FUNCTIONS: dict[str, Any] = {
     **{name: CastFunction(name) for name in DTYPES if name != "bool"},
     "comment": comment,
     "copy": PrimitiveFunction("id"),
-    "einsum": LaterFunction("einsum", "tcdsl.frontend.logics.logic"),
+    "einsum": LaterFunction("einsum", "tcdsl.frontend.logics.logic_staging"),
     **{name: _only_in_statements(name) for name in (*BOUNDARIES, "get", "assign")},
 }
 

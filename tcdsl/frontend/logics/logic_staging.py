@@ -22,7 +22,7 @@ from tcdsl.frontend.logics.projections import Projections, project, spec_diagnos
 from tcdsl.frontend.staging.session import Session, current_session, session_of
 from tcdsl.frontend.staging.target_states import Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.stores.stores import record_sketch, sketch_of, store
-from tcdsl.frontend.symbols.graphs import algebra_of
+from tcdsl.frontend.symbols.graph_tensors import algebra_of
 from tcdsl.frontend.symbols.recognition import REDUCTIONS, recognize
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor

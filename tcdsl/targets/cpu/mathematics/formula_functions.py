@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from tcdsl.targets.cpu.intrinsics.arithmetic import Scalar, llvm_type
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 
 __all__ = ["function"]
 

@@ -23,7 +23,7 @@ _PATIENCE = 0.5
 _EVERY = 0.1
 
 
-class _Work:
+class _Compilation:
     """What is done: the text of the line."""
 
     def __init__(self, title: str) -> None:
@@ -36,7 +36,7 @@ class _Work:
 
 
 class _Shown(threading.local):
-    work: _Work | None = None
+    work: _Compilation | None = None
 
 
 _SHOWN = _Shown()
@@ -49,7 +49,7 @@ def shown(title: str) -> Iterator[None]:
     if place is None:
         yield
         return
-    work = _SHOWN.work = _Work(title)
+    work = _SHOWN.work = _Compilation(title)
     finished = threading.Event()
     watcher = threading.Thread(target=_watch, args=(work, finished, place), name="tcdsl progress", daemon=True)
     watcher.start()
@@ -68,7 +68,7 @@ def advance(part: str) -> None:
         _SHOWN.work.part = part
 
 
-def _watch(work: _Work, finished: threading.Event, place: Callable[[], Any]) -> None:
+def _watch(work: _Compilation, finished: threading.Event, place: Callable[[], Any]) -> None:
     if finished.wait(_PATIENCE):
         return
     with suppress(Exception), place() as write:

@@ -14,14 +14,14 @@ from math import gcd
 from tcdsl.ir.expressions import Expr, IndexValue, SizeValue, index_variables
 from tcdsl.polyhedra.affine import NotAffine
 
-__all__ = ["Monomial", "Polynomial", "Term"]
+__all__ = ["Monomial", "Polynomial", "SizeTerm"]
 
 # A product of sizes (or of quasi-affine expressions of sizes), sorted; the empty product is 1.
 Monomial = tuple[Expr, ...]
 # What a coefficient stands before: an index variable, or a quasi-affine expression of some, or None; times a monomial.
-Term = tuple[Expr | None, Monomial]
+SizeTerm = tuple[Expr | None, Monomial]
 
-_ONE: Term = (None, ())
+_ONE: SizeTerm = (None, ())
 
 
 def _order(atom: Expr) -> tuple[int, str]:
@@ -46,7 +46,7 @@ class Polynomial:
     factors hold index variables.
     """
 
-    terms: Mapping[Term, int]
+    terms: Mapping[SizeTerm, int]
 
     @staticmethod
     def number(value: int) -> Polynomial:
@@ -158,8 +158,8 @@ class Polynomial:
         (((atom, monomial), factor),) = divisor.terms.items()
         if atom is not None or factor <= 0:
             return None
-        quotient: dict[Term, int] = {}
-        rest: dict[Term, int] = {}
+        quotient: dict[SizeTerm, int] = {}
+        rest: dict[SizeTerm, int] = {}
         for (variable, product), scale in self.terms.items():
             left = divided(product, monomial)
             whole = 0

@@ -26,7 +26,7 @@ _PLAIN = (bool, int, float, str, bytes, type(None))
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _CodePart:
     """The part of a function with this number."""
 
     number: int
@@ -148,7 +148,7 @@ def _detached(entry: Entry, numbers: dict[int, int]) -> Entry | None:
         return None
 
     def root(value: Any) -> Any:
-        return _Part(numbers[id(value)]) if id(value) in numbers else value
+        return _CodePart(numbers[id(value)]) if id(value) in numbers else value
 
     detached = _moved(entry, root, lambda value: _noted(value, numbers))
     return None if any(isinstance(each.seen, list | dict | set) for each in detached.readings) else detached
@@ -156,7 +156,7 @@ def _detached(entry: Entry, numbers: dict[int, int]) -> Entry | None:
 
 def _attached(entry: Entry, parts: Sequence[Any]) -> Entry:
     def found(value: Any) -> Any:
-        return parts[value.number] if isinstance(value, _Part) else _strong(value)
+        return parts[value.number] if isinstance(value, _CodePart) else _strong(value)
 
     return _moved(entry, found, found)
 
@@ -180,4 +180,4 @@ def _moved(entry: Entry, root: Callable[[Any], Any], held: Callable[[Any], Any])
 def _noted(value: Any, numbers: dict[int, int]) -> Any:
     if isinstance(value, np.ndarray):
         return np.empty(0)  # arrays are inputs: that it is one is all that counts
-    return _Part(numbers[id(value)]) if id(value) in numbers else _weak(value)
+    return _CodePart(numbers[id(value)]) if id(value) in numbers else _weak(value)

@@ -31,7 +31,7 @@ from tcdsl.train.gradients import parameters
 
 __all__ = ["load", "save"]
 
-Arrays = Mapping[str, np.ndarray]
+SavedArrays = Mapping[str, np.ndarray]
 
 
 @user_facing
@@ -125,7 +125,7 @@ def _tensors(source: Any) -> list[Tensor]:
     return parameters(source)
 
 
-def _check(path: Path, arrays: Arrays, tensors: Mapping[str, Tensor]) -> None:
+def _check(path: Path, arrays: SavedArrays, tensors: Mapping[str, Tensor]) -> None:
     missing = [name for name in tensors if name not in arrays]
     unexpected = [name for name in arrays if name not in tensors]
     different = []
@@ -161,7 +161,7 @@ class UnreadableError(Exception):
     """A file that is not what its name says."""
 
 
-def _write_npz(path: Path, arrays: Arrays) -> None:
+def _write_npz(path: Path, arrays: SavedArrays) -> None:
     # np.savez takes names as keyword arguments, so it cannot write a tensor called `file`.
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
@@ -192,7 +192,7 @@ def _safetensors() -> Any:
     return safetensors.numpy
 
 
-def _write_safetensors(path: Path, arrays: Arrays) -> None:
+def _write_safetensors(path: Path, arrays: SavedArrays) -> None:
     _safetensors().save_file(dict(arrays), path)
 
 
@@ -205,13 +205,13 @@ def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
     return loaded
 
 
-_FORMATS: dict[str, tuple[Callable[[Path, Arrays], None], Callable[[Path], dict[str, np.ndarray]]]] = {
+_FORMATS: dict[str, tuple[Callable[[Path, SavedArrays], None], Callable[[Path], dict[str, np.ndarray]]]] = {
     ".npz": (_write_npz, _read_npz),
     ".safetensors": (_write_safetensors, _read_safetensors),
 }
 
 
-def _format(path: Path) -> tuple[Callable[[Path, Arrays], None], Callable[[Path], dict[str, np.ndarray]]]:
+def _format(path: Path) -> tuple[Callable[[Path, SavedArrays], None], Callable[[Path], dict[str, np.ndarray]]]:
     if path.suffix not in _FORMATS:
         raise fault(ConfigurationError, f"the ending of {path.name!r} says no format", f"use {' or '.join(_FORMATS)}")
     if path.suffix == ".safetensors":

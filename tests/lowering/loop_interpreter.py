@@ -25,17 +25,17 @@ from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
     Buffer,
-    Call,
+    BufferView,
     Check,
     Define,
     Kernel,
     LocalBuffer,
     Loop,
     Node,
+    ProcedureCall,
     Rounds,
     Store,
     Update,
-    View,
 )
 from tcdsl.lowering.loopir.point_code import UNIQUE_AXIS
 
@@ -149,7 +149,7 @@ class _Machine:
                 case LocalBuffer(name=name, dtype=dtype, bounds=bounds):
                     self.arrays[name] = _undefined(dtype, self.local_shape(node, bounds))
                     self.writes.setdefault(name, 0)
-                case Call():
+                case ProcedureCall():
                     self.call(node)
 
     def local_shape(self, node: LocalBuffer, bounds: Sequence[int]) -> tuple[int, ...]:
@@ -158,7 +158,7 @@ class _Machine:
             raise IndexError(f"{node.name} has the shape {shape}, more than {tuple(bounds)}")
         return shape
 
-    def call(self, node: Call) -> None:
+    def call(self, node: ProcedureCall) -> None:
         procedure = next(each for each in self.kernel.procedures if each.name == node.procedure)
         views = [self.view(view) for view in node.views]
         for k, written in enumerate(views[len(node.reads) :], len(node.reads)):
@@ -177,7 +177,7 @@ class _Machine:
         for parameter, view in zip(procedure.parameters, node.views, strict=True):
             self.writes[view.buffer] += inner.writes[parameter.name]
 
-    def view(self, view: View) -> np.ndarray:
+    def view(self, view: BufferView) -> np.ndarray:
         array, box = self.arrays[view.buffer], []
         for start, extent, cells in zip(view.starts, view.extents, array.shape, strict=True):
             first = int(self.value(start))

@@ -17,15 +17,15 @@ from tcdsl.lowering.loop_passes.liveness import lifetimes, peak_bytes
 from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.loops import (
     Buffer,
-    Call,
+    BufferView,
     Define,
     Kernel,
     LocalBuffer,
     Loop,
     Node,
     Procedure,
+    ProcedureCall,
     Store,
-    View,
 )
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written, renamed, walk_nodes
@@ -69,20 +69,20 @@ def test_local_buffers_start_undefined() -> None:
     assert np.isnan(execute(kernel, [np.ones(3)]).outputs[0]).all()
 
 
-def faulty(call: Call) -> Kernel:
+def faulty(call: ProcedureCall) -> Kernel:
     made = tiled_kernels.matmul()
     local = LocalBuffer("row", "float32", (M,), (64,))
     return replace(made, nests=(replace(made.nests[0], body=(local, call)),))
 
 
-ROW, ALL = View("row", (integer(0),), (M,)), View("B", (integer(0), integer(0)), (P, M))
+ROW, ALL = BufferView("row", (integer(0),), (M,)), BufferView("B", (integer(0), integer(0)), (P, M))
 FAULTS = {
-    "a view beyond the end": (View("A", (integer(0), integer(1)), (None, P)), ALL, ROW),
-    "a view before the start": (View("A", (integer(-1), integer(0)), (None, P)), ALL, ROW),
-    "extents that do not fit": (View("A", (integer(0), integer(0)), (None, integer(2))), ALL, ROW),
+    "a view beyond the end": (BufferView("A", (integer(0), integer(1)), (None, P)), ALL, ROW),
+    "a view before the start": (BufferView("A", (integer(-1), integer(0)), (None, P)), ALL, ROW),
+    "extents that do not fit": (BufferView("A", (integer(0), integer(0)), (None, integer(2))), ALL, ROW),
     "a view that shares cells with one that is written": (
-        View("row", (integer(0),), (M,)),
-        View("B", (integer(0), integer(0)), (M, M)),
+        BufferView("row", (integer(0),), (M,)),
+        BufferView("B", (integer(0), integer(0)), (M, M)),
         ROW,
     ),
 }
@@ -92,7 +92,7 @@ FAULTS = {
 def test_calls_that_are_wrong(name: str) -> None:
     a, b, c = FAULTS[name]
     with pytest.raises(IndexError):
-        execute(faulty(Call("row_product", (a, b), (c,))), [A, B])
+        execute(faulty(ProcedureCall("row_product", (a, b), (c,))), [A, B])
 
 
 def test_extents_beyond_their_bounds_are_wrong() -> None:
@@ -127,15 +127,17 @@ def test_variables_are_renamed_in_views_and_extents() -> None:
     text = str(renamed(outer.body, {index("i0"): index("first")}))
     assert "'i0'" not in text
     (row,) = tiled_kernels.matmul().nests[0].body
-    (call,) = [node for node in walk_nodes(renamed((row,), {index("k0"): integer(2)})) if isinstance(node, Call)]
+    (call,) = [
+        node for node in walk_nodes(renamed((row,), {index("k0"): integer(2)})) if isinstance(node, ProcedureCall)
+    ]
     assert call.reads[0].starts == (index("i"), integer(2))
 
 
 def test_memory_that_only_calls_read_stays() -> None:
     made = tiled_kernels.matmul()
     shapes = {"x": ("float32", (P,)), "B": ("float32", (P, M))}
-    views = (View("t", (integer(0),), (P,)), View("B", (integer(0), integer(0)), (P, M)))
-    call = Call("row_product", views, (View("y", (integer(0),), (M,)),))
+    views = (BufferView("t", (integer(0),), (P,)), BufferView("B", (integer(0), integer(0)), (P, M)))
+    call = ProcedureCall("row_product", views, (BufferView("y", (integer(0),), (M,)),))
     body = [loop("i", P, Store("t", (I,), read("x", I))), loop("j", M, Store("y", (J,), constant(0, "float32"))), call]
     kernel = make(shapes, {"y": ("float32", (M,))}, body, temporaries={"t": ("float32", (P,))})
     kernel = replace(kernel, procedures=made.procedures)
@@ -148,7 +150,7 @@ def test_passes_know_what_calls_change() -> None:
     # The scalar and the cell are those from before the call of the procedure.
     t = read("t", integer(0))
     exp = apply("exp", t)
-    change = Call("negate", (), (View("t", (integer(0),), (integer(1),)),))
+    change = ProcedureCall("negate", (), (BufferView("t", (integer(0),), (integer(1),)),))
     body = [
         LocalBuffer("t", "float32", (integer(1),), (1,)),
         Store("t", (integer(0),), read("x", I)),
@@ -173,7 +175,7 @@ def test_half_precision_is_rounded_in_local_buffers() -> None:
 
 
 def test_what_calls_change_is_not_hoisted() -> None:
-    change = Call("negate", (), (View("y", (integer(0),), (N,)),))
+    change = ProcedureCall("negate", (), (BufferView("y", (integer(0),), (N,)),))
     body = loop("j", M, Define("t", read("y", integer(0))), change, Store("z", (J,), Local("t", "float32")))
     assert hoisted((body,)) == (body,)
 

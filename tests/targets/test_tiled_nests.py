@@ -12,14 +12,14 @@ from tcdsl.errors import TcdslError
 from tcdsl.ir.build import apply, constant, integer
 from tcdsl.lowering.loopir.loops import (
     Buffer,
-    Call,
+    BufferView,
     Check,
     Kernel,
     LocalBuffer,
     Node,
     Procedure,
+    ProcedureCall,
     Store,
-    View,
 )
 from tcdsl.lowering.nests.unrolling import unrolled
 from tcdsl.targets.cpu.compiled import CompiledKernel
@@ -84,14 +84,14 @@ def test_what_a_call_writes_is_seen_after_it_and_before_it(cache_dir: Path) -> N
     parameter = Buffer("c", "float32", (P,), "update", ())
     twice = Store("c", (K,), apply("add", read("c", K), read("c", K)))
     double = Procedure("double", (parameter,), (loop("k", P, twice),))
-    cell = (View("y", (I,), (integer(1),)),)
+    cell = (BufferView("y", (I,), (integer(1),)),)
     body = loop(
         "i",
         N,
         Store("y", (I,), read("x", I)),
-        Call("double", (), cell),
+        ProcedureCall("double", (), cell),
         Store("y", (I,), apply("add", read("y", I), constant(1, "float32"))),
-        Call("double", (), cell),
+        ProcedureCall("double", (), cell),
     )
     kernel = replace(make({"x": ("float32", (N,))}, {"y": ("float32", (N,))}, [body]), procedures=(double,))
     x = RNG.normal(size=50).astype(np.float32)
@@ -115,11 +115,11 @@ def test_procedures_call_procedures_and_have_local_buffers(cache_dir: Path) -> N
             LocalBuffer("t", "float64", (integer(1),), (1,)),
             Store("t", (integer(0),), constant(0, "float64")),
             loop("j", M, add),
-            Call("inner", (View("t", (integer(0),), (None,)),), (View("y", (), ()),)),
+            ProcedureCall("inner", (BufferView("t", (integer(0),), (None,)),), (BufferView("y", (), ()),)),
         ),
     )
     zero = Store("y", (I,), constant(0, "float64"))
-    call = Call("outer", (View("x", (I, integer(0)), (None, M)),), (View("y", (I,), (None,)),))
+    call = ProcedureCall("outer", (BufferView("x", (I, integer(0)), (None, M)),), (BufferView("y", (I,), (None,)),))
     kernel = make({"x": ("float64", (N, M))}, {"y": ("float64", (N,))}, [loop("i", N, zero, call, call)])
     kernel = replace(kernel, procedures=(inner, outer))
     X = RNG.normal(size=(4, 9))

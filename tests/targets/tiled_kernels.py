@@ -7,7 +7,17 @@ from dataclasses import replace
 from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr
-from tcdsl.lowering.loopir.loops import Buffer, Call, Kernel, LocalBuffer, Node, Procedure, Store, Update, View
+from tcdsl.lowering.loopir.loops import (
+    Buffer,
+    BufferView,
+    Kernel,
+    LocalBuffer,
+    Node,
+    Procedure,
+    ProcedureCall,
+    Store,
+    Update,
+)
 from tests.targets.kernels import I, J, K, M, N, P, loop, make, read
 
 I0, J0 = index("i0"), index("j0")
@@ -54,8 +64,8 @@ def matmul(block: int = 3, *, over: int = 0) -> Kernel:
     k0 = index("k0")
     terms = plus(rest(P, k0, block), integer(over))
     zero = loop("j", M, Store("row", (J,), constant(0, "float32")))
-    reads = (View("A", (I, k0), (None, terms)), View("B", (k0, integer(0)), (terms, M)))
-    product = Call("row_product", reads, (View("row", (integer(0),), (M,)),))
+    reads = (BufferView("A", (I, k0), (None, terms)), BufferView("B", (k0, integer(0)), (terms, M)))
+    product = ProcedureCall("row_product", reads, (BufferView("row", (integer(0),), (M,)),))
     copy = loop("j", M, Store("C", (I, J), read("row", J)))
     local = LocalBuffer("row", "float32", (M,), (64,))
     body = loop("i", N, local, zero, loop("k0", P, product, step=block), copy, parallel=True)

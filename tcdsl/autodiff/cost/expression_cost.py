@@ -16,7 +16,7 @@ from tcdsl.autodiff.cost.operations import operations_of
 from tcdsl.autodiff.cost.point_sets import PointSet
 from tcdsl.ir.build import apply, range_tests, truth
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, Let, Local, Read, children
-from tcdsl.ir.interpreter.point_values import Definitions, LocalDefinition
+from tcdsl.ir.interpreter.point_values import LocalDefinition, LocalDefinitions
 from tcdsl.ir.primitives import LAZY
 from tcdsl.ir.program import Tensor
 
@@ -87,7 +87,7 @@ class ExpressionCounter(Generic[_Points]):
 
     # -- the walk ----------------------------------------------------------------------------------------------------
 
-    def _visited(self, expr: Expr, points: _Points, local: Definitions, zeros: bool) -> _Points | None:
+    def _visited(self, expr: Expr, points: _Points, local: LocalDefinitions, zeros: bool) -> _Points | None:
         costs, vanishes, _ = self._fact(expr)
         zeros = zeros and vanishes
         if not zeros and not (costs and self._counting):
@@ -119,13 +119,13 @@ class ExpressionCounter(Generic[_Points]):
             return None
         return self._zeros_of(definition.value, points, definition.around)
 
-    def _zeros_of(self, expr: Expr, points: _Points, local: Definitions) -> _Points | None:
+    def _zeros_of(self, expr: Expr, points: _Points, local: LocalDefinitions) -> _Points | None:
         counting, self._counting = self._counting, False
         found = self._visited(expr, points, local, zeros=True)
         self._counting = counting
         return found
 
-    def _read(self, expr: Read, points: _Points, local: Definitions, zeros: bool) -> _Points | None:
+    def _read(self, expr: Read, points: _Points, local: LocalDefinitions, zeros: bool) -> _Points | None:
         for index in expr.indices:
             self._visited(index, points, local, zeros=False)
         if expr.fill is None:
@@ -140,7 +140,7 @@ class ExpressionCounter(Generic[_Points]):
         found = self._visited(expr.fill, outside, local, zeros)
         return outside if _is_zero(expr.fill) else found
 
-    def _applied(self, expr: Apply, points: _Points, local: Definitions, zeros: bool) -> _Points | None:
+    def _applied(self, expr: Apply, points: _Points, local: LocalDefinitions, zeros: bool) -> _Points | None:
         match expr.primitive, expr.arguments:
             case "where", (condition, chosen, other):
                 return self._chosen(condition, chosen, other, points, local, zeros)
@@ -163,7 +163,7 @@ class ExpressionCounter(Generic[_Points]):
         return found
 
     def _chosen(
-        self, condition: Expr, chosen: Expr, other: Expr, points: _Points, local: Definitions, zeros: bool
+        self, condition: Expr, chosen: Expr, other: Expr, points: _Points, local: LocalDefinitions, zeros: bool
     ) -> _Points | None:
         self._visited(condition, points, local, zeros=False)
         branches = (self._fact(chosen), self._fact(other))

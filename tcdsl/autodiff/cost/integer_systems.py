@@ -19,10 +19,10 @@ from math import gcd, prod
 
 import numpy as np
 
-__all__ = ["Row", "System"]
+__all__ = ["IntegerRow", "System"]
 
 # The coefficients of the variables, then the constant.
-Row = tuple[int, ...]
+IntegerRow = tuple[int, ...]
 _Array = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 # Points enumerated at once.
@@ -40,11 +40,13 @@ class System:
     """
 
     variables: int
-    rows: tuple[Row, ...]
-    coordinates: tuple[Row, ...]
+    rows: tuple[IntegerRow, ...]
+    coordinates: tuple[IntegerRow, ...]
 
     @staticmethod
-    def of(variables: int, equations: Sequence[Row], inequalities: Sequence[Row], shown: int | None = None) -> System:
+    def of(
+        variables: int, equations: Sequence[IntegerRow], inequalities: Sequence[IntegerRow], shown: int | None = None
+    ) -> System:
         """The system of these constraints; the first ``shown`` variables are the coordinates (all by default)."""
         count = variables if shown is None else shown
         coordinates = [tuple(int(k == j) for j in range(variables + 1)) for k in range(count)]
@@ -70,7 +72,9 @@ class System:
 # -- equations -------------------------------------------------------------------------------------------------------
 
 
-def _solved(variables: int, equations: list[Row], rows: list[Row], coordinates: list[Row]) -> System:
+def _solved(
+    variables: int, equations: list[IntegerRow], rows: list[IntegerRow], coordinates: list[IntegerRow]
+) -> System:
     nothing = System(0, ((-1,),), tuple((0,) for _ in coordinates))
     while equations:
         equation = _reduced_equation(equations.pop())
@@ -100,7 +104,7 @@ def _solved(variables: int, equations: list[Row], rows: list[Row], coordinates: 
     return System(variables, tuple(kept), tuple(coordinates))
 
 
-def _reduced_equation(row: Row) -> Row | None:
+def _reduced_equation(row: IntegerRow) -> IntegerRow | None:
     # None where no integers satisfy it.
     divisor = gcd(*row[:-1])
     if divisor == 0:
@@ -108,12 +112,12 @@ def _reduced_equation(row: Row) -> Row | None:
     return None if row[-1] % divisor else tuple(a // divisor for a in row)
 
 
-def _reduced_inequality(row: Row) -> Row:
+def _reduced_inequality(row: IntegerRow) -> IntegerRow:
     divisor = gcd(*row[:-1]) or 1
     return tuple(a // divisor for a in row)
 
 
-def _with_unit(equation: Row, rows: list[Row]) -> tuple[int, Row, list[Row]]:
+def _with_unit(equation: IntegerRow, rows: list[IntegerRow]) -> tuple[int, IntegerRow, list[IntegerRow]]:
     """A variable that the equation has with the coefficient 1 or -1, after changes of variables that make one.
 
     With x = t - q y for t and integers q, t determines x and the other way round: no point is lost or counted twice.
@@ -134,7 +138,7 @@ def _with_unit(equation: Row, rows: list[Row]) -> tuple[int, Row, list[Row]]:
 # -- groups ----------------------------------------------------------------------------------------------------------
 
 
-def _components(rows: Sequence[Row], variables: int) -> list[tuple[list[Row], int]]:
+def _components(rows: Sequence[IntegerRow], variables: int) -> list[tuple[list[IntegerRow], int]]:
     """The constraints of each group of variables, in the group's own variables."""
     group = list(range(variables))
     for row in rows:
@@ -150,7 +154,7 @@ def _components(rows: Sequence[Row], variables: int) -> list[tuple[list[Row], in
     return found
 
 
-def _connected_count(rows: list[Row], variables: int) -> int:
+def _connected_count(rows: list[IntegerRow], variables: int) -> int:
     ranges = [_range(rows, variables, k) for k in range(variables)]
     lengths = [max(0, high - low + 1) for low, high in ranges]
     if min(lengths) == 0 or variables == 1:
@@ -170,11 +174,11 @@ def _connected_count(rows: list[Row], variables: int) -> int:
     return total
 
 
-def _without(row: Row, position: int) -> Row:
+def _without(row: IntegerRow, position: int) -> IntegerRow:
     return (*row[:position], *row[position + 1 :])
 
 
-def _fixed(rows: list[Row], variables: int, position: int, value: int) -> System:
+def _fixed(rows: list[IntegerRow], variables: int, position: int, value: int) -> System:
     changed = [(*_without(row, position)[:-1], row[-1] + row[position] * value) for row in rows]
     return _solved(variables - 1, [], changed, [])
 
@@ -182,7 +186,7 @@ def _fixed(rows: list[Row], variables: int, position: int, value: int) -> System
 # -- bounds ----------------------------------------------------------------------------------------------------------
 
 
-def _range(rows: Sequence[Row], variables: int, position: int) -> tuple[int, int]:
+def _range(rows: Sequence[IntegerRow], variables: int, position: int) -> tuple[int, int]:
     """The smallest and largest value that a variable may have, taking the other variables for rational."""
     for k in reversed(range(variables)):
         if k != position:
@@ -194,9 +198,9 @@ def _range(rows: Sequence[Row], variables: int, position: int) -> tuple[int, int
     return int(low[0]), int(high[0])
 
 
-def _levels(rows: Sequence[Row], variables: int) -> list[list[Row]]:
+def _levels(rows: Sequence[IntegerRow], variables: int) -> list[list[IntegerRow]]:
     """For each variable, the constraints that bound it when those before it are known (Fourier and Motzkin)."""
-    levels: list[list[Row]] = []
+    levels: list[list[IntegerRow]] = []
     current = list(rows)
     for k in reversed(range(variables)):
         levels.append([(*row[: k + 1], row[-1]) for row in current if row[k]])
@@ -206,7 +210,7 @@ def _levels(rows: Sequence[Row], variables: int) -> list[list[Row]]:
     return levels[::-1]
 
 
-def _eliminated(rows: Sequence[Row], position: int) -> list[Row]:
+def _eliminated(rows: Sequence[IntegerRow], position: int) -> list[IntegerRow]:
     below = [row for row in rows if row[position] > 0]
     above = [row for row in rows if row[position] < 0]
     found = dict.fromkeys(row for row in rows if not row[position])
@@ -215,13 +219,13 @@ def _eliminated(rows: Sequence[Row], position: int) -> list[Row]:
             sum_of_both = (one[position] * b - other[position] * a for a, b in zip(one, other, strict=True))
             found[_reduced_inequality(tuple(sum_of_both))] = None
     # Of parallel constraints the tightest counts.
-    tightest: dict[Row, int] = {}
+    tightest: dict[IntegerRow, int] = {}
     for row in found:
         tightest[row[:-1]] = min(row[-1], tightest.get(row[:-1], row[-1]))
     return [(*row, end) for row, end in tightest.items()]
 
 
-def _interval(rows: Sequence[Row], outer: _Array) -> tuple[_Array, _Array]:
+def _interval(rows: Sequence[IntegerRow], outer: _Array) -> tuple[_Array, _Array]:
     """The ends of the interval of the last variable at each point of ``outer``, an array of a point per row."""
     low: _Array | None = None
     high: _Array | None = None
@@ -239,7 +243,7 @@ def _interval(rows: Sequence[Row], outer: _Array) -> tuple[_Array, _Array]:
     return low, high
 
 
-def _enumerated(levels: Sequence[list[Row]], variables: int, block: int) -> Iterator[_Array]:
+def _enumerated(levels: Sequence[list[IntegerRow]], variables: int, block: int) -> Iterator[_Array]:
     """All points of the first ``variables`` variables, in row-major order, about ``block`` at a time."""
     pending = [np.zeros((1, 0), np.int64)]
     while pending:

@@ -17,10 +17,10 @@ from typing import Protocol, Self
 import islpy as isl
 import numpy as np
 
-from tcdsl.autodiff.cost.integer_systems import Row, System
+from tcdsl.autodiff.cost.integer_systems import IntegerRow, System
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, Local, SizeValue, transform
-from tcdsl.ir.interpreter.point_values import Definitions, PointValues
+from tcdsl.ir.interpreter.point_values import LocalDefinitions, PointValues
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 
 __all__ = ["AffinePoints", "ListedPoints", "PointSet", "at_values", "cardinality", "coordinates"]
@@ -33,7 +33,7 @@ class PointSet(Protocol):
     def count(self) -> int:
         """How many points there are."""
 
-    def where(self, condition: Expr, local: Definitions) -> Self:
+    def where(self, condition: Expr, local: LocalDefinitions) -> Self:
         """The points at which a bool expression holds. `NotAffine` if this kind of set cannot tell."""
 
     def minus(self, other: Self) -> Self:
@@ -55,7 +55,7 @@ class AffinePoints:
         """How many points there are."""
         return cardinality(self.points)
 
-    def where(self, condition: Expr, local: Definitions) -> AffinePoints:
+    def where(self, condition: Expr, local: LocalDefinitions) -> AffinePoints:
         """The points at which an affine condition holds; `NotAffine` for any other."""
         holds = condition_set(at_values(_written_out(condition, local), self.sizes), self.points)
         return AffinePoints(self.points.intersect(holds.reset_tuple_id()), self.sizes)
@@ -86,7 +86,7 @@ class ListedPoints:
         """How many points there are."""
         return len(self.numbers)
 
-    def where(self, condition: Expr, local: Definitions) -> ListedPoints:
+    def where(self, condition: Expr, local: LocalDefinitions) -> ListedPoints:
         """The points at which a condition holds."""
         mask = np.zeros_like(self.mask)
         mask[self.numbers] = self.values.of(condition, self.numbers, local)
@@ -114,7 +114,7 @@ def at_values(expr: Expr, sizes: Mapping[str, int]) -> Expr:
     return transform(expr, rule)
 
 
-def _written_out(condition: Expr, local: Definitions) -> Expr:
+def _written_out(condition: Expr, local: LocalDefinitions) -> Expr:
     # Local definitions of numbers that isl can speak of; floats are data.
     def rule(node: Expr) -> Expr:
         if not isinstance(node, Local):
@@ -159,7 +159,7 @@ def _systems(points: isl.Set) -> Iterator[System]:
         )
 
 
-def _rows(matrix: isl.Mat) -> list[Row]:
+def _rows(matrix: isl.Mat) -> list[IntegerRow]:
     return [
         tuple(matrix.get_element_val(row, column).to_python() for column in range(matrix.cols()))
         for row in range(matrix.rows())

@@ -57,8 +57,8 @@ class _Executed:
     """
 
     points: int
-    written: Cells
-    changed: Cells
+    written: CellSet
+    changed: CellSet
 
 
 class _StatementCounter:
@@ -67,7 +67,7 @@ class _StatementCounter:
     ``operations`` holds the counts so far.
     """
 
-    def __init__(self, program: Program, values: TensorValues, written: dict[str, WrittenCells] | None = None) -> None:
+    def __init__(self, program: Program, values: TensorValues, written: dict[str, ValuedCells] | None = None) -> None:
         self.operations: Counter[str] = Counter()
         self._program = program
         self._values = values
@@ -75,7 +75,7 @@ class _StatementCounter:
         self._continued = {s.start.tensor for s in program.statements if isinstance(s.start, Keep)}
         self._continued.update(name for repeat in program.repeats for name in repeat.inputs)
         self._continued.update(new for _, new in program.updates)
-        self._written: dict[str, WrittenCells] = {} if written is None else written
+        self._written: dict[str, ValuedCells] = {} if written is None else written
 
     def add_all(self) -> None:
         """Count all statements, those of loops as often as they run."""
@@ -125,24 +125,22 @@ class _StatementCounter:
         operation = "add" if accumulate in _SUMS else ACCUMULATORS[accumulate].primitive
         self.operations[operation] += points - (0 if accumulate == "divide" else fresh)
 
-    def _start(self, statement: Statement) -> WrittenCells:
+    def _start(self, statement: Statement) -> ValuedCells:
         name = statement.target.tensor
         shape = self._values.shape(name)
         match statement.start:
             case Keep(tensor=earlier):
-                return self._written.get(earlier, WrittenCells(shape, 0, None))
+                return self._written.get(earlier, ValuedCells(shape, 0, None))
             case Fill(value=Constant(value=value)):
-                return WrittenCells.nowhere(shape, value)
+                return ValuedCells.nowhere(shape, value)
             case Fill(value=value):
                 once = AffinePoints(isl.Set("{ [] }"), self._values.sizes)
                 counter: ExpressionCounter[AffinePoints] = ExpressionCounter(self._declarations)
                 counter.add(value, once)
                 self.operations.update(counter.operations)
-                return WrittenCells(shape, 0, None)
+                return ValuedCells(shape, 0, None)
             case _:
-                return WrittenCells.nowhere(
-                    shape, neutral_element(statement.accumulate, self._declarations[name].dtype)
-                )
+                return ValuedCells.nowhere(shape, neutral_element(statement.accumulate, self._declarations[name].dtype))
 
     def _affine(self, statement: Statement, zeros: bool) -> tuple[_Executed, Counter[str]]:
         if not all(is_affine_index(axis) for axis in statement.target.indices):
@@ -188,34 +186,34 @@ class _StatementCounter:
 
 _BLOCK = 1 << 20
 
-Cells = isl.Set | np.ndarray
+CellSet = isl.Set | np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenCells:
+class ValuedCells:
     """``cells`` have values (``None``: all), the others hold ``otherwise``; ``shape`` is the tensor's."""
 
     shape: tuple[int, ...]
     otherwise: bool | int | float
-    cells: Cells | None
+    cells: CellSet | None
 
     @staticmethod
-    def nowhere(shape: tuple[int, ...], otherwise: bool | int | float) -> WrittenCells:
+    def nowhere(shape: tuple[int, ...], otherwise: bool | int | float) -> ValuedCells:
         """All cells hold ``otherwise``."""
-        return WrittenCells(shape, otherwise, _nothing(shape))
+        return ValuedCells(shape, otherwise, _nothing(shape))
 
-    def fresh(self, cells: Cells, neutral: bool | int | float) -> int:
+    def fresh(self, cells: CellSet, neutral: bool | int | float) -> int:
         """How many of ``cells`` hold nothing but ``neutral``, so that a first value needs no operation."""
         if self.cells is None or self.otherwise != neutral:
             return 0
         return number(_without(cells, self.cells, self.shape))
 
-    def after(self, changed: Cells | None, written: Cells) -> WrittenCells:
+    def after(self, changed: CellSet | None, written: CellSet) -> ValuedCells:
         """What is written after a statement; ``changed`` are cells that lose their value first."""
         if self.cells is None:
             return self
         kept = self.cells if changed is None else _without(self.cells, changed, self.shape)
-        return WrittenCells(self.shape, self.otherwise, _together(kept, written, self.shape))
+        return ValuedCells(self.shape, self.otherwise, _together(kept, written, self.shape))
 
 
 def image(points: AffinePoints, indices: Sequence[Expr]) -> isl.Set:
@@ -224,7 +222,7 @@ def image(points: AffinePoints, indices: Sequence[Expr]) -> isl.Set:
     return points.points.reset_tuple_id().apply(cells).coalesce()
 
 
-def number(cells: Cells) -> int:
+def number(cells: CellSet) -> int:
     """How many cells there are."""
     return int(np.count_nonzero(cells)) if isinstance(cells, np.ndarray) else cardinality(cells)
 
@@ -233,7 +231,7 @@ def _nothing(shape: tuple[int, ...]) -> isl.Set:
     return isl.Set.empty(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(shape)))
 
 
-def _mask(cells: Cells, shape: tuple[int, ...]) -> np.ndarray:
+def _mask(cells: CellSet, shape: tuple[int, ...]) -> np.ndarray:
     if isinstance(cells, np.ndarray):
         return cells
     mask = np.zeros(shape, bool)
@@ -242,14 +240,14 @@ def _mask(cells: Cells, shape: tuple[int, ...]) -> np.ndarray:
     return mask
 
 
-def _without(cells: Cells, others: Cells, shape: tuple[int, ...]) -> Cells:
+def _without(cells: CellSet, others: CellSet, shape: tuple[int, ...]) -> CellSet:
     if isinstance(cells, np.ndarray) or isinstance(others, np.ndarray):
         # NumPy makes scalars of arrays without axes.
         return np.asarray(_mask(cells, shape) & ~_mask(others, shape))
     return cells.subtract(others)
 
 
-def _together(cells: Cells, others: Cells, shape: tuple[int, ...]) -> Cells:
+def _together(cells: CellSet, others: CellSet, shape: tuple[int, ...]) -> CellSet:
     if isinstance(cells, np.ndarray) or isinstance(others, np.ndarray):
         return np.asarray(_mask(cells, shape) | _mask(others, shape))
     return cells.union(others).coalesce()

@@ -20,7 +20,7 @@ from tcdsl.rows.ranks import RowRanks
 
 __all__ = ["axis_variable", "cell_at", "common_rows", "rows_of", "with_rows"]
 
-Part = tuple[Value, tuple[Expr, ...]]
+AlignedOperand = tuple[Value, tuple[Expr, ...]]
 """The value of a cell, in terms of `axis_variable`s, and the extents of an array."""
 
 
@@ -39,14 +39,14 @@ def rows_of(operand: object, extents: Sequence[Expr]) -> RowRanks:
     return operand.rows if isinstance(operand, SymbolicArray) else RowRanks(output=len(extents))
 
 
-def common_rows(operands: Sequence[object], parts: Sequence[Part]) -> tuple[list[Part], RowRanks]:
+def common_rows(operands: Sequence[object], parts: Sequence[AlignedOperand]) -> tuple[list[AlignedOperand], RowRanks]:
     """The operands' cells on the axes of their common rows, and these rows."""
     rows = [rows_of(operand, extents) for operand, (_, extents) in zip(operands, parts, strict=True)]
     common = reduce(RowRanks.joined, rows)
     return [with_rows(part, own, common) for part, own in zip(parts, rows, strict=True)], common
 
 
-def with_rows(part: Part, own: RowRanks, common: RowRanks) -> Part:
+def with_rows(part: AlignedOperand, own: RowRanks, common: RowRanks) -> AlignedOperand:
     """A part with axes of extent 1 on the left of each of its rows, up to ``common``."""
     if own.plain and common.plain:
         return part

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tcdsl.frontend.names.name_resolution import is_letter
-from tcdsl.frontend.python.recorded_statements import Definition
+from tcdsl.frontend.python.recorded_statements import RecordedDefinition
 from tcdsl.frontend.source.assigned_names import is_of_names
 from tcdsl.frontend.source.rewritten_functions import RECORDER, thunk
 from tcdsl.frontend.source.syntax_trees import copied
@@ -134,7 +134,7 @@ class BindingRewriter(ast.NodeTransformer):
         letters = frozenset(letter for letter in named if not self.names.targets.isdisjoint(uses.get(letter, ())))
         bases = {letter: uses.get(letter, frozenset()) for letter in named - letters}
         plain = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], original), node)
-        statement = self._statement_name(Definition(plain, name, letters, bases))
+        statement = self._statement_name(RecordedDefinition(plain, name, letters, bases))
         return recorder_call(method, statement, ast.copy_location(thunk(made), original), at=node)
 
     def _binding(self, node: ast.Assign, name: str) -> ast.stmt:

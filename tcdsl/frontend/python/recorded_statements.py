@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from tcdsl.frontend.names.annotated_targets import Dimensions
 
-__all__ = ["Augmentation", "Definition", "Entry", "Rewritten", "TensorStatement"]
+__all__ = ["Augmentation", "FunctionEntry", "RecordedDefinition", "Rewritten", "TensorStatement"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class TensorStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class RecordedDefinition:
     """``name = value`` where the value may be a scalar at each point.
 
     ``letters`` are those of the value that index targets of tensor statements later; ``bases`` has for each of the
@@ -58,7 +58,7 @@ class Augmentation:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FunctionEntry:
     """The beginning of a function: ``fresh`` are the names that it may read before it has bound them."""
 
     fresh: tuple[str, ...]

@@ -22,14 +22,14 @@ from tcdsl.frontend.points.point_scalars import BareReduction, PointValue
 from tcdsl.frontend.python.list_operands import augmented_operand, binary, unary
 from tcdsl.frontend.python.recorded_statements import (
     Augmentation,
-    Definition,
-    Entry,
+    FunctionEntry,
+    RecordedDefinition,
     Rewritten,
     TensorStatement,
 )
 from tcdsl.frontend.running_loops.loop_recorder import LoopRecorder
 from tcdsl.frontend.source.assigned_names import target_of
-from tcdsl.frontend.source.logic_operands import Term
+from tcdsl.frontend.source.logic_operands import LogicOperand
 from tcdsl.frontend.source.python_stores import augmented, store_item
 from tcdsl.frontend.source.spacing import refused, signed
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
@@ -74,7 +74,7 @@ class Recorder(LoopRecorder):
 
     # -- entry -----------------------------------------------------------------------------------------------
 
-    def enter(self, entry: Entry) -> Any:
+    def enter(self, entry: FunctionEntry) -> Any:
         """What the function's own names hold before its first statement: sizes from annotations, or nothing yet."""
         scope = self._scope(sys._getframe(1))
         found: dict[str, object] = {}
@@ -146,7 +146,7 @@ class Recorder(LoopRecorder):
             form = None if term is None else logic_form(node, scope)
             if form is None or term is None:
                 return self._tensor_statement(scope, statement, current, ordinary)
-            value = Term(term())
+            value = LogicOperand(term())
             if self._in_place and isinstance(current, Unwritten) and not (form.given.plain or form.given.reset):
                 # What it accumulates onto is read before anything is written: state, as after `t += p`.
                 element_of(current, session)
@@ -244,22 +244,22 @@ class Recorder(LoopRecorder):
         session = session_of("a tensor statement")
         return self._guarded(session, lambda: signed(session, sign, value))
 
-    def local(self, definition: Definition, ordinary: Callable[[], object]) -> object:
+    def local(self, definition: RecordedDefinition, ordinary: Callable[[], object]) -> object:
         """``z = x[i] * x[i]``: a scalar at each point if it has free index variables, else ordinary Python."""
         scope = self._scope(sys._getframe(1))
         return self._bound(definition.name, self._defined(scope, definition, ordinary), scope.holds)
 
-    def part(self, definition: Definition, ordinary: Callable[[], object]) -> object:
+    def part(self, definition: RecordedDefinition, ordinary: Callable[[], object]) -> object:
         """One of the values that are unpacked: scalars at a point, or Python's."""
         return self._defined(self._scope(sys._getframe(1)), definition, ordinary)
 
-    def defines(self, definition: Definition) -> bool:
+    def defines(self, definition: RecordedDefinition) -> bool:
         """Whether ``z = a if c else b`` is a local definition, and not a branch."""
         scope = self._scope(sys._getframe(1))
         scope.letters = _letters(definition, scope)
         return is_local_definition(definition.node, scope)
 
-    def _defined(self, scope: FunctionScope, definition: Definition, ordinary: Callable[[], object]) -> object:
+    def _defined(self, scope: FunctionScope, definition: RecordedDefinition, ordinary: Callable[[], object]) -> object:
         scope.letters = _letters(definition, scope)
         node, session = definition.node, scope.session
         if not is_local_definition(node, scope):
@@ -422,7 +422,7 @@ class Recorder(LoopRecorder):
         return self._scope(sys._getframe(1)).language(name)
 
 
-def _letters(definition: Definition, scope: FunctionScope) -> frozenset[str]:
+def _letters(definition: RecordedDefinition, scope: FunctionScope) -> frozenset[str]:
     # Those that a local definition may take for index variables outside of subscripts.
     return definition.letters | {
         letter

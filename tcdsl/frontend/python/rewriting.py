@@ -32,7 +32,7 @@ from tcdsl.frontend.names.annotated_targets import Dimensions
 from tcdsl.frontend.names.language_functions import is_language_name
 from tcdsl.frontend.python.binding_rewriting import RECORDER, FunctionNames, recorder_call
 from tcdsl.frontend.python.loop_rewriting import LoopRewriter, as_branch
-from tcdsl.frontend.python.recorded_statements import Augmentation, Entry, Rewritten, TensorStatement
+from tcdsl.frontend.python.recorded_statements import Augmentation, FunctionEntry, Rewritten, TensorStatement
 from tcdsl.frontend.python.single_returns import with_single_return
 from tcdsl.frontend.source.annotations import annotation_names, parsed_annotation
 from tcdsl.frontend.source.assigned_names import (
@@ -309,7 +309,7 @@ def rewrite(source: FunctionSource, in_place: bool = False) -> Rewritten:
     for statement in definition.body:
         new = rewriter.visit(statement)
         body.extend(new if isinstance(new, list) else [new])
-    entry = Entry(tuple(dict.fromkeys(fresh)), tuple(_annotated(definition.args)), projected)
+    entry = FunctionEntry(tuple(dict.fromkeys(fresh)), tuple(_annotated(definition.args)), projected)
     prologue = recorder_call("enter", rewriter._statement_name(entry), at=definition.body[0])
     entered = rewriter._store(entry.fresh, prologue, definition.body[0])
     made = ast.FunctionDef(

@@ -8,7 +8,7 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.names.array_calls import call_function
-from tcdsl.frontend.running_loops.round_counts import Rounds, loop, rounds_of, unrolled, with_segments
+from tcdsl.frontend.running_loops.round_counts import RoundCount, loop, rounds_of, unrolled, with_segments
 from tcdsl.frontend.staging.declarations import Unwritten
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
@@ -44,7 +44,7 @@ def bounds_of(iterable: Any) -> list[Any]:
     return [bound for each in iterable.arguments for bound in bounds_of(each)]
 
 
-def rounds_over(session: Session, iterable: Any) -> Rounds | Iterator[Any] | None:
+def rounds_over(session: Session, iterable: Any) -> RoundCount | Iterator[Any] | None:
     """The rounds of a loop over ``iterable``; ``None`` if that is Python's.
 
     Beside a list of Python's the loop is Python's: over the list and as many parts of the tensors.
@@ -53,13 +53,13 @@ def rounds_over(session: Session, iterable: Any) -> Rounds | Iterator[Any] | Non
         if iterable.rank == 0:
             fact = "a loop over a tensor of rank 0, which has no parts"
             raise session.fault(ShapeError, fact, "loop over `range(n)`")
-        return Rounds(integer(0), 1, iterable.extents[0], True, lambda number: iterable[number])
+        return RoundCount(integer(0), 1, iterable.extents[0], True, lambda number: iterable[number])
     if not isinstance(iterable, Iterated):
         return None
     if iterable.counts:
         return _counted(session, iterable)
     parts = [rounds_over(session, each) for each in iterable.arguments]
-    if not any(isinstance(each, Rounds) for each in parts):
+    if not any(isinstance(each, RoundCount) for each in parts):
         found = [
             python_value(session, each) if part is None else part
             for part, each in zip(parts, iterable.arguments, strict=True)
@@ -68,18 +68,18 @@ def rounds_over(session: Session, iterable: Any) -> Rounds | Iterator[Any] | Non
             None if not any(part is not None for part in parts) else iter(iterable.function(*found, **iterable.options))
         )
     first = parts[0]
-    if iterable.function is reversed and isinstance(first, Rounds):
+    if iterable.function is reversed and isinstance(first, RoundCount):
         return first.backwards()
-    if any(isinstance(each, Rounds) and not each.sized for each in parts):
+    if any(isinstance(each, RoundCount) and not each.sized for each in parts):
         fact = f"`{iterable.function.__name__}` of a range whose length is data"
         raise session.fault(DslSyntaxError, fact, "loop over the range alone, and index with its number")
-    if iterable.function is enumerate and isinstance(first, Rounds):
+    if iterable.function is enumerate and isinstance(first, RoundCount):
         start = iterable.arguments[1] if len(parts) > 1 else iterable.options.get("start", 0)
-        return Rounds(integer(0), 1, first.count, True, lambda number: (number + start, first.at(session, number)))
+        return RoundCount(integer(0), 1, first.count, True, lambda number: (number + start, first.at(session, number)))
     return _together(session, iterable, parts)
 
 
-def _counted(session: Session, iterable: Iterated) -> Rounds | None:
+def _counted(session: Session, iterable: Iterated) -> RoundCount | None:
     if any(isinstance(each, Unwritten | GraphTensor) for each in iterable.arguments):
         raise session.fault(
             DslSyntaxError,
@@ -92,19 +92,19 @@ def _counted(session: Session, iterable: Iterated) -> Rounds | None:
     )
 
 
-def _together(session: Session, iterable: Iterated, parts: Sequence[Any]) -> Rounds | Iterator[Any]:
+def _together(session: Session, iterable: Iterated, parts: Sequence[Any]) -> RoundCount | Iterator[Any]:
     # `zip`: all of one length, which is that of the lists among them.
-    running = [each for each in parts if isinstance(each, Rounds)]
+    running = [each for each in parts if isinstance(each, RoundCount)]
     others = [
         list(python_value(session, each) if part is None else part)
         for part, each in zip(parts, iterable.arguments, strict=True)
-        if not isinstance(part, Rounds)
+        if not isinstance(part, RoundCount)
     ]
     if not others:
         for each in running[1:]:
             message = "a loop goes over tensors of different lengths at once\nloop over parts of the same length"
             session.builder.require_equal(running[0].count, each.count, message, session.location())
-        return Rounds(
+        return RoundCount(
             integer(0), 1, running[0].count, True, lambda number: tuple(each.at(session, number) for each in running)
         )
     count = min(map(len, others))
@@ -113,7 +113,10 @@ def _together(session: Session, iterable: Iterated, parts: Sequence[Any]) -> Rou
         session.builder.require_equal(each.count, integer(count), message, session.location())
     rest = iter(others)
     return zip(
-        *([each.at(session, k) for k in range(count)] if isinstance(each, Rounds) else next(rest) for each in parts),
+        *(
+            [each.at(session, k) for k in range(count)] if isinstance(each, RoundCount) else next(rest)
+            for each in parts
+        ),
         strict=False,
     )
 

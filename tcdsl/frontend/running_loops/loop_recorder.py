@@ -28,7 +28,7 @@ from tcdsl.frontend.running_loops.carried import Kind, joined
 from tcdsl.frontend.running_loops.conditions import changing_truth, connected, is_data, numbers_of, taken, truth
 from tcdsl.frontend.running_loops.iterated import ITERATED, Iterated, bounds_of, python_rounds, rounds_over
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
-from tcdsl.frontend.running_loops.round_counts import ENDLESS, Rounds, at_most_one, loop
+from tcdsl.frontend.running_loops.round_counts import ENDLESS, RoundCount, at_most_one, loop
 from tcdsl.frontend.running_loops.running_loop import RunningLoop
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.staging.declarations import OfARound, Unwritten
@@ -60,7 +60,7 @@ class LoopRecorder:
         found = rounds_over(session, iterable)
         if found is None:
             return python_rounds(session, iterable)
-        if not isinstance(found, Rounds):
+        if not isinstance(found, RoundCount):
             return found
         always = isinstance(iterable, Iterated) and iterable.function is loop
         numbers = frozenset() if always else numbers_of(*bounds_of(iterable))

@@ -19,7 +19,7 @@ from tcdsl.rewrite.loop_segments import in_segments
 
 __all__ = [
     "ENDLESS",
-    "Rounds",
+    "RoundCount",
     "at_most_one",
     "loop",
     "rounds_of",
@@ -51,7 +51,7 @@ _MANY_ROUNDS, _TOO_MANY_ROUNDS = 100, 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class RoundCount:
     """``range(begin, end, step)`` as a number of rounds; ``sized`` if it is made of sizes and constants alone.
 
     ``element`` gives, for the number that it counts, what a loop binds. ``where`` is the condition on sizes that
@@ -80,24 +80,24 @@ class Rounds:
             number = begin + self.step * number
         return self.element(number)
 
-    def backwards(self) -> Rounds:
+    def backwards(self) -> RoundCount:
         """``reversed(range(...))``: the last number first."""
         steps = apply("mul", integer(self.step), apply("sub", self.count, integer(1)))
         return replace(self, begin=apply("add", self.begin, steps), step=-self.step)
 
 
-ENDLESS = Rounds(integer(0), 1, integer(2**62), False)
+ENDLESS = RoundCount(integer(0), 1, integer(2**62), False)
 """The rounds of ``while``, which a condition ends."""
 
 
-def at_most_one(taken: Expr, arm: bool) -> Rounds:
+def at_most_one(taken: Expr, arm: bool) -> RoundCount:
     """The round of an arm of a branch: it runs if the bool ``taken`` is ``arm``."""
     condition = taken if arm else apply("not_", taken)
     where = condition if not any(reads(condition)) and size_names(condition) else None
-    return Rounds(integer(0), 1, cast(condition, "int64"), False, where=where)
+    return RoundCount(integer(0), 1, cast(condition, "int64"), False, where=where)
 
 
-def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> Rounds | None:
+def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> RoundCount | None:
     """The rounds of ``range(*arguments)``; ``None`` if it is Python's: unless ``always``, one of integers alone."""
     if not 1 <= len(arguments) <= 3:
         return None
@@ -115,10 +115,10 @@ def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> Round
     count = apply("sub", end, begin) if step.value > 0 else apply("sub", begin, end)
     if width > 1:
         count = apply("floor_div", apply("add", count, integer(width - 1)), integer(width))
-    return Rounds(begin, int(step.value), count, not any(reads(count)))
+    return RoundCount(begin, int(step.value), count, not any(reads(count)))
 
 
-def with_segments(session: Session, rounds: Rounds, checkpoint_every: Any = None) -> Rounds:
+def with_segments(session: Session, rounds: RoundCount, checkpoint_every: Any = None) -> RoundCount:
     """``rounds`` with the length of segments that a loop asks for."""
     if checkpoint_every is None:
         return rounds

@@ -34,7 +34,7 @@ from tcdsl.frontend.running_loops.carried import (
 from tcdsl.frontend.running_loops.conditions import goes_on
 from tcdsl.frontend.running_loops.learned_sizes import learn_for_all_rounds
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
-from tcdsl.frontend.running_loops.round_counts import Rounds
+from tcdsl.frontend.running_loops.round_counts import RoundCount
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, OfARound, Unwritten
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Poison, Session
@@ -68,7 +68,7 @@ class RunningLoop:
         session: Session,
         statement: LoopStatement,
         frame: FrameType,
-        rounds: Rounds,
+        rounds: RoundCount,
         before: Mapping[str, Any] | None = None,
         condition: tuple[SymbolicTensor, Callable[[], SymbolicTensor]] | None = None,
         numbers: frozenset[str] = frozenset(),

@@ -5,7 +5,7 @@
     c["@"] = sum(relu(a) * b)        reduction sum, primitive mul, operands relu(a) and b
 
 The rewriting of a decorated function (`tcdsl.frontend.python.rewriting`) emits a value's parts as thunks, beside the
-value as a whole; `Term` is what staging makes of them. Which function a call means is known only then.
+value as a whole; `LogicOperand` is what staging makes of them. Which function a call means is known only then.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.python_operators import PYTHON_OPERATORS
 
-__all__ = ["Applied", "Term", "term_thunk"]
+__all__ = ["Applied", "LogicOperand", "term_thunk"]
 
 Thunk = Callable[[], Any]
 
@@ -36,7 +36,7 @@ class Applied:
     names: tuple[frozenset[str], ...]
 
 
-class Term:
+class LogicOperand:
     """A value whose parts have not been computed: all of it, or its outermost primitive's operands.
 
     ``kind`` is a primitive, or ``call``, ``choice`` or ``whole``. ``parts`` are the thunks of the operands (of a call,
@@ -47,12 +47,12 @@ class Term:
         self._kind, self._whole, self._parts, names, self._inner = emitted
         self._names = tuple(frozenset(each.split()) for each in names)
 
-    def reduction(self) -> tuple[str, Term] | None:
+    def reduction(self) -> tuple[str, LogicOperand] | None:
         """``sum`` and the value that is summed, if this is a call of a reduction with one argument."""
         if self._kind != "call" or not self._inner:
             return None
         name = recognize(self._parts[0]())
-        return None if name is None else (name, Term(self._inner[0]))
+        return None if name is None else (name, LogicOperand(self._inner[0]))
 
     def applied(self) -> Applied:
         """The outermost primitive; ``id`` of the whole value if it has none."""
@@ -65,7 +65,7 @@ class Term:
                 test = self._parts[0]()
                 if not isinstance(test, ArithmeticOperators) and not getattr(test, "shape", ()):
                     # Configuration decides; the other branch is not computed.
-                    return Term(self._inner[0 if test else 1]).applied()
+                    return LogicOperand(self._inner[0 if test else 1]).applied()
                 operands = (test, *(part() for part in self._parts[1:]))
                 return Applied("where", operands, self._names)
             case primitive:
@@ -84,7 +84,7 @@ class Term:
 
 
 def term_thunk(value: ast.expr, visit: Callable[[ast.expr], ast.expr]) -> ast.expr:
-    """The expression ``lambda: (...)`` whose result `Term` takes; ``visit`` rewrites parts as the function's others."""
+    """The expression ``lambda: (...)`` that a `LogicOperand` takes; ``visit`` rewrites parts."""
     return ast.fix_missing_locations(ast.copy_location(thunk(_term(value, visit)), value))
 
 

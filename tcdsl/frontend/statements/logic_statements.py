@@ -16,7 +16,7 @@ from tcdsl.frontend.logics.projections import Projections
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS, mixed_indices, slots_of
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_names, is_letter
-from tcdsl.frontend.source.logic_operands import Applied, Term
+from tcdsl.frontend.source.logic_operands import Applied, LogicOperand
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.staging.target_states import UNBOUND, Existing, TargetState
 from tcdsl.frontend.statements.statement_syntax import Assignment, read_assignment, require_accumulator
@@ -125,7 +125,7 @@ def _default(name: str, scope: FunctionScope) -> Projections | None:
     return value if isinstance(value, Projections) else None
 
 
-def record_logic(session: Session, form: LogicForm, state: TargetState, term: Term) -> SymbolicTensor:
+def record_logic(session: Session, form: LogicForm, state: TargetState, term: LogicOperand) -> SymbolicTensor:
     """Record the assignment and return the new version of its target."""
     accumulate, reset, logic = form.given.accumulate, form.given.reset, form.logic
     if form.given.plain and not reset:

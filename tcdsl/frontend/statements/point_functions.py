@@ -89,7 +89,7 @@ class _Text:
             return _Text(None)
         definition = source.definition
         own = bindings_of(definition.body).bound | {each.arg for each in parameters_of(definition)}
-        rewriter = _Rewriter(own)
+        rewriter = _PointRewriter(own)
         definition.body = [rewriter.visit(statement) for statement in definition.body]
         definition.decorator_list = []
         code = compiled_definition(function, definition, (_POINTS,), source.filename) if rewriter.nodes else None
@@ -99,7 +99,7 @@ class _Text:
 _TEXTS: Recent[CodeType, _Text] = Recent(1000)
 
 
-class _Rewriter(ast.NodeTransformer):
+class _PointRewriter(ast.NodeTransformer):
     def __init__(self, own: set[str]) -> None:
         self.own = own
         self.nodes: list[tuple[ast.expr, frozenset[str]]] = []

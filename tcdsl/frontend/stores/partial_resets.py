@@ -34,7 +34,7 @@ from tcdsl.polyhedra.linear import linear_form
 from tcdsl.ranges.restarts import Restarts, starts_all_anew
 from tcdsl.ranges.sketches.sketch import Sketch, free_variables, variables_of
 
-__all__ = ["Cells", "record_choice", "record_partial_reset", "record_touched", "restarted"]
+__all__ = ["CellValue", "record_choice", "record_partial_reset", "record_touched", "restarted"]
 
 
 def restarted(indices: Sequence[Expr], conditions: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -119,7 +119,7 @@ def _one_to_one(indices: Sequence[Expr]) -> bool:
     return True
 
 
-Cells = Callable[[SymbolicTensor], Expr]
+CellValue = Callable[[SymbolicTensor], Expr]
 """The cell of a tensor, of the target's shape, that is being chosen."""
 
 
@@ -136,7 +136,7 @@ def record_touched(sketch: Sketch, target: SymbolicTensor, value: Expr, builder:
 def record_choice(
     touched: SymbolicTensor,
     target: SymbolicTensor,
-    chosen: Callable[[Cells], Expr],
+    chosen: Callable[[CellValue], Expr],
     sketch: Sketch,
     builder: ProgramBuilder,
 ) -> SymbolicTensor:

@@ -26,7 +26,7 @@ from typing import Any
 from tcdsl.errors import DtypeError
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.target_states import Declared, Existing, Fresh, TargetState
-from tcdsl.frontend.stores.partial_resets import Cells, record_choice, record_partial_reset, record_touched
+from tcdsl.frontend.stores.partial_resets import CellValue, record_choice, record_partial_reset, record_touched
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, as_truth, store_value, stored_dtype, sum_dtype
 from tcdsl.frontend.symbols.weak_targets import Retyping
@@ -207,7 +207,7 @@ def _record_truth(sketch: Sketch, target: SymbolicTensor, builder: ProgramBuilde
     always = Apply("fst", (truth(True), sketch.value), "bool", sketch.span)
     touched = record_touched(sketch, target, always, builder)
 
-    def combined(cell: Cells) -> Expr:
+    def combined(cell: CellValue) -> Expr:
         held = cell(target)
         before = apply("ne", held, constant(0, held.dtype), span=sketch.span)
         return apply("or_" if sketch.accumulate == "or" else "and_", before, cell(found), span=sketch.span)

@@ -39,9 +39,9 @@ from tcdsl.span import Span
 
 __all__ = [
     "Array",
-    "Definitions",
     "InternalRangeError",
     "LocalDefinition",
+    "LocalDefinitions",
     "PointValues",
     "elementwise",
     "working_dtype",
@@ -68,12 +68,12 @@ class LocalDefinition:
     """A local definition: its value, the definitions that it may use, and its values at the points known so far."""
 
     value: Expr
-    around: Definitions
+    around: LocalDefinitions
     values: Array | None = None
     known: Array | None = None
 
 
-Definitions = Mapping[str, LocalDefinition]
+LocalDefinitions = Mapping[str, LocalDefinition]
 
 
 class PointValues:
@@ -101,7 +101,7 @@ class PointValues:
         self.label = label
         self.span = span
 
-    def of(self, expr: Expr, at: Array, local: Definitions) -> Array:
+    def of(self, expr: Expr, at: Array, local: LocalDefinitions) -> Array:
         """One value per number in ``at``."""
         match expr:
             case Constant(value=value, dtype=dtype):
@@ -142,7 +142,7 @@ class PointValues:
             definition.known[missing] = True
         return definition.values[at]
 
-    def _applied(self, expr: Apply, at: Array, local: Definitions) -> Array:
+    def _applied(self, expr: Apply, at: Array, local: LocalDefinitions) -> Array:
         # Along the first arguments in a loop, because sums of hundreds of terms are deep trees.
         spine = [expr]
         while not _compares_indices(spine[-1]) and isinstance(inner := spine[-1].arguments[0], Apply):
@@ -159,7 +159,7 @@ class PointValues:
             first = self._combined(node, first, at, local)
         return first
 
-    def _combined(self, expr: Apply, first: Array, at: Array, local: Definitions) -> Array:
+    def _combined(self, expr: Apply, first: Array, at: Array, local: LocalDefinitions) -> Array:
         rest = expr.arguments[1:]
         match expr.primitive:
             case "where":
@@ -177,7 +177,7 @@ class PointValues:
 
     # -- indices
 
-    def _index(self, expr: Expr, at: Array, local: Definitions) -> Array:
+    def _index(self, expr: Expr, at: Array, local: LocalDefinitions) -> Array:
         """An index, in Python's integers where int64 might not hold what it is made of."""
         if expr.dtype == INTEGER or not is_affine_index(expr) or self._largest(expr) < 2**63:
             return self.of(expr, at, local)
@@ -207,7 +207,7 @@ class PointValues:
 
     # -- reads
 
-    def _read(self, expr: Read, at: Array, local: Definitions) -> Array:
+    def _read(self, expr: Read, at: Array, local: LocalDefinitions) -> Array:
         array = self.tensor(expr.tensor)
         positions, outside = self.cells(expr, array.shape, at, local)
         if not positions:
@@ -222,7 +222,7 @@ class PointValues:
         return result
 
     def cells(
-        self, expr: Read, shape: tuple[int, ...], at: Array, local: Definitions
+        self, expr: Read, shape: tuple[int, ...], at: Array, local: LocalDefinitions
     ) -> tuple[tuple[Array, ...], Array]:
         """The cell that ``expr`` reads at each point, and where it finds none and takes its fill value."""
         outside = np.zeros(len(at), bool)

@@ -39,7 +39,7 @@ from tcdsl.ir.python_operators import PYTHON_OPERATORS
 from tcdsl.ir.text.expression_printer import NUMBER_NAMES
 from tcdsl.span import Span
 
-__all__ = ["ExpressionParser", "Part", "Untyped", "syntax_fault"]
+__all__ = ["ExpressionParser", "ParsedPart", "Untyped", "syntax_fault"]
 
 _BOUNDARY_NAMES: Mapping[str, Boundary] = {boundary.value: boundary for boundary in Boundary}
 
@@ -55,7 +55,7 @@ class Untyped:
     typed: Callable[[str], Expr]
 
 
-Part = Expr | Untyped
+ParsedPart = Expr | Untyped
 
 
 def syntax_fault(fact: str, text: str, line: int, column: int, width: int = 1, hint: str = "") -> TcdslError:
@@ -139,12 +139,12 @@ class ExpressionParser:
     # Expressions.
 
     @staticmethod
-    def _typed(part: Part, dtype: str | None = None) -> Expr:
+    def _typed(part: ParsedPart, dtype: str | None = None) -> Expr:
         if isinstance(part, Untyped):
             return part.typed(dtype or ("float64" if part.real else "int64"))
         return part
 
-    def _applied(self, node: ast.expr, primitive: str, parts: Sequence[Part]) -> Part:
+    def _applied(self, node: ast.expr, primitive: str, parts: Sequence[ParsedPart]) -> ParsedPart:
         """A primitive on operands of one type: what one of them has, all numbers take."""
         kind = PRIMITIVES[primitive].kind
         operands = parts[1:] if kind == "select" else parts
@@ -159,7 +159,7 @@ class ExpressionParser:
 
         return Untyped(real, typed) if shared is None else typed(shared)
 
-    def _expr(self, node: ast.expr) -> Part:
+    def _expr(self, node: ast.expr) -> ParsedPart:
         number = _number(node)
         if number is not None:
             return Untyped(isinstance(number, float), partial(self._constant, node, number))
@@ -197,7 +197,7 @@ class ExpressionParser:
             pass
         raise self.fault(node, f"{ast.unparse(node)} is not a number of type {dtype}")
 
-    def _name(self, node: ast.expr, name: str) -> Part:
+    def _name(self, node: ast.expr, name: str) -> ParsedPart:
         bound = self.lookup(name)
         if bound is not None:
             return bound
@@ -206,7 +206,7 @@ class ExpressionParser:
             raise self.fault(node, f"{name} has {rank} axes and no index", f"write {name}[{', '.join(['...'] * rank)}]")
         raise self.fault(node, f"the name {name} is not defined")
 
-    def _chain(self, node: ast.BinOp) -> Part:
+    def _chain(self, node: ast.BinOp) -> ParsedPart:
         # Down along the left operands and up again, because sums of hundreds of terms are deep trees.
         spine: list[ast.BinOp] = []
         left: ast.expr = node
@@ -220,10 +220,10 @@ class ExpressionParser:
             result = self._applied(step, PYTHON_OPERATORS[type(step.op)], (result, self._expr(step.right)))
         return result
 
-    def _joined(self, node: ast.expr, primitive: str, parts: Sequence[Part]) -> Part:
+    def _joined(self, node: ast.expr, primitive: str, parts: Sequence[ParsedPart]) -> ParsedPart:
         return reduce(lambda before, part: self._applied(node, primitive, (before, part)), parts)
 
-    def _comparison(self, node: ast.expr, left: ast.expr, ops: list[ast.cmpop], right: list[ast.expr]) -> Part:
+    def _comparison(self, node: ast.expr, left: ast.expr, ops: list[ast.cmpop], right: list[ast.expr]) -> ParsedPart:
         # A chain, 0 <= i < n, is the conjunction of its links.
         if any(type(op) not in PYTHON_OPERATORS for op in ops):
             raise self.fault(node, "this comparison is not part of the language")
@@ -233,7 +233,7 @@ class ExpressionParser:
             node, "and_", [self._applied(node, PYTHON_OPERATORS[type(op)], each) for op, *each in links]
         )
 
-    def _call(self, node: ast.expr, name: str, arguments: list[ast.expr]) -> Part:
+    def _call(self, node: ast.expr, name: str, arguments: list[ast.expr]) -> ParsedPart:
         if name == "let":
             return self._let(node, arguments)
         if name == "get":
@@ -253,7 +253,7 @@ class ExpressionParser:
             raise self.fault(node, f"{name} takes {PRIMITIVES[name].arity} arguments, not {len(arguments)}")
         return self._applied(node, name, [self._expr(argument) for argument in arguments])
 
-    def _let(self, node: ast.expr, arguments: list[ast.expr]) -> Part:
+    def _let(self, node: ast.expr, arguments: list[ast.expr]) -> ParsedPart:
         if len(arguments) < 2:
             raise self.fault(node, "let takes definitions and a value, as in let(z := x[i] * x[i], z + z)")
         around, definitions = dict(self.names), list[tuple[str, Expr]]()

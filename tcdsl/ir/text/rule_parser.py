@@ -11,7 +11,7 @@ from tcdsl.errors import TcdslError
 from tcdsl.ir import build
 from tcdsl.ir.constant_folding import fold
 from tcdsl.ir.expressions import Constant, Expr
-from tcdsl.ir.text.expression_parser import ExpressionParser, Part, Untyped
+from tcdsl.ir.text.expression_parser import ExpressionParser, ParsedPart, Untyped
 
 __all__ = ["parse_rule"]
 
@@ -29,7 +29,7 @@ class _RuleParser(ExpressionParser):
         except TypeError as error:
             raise self.fault(node, str(error)) from None
 
-    def _name(self, node: ast.expr, name: str) -> Part:
+    def _name(self, node: ast.expr, name: str) -> ParsedPart:
         found = Untyped(True, partial(build.constant, math.pi)) if name == "pi" else self.lookup(name)
         if found is None:
             raise self._no_value(node)
@@ -38,7 +38,7 @@ class _RuleParser(ExpressionParser):
     def _read(self, node: ast.Subscript, fill: ast.expr | None) -> Expr:
         raise self._no_value(node)
 
-    def _applied(self, node: ast.expr, primitive: str, parts: Sequence[Part]) -> Part:
+    def _applied(self, node: ast.expr, primitive: str, parts: Sequence[ParsedPart]) -> ParsedPart:
         found = super()._applied(node, primitive, parts)
         if not isinstance(found, Untyped):
             return found

@@ -6,7 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, SizeValue, transform
-from tcdsl.lowering.loopir.loops import Accumulate, Call, Define, LocalBuffer, Loop, Node, Store, Update, View
+from tcdsl.lowering.loopir.loops import (
+    Accumulate,
+    BufferView,
+    Define,
+    LocalBuffer,
+    Loop,
+    Node,
+    ProcedureCall,
+    Store,
+    Update,
+)
 from tcdsl.lowering.loopir.traversal import rewritten, walk_nodes, with_expressions
 from tcdsl.polyhedra.linear import normalized
 
@@ -59,7 +69,7 @@ def placed(nodes: Iterable[Node], names: Mapping[str, str], sizes: Mapping[Expr,
                 return (replace(node, name=names.get(name, name)),)
             case Store(buffer=name) | Update(buffer=name):
                 return (replace(node, buffer=names.get(name, name)),)
-            case Call(reads=reads, writes=writes):
+            case ProcedureCall(reads=reads, writes=writes):
                 views = [tuple(_renamed(view, names) for view in part) for part in (reads, writes)]
                 return (replace(node, reads=views[0], writes=views[1]),)
             case _:
@@ -68,5 +78,5 @@ def placed(nodes: Iterable[Node], names: Mapping[str, str], sizes: Mapping[Expr,
     return rewritten(nodes, rule)
 
 
-def _renamed(view: View, names: Mapping[str, str]) -> View:
+def _renamed(view: BufferView, names: Mapping[str, str]) -> BufferView:
     return replace(view, buffer=names.get(view.buffer, view.buffer))

@@ -63,12 +63,12 @@ def procedure_with_index_widths(procedure: Procedure, program: Program) -> Proce
     return replace(procedure, body=widths.body(procedure.body))
 
 
-Rounds = tuple[tuple[str, Expr | None], ...]
+RoundBounds = tuple[tuple[str, Expr | None], ...]
 """Of each loop of rounds the name of the number, which is a size, and how many rounds there are at most, if known."""
 
 
 def with_index_widths(
-    nests: Sequence[Nest], program: Program, largest: int | None = None, rounds: Rounds = ()
+    nests: Sequence[Nest], program: Program, largest: int | None = None, rounds: RoundBounds = ()
 ) -> tuple[list[Nest], int]:
     """``nests`` with a type for all index arithmetic, and the limit for their sizes: ``largest``, if given."""
     if largest is not None:
@@ -106,7 +106,7 @@ class _Widths:
 
     program: Program
     largest: int
-    rounds: Rounds = ()
+    rounds: RoundBounds = ()
     chosen: list[int] = field(default_factory=list)
     sizes: dict[str, Interval] = field(default_factory=dict)
     variables: dict[str, Interval] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
     Buffer,
-    Call,
+    BufferView,
     Check,
     Define,
     Kernel,
@@ -23,10 +23,10 @@ from tcdsl.lowering.loopir.loops import (
     Nest,
     Node,
     Procedure,
+    ProcedureCall,
     Rounds,
     Store,
     Update,
-    View,
 )
 from tcdsl.lowering.loopir.point_code import UNIQUE_AXIS
 from tcdsl.polyhedra.linear import normalized
@@ -138,7 +138,7 @@ def _nodes(nodes: Sequence[Node], types: dict[str, str], level: int) -> Iterator
             case LocalBuffer(name=name, dtype=dtype):
                 types[name] = compute_dtype(dtype)
                 yield f"{indent}local {name}: {dtype}{_local_shape(node)}"
-            case Call(procedure=procedure, reads=reads, writes=writes):
+            case ProcedureCall(procedure=procedure, reads=reads, writes=writes):
                 given, changed = (", ".join(map(_view, views)) for views in (reads, writes))
                 yield f"{indent}{procedure}({given}) -> {changed}"
 
@@ -149,7 +149,7 @@ def _local_shape(node: LocalBuffer) -> str:
     return (f"[{extents}]" if extents else "") + ("" if fixed else f"  (at most {list(node.bounds)})")
 
 
-def _view(view: View) -> str:
+def _view(view: BufferView) -> str:
     axes = [
         _text(start, "int64") if extent is None else f"{_text(start, 'int64')} : {_text(_end(start, extent), 'int64')}"
         for start, extent in zip(view.starts, view.extents, strict=True)

@@ -19,7 +19,7 @@ __all__ = [
     "Accumulate",
     "Branch",
     "Buffer",
-    "Call",
+    "BufferView",
     "Check",
     "Define",
     "Kernel",
@@ -29,10 +29,10 @@ __all__ = [
     "Nest",
     "Node",
     "Procedure",
+    "ProcedureCall",
     "Rounds",
     "Store",
     "Update",
-    "View",
     "loops_over",
 ]
 
@@ -152,8 +152,8 @@ class LocalBuffer:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """``A[i : i + 6, k]``: a box of a buffer as an array: ``View("A", (i, k), (6, None))``.
+class BufferView:
+    """``A[i : i + 6, k]``: a box of a buffer as an array: ``BufferView("A", (i, k), (6, None))``.
 
     Along each axis it begins at a start and has an extent; an axis whose extent is ``None`` is none of the view's.
     """
@@ -164,23 +164,23 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ProcedureCall:
     """``procedure(reads) -> writes``: run a procedure of the kernel on views.
 
     A view that is written, which may be read too, shares no cell with another view of the call.
     """
 
     procedure: str
-    reads: tuple[View, ...]
-    writes: tuple[View, ...]
+    reads: tuple[BufferView, ...]
+    writes: tuple[BufferView, ...]
 
     @property
-    def views(self) -> tuple[View, ...]:
+    def views(self) -> tuple[BufferView, ...]:
         """All views, in the order of the procedure's parameters."""
         return (*self.reads, *self.writes)
 
 
-Node = Loop | Branch | Define | Accumulate | Store | Update | Check | LocalBuffer | Call
+Node = Loop | Branch | Define | Accumulate | Store | Update | Check | LocalBuffer | ProcedureCall
 
 
 @dataclass(frozen=True, slots=True)

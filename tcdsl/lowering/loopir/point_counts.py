@@ -18,7 +18,6 @@ from tcdsl.ir.interpreter.point_values import Array, PointValues
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
-    Call,
     Check,
     Define,
     Kernel,
@@ -26,6 +25,7 @@ from tcdsl.lowering.loopir.loops import (
     Loop,
     Node,
     Procedure,
+    ProcedureCall,
     Rounds,
     Store,
     Update,
@@ -119,13 +119,13 @@ class _Counter:
                         positions.scalars[name] = self._value(value, positions)
                     except _OnData:
                         positions.scalars[name] = None
-                case Call():
+                case ProcedureCall():
                     count += self._called(node, positions)
                 case Check() | LocalBuffer():
                     pass
         return count
 
-    def _called(self, call: Call, positions: _Positions) -> int:
+    def _called(self, call: ProcedureCall, positions: _Positions) -> int:
         # A procedure knows the extents of its views, and nothing of the loops around the call.
         procedure, body = self._procedures[call.procedure]
         sizes: dict[str, Array | None] = {
@@ -162,7 +162,7 @@ class _Counter:
                     needed |= (self._steers(node.body) - {node.variable}) | _scalars(node.start) | _scalars(node.stop)
                 case Branch():
                     needed |= self._steers(node.body) | self._steers(node.otherwise) | _scalars(node.condition)
-                case Call():
+                case ProcedureCall():
                     for view in node.views:
                         needed.update(*(_scalars(extent) for extent in view.extents if extent is not None))
                 case Define() if node.name in needed:

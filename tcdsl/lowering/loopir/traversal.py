@@ -15,16 +15,16 @@ from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, SizeValue, subst
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
-    Call,
+    BufferView,
     Check,
     Define,
     LocalBuffer,
     Loop,
     Node,
     Procedure,
+    ProcedureCall,
     Store,
     Update,
-    View,
 )
 from tcdsl.polyhedra.linear import normalized
 
@@ -91,14 +91,14 @@ def with_expressions(
             return replace(node, condition=value(node.condition), value=value(node.value), extent=value(node.extent))
         case LocalBuffer():
             return replace(node, shape=tuple(map(bound, node.shape)))
-        case Call():
+        case ProcedureCall():
             reads, writes = (tuple(_view(view, cell, bound) for view in part) for part in (node.reads, node.writes))
             return replace(node, reads=reads, writes=writes)
 
 
-def _view(view: View, cell: Callable[[Expr], Expr], bound: Callable[[Expr], Expr]) -> View:
+def _view(view: BufferView, cell: Callable[[Expr], Expr], bound: Callable[[Expr], Expr]) -> BufferView:
     extents = tuple(None if extent is None else bound(extent) for extent in view.extents)
-    return View(view.buffer, tuple(map(cell, view.starts)), extents)
+    return BufferView(view.buffer, tuple(map(cell, view.starts)), extents)
 
 
 def map_expressions(nodes: Iterable[Node], rule: Callable[[Expr], Expr]) -> tuple[Node, ...]:
@@ -135,7 +135,7 @@ def own_expressions(node: Node) -> Iterator[Expr]:
             yield from (condition, value, extent)
         case LocalBuffer(shape=shape):
             yield from shape
-        case Call():
+        case ProcedureCall():
             for view in node.views:
                 yield from (*view.starts, *(extent for extent in view.extents if extent is not None))
 
@@ -154,7 +154,7 @@ def scalars_of(expr: Expr) -> frozenset[str]:
 def buffers_read(nodes: Iterable[Node]) -> Iterator[str]:
     """The buffers whose cells ``nodes`` read; what a call is given to write counts, because it may read it too."""
     for node in walk_nodes(nodes):
-        if isinstance(node, Call):
+        if isinstance(node, ProcedureCall):
             yield from (view.buffer for view in node.views)
         for expr in own_expressions(node):
             yield from (part.tensor for part in walk(expr) if isinstance(part, Read))
@@ -166,7 +166,7 @@ def buffers_written(nodes: Iterable[Node]) -> Iterator[str]:
         match node:
             case Store(buffer=buffer) | Update(buffer=buffer):
                 yield buffer
-            case Call(writes=writes):
+            case ProcedureCall(writes=writes):
                 yield from (view.buffer for view in writes)
             case _:
                 pass
@@ -196,7 +196,7 @@ def sizes_of(procedure: Procedure) -> tuple[str, ...]:
     return tuple(dict.fromkeys(extent.name for extent in extents if isinstance(extent, SizeValue)))
 
 
-def size_extents(procedure: Procedure, call: Call) -> dict[str, Expr]:
+def size_extents(procedure: Procedure, call: ProcedureCall) -> dict[str, Expr]:
     """What `sizes_of` the procedure are in a call of it: extents of the views."""
     found: dict[str, Expr] = {}
     for parameter, view in zip(procedure.parameters, call.views, strict=True):

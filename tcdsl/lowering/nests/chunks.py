@@ -21,7 +21,7 @@ from tcdsl.ir.expressions import Expr, Local
 from tcdsl.lowering.loopir.loops import Define, Loop, Node, Store, loops_over
 from tcdsl.lowering.loopir.point_code import point, sum_up
 from tcdsl.lowering.nests.bodies import Body
-from tcdsl.lowering.nests.long_rows import Cells, in_row_blocks
+from tcdsl.lowering.nests.long_rows import SummedCells, in_row_blocks
 from tcdsl.lowering.nests.unrolling import unrolled
 from tcdsl.lowering.program_passes.schedule import constant_count
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
@@ -57,7 +57,7 @@ def in_chunks(body: Body, depth: int) -> tuple[Node, ...]:
     return nodes if body.started else (*loops_over(cells, tuple(body.start_of())), *nodes)
 
 
-def _whole(names: Sequence[str], extents: Mapping[str, int]) -> Cells:
+def _whole(names: Sequence[str], extents: Mapping[str, int]) -> SummedCells:
     return [(name, integer(0), integer(extents[name])) for name in names]
 
 

@@ -35,16 +35,16 @@ from tcdsl.lowering.program_passes.effort import length_of
 from tcdsl.lowering.program_passes.touched_tensors import evaluated
 from tcdsl.polyhedra.linear import normalized
 
-__all__ = ["Cells", "in_row_blocks"]
+__all__ = ["SummedCells", "in_row_blocks"]
 
 # Terms of a block, and how many there are at least where their number is known.
 _LENGTH, _MANY = 512, 1024
 
-Cells = Sequence[tuple[str, Expr, Expr]]
+SummedCells = Sequence[tuple[str, Expr, Expr]]
 """Variables along the target whose loops are inside those that sum, and where these begin and end."""
 
 
-def in_row_blocks(nodes: Sequence[Node], body: Body, cells: Cells) -> tuple[Node, ...]:
+def in_row_blocks(nodes: Sequence[Node], body: Body, cells: SummedCells) -> tuple[Node, ...]:
     """The ``nodes`` that add to the ``cells`` of a plain target, with a row of sums if there may be many terms."""
     if not _is_sum(body):
         return tuple(nodes)

@@ -21,7 +21,7 @@ from tcdsl.polyhedra.size_polynomials import Polynomial
 __all__ = ["Constraints", "form_in_range", "named_sizes"]
 
 # The coefficients of names, and the constant under 1.
-Row = dict[str | Literal[1], int]
+CoefficientRow = dict[str | Literal[1], int]
 
 
 def form_in_range(algebra: SizeAlgebra, form: Polynomial, extent: Polynomial) -> Expr:
@@ -34,7 +34,7 @@ class Constraints:
 
     def __init__(self, algebra: SizeAlgebra) -> None:
         self.algebra = algebra
-        self._rows: list[tuple[bool, Row]] = []
+        self._rows: list[tuple[bool, CoefficientRow]] = []
         self._others: list[Expr] = []
 
     def nonnegative(self, form: Polynomial) -> None:
@@ -80,7 +80,9 @@ class Constraints:
             raise NotAffine(self.algebra.expr(form))
         expr = self.algebra.expr(form)
         terms, constant = linear_form(expr)
-        row: Row = {atom.name: scale for atom, scale in terms.items() if isinstance(atom, SizeValue | IndexValue)}
+        row: CoefficientRow = {
+            atom.name: scale for atom, scale in terms.items() if isinstance(atom, SizeValue | IndexValue)
+        }
         if len(row) == len(terms):
             self._rows.append((equation, {**row, 1: constant}))
         else:

@@ -23,7 +23,7 @@ from tcdsl.tracebacks import user_facing
 __all__ = ["DerivativeMismatchError", "check_adjoint", "check_grads", "check_tangent", "numeric_directional"]
 
 Arrays = Sequence[np.ndarray]
-Function = Callable[..., Sequence[Any]]
+CheckedFunction = Callable[..., Sequence[Any]]
 
 # With h = 3e-4 the fourth-order difference errs by about h^4 / 30 = 3e-16 times the fifth derivative, and rounding by
 # 1e-16 / h = 3e-13 times the value: a relative tolerance of 1e-6 leaves room for both.
@@ -36,7 +36,7 @@ class DerivativeMismatchError(TcdslError, AssertionError):
 
 
 def numeric_directional(
-    function: Function, arguments: Arrays, directions: Sequence[np.ndarray | None]
+    function: CheckedFunction, arguments: Arrays, directions: Sequence[np.ndarray | None]
 ) -> list[np.ndarray]:
     """The derivative of ``function(*arguments)`` along ``directions``: central differences of fourth order, in float64.
 
@@ -78,7 +78,7 @@ def _agree(what: str, expected: Any, found: Any, tolerance: float) -> None:
 
 
 def check_adjoint(
-    function: Function,
+    function: CheckedFunction,
     adjoint: Callable[[Arrays, Arrays], Sequence[Any]],
     arguments: Arrays,
     wrt: Sequence[int],
@@ -112,7 +112,7 @@ def check_adjoint(
 
 
 def check_tangent(
-    function: Function,
+    function: CheckedFunction,
     tangent: Callable[[Arrays, Arrays], Sequence[Any]],
     arguments: Arrays,
     wrt: Sequence[int],

@@ -9,12 +9,12 @@ import ast
 from bisect import bisect_left
 from itertools import pairwise
 
-from tcdsl.syntax.grammar.edits import Edited, Piece, Range, added
+from tcdsl.syntax.grammar.edits import Edited, Range, TextPiece, added
 from tcdsl.syntax.grammar.marks import AssignmentMark, Label, Marks
 
 __all__ = ["Operands", "assigned", "constrained"]
 
-Parts = tuple[Piece | Range, ...]
+Parts = tuple[TextPiece | Range, ...]
 
 
 def constrained(node: ast.Assign, operands: Operands) -> Parts:
@@ -86,7 +86,7 @@ class _Assignment:
     def _target(self) -> Parts:
         declared = self.mark.declared
         if declared is not None:
-            return (Piece(declared.text, declared.begin, declared.end),)
+            return (TextPiece(declared.text, declared.begin, declared.end),)
         return (Range(self.mark.statement, self.target_end),)
 
     def _subscript(self) -> Parts:
@@ -102,7 +102,7 @@ class _Assignment:
             *self._target(),
             *self._subscript(),
             *self._between(),
-            Piece(operator, mark.begin, mark.end),
+            TextPiece(operator, mark.begin, mark.end),
             *self._spaced(value),
         )
 
@@ -141,7 +141,7 @@ class _Assignment:
         values = self._values()
         end = self.value_end if len(values) == 1 else self._comma(values[0])
         value = operands.argument(values[0], mark.end, end)
-        name = Piece(function, mark.begin, mark.end)
+        name = TextPiece(function, mark.begin, mark.end)
         opening: Parts = (*self._between(), added("= ", mark.begin, mark.end), name, added("(", mark.begin))
         rest = Range(end, self.value_end)
         return (*self._target(), *self._subscript(), *opening, *value, added(")", end), rest)
@@ -156,7 +156,12 @@ class _Assignment:
         mark, operands = self.mark, self.operands
         literal = added(f'"{mark.row.literal}"', mark.begin, mark.end)
         between = operands.layout(self.target_end, mark.begin)
-        parts: Parts = (Piece("assign", mark.begin, mark.end), added("(", mark.statement), *self._target(), *between)
+        parts: Parts = (
+            TextPiece("assign", mark.begin, mark.end),
+            added("(", mark.statement),
+            *self._target(),
+            *between,
+        )
         text = operands.lines.text[mark.end : self.value_end]
         value = Range(mark.end + len(text) - len(text.lstrip(" \t")), self.value_end)
         parts = (*parts, added(", ", mark.begin), literal, added(", ", mark.end), value)
@@ -185,9 +190,9 @@ class Operands:
         """Where ``node`` ends in the literal text."""
         return self.carrier.end_of(node)
 
-    def copied(self, begin: int, end: int) -> Piece:
+    def copied(self, begin: int, end: int) -> TextPiece:
         """Text of the original at another place."""
-        return Piece(self.lines.text[begin:end], begin, end, exact=True)
+        return TextPiece(self.lines.text[begin:end], begin, end, exact=True)
 
     def layout(self, begin: int, end: int) -> Parts:
         """What is between two parts, if lines break there: comments are kept, and lines keep their numbers."""

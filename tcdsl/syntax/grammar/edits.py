@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from tcdsl.syntax.grammar.tokens import Lines
 
-__all__ = ["Construct", "Edited", "Piece", "Range", "added", "edited", "rendered"]
+__all__ = ["Construct", "Edited", "Range", "TextPiece", "added", "edited", "rendered"]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPiece:
     """New text, which stands for the characters from ``begin`` to ``end`` of the original; ``exact`` if it is those."""
 
     text: str
@@ -39,18 +39,18 @@ class Construct:
 
     begin: int
     end: int
-    parts: tuple[Piece | Range, ...]
+    parts: tuple[TextPiece | Range, ...]
     depth: int = 0
 
 
-def added(text: str, begin: int, end: int | None = None) -> Piece:
+def added(text: str, begin: int, end: int | None = None) -> TextPiece:
     """New text that stands for a range of the original."""
-    return Piece(text, begin, begin if end is None else end)
+    return TextPiece(text, begin, begin if end is None else end)
 
 
-def edited(lines: Lines, edits: Iterable[Piece]) -> Edited:
+def edited(lines: Lines, edits: Iterable[TextPiece]) -> Edited:
     """Each piece in the place of the characters that it stands for; empty places are inserted into, in order."""
-    pieces: list[Piece] = []
+    pieces: list[TextPiece] = []
     done = 0
     for piece in sorted(edits, key=lambda piece: (piece.begin, piece.end > piece.begin)):
         pieces += (_original(lines, done, piece.begin), piece)
@@ -64,7 +64,7 @@ def rendered(lines: Lines, constructs: Iterable[Construct]) -> Edited:
     return Edited(lines, list(_rendered(lines, ordered, 0, len(lines.text))))
 
 
-def _rendered(lines: Lines, ordered: Sequence[Construct], begin: int, end: int) -> Iterable[Piece]:
+def _rendered(lines: Lines, ordered: Sequence[Construct], begin: int, end: int) -> Iterable[TextPiece]:
     # The constructs in a range, each with those inside it: they follow it, because the outermost comes first.
     inside = [found for found in ordered if begin <= found.begin and found.end <= end]
     done, k = begin, 0
@@ -75,7 +75,7 @@ def _rendered(lines: Lines, ordered: Sequence[Construct], begin: int, end: int) 
             within += 1
         yield _original(lines, done, outer.begin)
         for part in outer.parts:
-            if isinstance(part, Piece):
+            if isinstance(part, TextPiece):
                 yield part
             else:
                 yield from _rendered(lines, inside[k + 1 : within], part.begin, part.end)
@@ -83,16 +83,16 @@ def _rendered(lines: Lines, ordered: Sequence[Construct], begin: int, end: int) 
     yield _original(lines, done, end)
 
 
-def _original(lines: Lines, begin: int, end: int) -> Piece:
-    return Piece(lines.text[begin:end], begin, end, exact=True)
+def _original(lines: Lines, begin: int, end: int) -> TextPiece:
+    return TextPiece(lines.text[begin:end], begin, end, exact=True)
 
 
 class Edited:
     """``Edited(lines, pieces).text`` is the new text; ``place`` takes a syntax tree of it back to the original."""
 
-    def __init__(self, original: Lines, pieces: Iterable[Piece]) -> None:
+    def __init__(self, original: Lines, pieces: Iterable[TextPiece]) -> None:
         self.original = original
-        self._pieces = [piece for piece in pieces if piece.text] or [Piece("", 0, 0)]
+        self._pieces = [piece for piece in pieces if piece.text] or [TextPiece("", 0, 0)]
         self._starts: list[int] = []
         length = 0
         for piece in self._pieces:
@@ -101,7 +101,7 @@ class Edited:
         self.text = "".join(piece.text for piece in self._pieces)
         self.lines = Lines(self.text)
 
-    def _piece(self, offset: int) -> tuple[Piece, int]:
+    def _piece(self, offset: int) -> tuple[TextPiece, int]:
         k = max(0, bisect_right(self._starts, offset) - 1)
         return self._pieces[k], offset - self._starts[k]
 

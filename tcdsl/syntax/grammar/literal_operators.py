@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-__all__ = ["ASSIGNMENTS", "COMPOSITIONS", "INFIX", "LABELS", "Assignment", "Infix"]
+__all__ = ["ASSIGNMENTS", "COMPOSITIONS", "INFIX", "LABELS", "AssignmentOperator", "Infix"]
 
 Form = Literal["operator", "function", "subscript"]
 
@@ -59,7 +59,7 @@ COMPOSITIONS: Mapping[str, str] = MappingProxyType({"++": "+", "+*": "+", "*+": 
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class AssignmentOperator:
     """``c <literal> e``: the augmented operator ``plain``, the reduction ``plain`` over a fresh start, or ``assign``.
 
     ``is_python`` says that Python reads the same characters as an assignment of ``+e``, ``-e`` or ``*e``, so that only
@@ -72,33 +72,33 @@ class Assignment:
     is_python: bool = False
 
 
-ASSIGNMENTS: Mapping[str, Assignment] = MappingProxyType(
+ASSIGNMENTS: Mapping[str, AssignmentOperator] = MappingProxyType(
     {
         row.literal: row
         for row in (
-            Assignment("=:", "store", "="),
-            Assignment("=+", "augmented", "+=", is_python=True),
-            Assignment("=-", "augmented", "-=", is_python=True),
-            Assignment("=*", "augmented", "*=", is_python=True),
-            Assignment("=/", "augmented", "/="),
-            Assignment("=**", "augmented", "**="),
-            Assignment("=@^", "augmented", ">>="),
-            Assignment("=^^", "augmented", "<<="),
-            Assignment("=||", "augmented", "|="),
-            Assignment("=&&", "augmented", "&="),
-            Assignment("=?/", "assign"),
-            Assignment("=?^", "assign"),
-            Assignment("=:+", "reduction", "sum"),
-            Assignment("=:*", "reduction", "prod"),
-            Assignment("=:@^", "reduction", "max"),
-            Assignment("=:^^", "reduction", "min"),
-            Assignment("=:||", "reduction", "any"),
-            Assignment("=:&&", "reduction", "all"),
-            Assignment("=:-", "assign"),
-            Assignment("=:/", "assign"),
-            Assignment("=:**", "assign"),
-            Assignment("=:?/", "assign"),
-            Assignment("=:?^", "assign"),
+            AssignmentOperator("=:", "store", "="),
+            AssignmentOperator("=+", "augmented", "+=", is_python=True),
+            AssignmentOperator("=-", "augmented", "-=", is_python=True),
+            AssignmentOperator("=*", "augmented", "*=", is_python=True),
+            AssignmentOperator("=/", "augmented", "/="),
+            AssignmentOperator("=**", "augmented", "**="),
+            AssignmentOperator("=@^", "augmented", ">>="),
+            AssignmentOperator("=^^", "augmented", "<<="),
+            AssignmentOperator("=||", "augmented", "|="),
+            AssignmentOperator("=&&", "augmented", "&="),
+            AssignmentOperator("=?/", "assign"),
+            AssignmentOperator("=?^", "assign"),
+            AssignmentOperator("=:+", "reduction", "sum"),
+            AssignmentOperator("=:*", "reduction", "prod"),
+            AssignmentOperator("=:@^", "reduction", "max"),
+            AssignmentOperator("=:^^", "reduction", "min"),
+            AssignmentOperator("=:||", "reduction", "any"),
+            AssignmentOperator("=:&&", "reduction", "all"),
+            AssignmentOperator("=:-", "assign"),
+            AssignmentOperator("=:/", "assign"),
+            AssignmentOperator("=:**", "assign"),
+            AssignmentOperator("=:?/", "assign"),
+            AssignmentOperator("=:?^", "assign"),
         )
     }
 )

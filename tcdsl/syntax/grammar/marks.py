@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.span import Span
-from tcdsl.syntax.grammar.edits import Piece
-from tcdsl.syntax.grammar.literal_operators import Assignment, Infix
+from tcdsl.syntax.grammar.edits import TextPiece
+from tcdsl.syntax.grammar.literal_operators import AssignmentOperator, Infix
 from tcdsl.syntax.grammar.tokens import Lines, Token
 
 __all__ = ["CARRIER_NAME", "AssignmentMark", "Composition", "Juxtaposition", "Label", "Marks", "operator_at"]
@@ -38,7 +38,7 @@ class Label:
 class AssignmentMark:
     """An assignment: its operator from ``begin`` to ``end``, its statement, its labels, the name that it declares."""
 
-    row: Assignment
+    row: AssignmentOperator
     begin: int
     end: int
     statement: int
@@ -78,8 +78,8 @@ class Marks:
 
     lines: Lines
     filename: str
-    carrier: list[Piece] = field(default_factory=list)
-    simple: list[Piece] = field(default_factory=list)
+    carrier: list[TextPiece] = field(default_factory=list)
+    simple: list[TextPiece] = field(default_factory=list)
     infix: dict[int, Infix] = field(default_factory=dict)
     compositions: dict[int, Composition] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
@@ -100,11 +100,11 @@ class Marks:
 
     def carry(self, begin: int, end: int, text: str) -> None:
         """Put ``text`` into the carrier in the place of a range of the literal text."""
-        self.carrier.append(Piece(text, begin, end))
+        self.carrier.append(TextPiece(text, begin, end))
 
     def replace(self, begin: int, end: int, text: str) -> None:
         """Put ``text`` in the place of a range, in the carrier and in the plain text."""
-        self.simple.append(Piece(text, begin, end))
+        self.simple.append(TextPiece(text, begin, end))
 
     def fault(self, begin: int, end: int, fact: str, hint: str = "", notes: Iterable[str] = ()) -> None:
         """Keep a fault; all those of a text are reported together."""

@@ -7,13 +7,13 @@ from bisect import bisect_left
 from itertools import pairwise
 
 from tcdsl.syntax.grammar.assignments import Operands, assigned, constrained
-from tcdsl.syntax.grammar.edits import Construct, Edited, Piece, Range, added
+from tcdsl.syntax.grammar.edits import Construct, Edited, Range, TextPiece, added
 from tcdsl.syntax.grammar.literal_operators import Infix
 from tcdsl.syntax.grammar.marks import CARRIER_NAME, Composition, Juxtaposition, Marks
 
 __all__ = ["plain_constructs"]
 
-Parts = tuple[Piece | Range, ...]
+Parts = tuple[TextPiece | Range, ...]
 
 
 def plain_constructs(tree: ast.Module, carrier: Edited, marks: Marks) -> list[Construct]:
@@ -73,7 +73,7 @@ class _Plain:
         row = self.marks.infix[place]
         self._mixture(node, left, row, place)
         first, second = self._sides(node, left, right, place, place + len(row.literal))
-        name = Piece(row.plain, place, place + len(row.literal))
+        name = TextPiece(row.plain, place, place + len(row.literal))
         if row.form == "function":
             return (name, added("(", place), *first, *second, added(")", self.operands.end(node)))
         bare = self.operands.primary(node, left, place, self._becomes_call(left))
@@ -127,7 +127,7 @@ class _Plain:
             else:
                 row = self.marks.infix[place]
                 second = operands.following(value, place + len(row.literal), ends[k])
-                name = Piece(row.plain, place, place + len(row.literal))
+                name = TextPiece(row.plain, place, place + len(row.literal))
                 parts = (name, added("(", place), *parts, *second, added(")", ends[k]))
         return parts
 
@@ -142,7 +142,7 @@ class _Plain:
                 self.marks.fault(place, end, f"`{row.literal}` in a chain of comparisons", "write parentheses")
                 return None
             first, second = self._sides(node, left, right, place, place + len(row.literal))
-            name = Piece(row.plain, place, place + len(row.literal))
+            name = TextPiece(row.plain, place, place + len(row.literal))
             return (name, added("(", place), *first, *second, added(")", self.operands.end(node)))
         return None
 
@@ -158,7 +158,7 @@ class _Plain:
             return None
         first = operands.argument(left, operands.begin(node), mark.begin)
         between = operands.layout(mark.end, mark.spec)
-        name = Piece("einsum", mark.begin, mark.end)
+        name = TextPiece("einsum", mark.begin, mark.end)
         text = operands.copied(mark.spec, mark.spec_end)
         start: Parts = (name, added("(", mark.begin), text, added(", ", mark.spec_end), *first, *between)
         if mark.literal == "++":
@@ -172,11 +172,11 @@ class _Plain:
         operands, begin, end = self.operands, self.operands.begin(node), self.operands.end(node)
         if begin in self.marks.comments:
             after = self.marks.comments[begin]
-            return (Piece("comment", begin, after), Range(after, end))
+            return (TextPiece("comment", begin, after), Range(after, end))
         if begin in self.marks.numbers:
             after = self.marks.numbers[begin]
             value = operands.argument(node.args[0], after, end)
-            return (Piece("number", begin, after), added("(", after), *value, added(")", end))
+            return (TextPiece("number", begin, after), added("(", after), *value, added(")", end))
         if begin in self.marks.juxtaposed and len(node.args) == 2:
             return self._juxtaposed(node, begin, self.marks.juxtaposed[begin])
         return None
@@ -187,7 +187,7 @@ class _Plain:
         between = operands.layout(mark.end, mark.value)
         if mark.is_label:
             label = operands.copied(begin, mark.end)
-            name = Piece("number", begin, mark.end)
+            name = TextPiece("number", begin, mark.end)
             return (name, added("(", begin), Range(mark.value, end), added(", label=", begin), label, added(")", end))
         if _is_fraction(value) or isinstance(value, ast.List) or _is_batch(value, operands):
             option = "init"
@@ -196,14 +196,14 @@ class _Plain:
         else:
             size = operands.argument(value, mark.value, end)
             return (string, added("[", mark.value), *between, *size, added("]", end))
-        name = Piece("param", begin, mark.end)
+        name = TextPiece("param", begin, mark.end)
         comma = added(f", {option}=", mark.value)
         return (name, added("(", begin), string, *between, comma, Range(mark.value, end), added(")", end))
 
     def _batch(self, node: ast.List) -> Parts:
         begin, end = self.operands.begin(node), self.operands.end(node)
         inner = self.marks.batches[begin]
-        name = Piece("batch", begin, begin + 2)
+        name = TextPiece("batch", begin, begin + 2)
         return (
             name,
             added("(", begin),

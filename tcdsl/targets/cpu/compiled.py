@@ -13,11 +13,11 @@ from tcdsl.ir.sizes.size_functions import SizeFunction
 from tcdsl.lowering.loop_passes.liveness import Temporaries
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.targets.cache.store import store
-from tcdsl.targets.cpu.call.bound_kernels import BoundKernel
+from tcdsl.targets.cpu.call.bound_kernels import BoundMachineCode
 from tcdsl.targets.cpu.call.failures import failure
 from tcdsl.targets.cpu.call.plan_code import PlanCode, frame_words
 from tcdsl.targets.cpu.call.unfit_arrays import BoundArrays, bind_arrays, require_outputs
-from tcdsl.targets.cpu.launcher import Call, KeptValues, KernelFacts, Launcher
+from tcdsl.targets.cpu.launcher import KeptValues, KernelFacts, Launcher, PreparedCall
 from tcdsl.targets.cpu.layout.call_arrays import CallArrays
 from tcdsl.targets.cpu.layout.call_block import KNOWN_APART, OVERLAPPING
 from tcdsl.targets.cpu.layout.control_rows import table_rows
@@ -114,14 +114,16 @@ class CompiledKernel(Launcher):
         values = tuple(getattr(facts, name) for name in KernelFacts.__slots__)
         return values, symbols, self._generated.places, numbers, written.code, written.constants, table
 
-    def _begun(self, inputs: Sequence[Array], sizes: Mapping[str, int], outputs: Sequence[Array] | None) -> Call:
+    def _begun(
+        self, inputs: Sequence[Array], sizes: Mapping[str, int], outputs: Sequence[Array] | None
+    ) -> PreparedCall:
         # Nests write straight into the arrays given for results, unless they may fail half-way.
         straight = outputs is not None and self._arrays.direct and not self._generated.checks
         plan = self.plan(sizes)
         if outputs is not None and not straight:
             require_outputs(plan, self._layout, self.kernel.program.name, self._outputs, outputs)
         made = outputs if outputs is not None and straight else map(np.empty, plan.made, self._made_types)
-        return Call(plan, self._frame(plan), tuple(inputs), tuple(made))
+        return PreparedCall(plan, self._frame(plan), tuple(inputs), tuple(made))
 
     def run(
         self,
@@ -146,7 +148,7 @@ class CompiledKernel(Launcher):
             array[...] = computed
         return self._finished(call, outputs)
 
-    def _finished(self, call: Call, outputs: Sequence[Array] | None = None) -> list[Array]:
+    def _finished(self, call: PreparedCall, outputs: Sequence[Array] | None = None) -> list[Array]:
         results, copies = self._results(call, outputs)
         for destination, source in copies:
             np.copyto(destination, source)
@@ -159,7 +161,7 @@ class CompiledKernel(Launcher):
         sizes: Mapping[str, int],
         outputs: Sequence[Array] | None = None,
         threads: int | None = None,
-    ) -> BoundKernel:
+    ) -> BoundMachineCode:
         """The kernel on these arrays, to be run many times: see `tcdsl.targets.cpu.call.bound_kernels`."""
         call = self._begun(inputs, sizes, outputs)
         if self._entered(call) != 0:
@@ -172,9 +174,11 @@ class CompiledKernel(Launcher):
         run, arguments = self._driven(call, limit)
         results, copies = self._results(call, outputs)
         failed = partial(self._stopped, call, limit)
-        return BoundKernel(call.plan, call.frame, run, arguments, failed, call.inputs, results, copies)
+        return BoundMachineCode(call.plan, call.frame, run, arguments, failed, call.inputs, results, copies)
 
-    def _results(self, call: Call, outputs: Sequence[Array] | None) -> tuple[list[Array], list[tuple[Array, Array]]]:
+    def _results(
+        self, call: PreparedCall, outputs: Sequence[Array] | None
+    ) -> tuple[list[Array], list[tuple[Array, Array]]]:
         """The results, and the copies to make, in order, after the nests: into results, then into updated inputs.
 
         Outputs that are inputs, temporaries or each other get memory of their own.
@@ -200,11 +204,11 @@ class CompiledKernel(Launcher):
             targets.append((call.inputs[self._arrays.given_positions[target]], array))
         return results, [*copies, *targets]
 
-    def _copied(self, call: Call) -> BoundArrays:
+    def _copied(self, call: PreparedCall) -> BoundArrays:
         bindings, bound = self._arrays.bindings, self._arrays.bound(call.inputs, call.made)
         return bind_arrays(call.plan, call.frame, self._layout, self.kernel.program.name, bindings, bound)
 
-    def _stopped(self, call: Call, threads: int, done: int) -> TcdslError:
+    def _stopped(self, call: PreparedCall, threads: int, done: int) -> TcdslError:
         # Why the nest after the first ``done`` ones stopped.
         plan, frame = call.plan, call.frame
         words = frame.words[:FIRST_WORD].tolist()
@@ -222,7 +226,7 @@ class CompiledKernel(Launcher):
         positions = [(each.label, int(frame.words[self._layout.sizes[each.number]])) for each in rounds]
         return failure(words, self._generated.checks, self._layout, self._generated.locals, positions)
 
-    def _array(self, buffer: str, call: Call) -> Array:
+    def _array(self, buffer: str, call: PreparedCall) -> Array:
         if buffer in self._arrays.made_positions:
             return call.made[self._arrays.made_positions[buffer]]
         if buffer in self._arrays.given_positions:

@@ -27,7 +27,7 @@ from tcdsl.targets.cpu.layout.call_block import BIND_ONLY, KNOWN_APART, NOT_AS_P
 from tcdsl.targets.cpu.machine.machine_code import CompiledModule, kept_module
 from tcdsl.targets.protocol.loaded_kernel import NestStopped
 
-__all__ = ["Call", "KeptKernel", "KernelFacts", "Launcher", "kept_kernel"]
+__all__ = ["KeptKernel", "KernelFacts", "Launcher", "PreparedCall", "kept_kernel"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -62,7 +62,7 @@ class KernelFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class PreparedCall:
     """Where a call runs, and its arrays: those given, and those made for it."""
 
     plan: LaunchPlan
@@ -186,15 +186,15 @@ class Launcher:
             self._release(frame)
             return None
         if plan.parallel or self.facts.rounds:
-            self._execute(Call(plan, frame, inputs, made), threads or None)
+            self._execute(PreparedCall(plan, frame, inputs, made), threads or None)
         elif done != self._count:
-            raise self._stopped(Call(plan, frame, inputs, made), 1, done)
+            raise self._stopped(PreparedCall(plan, frame, inputs, made), 1, done)
         if plan.pooled and self.facts.plain:
             self._free.append(frame)
             return made
-        return self._finished(Call(plan, frame, inputs, made))
+        return self._finished(PreparedCall(plan, frame, inputs, made))
 
-    def _finished(self, call: Call) -> Sequence[Array]:
+    def _finished(self, call: PreparedCall) -> Sequence[Array]:
         # What follows the nests.
         self._release(call.frame)
         return call.made
@@ -205,7 +205,7 @@ class Launcher:
             return 1
         return min(threads or self._drivers.available, self._drivers.available)
 
-    def _entered(self, call: Call, mode: int = 0) -> int:
+    def _entered(self, call: PreparedCall, mode: int = 0) -> int:
         # Enter the arrays; 0 if they are as planned.
         counts = len(call.inputs), len(call.made)
         if not self.facts.readable or counts != (self.facts.inputs, len(self.facts.made)):
@@ -214,14 +214,14 @@ class Launcher:
             call.plan.address, call.frame.address, id(call.inputs), id(call.made), mode | BIND_ONLY
         )
 
-    def _execute(self, call: Call, threads: int | None) -> None:
+    def _execute(self, call: PreparedCall, threads: int | None) -> None:
         limit = self._limit(call.plan, threads)
         run, arguments = self._driven(call, limit)
         done = run(*arguments)
         if done != self._count:
             raise self._stopped(call, limit, done)
 
-    def _driven(self, call: Call, threads: int) -> tuple[Callable[..., int], tuple[int, ...]]:
+    def _driven(self, call: PreparedCall, threads: int) -> tuple[Callable[..., int], tuple[int, ...]]:
         # The driver for so many threads, and what it is called with.
         arguments = call.plan.table_address, self._count, call.frame.address
         if self.facts.rounds:
@@ -230,7 +230,7 @@ class Launcher:
             return self._drivers.execute, arguments
         return self._drivers.execute_parallel, (*arguments, threads)
 
-    def _stopped(self, call: Call, threads: int, done: int) -> Exception:
+    def _stopped(self, call: PreparedCall, threads: int, done: int) -> Exception:
         # Why the nest after the first ``done`` ones stopped.
         return NestStopped()
 

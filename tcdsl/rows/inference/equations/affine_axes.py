@@ -12,7 +12,7 @@ from tcdsl.rows.inference.variables.transaction import Constraint, Transaction, 
 
 __all__ = ["AffineAxis", "ReadAxis", "WrittenAxis"]
 
-Term = tuple[int, str, Dimension]
+AffineTerm = tuple[int, str, Dimension]
 
 
 class AffineAxis(Constraint):
@@ -25,7 +25,7 @@ class AffineAxis(Constraint):
     __slots__ = ("axis", "offset", "place", "terms")
 
     def __init__(
-        self, axis: Dimension, terms: tuple[Term, ...], offset: int, origin: Origin, place: SourcePlace
+        self, axis: Dimension, terms: tuple[AffineTerm, ...], offset: int, origin: Origin, place: SourcePlace
     ) -> None:
         super().__init__(origin)
         self.axis = axis

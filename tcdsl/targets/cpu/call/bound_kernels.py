@@ -19,12 +19,12 @@ from tcdsl.locks import lock_of_this_process
 from tcdsl.targets.cpu.call.launch_plans import Frame, LaunchPlan
 from tcdsl.targets.cpu.layout.frame import STATUS_WORD
 
-__all__ = ["BoundKernel"]
+__all__ = ["BoundMachineCode"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class BoundKernel:
+class BoundMachineCode:
     """A kernel with its arrays; calling it runs the machine code. `CompiledKernel.bind` makes it.
 
     ``inputs`` and ``outputs`` are the arrays, to which it holds on: their addresses are in the frame. After each run

@@ -11,7 +11,7 @@ from itertools import chain
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.expressions import Constant, Expr
 from tcdsl.ir.sizes.size_code import SizeCode
-from tcdsl.lowering.loopir.loops import Buffer, Call, Kernel, Nest
+from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, ProcedureCall
 from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.program_passes.effort import weight
 from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
@@ -142,7 +142,7 @@ class PlanCode:
 
 
 def _called(nest: Nest) -> set[str]:
-    return {node.procedure for node in walk_nodes(nest.body) if isinstance(node, Call)}
+    return {node.procedure for node in walk_nodes(nest.body) if isinstance(node, ProcedureCall)}
 
 
 def _items(texts: Sequence[object]) -> str:

@@ -15,9 +15,9 @@ from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.intrinsics.local_memory import box, local_buffer
 from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY, power_of_half
 
-__all__ = ["FUNCTIONS", "Function", "scalar"]
+__all__ = ["FUNCTIONS", "EmittedFunction", "scalar"]
 
-Function = Callable[..., Any]
+EmittedFunction = Callable[..., Any]
 """Of the builder and the arguments: numbers and texts as Python has them, all else as values of the code."""
 
 
@@ -29,7 +29,7 @@ def scalar(builder: ir.IRBuilder, given: Any) -> Scalar:
     return Scalar(builder, ir.Undefined, dtype).constant(given)
 
 
-def _formula(formula: Callable[..., Scalar]) -> Function:
+def _formula(formula: Callable[..., Scalar]) -> EmittedFunction:
     # All arguments have one type, which the result has too: nothing is promoted, as in the intermediate representation.
     def write(builder: ir.IRBuilder, *arguments: Any) -> Scalar:
         operands = [scalar(builder, argument) for argument in arguments]
@@ -40,7 +40,7 @@ def _formula(formula: Callable[..., Scalar]) -> Function:
     return write
 
 
-def _conversion(dtype: str) -> Function:
+def _conversion(dtype: str) -> EmittedFunction:
     def write(builder: ir.IRBuilder, given: Any) -> Scalar:
         if isinstance(given, str):
             # A constant that Python's compiler would not keep: the digits as text.
@@ -77,7 +77,7 @@ def _checked_local(builder: ir.IRBuilder, frame: Scalar, slot: int, description:
     return local_buffer(builder, slot, description, frame.value, [scalar(builder, extent) for extent in extents])
 
 
-FUNCTIONS: Mapping[str, Function] = {
+FUNCTIONS: Mapping[str, EmittedFunction] = {
     **{name: _formula(formula) for name, formula in {**FORMULAS, **ELEMENTARY}.items()},
     **{"bool_" if dtype == "bool" else dtype: _conversion(dtype) for dtype in (*DTYPES, *WIDE_INTEGERS)},
     "power": _power,

@@ -15,7 +15,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, Function, scalar
+from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, EmittedFunction, scalar
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferValue, load, store
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 
@@ -74,7 +74,7 @@ class FunctionEmission:
         function: ir.Function,
         names: Mapping[str, Any],
         call: Callable[[ir.IRBuilder, str, list[Any]], Any],
-        functions: Mapping[str, Function] = FUNCTIONS,
+        functions: Mapping[str, EmittedFunction] = FUNCTIONS,
         *,
         wrapping: bool = False,
     ) -> None:

@@ -15,13 +15,13 @@ from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
     Buffer,
-    Call,
     Check,
     Define,
     LocalBuffer,
     Loop,
     Nest,
     Node,
+    ProcedureCall,
     Store,
     Update,
 )
@@ -169,7 +169,7 @@ class NestWriter:
                 self._check(node)
             case LocalBuffer():
                 self._local(node)
-            case Call():
+            case ProcedureCall():
                 statement = self.calls.statement(node, self.values)
                 self.values.block.append(statement)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from tcdsl.lowering.loopir.loops import Call, Procedure, View
+from tcdsl.lowering.loopir.loops import BufferView, Procedure, ProcedureCall
 from tcdsl.lowering.loopir.traversal import size_extents
 from tcdsl.targets.cpu.printing.expression_printing import ExpressionWriter, call, name
 
@@ -20,7 +20,7 @@ class ProcedureCalls:
         self._identifiers = identifiers
         self._debug = debug
 
-    def statement(self, node: Call, values: ExpressionWriter) -> ast.stmt:
+    def statement(self, node: ProcedureCall, values: ExpressionWriter) -> ast.stmt:
         """The statement that calls."""
         procedure = self._procedures[node.procedure]
         views = [_view(view, values) for view in node.views]
@@ -29,7 +29,7 @@ class ProcedureCalls:
         return ast.Expr(call(self._identifiers[node.procedure], *frame, *views, *sizes))
 
 
-def _view(view: View, values: ExpressionWriter) -> ast.expr:
+def _view(view: BufferView, values: ExpressionWriter) -> ast.expr:
     starts = ast.Tuple([values.expression(start) for start in view.starts], ast.Load())
     extents = [ast.Constant(None) if extent is None else values.expression(extent) for extent in view.extents]
     return call(values.function("view"), values.memory(view.buffer), starts, ast.Tuple(extents, ast.Load()))

@@ -9,12 +9,10 @@ import ast
 from bisect import bisect_left
 from itertools import pairwise
 
-from tcdsl.syntax.grammar.edits import Edited, Range, TextPiece, added
+from tcdsl.syntax.grammar.edits import Edited, Parts, Range, TextPiece, added
 from tcdsl.syntax.grammar.marks import AssignmentMark, Label, Marks
 
 __all__ = ["Operands", "assigned", "constrained"]
-
-Parts = tuple[TextPiece | Range, ...]
 
 
 def constrained(node: ast.Assign, operands: Operands) -> Parts:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tcdsl.syntax.grammar.tokens import Lines
 
-__all__ = ["Construct", "Edited", "Range", "TextPiece", "added", "edited", "rendered"]
+__all__ = ["Construct", "Edited", "Parts", "Range", "TextPiece", "added", "edited", "rendered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,9 @@ class Range:
     end: int
 
 
+Parts = tuple[TextPiece | Range, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Construct:
     """``parts`` instead of the characters from ``begin`` to ``end``. Constructs nest: a part may be a `Range`.
@@ -39,7 +42,7 @@ class Construct:
 
     begin: int
     end: int
-    parts: tuple[TextPiece | Range, ...]
+    parts: Parts
     depth: int = 0
 
 

@@ -7,13 +7,11 @@ from bisect import bisect_left
 from itertools import pairwise
 
 from tcdsl.syntax.grammar.assignments import Operands, assigned, constrained
-from tcdsl.syntax.grammar.edits import Construct, Edited, Range, TextPiece, added
+from tcdsl.syntax.grammar.edits import Construct, Edited, Parts, Range, TextPiece, added
 from tcdsl.syntax.grammar.literal_operators import Infix
 from tcdsl.syntax.grammar.marks import CARRIER_NAME, Composition, Juxtaposition, Marks
 
 __all__ = ["plain_constructs"]
-
-Parts = tuple[TextPiece | Range, ...]
 
 
 def plain_constructs(tree: ast.Module, carrier: Edited, marks: Marks) -> list[Construct]:

@@ -309,8 +309,10 @@ class RunningLoop:
         value = given if isinstance(given, SymbolicTensor) else self._number(given, carried)
         if value.extents == kind.extents:
             return value
-        self._specialize()
-        for old, new in zip(kind.extents, value.extents, strict=True):
+        pairs = [(old, new) for old, new in zip(kind.extents, value.extents, strict=True) if old != new]
+        if self._numbers and not all(session.are_same(old, new) for old, new in pairs):
+            self._specialize()
+        for old, new in pairs:
             fact = f"`{carried.label}` changes its shape in a loop that runs: from an extent of"
             fact = f"{fact} {shown(old)} to {shown(new)}\ngive what has another shape another name"
             self._builder.require_equal(old, new, fact, self._span)

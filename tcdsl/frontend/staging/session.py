@@ -63,7 +63,8 @@ class Poison:
 class BroadcastGuard:
     """What staging found about two extents that meet in whole-array arithmetic.
 
-    ``relation`` is ``equal``, ``left`` (the left one is 1 and broadcasts) or ``right``.
+    ``relation`` is ``equal``, ``left`` (the left one is 1 and broadcasts) or ``right``; ``same`` where the program
+    serves no call in which they differ.
     """
 
     left: Expr
@@ -173,6 +174,16 @@ class Session:
             relation = "equal"
         self.guards[BroadcastGuard(left, right, relation)] = None
         return relation
+
+    def are_same(self, left: Expr, right: Expr) -> bool:
+        """Whether two extents are the same in this call. That they are is kept as a guard."""
+        try:
+            found = self.evaluate(left) == self.evaluate(right)
+        except KeyError:
+            return False
+        if found:
+            self.guards[BroadcastGuard(left, right, "same")] = None
+        return found
 
     def evaluate(self, expr: Expr) -> int:
         """An expression of sizes for this call. ``KeyError`` where there is no call."""

@@ -188,11 +188,12 @@ def _guards(program: Program, guards: Sequence[BroadcastGuard]) -> SizeFunction:
     return code.written(" and ".join(held), "shapes")
 
 
-# What holds of two extents: see `broadcast_relation`.
+# What holds of two extents: see `BroadcastGuard`.
 _RELATIONS = {
     "equal": "({0} == {1} or {0} != 1 != {1})",
     "left": "({0} == 1 != {1})",
     "right": "({0} != 1 == {1})",
+    "same": "{0} == {1}",
 }
 
 

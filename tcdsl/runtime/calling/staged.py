@@ -304,9 +304,9 @@ def _printable(key: tuple[Any, ...], entry: Entry) -> str:
 
         left, right = format_expr(guard.left), format_expr(guard.right)
         parts.append(
-            {"equal": f"{left} == {right}", "left": f"{left} == 1 broadcast", "right": f"{right} == 1 broadcast"}[
-                guard.relation
-            ]
+            {"left": f"{left} == 1 broadcast", "right": f"{right} == 1 broadcast"}.get(
+                guard.relation, f"{left} == {right}"
+            )
         )
     return f"{entry.executable.program.name}({', '.join(parts)})"
 

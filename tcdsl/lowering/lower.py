@@ -17,6 +17,8 @@ from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.pipeline import PASSES, QUICK, PassWatch, Work
 from tcdsl.pass_names import Enabled, chosen_passes
 from tcdsl.polyhedra.limits import TooMuchWork, limited, refused_beyond_limits
+from tcdsl.simplification.loops import with_smaller_loops
+from tcdsl.simplification.simplify import without_dead_statements
 
 __all__ = ["lower"]
 
@@ -38,11 +40,20 @@ def lower(
     if not program.repeats:
         return _straight(program, enabled, largest, watch)
     program = replace(program, rules=())
+    if {"copies", "dead_statements"} <= enabled:
+        program = _with_smaller_loops(program)
     part = partial(_part, enabled, watch)
     kernel = linked(program, part, join="joining" in enabled)
     rounds = tuple((each.number, each.most) for each in kernel.all_rounds)
     nests, limit = with_index_widths(kernel.nests, program, largest, rounds)
     return replace(kernel, nests=tuple(nests), limit=limit)
+
+
+def _with_smaller_loops(program: Program) -> Program:
+    # Stages are lowered one by one: what loops carry and are given is looked at before.
+    if not program.repeats:
+        return without_dead_statements(program)
+    return without_dead_statements(with_smaller_loops(program, _with_smaller_loops))
 
 
 def _part(enabled: Enabled, watch: PassWatch | None, program: Program, private: bool) -> Kernel:

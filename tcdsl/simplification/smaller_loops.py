@@ -19,6 +19,7 @@ from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.writes import read_cell
 from tcdsl.rewrite.loop_trimming import trimmed
 from tcdsl.rewrite.renaming import with_tensors_renamed
+from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.simplification.redundant_tensors import copied
 
 __all__ = ["with_smaller_loops"]
@@ -33,7 +34,7 @@ def with_smaller_loops(program: Program, simplify: Callable[[Program], Program])
     seen: dict[object, tuple[str, ...]] = {}
     for repeat in program.repeats:
         if needed.intersection(repeat.results):
-            repeat = _given_once(repeat)
+            repeat = _carrying_originals(_given_once(repeat))
             kept, unchanged = _without_unchanged(trimmed(replace(repeat, body=simplify(repeat.body)), needed))
             copies.extend(unchanged)
             same = seen.setdefault((kept.count, kept.body, kept.inputs), kept.results)
@@ -73,6 +74,20 @@ def _given_once(repeat: Repeat) -> Repeat:
     kept = [place for place, inner in enumerate(repeat.body.inputs) if inner.name not in names]
     body = replace(body, inputs=tuple(repeat.body.inputs[place] for place in kept))
     return replace(repeat, body=body, inputs=tuple(repeat.inputs[place - 1] for place in kept[1:]))
+
+
+def _carrying_originals(repeat: Repeat) -> Repeat:
+    """The loop without copies of what its body is given that are only carried: memory changes places instead."""
+    body = with_equal_sizes(repeat.body, inputs=False)
+    given = {tensor.name for tensor in body.inputs} - set(body.ruled)
+    originals: dict[str, str] = {}
+    for statement in body.statements:
+        original = copied(body, statement)
+        if original is not None and original in given:
+            originals[statement.target.tensor] = original
+    # Who else reads the copy goes on doing so.
+    updates = tuple((name, originals.get(new, new)) for name, new in body.updates)
+    return repeat if updates == body.updates else replace(repeat, body=replace(body, updates=updates))
 
 
 def _without_unchanged(repeat: Repeat) -> tuple[Repeat, list[tuple[str, str]]]:

@@ -813,3 +813,23 @@ def test_a_loop_without_effect_is_no_loop() -> None:
 
 def test_outside_of_functions_a_loop_is_a_range() -> None:
     assert list(tc.loop(2, 8, 3)) == [2, 5]
+
+
+def test_a_loop_runs_where_extents_are_equal_in_the_call() -> None:
+    @op
+    def alternating(u, v, n):
+        for _t in range(n):
+            u, v = u[0] + v, u
+        return u
+
+    def by_hand(u: Any, v: Any, n: int) -> Any:
+        for _ in range(n):
+            u, v = u[0] + v, u
+        return u
+
+    x = np.arange(4.0)
+    for v in (x[::-1], np.ones(3), x):
+        for n in (20, 21):
+            np.testing.assert_array_equal(alternating(x, v, n), by_hand(x, v, n))
+    # One program runs; where the arrays differ in length there is one for each number of rounds.
+    assert alternating.cache_info().programs == 3

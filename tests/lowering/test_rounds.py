@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tcdsl import loop, op
 from tcdsl.autodiff import adjoint
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.lowering.loop_passes.index_widths import LARGEST_SIZE
@@ -61,6 +62,23 @@ def test_what_is_made_anew_changes_places_with_the_state() -> None:
     assert len(loop.swaps) == 1
     assert "saved" not in format_kernel(lower(HEAT.program))
     assert not any(loop.swaps for loop in lower(SHARED.program).rounds)
+
+
+def test_what_is_only_passed_on_is_not_copied() -> None:
+    @op
+    def wave(u, v, n):
+        for _t in loop(n):
+            w[i] = 2.0 * u[i] - v[i]
+            w[i] += u[i - 1] + u[i + 1] - 2.0 * u[i]
+            v = u
+            u = w
+        return u
+
+    u, v = np.arange(6.0) ** 3, np.ones(6)
+    text = wave.explain("loops", u, v, 20)
+    inside = text[text.index("repeat") : text.index("# copy of u_2")]
+    assert inside.count("nest_") == 1
+    assert "    swap v_2, u_2\n    swap u_2, " in inside
 
 
 def test_one_point_saves_nothing_of_what_it_reads() -> None:

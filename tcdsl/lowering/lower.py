@@ -17,8 +17,8 @@ from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.pipeline import PASSES, QUICK, PassWatch, Work
 from tcdsl.pass_names import Enabled, chosen_passes
 from tcdsl.polyhedra.limits import TooMuchWork, limited, refused_beyond_limits
-from tcdsl.simplification.loops import with_smaller_loops
 from tcdsl.simplification.simplify import without_dead_statements
+from tcdsl.simplification.smaller_loops import with_smaller_loops
 
 __all__ = ["lower"]
 

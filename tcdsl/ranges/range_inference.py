@@ -7,6 +7,8 @@ ranges, then
 1. an index variable that stands bare on several axes finds equal extents (`tcdsl.ranges.solving.extents`);
 2. a target without extents is solved in rounds (`tcdsl.ranges.solving.inferred_extents`);
 3. with a declared or existing target all points count whose accesses are in range (`tcdsl.ranges.solving.regions`).
+
+A sketch of ``mode`` ``valid`` knows the last of these rules alone.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from dataclasses import replace
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.ir.build import conjuncts, integer
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import Expr, is_affine_index
 from tcdsl.ir.program import Keep, Statement, Tensor
 from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.polyhedra.program_scope import ProgramScope
@@ -55,7 +57,7 @@ def _resolved(sketch: Sketch, scope: ProgramScope) -> Resolved:
     accesses = [access for level in levels for access in level.accesses]
     _check_occurrences(inference, root)
     plain = sketch.accumulate == "assign" and not sketch.unique
-    complete = not plain or check_variables_on_target(inference, root.variables)
+    complete = not plain or sketch.mode == "valid" or check_variables_on_target(inference, root.variables)
     explicit = explicit_ranges(root, inference.algebra)
     check_equal_extents(inference, accesses, explicit)
     inference.raise_faults()
@@ -117,7 +119,7 @@ def _shape(inference: Inference, root: Level, ranges: Ranges) -> tuple[Expr, ...
 
 
 def _require_extent(inference: Inference, access: AxisAccess, extent: Polynomial) -> None:
-    if inference.sketch.mode == "declared":
+    if inference.sketch.mode in ("declared", "valid"):
         axis = f"axis {access.axis} of {inference.label(access.tensor)}"
         fact = f"{axis} would have the negative extent {inference.text(extent)}"
         inference.require_nonnegative(extent, fact, access.span)
@@ -136,17 +138,23 @@ def _statement(
     inference: Inference, root: Level, region: Region, temporaries: NestedReductions, unique: bool
 ) -> Statement:
     sketch = inference.sketch
+    accumulate = sketch.accumulate
+    if sketch.mode == "valid" and accumulate == "assign":
+        written = frozenset().union(*map(free_variables, sketch.target.indices))
+        if not written.issuperset(root.variables):
+            # At most one point for each cell, as is asserted, whatever the others of its variables are.
+            accumulate = "or" if sketch.dtype == "bool" else "add"
     condition = conjunction([temporaries.lowered(test, root) for test in region.tests])
     value = temporaries.lowered(root.value, root)
     indices = tuple(temporaries.lowered(index, root) for index in sketch.target.indices)
     return Statement(
         replace(sketch.target, indices=indices),
-        sketch.accumulate,
+        accumulate,
         sketch.start,
         value,
         Domain.from_set(region.points),
         condition,
-        sketch.oob,
+        "check" if sketch.mode == "valid" and all(map(is_affine_index, indices)) else sketch.oob,
         unique,
         sketch.label,
         sketch.span,

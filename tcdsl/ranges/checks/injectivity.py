@@ -27,6 +27,7 @@ from tcdsl.ranges.solving.regions import Region, ends_of
 __all__ = ["check_variables_on_target", "is_injective"]
 
 _CHOICES = "`+=` (sum), `*=` (product), `>>=` (max), `<<=` (min), `|=` (any) or `&=` (all)"
+_CHOICES_OF_VALID = "`+=` (sum), `*=` (product), `>=` (max) or `<=` (min)"
 _UNIQUE = "assign(..., unique=True) checks at run time that no cell is written twice"
 
 
@@ -173,12 +174,13 @@ def _injective_map(inference: Inference, region: Region, known: isl.Set, outputs
     shown = ", ".join(inference.text(part) for part in inference.sketch.target.indices)
     name = inference.label(inference.sketch.target.tensor)
     fact = f"`=` writes each cell once, but {name}[{shown}] is the same for different points"
-    hint = f"say how the values combine: {_CHOICES}"
+    hint = f"say how the values combine: {_choices(inference)}"
     span = inference.sketch.target.span
     if region.tests:
         _report_data(inference)
         return False
-    if _several_values(region, known).is_subset(wrong):
+    # Where extents are declared, sizes alone decide.
+    if inference.sketch.mode != "valid" and _several_values(region, known).is_subset(wrong):
         inference.fault(fact, span, hint=hint)
         return False
     condition = sizes_condition(algebra.context.subtract(wrong), algebra.context)
@@ -190,6 +192,10 @@ def _injective_map(inference: Inference, region: Region, known: isl.Set, outputs
         condition, f"{fact}, unless {inference.text(condition)}{': ' if values else ''}{values}\n{hint}", span
     )
     return True
+
+
+def _choices(inference: Inference) -> str:
+    return _CHOICES_OF_VALID if inference.sketch.mode == "valid" else _CHOICES
 
 
 def _several_values(region: Region, known: isl.Set) -> isl.Set:
@@ -208,5 +214,5 @@ def _report_data(inference: Inference) -> None:
     inference.fault(
         f"`=` writes each cell once, but which cells of {inference.label(target.tensor)} are written depends on data",
         target.span,
-        hint=f"say how the values combine, {_CHOICES}, or promise that they do not meet: {_UNIQUE}",
+        hint=f"say how the values combine, {_choices(inference)}, or promise that they do not meet: {_UNIQUE}",
     )

@@ -20,13 +20,14 @@ class Sketch:
     """A statement before range inference.
 
     ``target.tensor`` is the new tensor's name. ``extents`` has one entry per axis, ``None`` where the extent is to be
-    inferred. ``mode`` is ``fresh`` (rule 2), ``declared`` or ``existing`` (rule 3), or ``part``: a part of a tensor,
-    ``s[1:]``, whose points are known. ``conditions`` are bool expressions, in order; range inference decides which of
-    them are explicit ranges, filters, or tests on data. ``filters`` are conditions that came from brackets
-    (``O[i] += x[i] * (i < 3)``): tested after ``conditions``, never an explicit range; their reads are accesses like
-    those of ``value``. ``value`` is cast to the compute type of ``dtype`` and may hold `Reduction` nodes; ``Read``
-    boundaries are as the user wrote them, ``SKIP`` by default, with ``CHECK`` on data indices. ``variables`` lists the
-    index variables in the order of first occurrence.
+    inferred. ``mode`` is ``fresh`` (rule 2), ``declared`` or ``existing`` (rule 3), ``part``: a part of a tensor,
+    ``s[1:]``, whose points are known, or ``valid``: a declared target of which all points count whose indices are in
+    range, whether they have variables or not, while no extents have to be equal. ``conditions`` are bool expressions,
+    in order; range inference decides which of them are explicit ranges, filters, or tests on data. ``filters`` are
+    conditions that came from brackets (``O[i] += x[i] * (i < 3)``): tested after ``conditions``, never an explicit
+    range; their reads are accesses like those of ``value``. ``value`` is cast to the compute type of ``dtype`` and may
+    hold `Reduction` nodes; ``Read`` boundaries are as the user wrote them, ``SKIP`` by default, with ``CHECK`` on data
+    indices. ``variables`` lists the index variables in the order of first occurrence.
 
     ``previous`` is the tensor that holds the target's cells before the statement, if it has any. ``resets`` says that
     the statement starts all of them anew, by ``start``; ``restarts``, that it does so with those that the target's

@@ -34,6 +34,7 @@ MODULES_MAY_IMPORT = {
     "recent": set(),
     "span": set(),
     "target_names": {"errors"},
+    "tile": {"frontend", "tensors"},
     "tracebacks": {"errors", "installation", "large_stack", "span"},
 }
 

@@ -27,6 +27,8 @@ from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.recognition import REDUCTIONS, recognize
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.tile.cells import access
+from tcdsl.frontend.tile.sizes import bind_dims
 
 __all__ = ["WholeArrays", "numpy_function"]
 
@@ -83,6 +85,8 @@ class WholeArrays:
     transposed = staticmethod(views.transposed)
     cast = staticmethod(arithmetic.cast_any)
     regrouped = staticmethod(stacking.regrouped)
+    bind_dims = staticmethod(bind_dims)
+    cells = staticmethod(access)
     stacked = staticmethod(stacking.stack)
     literal = staticmethod(stacking.staged_literal)
     einsum = staticmethod(record_einsum)
@@ -117,6 +121,10 @@ class WholeArrays:
         self, name: str, logic: str, operands: Sequence[Any], record: Callable[[Any, Sequence[Any]], Any]
     ) -> Any:
         """What ``record`` makes of operands whose axes meet as ``logic`` says."""
+        return record(session_of(name), operands)
+
+    def operation(self, name: str, operands: Sequence[Any], record: Callable[[Any, Sequence[Any]], Any]) -> Any:
+        """What ``record`` makes of operands whose shapes are known."""
         return record(session_of(name), operands)
 
     def recorded(self, array: PendingArray, label: str) -> SymbolicTensor:

@@ -44,7 +44,7 @@ from tcdsl.polyhedra.size_algebra import SizeAlgebra
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["part_of", "transposed", "view", "whole"]
+__all__ = ["part_of", "permuted", "transposed", "view", "whole"]
 
 _BEYOND = 2**62  # more than any extent
 
@@ -307,12 +307,16 @@ def transposed(array: SymbolicArray, by_rows: bool = False) -> PendingArray:
 
     ``by_rows`` says that it is the latter in any case: the array may have had input axes.
     """
-    session = session_of("a transpose")
-    extents, rank, rows = array.extents, array.rank, array.rows
+    rank, rows = array.rank, array.rows
     order = list(reversed(range(rank)))
     by_rows = by_rows or not rows.plain
     if by_rows:
         output, start = rows.output, rows.batch
         order = [*range(start), *range(start + output, rank), *range(start, start + output)]
-    cells = [IndexValue(axis_variable(rank - 1 - order.index(old))) for old in range(rank)]
-    return _through(session, array, cells, [extents[old] for old in order], rows.transposed if by_rows else rows)
+    return permuted(array, order, rows.transposed if by_rows else rows)
+
+
+def permuted(array: SymbolicArray, order: Sequence[int], rows: RowRanks) -> PendingArray:
+    """The array with its axes in another order: axis k of the result is axis ``order[k]``."""
+    cells = [IndexValue(axis_variable(array.rank - 1 - order.index(old))) for old in range(array.rank)]
+    return _through(session_of("a transpose"), array, cells, [array.extents[old] for old in order], rows)

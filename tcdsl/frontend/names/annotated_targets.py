@@ -9,12 +9,13 @@ from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.staging.declarations import DeclaredTarget, given_extent
 from tcdsl.frontend.staging.target_states import UNBOUND
+from tcdsl.frontend.symbols.operators import BoundLater
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicSize
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.expressions import Expr
 from tcdsl.span import Span
 
-__all__ = ["Dimensions", "bind_dimensions", "declared_target"]
+__all__ = ["Dimensions", "bind_dimensions", "binds_objects", "declared_target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,24 @@ def _extent_expression(scope: FunctionScope, node: ast.expr) -> Expr:
                 f"bind it first (`{name} = A.shape[0]`), or leave the extents to be inferred: `O = output()`",
             )
     return given_extent(scope.python_value(node), scope.span(node))
+
+
+def binds_objects(scope: FunctionScope, given: Dimensions) -> bool:
+    """Whether a call of ``bind_dims`` is given sizes that are objects, which the method itself binds."""
+    return any(isinstance(_size_object(scope, extent), BoundLater) for extent in given.extents)
+
+
+def _size_object(scope: FunctionScope, extent: ast.expr) -> object:
+    # What stands for a size: a name, or what a list or an object holds, `X[0]`, `*X`, `self.N`.
+    if isinstance(extent, ast.Name):
+        return scope.own(extent.id)
+    unbound = any(scope.value_of(part.id) is UNBOUND for part in ast.walk(extent) if isinstance(part, ast.Name))
+    if unbound or not isinstance(extent, ast.Starred | ast.Subscript | ast.Attribute):
+        return None
+    if not isinstance(extent, ast.Starred):
+        return scope.python_value(extent)
+    several = scope.python_value(extent.value)
+    return next(iter(several), None) if isinstance(several, tuple | list) else None
 
 
 def bind_dimensions(scope: FunctionScope, array: SymbolicArray, given: Dimensions, found: dict[str, object]) -> None:

@@ -15,7 +15,7 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
 from tcdsl.frontend.arrays.array_literals import is_literal
 from tcdsl.frontend.arrays.array_stores import record_in_view, store_elementwise
-from tcdsl.frontend.names.annotated_targets import Dimensions, bind_dimensions, declared_target
+from tcdsl.frontend.names.annotated_targets import Dimensions, bind_dimensions, binds_objects, declared_target
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.points.point_scalars import BareReduction, PointValue
@@ -42,7 +42,7 @@ from tcdsl.frontend.statements.part_targets import extents_of, is_part, record_p
 from tcdsl.frontend.statements.statement_syntax import AUGMENTED
 from tcdsl.frontend.statements.tensor_statements import evaluate_local, evaluate_statement, is_local_definition
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
-from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor, View
+from tcdsl.frontend.symbols.symbols import OpenArray, SymbolicArray, SymbolicNumber, SymbolicTensor, View
 from tcdsl.frontend.symbols.weak_targets import in_its_type
 
 __all__ = ["Recorder"]
@@ -130,6 +130,8 @@ class Recorder(LoopRecorder):
         current = scope.holds(name)
         if isinstance(current, Poison):
             return current
+        if isinstance(current, OpenArray) and ordinary is not None:
+            return self._guarded(session, lambda: store_item(node, *ordinary()))
         if isinstance(current, _CONTAINERS) and self._shadows(scope, statement, current):
             current = Unwritten(name)
         if ordinary is not None and not isinstance(node, ast.Expr) and self._is_ordinary(current):
@@ -279,6 +281,9 @@ class Recorder(LoopRecorder):
         # ``holds`` says what the name held before.
         if isinstance(value, PointValue):
             return value.named(name)
+        if isinstance(value, OpenArray):
+            value.bound(name)
+            return value
         # In code a name that holds memory is stored into.
         if isinstance(value, BareReduction) and not (self._in_place and isinstance(holds(name), View | SymbolicTensor)):
             return value
@@ -397,9 +402,12 @@ class Recorder(LoopRecorder):
         names = dict.fromkeys((target.name, *target.names))
         return _one_or_all(found[name] if name in found else scope.holds(name) for name in names)
 
-    def bind_dims(self, call: Dimensions) -> Any:
-        """``A.bind_dims(N, K)``: names the extents of a tensor; names bound before must agree."""
+    def bind_dims(self, call: Dimensions, ordinary: Callable[[], object]) -> Any:
+        """``A.bind_dims(N, K)`` names the extents of a tensor; names bound before must agree. ``ordinary`` calls it."""
         scope = self._scope(sys._getframe(1))
+        if binds_objects(scope, call):
+            self._guarded(scope.session, ordinary)
+            return _one_or_all(scope.holds(name) for name in call.names)
         array = scope.python_value(call.node.func.value)  # type: ignore[attr-defined]
         found: dict[str, object] = {}
         if isinstance(array, SymbolicArray):

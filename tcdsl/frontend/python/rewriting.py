@@ -12,7 +12,7 @@ which the rewritten function holds as the closure variable `RECORDER`::
     [a, b] + x                        RECORDER.operation("Add", [a, b], x, True, False)
     p -= learning_rate * g            p = RECORDER.augment(STATEMENT, p, learning_rate * g)
     h = relu(x)                       h = RECORDER.bind("h", RECORDER.call(relu, x))
-    A.bind_dims(N, K)                 N, K = RECORDER.bind_dims(STATEMENT)
+    A.bind_dims(N, K)                 N, K = RECORDER.bind_dims(STATEMENT, lambda: A.bind_dims(N, K))
     O: real[N, X]                     O, N, X = RECORDER.annotate(STATEMENT)
     for t in range(T):                for t in RECORDER.rounds(STATEMENT, RECORDER.iterated(range, T)):
     while r > e:                      for _ in RECORDER.while_rounds(STATEMENT, lambda: r > e):
@@ -192,7 +192,8 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
         if isinstance(call, ast.Call):
             if isinstance(call.func, ast.Attribute) and call.func.attr == "bind_dims":
                 statement = Dimensions(call, ast.unparse(call.func.value), "any", tuple(call.args))
-                bound = recorder_call("bind_dims", self._statement_name(statement), at=node)
+                ordinary = thunk(self.generic_visit(copied(call)))  # type: ignore[arg-type]
+                bound = recorder_call("bind_dims", self._statement_name(statement), ordinary, at=node)
                 return self._store(statement.names, bound, node)
             if isinstance(call.func, ast.Name) and call.func.id == "assign" and call.args:
                 target = call.args[0]

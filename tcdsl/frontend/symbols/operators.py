@@ -12,7 +12,32 @@ from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.written_cells import WrittenCells
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["Algebra", "ArithmeticOperators", "MemoryOperators", "OperatorHost", "PrimitiveOperators", "both_sides"]
+__all__ = [
+    "Algebra",
+    "ArithmeticOperators",
+    "BoundLater",
+    "IndexSymbol",
+    "MemoryOperators",
+    "OperatorHost",
+    "PrimitiveOperators",
+    "both_sides",
+]
+
+
+class IndexSymbol:
+    """What makes an index an access to cells of a statement, ``array[symbol]``. Its operators are its own."""
+
+    __slots__ = ()
+
+
+class BoundLater:
+    """A name for a size, which is bound later: operators take what it is bound to by then."""
+
+    __slots__ = ()
+
+    def bound(self) -> Any:
+        """The size, an integer or a symbol. An error before it is bound."""
+        raise NotImplementedError
 
 
 class Algebra(Protocol):
@@ -56,6 +81,9 @@ class Algebra(Protocol):
     ) -> Any:
         """What ``record`` makes, in a session, of operands whose axes meet as ``logic`` says."""
 
+    def operation(self, name: str, operands: Sequence[Any], record: Callable[[Any, Sequence[Any]], Any]) -> Any:
+        """What ``record`` makes, in a session, of operands whose shapes are known."""
+
     def einsum(self, spec: str, operands: tuple[object, ...], accumulate: str, primitive: str) -> Any:
         """``einsum(spec, *operands)``; ``accumulate`` and ``primitive`` are names of the tables."""
 
@@ -64,6 +92,12 @@ class Algebra(Protocol):
 
     def recorded(self, array: Any, label: str) -> Any:
         """The tensor that holds the cells of pending arithmetic."""
+
+    def bind_dims(self, array: Any, sizes: Sequence[Any]) -> None:
+        """``array.bind_dims(*sizes)``: names the extents of an array, or compares them with sizes."""
+
+    def cells(self, array: Any, key: Any) -> Any:
+        """``array[key]`` with an `IndexSymbol` in it."""
 
     def concrete(self, value: Any, kind: type) -> Any:
         """``bool(value)``, ``int(value)``, ``float(value)`` or ``np.asarray(value)``: what is asked for as ``kind``."""
@@ -150,6 +184,10 @@ class ArithmeticOperators(PrimitiveOperators):
 
     def _combined(self, primitive: str, *operands: object) -> Any:
         # The primitive on operands, one of which this is.
+        if any(isinstance(operand, BoundLater | IndexSymbol) for operand in operands):
+            if any(isinstance(operand, IndexSymbol) for operand in operands):
+                return NotImplemented
+            operands = tuple(each.bound() if isinstance(each, BoundLater) else each for each in operands)
         return self.builder.algebra.combine(primitive, *operands)
 
     def __matmul__(self, other: object) -> Any:
@@ -176,6 +214,9 @@ class ArithmeticOperators(PrimitiveOperators):
         return self.builder.algebra.iterate(self)
 
     def __getitem__(self, key: object) -> Any:
+        for each in key if isinstance(key, tuple | list) else (key,):
+            if isinstance(each, IndexSymbol):
+                return self.builder.algebra.cells(self, key)
         return self.builder.algebra.view(self, key)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: object, **keywords: object) -> Any:

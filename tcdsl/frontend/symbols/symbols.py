@@ -24,6 +24,7 @@ from tcdsl.span import Span
 __all__ = [
     "ArrayMethods",
     "ElementType",
+    "OpenArray",
     "PendingArray",
     "SymbolicArray",
     "SymbolicNumber",
@@ -119,6 +120,14 @@ class ArrayMethods(ArithmeticOperators):
     """Mixin: ``x.T`` and ``x.sum(axis=0)`` on symbolic arrays and on tensors of graphs."""
 
     __slots__ = ()
+
+    def bind_dims(self, *sizes: Any) -> None:
+        """``A.bind_dims(N, K)`` names the extents, by `tcdsl.tile.TensorDim`s; what is bound already must agree."""
+        self.builder.algebra.bind_dims(self, sizes)
+
+    def use(self, lens: Any) -> Any:
+        """``A.use(lens)``: the tensor with its axes called and ordered as a `tcdsl.tile.TensorLens` says."""
+        return lens.used(self)
 
     @property
     def T(self) -> Any:  # noqa: N802  # NumPy's name
@@ -325,6 +334,15 @@ class PendingArray(SymbolicArray):
         from tcdsl.ir.text.printer import format_expr
 
         return f"<array {self.dtype}[{', '.join(map(format_expr, self.extents))}]>"
+
+
+class OpenArray(PendingArray):
+    """An array whose statement can still be completed, until its cells are asked for. Names hold it as it is."""
+
+    __slots__ = ()
+
+    def bound(self, name: str) -> None:
+        """An assignment in a decorated function has bound the array to ``name``."""
 
 
 class View(PendingArray):

@@ -23,6 +23,8 @@ from tcdsl.frontend.symbolic_operators import WholeArrays, numpy_function
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
+from tcdsl.frontend.tile.cells import access
+from tcdsl.frontend.tile.sizes import bind_dims
 from tcdsl.rows.inference import Origin, Shape, compose, einsum, pointwise, scalar, transpose
 from tcdsl.rows.logic import result_may_grow
 from tcdsl.tensors.graphs.element_types import FloatingType
@@ -178,6 +180,9 @@ class GraphAlgebra:
         operation = Operation(primitive, partial(_staged, "combine", (primitive,), ()), pointwise)
         return apply_operation(operation, arguments)
 
+    bind_dims = staticmethod(bind_dims)
+    cells = staticmethod(access)
+
     def matrix_product(self, left: object, right: object) -> Any:
         """``left @ right``: composes if the left operand has input axes, or may have some; else NumPy's matmul."""
         recorded = _recorded_in_session((left, right))
@@ -257,6 +262,13 @@ class GraphAlgebra:
         arguments = [as_operand(each) for each in operands]
         rule = _rule(logic, [_shape(argument) for argument in arguments])
         return apply_operation(Operation(name, record, rule, record if result_may_grow(logic) else None), arguments)
+
+    def operation(self, name: str, operands: Sequence[Any], record: Callable[..., Any]) -> Any:
+        """What ``record`` makes of operands whose shapes are known."""
+        recorded = _recorded_in_session(operands)
+        if recorded is not None:
+            return recorded.operation(name, operands, record)
+        return apply_operation(Operation(name, record), [as_operand(each) for each in operands])
 
     def fault(self, kind: type[TcdslError], fact: str, hint: str) -> TcdslError:
         """The error of an operator that has no meaning."""

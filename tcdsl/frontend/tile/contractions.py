@@ -1,0 +1,315 @@
+"""A statement of Tile as a sketch: ``O[i, j] += A[i, k] * B[k, j]``, and what becomes of cells that it does not write.
+
+All points count at which every index is an integer in range and every constraint holds (`Sketch` of mode ``valid``).
+Cells without such a point are 0, or those of the default. For sums that is where they start; of others a second
+statement keeps what is written::
+
+    O[i] >= I[2*i + j], j < 2        O_1[i] max= I[2*i + j]
+                                     O[i] = O_1[i]    over the cells that the first one writes, 0 elsewhere
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcdsl.errors import DslSyntaxError, ShapeError
+from tcdsl.frontend.arrays.arithmetic import cast_any, record_elementwise, staged_operand
+from tcdsl.frontend.staging.session import Session, materialized
+from tcdsl.frontend.staging.target_states import Declared
+from tcdsl.frontend.stores.partial_resets import record_choice, record_touched
+from tcdsl.frontend.stores.stores import store
+from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
+from tcdsl.frontend.symbols.symbols import SymbolicTensor, number_value
+from tcdsl.frontend.symbols.values import Value
+from tcdsl.frontend.tile.cells import Cells, Combined, IndexedTensor, Number
+from tcdsl.frontend.tile.index_expressions import Constraint, TensorIndex, given_name
+from tcdsl.frontend.tile.user_lines import fault, names_held
+from tcdsl.ir.build import constant, in_range, index, truth
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Apply, Expr, index_variables
+from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor
+from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.spaces import named
+from tcdsl.polyhedra.writes import affine_target, cell_map
+from tcdsl.ranges.sketches.sketch import Sketch, renamed_free
+from tcdsl.span import Span
+
+__all__ = ["Contraction", "record_contraction"]
+
+_LETTERS = "ijklmnopqrstuvwxyz"
+#: Accumulators whose neutral element is what cells hold that nothing writes.
+_STARTS_AT_ZERO = frozenset(("add", "assign", "or"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    # A cell of an operand, by its place among them.
+    operand: int
+    indices: tuple[Expr, ...]
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    value: Any
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Combination:
+    primitive: str
+    parts: tuple[_Term, ...]
+    span: Span | None
+
+
+_Term = _Cell | _Number | _Combination
+
+
+@dataclass(slots=True)
+class Contraction:
+    """A statement, the tensors that it reads, and what has been said of it since.
+
+    ``operands`` are the tensors, without those of the default, which is the last of them if ``has_default``.
+    """
+
+    accumulate: str
+    target: tuple[Expr, ...]
+    value: _Term
+    operands: list[Any]
+    conditions: list[Expr]
+    span: Span | None
+    has_default: bool = False
+    names: dict[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(accumulate: str, target: IndexedTensor, value: Cells) -> Contraction:
+        """The statement ``target <accumulate>= value``."""
+        operands: list[Any] = []
+        divisions: list[Expr] = []
+        _take_divisions(target, divisions)
+        term = _term(value, operands, divisions)
+        return Contraction(
+            accumulate,
+            tuple(each.expr for each in target.indices),
+            term,
+            operands,
+            divisions,
+            target.span,
+            names=_user_names(),
+        )
+
+    def add_constraint(self, constraint: object) -> None:
+        """A condition more. `DslSyntaxError` for indices that nothing else bounds."""
+        if not isinstance(constraint, Constraint):
+            raise fault(
+                DslSyntaxError,
+                f"a {type(constraint).__name__} as a constraint",
+                "write a constraint on an index expression: `O.add_constraint(j < 2)`",
+            )
+        used = frozenset().union(*map(index_variables, (*self.target, *_indices(self.value))))
+        names = {**self.names, **_user_names()}
+        for symbol in sorted(index_variables(constraint.holds) - used):
+            raise fault(
+                DslSyntaxError,
+                f"the index `{names.get(symbol) or given_name(symbol) or 'i'}` occurs only in a constraint",
+                "an index of a constraint stands in the statement too, in the target or in what is read",
+            )
+        self.names = names
+        self.conditions.extend((constraint.holds, *constraint.divisions))
+
+    def use_default(self, default: Any) -> None:
+        """Cells that the statement does not write are those of ``default``."""
+        if self.has_default:
+            raise fault(DslSyntaxError, "an output with two defaults", "call `use_default` once")
+        self.operands.append(default)
+        self.has_default = True
+
+
+def _take_divisions(cells: IndexedTensor, divisions: list[Expr]) -> None:
+    for each in cells.indices:
+        divisions.extend(each.divisions)
+
+
+def _user_names() -> dict[str, str]:
+    # What the user calls indices, by their symbols.
+    return names_held(TensorIndex, lambda each: each.symbol)
+
+
+def _term(value: Cells, operands: list[Any], divisions: list[Expr]) -> _Term:
+    match value:
+        case IndexedTensor():
+            _take_divisions(value, divisions)
+            place = next((k for k, each in enumerate(operands) if each is value.tensor), len(operands))
+            if place == len(operands):
+                operands.append(value.tensor)
+            return _Cell(place, tuple(each.expr for each in value.indices), value.span)
+        case Combined():
+            parts = tuple(_term(part, operands, divisions) for part in value.parts)
+            return _Combination(value.primitive, parts, value.span)
+        case Number():
+            return _Number(value.value, value.span)
+    raise TypeError(f"{value!r} is no value of a statement")
+
+
+def _cells(term: _Term) -> Iterator[_Cell]:
+    if isinstance(term, _Combination):
+        for part in term.parts:
+            yield from _cells(part)
+    elif isinstance(term, _Cell):
+        yield term
+
+
+def _indices(term: _Term) -> Iterator[Expr]:
+    for cell in _cells(term):
+        yield from cell.indices
+
+
+def record_contraction(
+    session: Session, contraction: Contraction, operands: Sequence[Any], extents: Sequence[Expr], label: str
+) -> SymbolicTensor:
+    """Record ``contraction`` on staged ``operands`` into a new tensor of these extents."""
+    staged = [materialized(staged_operand(each, session), f"{label}_operand") for each in operands]
+    names = _readable(contraction, session)
+    default = staged.pop() if contraction.has_default else None
+    value, reads = _value(contraction.value, staged, names)
+    span, builder = contraction.span, session.builder
+    filters = [renamed_free(each, names) for each in contraction.conditions]
+    if _chooses(contraction.value, staged):
+        # What is not chosen is not read, but its indices have to be in range all the same.
+        for tensor, indices in reads:
+            filters.extend(in_range(at, extent) for at, extent in zip(indices, tensor.extents, strict=True))
+    state = Declared(tuple(extents), None, label)
+    stored = store(state, contraction.accumulate, False, value, span)
+    starts_at_zero = stored.accumulate in _STARTS_AT_ZERO
+    sketch = Sketch(
+        Access(
+            builder.fresh_name(label),
+            tuple(renamed_free(each, names) for each in contraction.target),
+            span,
+        ),
+        stored.dtype,
+        tuple(extents),
+        "valid",
+        stored.accumulate,
+        stored.start,
+        stored.value,
+        tuple(names.values()),
+        filters=tuple(filters),
+        oob="skip",
+        label=label,
+        span=span,
+    )
+    made = builder.record(sketch, label)
+    return made if starts_at_zero and default is None else _with_unwritten_cells(session, sketch, made, default)
+
+
+def _readable(contraction: Contraction, session: Session) -> dict[str, str]:
+    # Names of index variables in the program: the user's, or letters.
+    everything = (*contraction.target, *_indices(contraction.value), *contraction.conditions)
+    symbols = dict.fromkeys(name for each in everything for name in sorted(index_variables(each), key=_age))
+    taken = FreshNames(session.builder.size_names())
+    free = iter(letter for letter in _LETTERS if letter not in contraction.names.values())
+    found: dict[str, str] = {}
+    for symbol in symbols:
+        wanted = contraction.names.get(symbol) or given_name(symbol) or next(free, "i")
+        found[symbol] = taken.fresh(wanted)
+    return found
+
+
+def _age(symbol: str) -> int:
+    return int(symbol.rpartition("__")[2])
+
+
+def _value(
+    term: _Term, operands: Sequence[Any], names: Mapping[str, str]
+) -> tuple[Value, list[tuple[SymbolicTensor, tuple[Expr, ...]]]]:
+    # The value at a point, and what it reads.
+    match term:
+        case _Cell():
+            tensor = operands[term.operand]
+            indices = tuple(renamed_free(each, names) for each in term.indices)
+            return tensor.cell(indices, term.span), [(tensor, indices)]
+        case _Number():
+            number = number_value(term.value, term.span)
+            assert number is not None
+            return number, []
+    parts = [_value(part, operands, names) for part in term.parts]
+    reads = [read for _, each in parts for read in each]
+    values = [value for value, _ in parts]
+    if term.primitive == "cond":
+        equal = apply_primitive("eq", values[:2], term.span)
+        return apply_primitive("where", (equal, values[2], Value.of(0)), term.span), reads
+    return apply_primitive(term.primitive, values, term.span), reads
+
+
+def _chooses(term: _Term, operands: Sequence[Any]) -> bool:
+    # Whether a part of the value is not read at some points: truth values as factors choose, and `cond`.
+    if not isinstance(term, _Combination):
+        return False
+    if term.primitive in ("cond", "eq"):
+        return True
+    return any(operands[cell.operand].element_type == "bool" for cell in _cells(term)) or any(
+        _chooses(part, operands) for part in term.parts
+    )
+
+
+def _with_unwritten_cells(session: Session, sketch: Sketch, made: SymbolicTensor, default: Any) -> SymbolicTensor:
+    # `made` with 0, or cells of the default, where the statement of the sketch has written nothing.
+    builder, span = session.builder, sketch.span
+    kept = None if default is None else _as_start(session, sketch, made, default)
+    statement = builder.recording.statements[-1]
+    variables = tuple(map(FreshNames(builder.size_names()).fresh, _LETTERS[: made.rank]))
+    if statement.condition is not None or not affine_target(statement):
+        return _chosen_by_flags(session, sketch, made, kept)
+    written = named(cell_map(statement.domain.set, statement.target.indices).range(), variables)
+    if box(variables, made.extents).intersect_params(builder.context()).is_subset(written):
+        return made
+    start: Start = Neutral() if kept is None else Keep(kept.name)
+    indices = tuple(map(index, variables))
+    name = builder.fresh_name(sketch.label)
+    builder.add_statement(
+        Statement(
+            Access(name, indices, span),
+            "assign",
+            start,
+            made.cell(indices, span).expr,
+            Domain.from_set(written),
+            span=span,
+        ),
+        Tensor(name, made.element_type, made.extents, "" if name == sketch.label else sketch.label, span),
+    )
+    return SymbolicTensor(builder, name, made.element_type, made.extents, sketch.label)
+
+
+def _as_start(session: Session, sketch: Sketch, made: SymbolicTensor, default: Any) -> SymbolicTensor:
+    extents = default.extents
+    if len(extents) != len(made.extents):
+        raise ShapeError.at(
+            f"the default of `{sketch.label}` has rank {len(extents)}, not {len(made.extents)}",
+            sketch.span,
+            "`use_default` takes a tensor of the output's shape",
+        )
+    for axis, (given, wanted) in enumerate(zip(extents, made.extents, strict=True)):
+        message = f"the default of `{sketch.label}` has another extent on axis {axis}"
+        session.builder.require_equal(given, wanted, message, sketch.span)
+    if default.element_type != made.element_type:
+        default = cast_any(default, made.element_type)
+    kept: SymbolicTensor = materialized(default, f"{sketch.label}_default")
+    return kept
+
+
+def _chosen_by_flags(
+    session: Session, sketch: Sketch, made: SymbolicTensor, kept: SymbolicTensor | None
+) -> SymbolicTensor:
+    # Where no set says which cells are written, flags do.
+    builder, dtype = session.builder, made.element_type
+    if kept is None:
+        zero = Value(constant(0, compute_dtype(dtype)), None, dtype)
+        kept = record_elementwise(session, zero, made.extents, sketch.label)
+    always = Apply("fst", (truth(True), sketch.value), "bool", sketch.span)
+    touched = record_touched(sketch, made, always, builder)
+    return record_choice(touched, kept, lambda cell: cell(made), sketch, builder)

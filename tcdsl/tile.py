@@ -1,0 +1,53 @@
+"""Tile eDSL in Python: ``from tcdsl.tile import *``.
+
+::
+
+    def matmul(A, B):
+        I, J, K = TensorDims(3)
+        i, j, k = TensorIndexes(3)
+        A.bind_dims(I, K)
+        B.bind_dims(K, J)
+        C = TensorOutput(I, J)
+        C[i, j] += A[i, k] * B[k, j]
+        return C
+
+    op(matmul)(a, b)                                # arrays in, an array out
+    np.asarray(matmul(Tensor(a), Tensor(b)))        # tensors in, a tensor out
+
+The names ``abs``, ``max``, ``min``, ``pow`` and ``round`` hide Python's builtins, which they are for Python's numbers
+and lists.
+"""
+
+from __future__ import annotations
+
+from tcdsl.frontend.tile.cells import cond
+from tcdsl.frontend.tile.functions import ELEMENTWISE, DType, TileFunction, cast, gather, select, shape
+from tcdsl.frontend.tile.index_expressions import TensorIndex, TensorIndexes
+from tcdsl.frontend.tile.lenses import TensorLens
+from tcdsl.frontend.tile.rearrangements import SortDirection, argsort, reshape, scatter
+from tcdsl.frontend.tile.sizes import TensorDim, TensorDims
+from tcdsl.tensors.tile.makers import Tensor, TensorOutput, index
+
+__all__ = [
+    "DType",
+    "SortDirection",
+    "Tensor",
+    "TensorDim",
+    "TensorDims",
+    "TensorIndex",
+    "TensorIndexes",
+    "TensorLens",
+    "TensorOutput",
+    "argsort",
+    "cast",
+    "cond",
+    "gather",
+    "index",
+    "reshape",
+    "scatter",
+    "select",
+    "shape",
+]
+__all__ += list(ELEMENTWISE)
+
+globals().update({name: TileFunction(name) for name in ELEMENTWISE})

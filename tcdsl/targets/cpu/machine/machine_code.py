@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -16,7 +17,7 @@ from tcdsl.progress import advance
 from tcdsl.targets.cache.store import ProgramStore
 from tcdsl.targets.cpu.emission.driver_symbols import driver_symbols
 from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
-from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
+from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code, quick_emission
 from tcdsl.targets.cpu.machine.threading_layer import default_threads
 
 __all__ = ["CompiledModule", "compiled_driver", "compiled_module", "kept_module", "nest_symbol"]
@@ -76,7 +77,8 @@ def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]
             return CompiledModule(path, loaded.addresses, loaded, from_disk=True)
         from tcdsl.targets.cpu.emission.driver_emission import emitted_driver
 
-        code = object_code(emitted_driver(text, constants))
+        with quick_emission():
+            code = object_code(emitted_driver(text, constants), 2, long_loops=False)
         store.write(f"{stem}.code", code)
         loaded = LoadedObject([code], symbols)
         return CompiledModule(path, loaded.addresses, loaded, from_disk=False)
@@ -141,9 +143,10 @@ def _compiled(text: str, symbols: Mapping[str, str], level: int) -> dict[str, by
 
     count = len(symbols)
     made: dict[str, bytes] = {}
-    for symbol, code in concurrently(compiled, emitted_nests(text, symbols), min(count, default_threads())):
-        made[symbol] = code
-        advance(f"{len(made)} of {count} nests")
+    with quick_emission() if level < 3 else nullcontext():
+        for symbol, code in concurrently(compiled, emitted_nests(text, symbols), min(count, default_threads())):
+            made[symbol] = code
+            advance(f"{len(made)} of {count} nests")
     return made
 
 

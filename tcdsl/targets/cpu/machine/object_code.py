@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -13,7 +14,7 @@ import llvmlite.binding as llvm
 from tcdsl.targets.cpu.machine.concurrent_llvm import emit_object, run_passes
 from tcdsl.targets.cpu.machine.processor import processor_of_code
 
-__all__ = ["LoadedObject", "object_code", "optimized"]
+__all__ = ["LoadedObject", "object_code", "optimized", "quick_emission"]
 
 _NUMBERS = itertools.count()
 
@@ -36,23 +37,46 @@ def _target_machine() -> Any:
     return _OF_THREAD.machine
 
 
-def optimized(text: str, level: int = 3) -> Any:
-    """The LLVM module of ``text``, tested and optimized; LLVM's level 2 takes half the time of 3."""
+def optimized(text: str, level: int = 3, *, long_loops: bool = True) -> Any:
+    """The LLVM module of ``text``, tested and optimized; LLVM's level 2 takes half the time of 3.
+
+    Without ``long_loops`` none is made longer so that many rounds take less time: no vectors, no unrolling.
+    """
     machine = _target_machine()
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine.target_data)
     module.verify()
     options = llvm.create_pipeline_tuning_options(level)
-    options.loop_vectorization = True
-    options.slp_vectorization = True
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = long_loops
     run_passes(module, machine, options)
     return module
 
 
-def object_code(text: str, level: int = 3) -> bytes:
-    """The object code of the LLVM module ``text``."""
-    return emit_object(optimized(text, level), _target_machine())
+def object_code(text: str, level: int = 3, *, long_loops: bool = True) -> bytes:
+    """The object code of the LLVM module ``text``, `optimized`."""
+    return emit_object(optimized(text, level, long_loops=long_loops), _target_machine())
+
+
+# LLVM ends the process where an option is unknown.
+_KNOWN_VERSIONS = range(20, 23)
+
+
+@contextmanager
+def quick_emission() -> Iterator[None]:
+    """Inside, machine code is made without strength reduction of loops, which takes half of the time of making it.
+
+    x86 addresses memory by a base and a counter at no cost, so that what comes out is as fast. The option is one of the
+    process: not for use in several threads.
+    """
+    possible = llvm.get_process_triple().startswith("x86_64") and llvm.llvm_version_info[0] in _KNOWN_VERSIONS
+    if possible:
+        llvm.set_option("tcdsl", "-disable-lsr")
+    try:
+        yield
+    finally:
+        if possible:
+            llvm.set_option("tcdsl", "-disable-lsr=false")
 
 
 @cache

@@ -58,7 +58,8 @@ class _Writer:
         kinds = ["array", "array", "scalar", "integer", "swap"]
         if depth:
             kinds += ["for", "for", "if", "if"] + ([] if self.smooth else ["while"])
-            kinds += ["jump"] if looping and not self.smooth else []
+            kinds += ["jump"] if looping else []
+            kinds += ["return"] if indent != "    " else []
         kind = self.pick.choice(kinds)
         match kind:
             case "array":
@@ -93,6 +94,10 @@ class _Writer:
                 self.lines.append(f"{indent}if {self.condition()}:")
                 self.body(indent + "    ", 0, False)
                 self.lines.append(f"{indent}    {self.pick.choice(['break', 'continue'])}")
+            case "return":
+                self.lines.append(f"{indent}if {self.condition()}:")
+                self.body(indent + "    ", 0, False)
+                self.lines.append(f"{indent}    return y, x + 0.5, s, {self.scalar()}, k")
 
 
 def random_function(seed: int, smooth: bool = False) -> str:

@@ -11,35 +11,11 @@ import pytest
 import tcdsl as tc
 from tcdsl import cd, op
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
-from tcdsl.ir.text.parser import parse_program
-from tcdsl.ir.text.printer import format_program
-from tcdsl.ir.verifier.verifier import verify
+from tests.language.running_programs import check, program
 
 GENERATOR = np.random.default_rng(7)
 X, A = GENERATOR.random(6), GENERATOR.random((5, 5))
 ROWS = GENERATOR.random((4, 3))
-
-
-def check(function: Any, arguments: tuple[Any, ...], expected: Any) -> None:
-    """The program verifies and is its own text's, and interpreting it gives what is expected."""
-    call = function.signature.call(arguments, {})
-    program = function.staging.entry(call)[0].executable.program
-    verify(program)
-    assert parse_program(format_program(program)) == program
-    copies = tuple(np.array(each) if isinstance(each, np.ndarray) else each for each in arguments)
-    compiled = function(*copies)
-    if function.in_place:
-        changed = [name for name, _ in program.updates]
-        names = [argument.label for argument in call.arguments]
-        compiled = tuple(copies[names.index(name)] for name in changed)
-    for found in (function.interpret(*arguments), compiled):
-        for one, wanted in zip(
-            found if isinstance(found, tuple) else (found,),
-            expected if isinstance(expected, tuple) else (expected,),
-            strict=True,
-        ):
-            assert np.shape(one) == np.shape(wanted)
-            np.testing.assert_allclose(one, wanted, rtol=1e-6)
 
 
 # -- for
@@ -640,18 +616,6 @@ def test_python_decides_what_it_knows() -> None:
 # -- errors
 
 
-def program(body: str) -> Any:
-    """``f(x, n)`` with this body."""
-    namespace: dict[str, Any] = {"op": op, "cd": cd, "tc": tc}
-    source = "@op\ndef f(x: 'real[N]', n):\n" + "\n".join(f"    {line}" for line in body.splitlines())
-    import linecache
-
-    filename = f"<loop {abs(hash(source))}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    exec(compile(source, filename, "exec"), namespace)
-    return namespace["f"]
-
-
 FAULTS: list[tuple[str, Any, type[Exception], str, str]] = [
     (
         "for t in range(N):\n    h = x[t]\nreturn h",
@@ -686,11 +650,11 @@ FAULTS: list[tuple[str, Any, type[Exception], str, str]] = [
     ),
     ("s = 0\nfor t in range(N):\n    s = s + x\nreturn s", 2, ShapeError, "`s` is a number (int) before a loop", ""),
     (
-        "for t in range(N):\n    if x[0] > 0:\n        if n > 2:\n            break\n    x = x + 1\nreturn x",
+        "for t in range(N):\n    with tc.config():\n        break\n    x = x + 1\nreturn x",
         2,
         DslSyntaxError,
         "`break` in a loop that runs",
-        "end an arm of a branch by it, where the other arm goes on",
+        "it may stand in the loop, and in its branches, but in no other block",
     ),
     (
         "for t in range(4):\n    if x[0] > 0:\n        break\n    x = x + 1\nreturn x",
@@ -707,11 +671,11 @@ FAULTS: list[tuple[str, Any, type[Exception], str, str]] = [
         "`q = output()`",
     ),
     (
-        "for t in range(N):\n    return x\nreturn x",
+        "for t in range(N):\n    with tc.config():\n        return x\nreturn x",
         2,
         DslSyntaxError,
         "`return` in a loop that runs",
-        "return after it",
+        "in no other block",
     ),
     ("for t in range(N):\n    x = x + 1\nelse:\n    x = 0 * x\nreturn x", 2, DslSyntaxError, "`else` of a loop", ""),
     (

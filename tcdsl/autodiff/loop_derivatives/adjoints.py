@@ -21,8 +21,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tcdsl.autodiff.loop_derivatives.backward_bodies import BackwardBody
+from tcdsl.autodiff.loop_derivatives.guarded_rounds import with_guarded_rounds
 from tcdsl.autodiff.loop_derivatives.open_loops import OpenBackwardBody
-from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one, count_of_sizes
+from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one, count_of_sizes, number_of
 from tcdsl.autodiff.loop_derivatives.round_derivatives import reached_inputs, round_derivative
 from tcdsl.autodiff.statement_derivatives.activity import active_inputs
 from tcdsl.autodiff.statement_derivatives.reverse import Reverse
@@ -37,6 +38,10 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
 
     ``work`` gets a loop for that, and ``repeat`` writes the tapes that it reads.
     """
+    if repeat.condition is not None and number_of(repeat.body) is not None:
+        guarded = with_guarded_rounds(repeat)
+        work.repeats[work.repeats.index(repeat)] = guarded
+        repeat = guarded
     body = repeat.body
     active = active_inputs(repeat, work.active)
     totals: dict[str, str] = {}

@@ -55,7 +55,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
 
     def _without_jumps(self, node: ast.For | ast.While) -> str:
         # The name that says whether a round was left by `break`; empty if none is.
-        left = f"{RECORDER}left{len(self.statements)}"
+        left = f"{RECORDER}left_{node.lineno}_{node.col_offset}"
         breaking, body = breaks(node.body), without_jumps(node.body, left)
         if body == node.body:
             return ""

@@ -47,13 +47,11 @@ from tcdsl.frontend.source.assigned_names import (
 )
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.source.logic_operands import term_thunk
-from tcdsl.frontend.source.rewritten_functions import thunk
+from tcdsl.frontend.source.rewritten_functions import is_result, thunk
 from tcdsl.frontend.source.spacing import SpacedSign
 from tcdsl.frontend.source.syntax_trees import copied
 
 __all__ = ["RECORDER", "rewrite"]
-
-RESULT = f"{RECORDER}result"
 
 # Calls that look at the frame or the class they stand in must not be wrapped.
 _FRAME_CALLS = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
@@ -64,8 +62,7 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         target = node.targets[0]
-        first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
-        if isinstance(first, ast.Name) and first.id.startswith(RESULT):
+        if isinstance(target, ast.Name) and is_result(target.id):
             return self.generic_visit(node)
         if len(node.targets) == 1 and isinstance(target, ast.Name) and self._chooses(target, node.value):
             return self._choice(node, target.id)  # type: ignore[return-value]
@@ -288,7 +285,7 @@ def rewrite(source: FunctionSource, in_place: bool = False) -> Rewritten:
     it writes it.
     """
     definition = source.definition
-    definition.body = with_single_return(definition.body, RESULT)
+    definition.body = with_single_return(definition.body)
     bindings = bindings_of(definition.body)
     parameters = [argument.arg for argument in parameters_of(definition)]
     annotated = [name for a in parameters_of(definition) if a.annotation for name in annotation_names(a.annotation)]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from tcdsl.frontend.running_loops.nested_values import outline, values_in
 from tcdsl.frontend.source.rewritten_functions import RECORDER
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget
 from tcdsl.frontend.staging.session import Session
@@ -18,7 +21,21 @@ from tcdsl.ir.program import Keep, tensors_read
 from tcdsl.ir.stages import needed_by
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["Carried", "Kind", "is_declared", "is_read", "joined", "kind_of", "label_of", "shown", "start_of", "unheld"]
+__all__ = [
+    "Bound",
+    "Carried",
+    "Kind",
+    "bound_in_both",
+    "bound_value",
+    "is_declared",
+    "is_read",
+    "joined",
+    "kind_of",
+    "label_of",
+    "shown",
+    "start_of",
+    "unheld",
+]
 
 _WEAK = {"bool": "bool", "int": "int64", "float": "float64"}
 
@@ -82,9 +99,34 @@ def joined(before: Kind, after: Kind) -> Kind:
     return Kind(_WEAK[weak], weak)
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What an arm binds a name to: the value, and the kinds of those in it that are the program's."""
+
+    value: Any
+    kinds: Mapping[str, Kind]
+
+
+def bound_value(session: Session, name: str, value: Any) -> Bound:
+    """What a name is bound to that no name held before."""
+    found = {key: kind_of(session, part) for key, part in values_in(name, value)}
+    return Bound(value, {key: replace(kind, memory=False) for key, kind in found.items() if kind is not None})
+
+
+def bound_in_both(name: str, one: Bound, other: Bound) -> Bound | None:
+    """What a name is bound to by both arms of a branch; ``None`` if these bind it to what cannot be one thing."""
+    if outline(one.value) != outline(other.value) or one.kinds.keys() != other.kinds.keys():
+        return None
+    parts = zip(values_in(name, one.value), values_in(name, other.value), strict=True)
+    if any(key not in one.kinds and part is not another for (key, part), (_, another) in parts):
+        return None
+    return Bound(one.value, {key: joined(kind, other.kinds[key]) for key, kind in one.kinds.items()})
+
+
 def label_of(name: str) -> str:
-    """``name`` as users know it: what a function returns in several arms has one of our own."""
-    return name.removeprefix(RECORDER)
+    """A name for tensors: what a function returns in several arms has one of our own, and `state[0]` is none."""
+    head, *keys = re.split(r"\W+", name.removeprefix(RECORDER))
+    return "_".join((head, *filter(None, keys)))
 
 
 def start_of(recording: Recording, tensor: SymbolicTensor) -> bool | int | float:

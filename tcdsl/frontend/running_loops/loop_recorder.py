@@ -24,13 +24,15 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.arithmetic import combine
 from tcdsl.frontend.names.array_calls import call_function
-from tcdsl.frontend.running_loops.carried import Kind, joined
+from tcdsl.frontend.running_loops.carried import Bound, bound_in_both
+from tcdsl.frontend.running_loops.carried_faults import other_result
 from tcdsl.frontend.running_loops.conditions import changing_truth, connected, is_data, numbers_of, taken, truth
 from tcdsl.frontend.running_loops.iterated import ITERATED, Iterated, bounds_of, python_rounds, rounds_over
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.running_loops.round_counts import ENDLESS, RoundCount, at_most_one, loop
 from tcdsl.frontend.running_loops.running_loop import RunningLoop
 from tcdsl.frontend.source.function_source import span_of
+from tcdsl.frontend.source.rewritten_functions import is_result
 from tcdsl.frontend.staging.declarations import OfARound, Unwritten
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, session_of
@@ -78,10 +80,12 @@ class LoopRecorder:
     def _while_rounds(
         self, session: Session, statement: LoopStatement, frame: FrameType, condition: Callable[[], Any]
     ) -> Iterator[Any]:
-        # Rounds of Python come first: `n = 0` and `while n < x[0]` may become data in a round. What they bind first
+        # RoundCount of Python come first: `n = 0` and `while n < x[0]` may become data in a round. What they bind first
         # belongs to each of them, as in the rounds that run.
         unbound = [
-            name for name in statement.names if isinstance(frame.f_locals.get(name, _NOTHING), Unwritten | OfARound)
+            name
+            for name in statement.names
+            if isinstance(frame.f_locals.get(name, _NOTHING), Unwritten | OfARound) and not is_result(name)
         ]
         going = condition()
         while not is_data(going):
@@ -120,14 +124,13 @@ class LoopRecorder:
         # Each arm is a loop of at most one round, the second one after the first.
         rounds = {arm: at_most_one(taken, arm) for arm in (True, False)}
         before = dict(frame.f_locals)
-        bound: dict[bool, dict[str, Kind]] = {}
+        arms: list[RunningLoop] = []
         for arm, count in rounds.items():
             running = RunningLoop(session, statement, frame, count, before)
             session.running.append(running)
             yield from running.trial(arm)
-            session.running.pop()
-            bound[arm] = running.bound
-        blank = {name: joined(kind, bound[False][name]) for name, kind in bound[True].items() if name in bound[False]}
+            arms.append(session.running.pop())
+        blank = self._bound_by(session, *arms)
         for arm, count in rounds.items():
             running = RunningLoop(session, statement, frame, count, before, numbers=numbers, blank=blank)
             session.running.append(running)
@@ -135,6 +138,20 @@ class LoopRecorder:
             if arm:
                 session.running.pop()
                 before |= dict(zip(statement.names, running.after(), strict=True))
+
+    def _bound_by(self, session: Session, one: RunningLoop, other: RunningLoop) -> dict[str, Bound]:
+        # What has a value after the branch, though it had none before.
+        found: dict[str, Bound] = {}
+        for name in dict.fromkeys((*one.bound, *other.bound)):
+            arms = [each.bound[name] for each in (one, other) if name in each.bound and not each.raised]
+            both = bound_in_both(name, *arms) if len(arms) == 2 else None
+            if both is None and len(arms) == 2 and is_result(name):
+                raise other_result(session, arms[0].value, arms[1].value, session.location())
+            if both is not None:
+                found[name] = both
+            elif len(arms) == 1 and (is_result(name) or one.raised or other.raised):
+                found[name] = arms[0]
+        return found
 
     def all_of(self, *parts: Callable[[], Any]) -> Any:
         """``a and b`` in a condition."""
@@ -162,12 +179,9 @@ class LoopRecorder:
             )
         if statement.leaves:
             leaving = statement.leaves[0]
-            word = {ast.Return: "return", ast.Break: "break", ast.Continue: "continue"}[type(leaving)]
-            hint = {
-                "return": "end the loop by `break` in an arm of a branch, and return after it",
-                "break": "end an arm of a branch by it, where the other arm goes on",
-                "continue": "end an arm of a branch by it, where the other arm goes on",
-            }[word]
+            kinds = {"break": ast.Break, "continue": ast.Continue, "return": ast.Return}
+            word = next(word for word, kind in kinds.items() if isinstance(leaving, kind))
+            hint = "it may stand in the loop, and in its branches, but in no other block"
             raise DslSyntaxError.at(f"`{word}` in a loop that runs", span_of(leaving, self._filename), hint)
         if statement.otherwise:
             raise session_of("a loop").fault(

@@ -14,14 +14,13 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
-import numpy as np
-
-from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
+from tcdsl.errors import DtypeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
-from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.running_loops.carried import (
+    Bound,
     Carried,
     Kind,
+    bound_value,
     is_declared,
     is_read,
     joined,
@@ -31,19 +30,23 @@ from tcdsl.frontend.running_loops.carried import (
     start_of,
     unheld,
 )
+from tcdsl.frontend.running_loops.carried_faults import changed_kind, changed_value, number_after, unbound_after
+from tcdsl.frontend.running_loops.carried_tensors import given_tensor, initial_tensor
 from tcdsl.frontend.running_loops.conditions import goes_on
 from tcdsl.frontend.running_loops.learned_sizes import learn_for_all_rounds
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
+from tcdsl.frontend.running_loops.nested_values import is_nested, outline, rebuilt, values_in
 from tcdsl.frontend.running_loops.round_counts import RoundCount
-from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, OfARound, Unwritten
+from tcdsl.frontend.source.rewritten_functions import is_result
+from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Poison, Session
 from tcdsl.frontend.staging.subprograms import Part
 from tcdsl.frontend.symbols.recordings import Learned, Recording
 from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicSize, SymbolicTensor
-from tcdsl.frontend.symbols.values import Value, cast_value
-from tcdsl.ir.build import apply, cast, constant, integer
+from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.values import Value
+from tcdsl.ir.build import apply, cast, integer
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Read, size_names
 from tcdsl.ir.program import AxisExtent, Program, Repeat, Tensor
@@ -72,7 +75,7 @@ class RunningLoop:
         before: Mapping[str, Any] | None = None,
         condition: tuple[SymbolicTensor, Callable[[], SymbolicTensor]] | None = None,
         numbers: frozenset[str] = frozenset(),
-        blank: Mapping[str, Kind] | None = None,
+        blank: Mapping[str, Bound] | None = None,
     ) -> None:
         self.statement = statement
         self.frame = frame
@@ -82,15 +85,28 @@ class RunningLoop:
         self._rounds = rounds
         self._span = session.location()
         held = frame.f_locals if before is None else before
-        self._before: dict[str, Any] = {name: unheld(held[name]) for name in statement.names if name in held}
+        #: What the names hold that hold nested values, whose parts are carried under names like `state[0]`.
+        self._nested: dict[str, Any] = {}
+        self._before: dict[str, Any] = {}
+        for name in statement.names:
+            if name in held:
+                self._before |= self._taken_apart(name, unheld(held[name]))
         self._condition = None if condition is None else condition[1]
         self._going = None if condition is None else Carried("running", condition[0], Kind("bool", None))
         self._numbers = numbers
-        self._blank = blank or {}
+        self._blank: dict[str, Kind] = {}
+        for name, bound in (blank or {}).items():
+            if name in self._nested or not isinstance(self._before_round(name), Unwritten):
+                continue
+            values = self._taken_apart(name, bound.value)
+            self._before |= {key: Unwritten(key) if key in bound.kinds else value for key, value in values.items()}
+            self._blank |= bound.kinds
         #: Whether the round was left by `break`.
         self.left: Any = False
         #: What a pass has bound that no name held before.
-        self.bound: dict[str, Kind] = {}
+        self.bound: dict[str, Bound] = {}
+        #: Whether the arm ends by `raise`: what it binds, nobody reads.
+        self.raised = False
         self._names: dict[str, Carried] = {}
         self._memory: dict[int, Carried] = {}
         #: The version and the type of that memory before the loop.
@@ -113,6 +129,7 @@ class RunningLoop:
                     body = self._body(part, counter, left)
                 since = self._builder.forget_since(learned)
             if self._session.faults:
+                self._nested.clear()
                 self._after = dict.fromkeys(self.statement.names, Poison())
                 self.finished = True
                 return
@@ -120,7 +137,8 @@ class RunningLoop:
                 learn_for_all_rounds(self._session, since, counter, self._span, self._rounds.where)
                 self._finish(body)
                 return
-        raise self._fault(DtypeError, "the types of what this loop carries do not settle", "give its numbers a type")
+        fact = "the types of what this loop carries do not settle"
+        raise DtypeError.at(fact, self._span, "give its numbers a type")
 
     def trial(self, number: Any) -> Iterator[Any]:
         """What is given, once: the body is staged for what it binds."""
@@ -128,10 +146,9 @@ class RunningLoop:
             yield number
             held = self.frame.f_locals
             for name in self.statement.names:
-                if isinstance(self._before.get(name, Unwritten(name)), Unwritten):
-                    kind = kind_of(self._session, held.get(name))
-                    if kind is not None:
-                        self.bound[name] = replace(kind, memory=False)
+                new = name not in self._nested and isinstance(self._before_round(name), Unwritten)
+                if new and not isinstance(held.get(name, self._before_round(name)), Unwritten):
+                    self.bound[name] = bound_value(self._session, name, held[name])
 
     @contextmanager
     def _forgetting(self) -> Iterator[tuple[Part, Learned]]:
@@ -153,22 +170,28 @@ class RunningLoop:
     def carried(self) -> Any:
         """What the names hold at the beginning of a round."""
         return tuple(
-            self._stand_ins.get(name, self._before.get(name, Unwritten(name))) for name in self.statement.names
+            self._put_together(name, lambda key: self._stand_ins.get(key, self._before_round(key)))
+            for name in self.statement.names
         )
+
+    def _taken_apart(self, name: str, value: Any) -> dict[str, Any]:
+        if is_nested(value):
+            self._nested[name] = value
+        return dict(values_in(name, value))
+
+    def _put_together(self, name: str, found: Callable[[str], Any]) -> Any:
+        return rebuilt(name, self._nested[name], lambda key, _: found(key)) if name in self._nested else found(name)
+
+    def _before_round(self, key: str) -> Any:
+        return self._before.get(key, Unwritten(key))
 
     def after(self) -> Any:
         """What they hold after the loop, the number of the round first."""
-        numbers = tuple(
-            OfARound(
-                name,
-                f"`{name}` counts the rounds of a loop that runs, and is used after that loop",
-                "take another letter, or what the loop runs to",
-                self._span,
-                self._numbers,
-            )
-            for name in self.statement.numbers
-        )
-        return (*numbers, *(self._after[name] for name in self.statement.names))
+        numbers = (number_after(name, self._span, self._numbers) for name in self.statement.numbers)
+        return (*numbers, *(self._put_together(name, self._after_loop) for name in self.statement.names))
+
+    def _after_loop(self, key: str) -> Any:
+        return self._after[key] if key in self._after else self._after_round(key)
 
     # -- one pass
 
@@ -242,25 +265,41 @@ class RunningLoop:
                 self._versions[id(memory)] = (name, dtype)
                 settled = False
         for name in self.statement.names:
-            settled &= self._name_settled(recording, name, held.get(name))
+            for key, value in self._values(name, held.get(name, Unwritten(name))):
+                settled &= self._name_settled(recording, key, value)
         return settled
 
+    def _values(self, name: str, after: Any) -> list[tuple[str, Any]]:
+        # What a name holds after a round, as it was taken apart before.
+        nested = self._nested.get(name)
+        if nested is None and is_result(name) and is_nested(after) and name not in self._before:
+            self._taken_apart(name, after)
+        elif nested is None or after is nested or isinstance(after, Poison | Unwritten):
+            return [(name, after)] if nested is None else []
+        elif outline(after) != outline(nested):
+            raise self._python_value(name, nested, after)
+        return list(values_in(name, after))
+
     def _name_settled(self, recording: Recording, name: str, after: Any) -> bool:
-        before, known = self._before.get(name, Unwritten(name)), self._names.get(name)
-        if after is before or after is None or isinstance(after, Poison | Unwritten):
+        before, known = self._before_round(name), self._names.get(name)
+        if after is before or isinstance(after, Poison | Unwritten):
             return True
         stand_in: Any = self._stand_ins.get(name, self)
         if after is stand_in and (known is not None or not is_read(recording, stand_in.name)):
             return True
         found = kind_of(self._session, after)
         first = kind_of(self._session, before)
-        if isinstance(before, Unwritten) and name in self._blank:
-            if known is None:
-                self._names[name] = Carried(label_of(name), before, self._blank[name], 0)
-                return False
-            return found is not None and self._same(name, known.kind, found)
-        if isinstance(before, Unwritten):
+        if isinstance(before, Unwritten) and not is_result(name) and name not in self._blank:
             return True  # of this round alone
+        if isinstance(before, Unwritten):
+            kind = known.kind if known is not None else self._blank.get(name, found)
+            if found is None or kind is None:
+                raise self._python_value(name, before, after)
+            wanted = replace(kind if kind.weak is None else joined(kind, found), memory=False)
+            if known is None or known.kind != wanted:
+                self._names[name] = Carried(label_of(name), before, wanted, 0)
+                return False
+            return self._same(name, known.kind, found)
         if isinstance(before, DeclaredTarget) and found is not None:
             if isinstance(after, DeclaredInRound) and after is not self._stand_ins[name]:
                 return False  # what another one holds, whose type this pass finds
@@ -293,8 +332,9 @@ class RunningLoop:
     def _left(self, held: Mapping[str, Any]) -> list[tuple[Carried, str]]:
         """For all that is carried, the tensor that holds it after a round."""
         made: list[tuple[Carried, str]] = []
+        values = dict(pair for name in self.statement.names for pair in values_in(name, held.get(name)))
         for name, carried in self._names.items():
-            made.append((carried, self._tensor(carried, held[name]).name))
+            made.append((carried, self._tensor(carried, values[name]).name))
         made.extend((each, each.before.name) for each in self._memory.values())
         if self._going is not None and self._condition is not None:
             made.append((self._going, goes_on(self._session, self._condition(), self.left).name))
@@ -302,18 +342,15 @@ class RunningLoop:
 
     def _tensor(self, carried: Carried, given: Any) -> SymbolicTensor:
         kind, session = carried.kind, self._session
-        if isinstance(given, PendingArray):
-            given = given.materialize(carried.label)
-        elif isinstance(given, np.ndarray):
-            given = session.capture(given, carried.label)
-        value = given if isinstance(given, SymbolicTensor) else self._number(given, carried)
+        value = given_tensor(session, carried, given)
         if value.extents == kind.extents:
             return value
         pairs = [(old, new) for old, new in zip(kind.extents, value.extents, strict=True) if old != new]
         if self._numbers and not all(session.are_same(old, new) for old, new in pairs):
             self._specialize()
         for old, new in pairs:
-            fact = f"`{carried.label}` changes its shape in a loop that runs: from an extent of"
+            where = "an arm of a branch" if self.statement.arms else "a loop"
+            fact = f"`{carried.label}` changes its shape in {where} that runs: from an extent of"
             fact = f"{fact} {shown(old)} to {shown(new)}\ngive what has another shape another name"
             self._builder.require_equal(old, new, fact, self._span)
         same = SymbolicTensor(self._builder, value.name, value.element_type, kind.extents, carried.label)
@@ -341,7 +378,7 @@ class RunningLoop:
         carried = [*self._names.items(), *(("", each) for each in self._memory.values())]
         if self._going is not None:
             carried.append(("", self._going))
-        given = {each.placeholder: self._initial(each).name for _, each in carried}
+        given = {each.placeholder: initial_tensor(self._session, each).name for _, each in carried}
         results: list[Tensor] = []
         for _, each in carried:
             name = builder.fresh_name(each.label)
@@ -353,7 +390,6 @@ class RunningLoop:
         if results:
             repeat = self._rounds.in_segments(Repeat(names, self._rounds.count, body, inputs, self._span))
             builder.add_repeat(repeat, results)
-        self._after = {name: self._after_round(name) for name in self.statement.names}
         for (name, each), tensor in zip(carried, results, strict=True):
             made = SymbolicTensor(builder, tensor.name, tensor.dtype, tensor.shape, each.label, each.kind.memory)
             made.rows = each.kind.rows
@@ -371,46 +407,12 @@ class RunningLoop:
         self.finished = True
 
     def _after_round(self, name: str) -> Any:
-        before = self._before.get(name, Unwritten(name))
+        before = self._before_round(name)
         if not isinstance(before, Unwritten):
             return before
-        if self.statement.arms:
-            fact = f"`{name}` is bound in one arm of a branch that runs, and is used after that branch"
-            hint = f"bind `{name}` before the branch, or in both arms"
-        else:
-            fact = f"`{name}` is first bound in a round of a loop that runs, and is used after that loop"
-            hint = f"bind `{name}` before the loop, so that rounds carry it"
-        return OfARound(name, fact, hint, self._span, self._numbers)
-
-    def _initial(self, carried: Carried) -> SymbolicTensor:
-        before, kind, session = carried.before, carried.kind, self._session
-        if isinstance(before, SymbolicTensor):
-            return before.held() if before.memory else before
-        if isinstance(before, PendingArray):
-            return before.materialize(carried.label)
-        if isinstance(before, DeclaredTarget | Unwritten):
-            value = Value(constant(carried.start or 0, compute_dtype(kind.dtype)), None, kind.dtype)
-            made = record_elementwise(session, value, kind.extents, carried.label)
-            self._builder.recording.starts[made.name] = carried.start or 0
-            return made
-        if isinstance(before, np.ndarray):
-            return session.capture(before, carried.label)
-        return self._number(before, carried)
-
-    def _number(self, value: Any, carried: Carried) -> SymbolicTensor:
-        # A number as a tensor of rank 0: the one that it is, if it is one.
-        kind, session = carried.kind, self._session
-        element, extents = element_of(value, session)
-        if isinstance(element.expr, Read) and not element.expr.indices:
-            found = self._builder.tensor(element.expr.tensor)
-            if found.dtype == kind.dtype:
-                return SymbolicTensor(self._builder, found.name, found.dtype, (), carried.label)
-        return record_elementwise(session, cast_value(element, kind.dtype), extents, carried.label)
+        return unbound_after(name, self.statement.arms, self._span, self._numbers)
 
     # -- faults
-
-    def _fault(self, kind: type[TcdslError], fact: str, hint: str) -> TcdslError:
-        return kind.at(fact, self._span, hint)
 
     def _specialize(self) -> None:
         # What depends on numbers of the call alone may be Python's instead.
@@ -419,26 +421,11 @@ class RunningLoop:
 
     def _changed(self, name: str, before: Kind, after: Kind) -> TcdslError:
         self._specialize()
-        kind = DtypeError if len(before.extents) == len(after.extents) else ShapeError
-        fact = f"`{name}` is {before} before a loop that runs, but {after} after a round"
-        return self._fault(
-            kind, fact, f"bind `{name}` before the loop to what it is to be, or use another name in the round"
-        )
+        return changed_kind(name, before, after, self.statement.arms, self._span)
 
     def _python_value(self, name: str, before: Any, after: Any) -> TcdslError:
         self._specialize()
-        if isinstance(after, PointValue):
-            fact = f"`{name}` is a local definition, which a loop that runs cannot carry from round to round"
-            return self._fault(DslSyntaxError, fact, f"store it: `{name}[...] = ...`")
-        what = (
-            f"a {type(after).__name__}"
-            if type(before) is type(after)
-            else f"a {type(before).__name__}, then a {type(after).__name__}"
-        )
-        fact = f"`{name}` holds {what}, which changes in a loop that runs"
-        return self._fault(
-            DslSyntaxError, fact, "the body is staged once: collect results by `ys[t, ...] = h`, or loop over integers"
-        )
+        return changed_value(self._session, name, before, after, self.statement.arms, self._span)
 
 
 def _set(memory: SymbolicTensor, name: str, dtype: str) -> None:

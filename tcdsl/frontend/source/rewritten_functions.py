@@ -6,10 +6,18 @@ import ast
 from collections.abc import Collection, Mapping
 from types import CellType, CodeType, FunctionType
 
-__all__ = ["RECORDER", "compiled_definition", "thunk", "with_closure"]
+__all__ = ["RECORDER", "RESULT", "compiled_definition", "is_result", "thunk", "with_closure"]
 
 RECORDER = "__tcdsl__"
 """The closure variable of a rewritten function that holds its recorder; other names made up there begin with it."""
+
+RESULT = f"{RECORDER}result"
+"""What a function returns that has several `return`s."""
+
+
+def is_result(name: str) -> bool:
+    """Whether a name, or a part of what it holds, is what a function returns."""
+    return name.startswith(RESULT)
 
 
 def thunk(body: ast.expr) -> ast.Lambda:

@@ -1,0 +1,268 @@
+"""`return` in loops that run and in their branches: Python says what comes out."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import cd, op
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
+from tests.language.running_programs import check, program
+
+GENERATOR = np.random.default_rng(11)
+X, A = GENERATOR.random(6), GENERATOR.random((3, 4))
+
+
+@op
+def first_above(x: real[N], limit):
+    for t in range(N):
+        if x[t] > limit:
+            return t
+    return -1
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.5, 0.8, 2.0])
+def test_a_search_returns_where_it_finds(limit: float) -> None:
+    found = np.flatnonzero(limit < X)
+    check(first_above, (X, np.array(limit)), found[0] if len(found) else -1)
+    check(first_above, (X, limit), found[0] if len(found) else -1)
+
+
+@op
+def newton(a):
+    x = a
+    for k in tc.loop(50):
+        new = 0.5 * (x + a / x)
+        if abs(new - x) < 1e-12:
+            return new, k
+        x = new
+    return x, 50
+
+
+@op
+def cell_above(A: real[N, M], limit):
+    for i in range(N):
+        for j in range(M):
+            if A[i, j] > limit:
+                return i * M + j
+    return -1
+
+
+@op
+def bits(n):
+    k = 0
+    while True:
+        if n == 1:
+            return k
+        n = n // 2
+        k = k + 1
+
+
+@op
+def two_loops(x: real[N], limit):
+    for t in range(N):
+        if x[t] > 2 * limit:
+            return x * t
+    for t in range(N):
+        x = x * 2
+        if x[t] > limit:
+            if t > 2:
+                return x * t
+            x = x - 1
+        x = x * 1.5
+    return x
+
+
+def two_loops_of_numpy(x: Any, limit: float) -> Any:
+    for t in range(len(x)):
+        if x[t] > 2 * limit:
+            return x * t
+    for t in range(len(x)):
+        x = x * 2
+        if x[t] > limit:
+            if t > 2:
+                return x * t
+            x = x - 1
+        x = x * 1.5
+    return x
+
+
+@op
+def in_the_first_round(x: real[N]):
+    for t in range(N):
+        return x * (t + 1)
+    return 0 * x
+
+
+@cd
+def grow(w, n):
+    for _ in range(n):
+        w *= 2
+        if w[0] > 10:
+            return
+        w += 1
+
+
+def grown(w: Any, n: int) -> Any:
+    w = w.copy()
+    for _ in range(n):
+        w *= 2
+        if w[0] > 10:
+            break
+        w += 1
+    return w
+
+
+def test_returns_leave_all_loops_around_them() -> None:
+    check(newton, (np.array(2.0),), (2**0.5, 5))
+    for limit in (0.0, 0.7, 0.95, 2.0):
+        found = np.flatnonzero(limit < A)
+        check(cell_above, (A, np.array(limit)), found[0] if len(found) else -1)
+    check(bits, (np.array(37),), 5)
+    for limit in (0.1, 1.8, 1000.0):
+        check(two_loops, (X, np.array(limit)), two_loops_of_numpy(X, limit))
+    check(in_the_first_round, (X,), X)
+    check(in_the_first_round, (X[:0],), X[:0])
+    for n in (0, 2, 9):
+        check(grow, (X, n), (grown(X, n),))
+
+
+def squares(limit: Any, x: Any) -> Any:
+    return (two_loops(x, limit) ** 2).sum()
+
+
+def test_what_returns_in_a_loop_has_derivatives() -> None:
+    for limit in (0.1, 1.8, 1000.0):
+        tc.check_grads(partial(squares, np.array(limit)), (X,))
+    assert np.isclose(tc.grad(lambda a: newton(a)[0])(np.array(2.0)), 0.5 / 2**0.5)
+
+
+@op
+def of_python(x, *, factors=(1, 2, 3), last=2):
+    for factor in factors:
+        x = x * factor
+        if factor == last:
+            return x, {"last": factor}
+    return x, None
+
+
+def test_returns_in_loops_of_python_are_pythons() -> None:
+    np.testing.assert_allclose(of_python(X)[0], 2 * X)
+    assert of_python(X)[1] == {"last": 2}
+    assert of_python(X, last=7)[1] is None
+
+
+@op
+def arms_that_go_on(x: real[N], limit):
+    s = 0.0
+    if sum(x) > limit:
+        if x[0] > limit:
+            return s
+        s = s + 1
+    for t in range(N):
+        if x[t] > limit:
+            if t % 2 == 0:
+                continue
+            s = s + 10
+            if s > 25:
+                break
+            s = s + 0.5
+        s = s + x[t]
+    return s
+
+
+def arms_of_numpy(x: Any, limit: float) -> float:
+    s = 0.0
+    if x.sum() > limit:
+        if x[0] > limit:
+            return s
+        s = s + 1
+    for t in range(len(x)):
+        if x[t] > limit:
+            if t % 2 == 0:
+                continue
+            s = s + 10
+            if s > 25:
+                break
+            s = s + 0.5
+        s = s + x[t]
+    return s
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.02, 0.3, 0.6, 9.0])
+def test_arms_that_may_jump_may_go_on(limit: float) -> None:
+    for x in (X, X[::-1].copy(), X[1:]):
+        check(arms_that_go_on, (x, np.array(limit)), arms_of_numpy(x, limit))
+
+
+# -- what rounds carry
+
+
+@op
+def stepped(x: real[T, D], h: real[D]):
+    state = (h, {"rounds": 0})
+    for t in range(T):
+        if x[t, 0] > 0.9:
+            return state[0], state[1]["rounds"]
+        state = (tanh(state[0] + x[t]), {"rounds": state[1]["rounds"] + 1})
+    return state[0], state[1]["rounds"]
+
+
+@op
+def either(x, c):
+    if c > 0.5:  # noqa: SIM108  # a branch of its own
+        pair = x, 2 * x
+    else:
+        pair = 2 * x, x
+    return pair[0] - pair[1]
+
+
+def test_tuples_and_dicts_are_carried_part_by_part() -> None:
+    for x in (A, A / 2, A.T / 2):
+        h, rounds = x[0], 0
+        for row in x:
+            if row[0] > 0.9:
+                break
+            h, rounds = np.tanh(h + row), rounds + 1
+        check(stepped, (x, x[0].copy()), (h, rounds))
+    check(either, (X, np.array(0.7)), -X)
+    check(either, (X, np.array(0.2)), X)
+
+
+# -- errors
+
+SEARCH = "for t in range(N):\n    if x[t] > 0.5:\n        return {}\n"
+FAULTS: list[tuple[str, type[Exception], str, str]] = [
+    (SEARCH.format("t"), DslSyntaxError, "a number (int) at one `return`, and None at another", "after the loop"),
+    (
+        SEARCH.format("x") + "return x[0]",
+        ShapeError,
+        "float64[N] at one `return`, and float64[] at another",
+        "same kind",
+    ),
+    (SEARCH.format("x[0] > 1") + "return x[0]", DtypeError, "returns bool[] at one `return`, and float64[]", "same"),
+    (SEARCH.format("x, t") + "return x", DslSyntaxError, "a tuple at one `return`, and float64[N] at", "same kind"),
+    (SEARCH.format("x[:t]") + "return x", DslSyntaxError, "in which `t` is a size, is used outside", "ys[t, ...] = h"),
+    (
+        "best = None\nfor t in range(N):\n    best = x[t]\nreturn best",
+        DslSyntaxError,
+        "`best` holds None, then",
+        "bind",
+    ),
+    ("y = x\nif x[0] > 9:\n    y = None\nreturn y", DslSyntaxError, "in an arm of a branch that runs", ""),
+    ("y = x\nif x[0] > 9:\n    y = x[0]\nreturn y", ShapeError, "before a branch that runs", "all arms"),
+    ("ys = [x]\nfor t in range(N):\n    ys = ys + [x]\nreturn ys[0]", DslSyntaxError, "`ys` holds a list, which", ""),
+    ("s = x, 0\nfor t in range(N):\n    s = x, t, t\nreturn s[0]", DslSyntaxError, "`s` holds a tuple, which", ""),
+]
+
+
+@pytest.mark.parametrize(("body", "kind", "fact", "hint"), FAULTS, ids=[each[2][:40] for each in FAULTS])
+def test_faults(body: str, kind: type[Exception], fact: str, hint: str) -> None:
+    with pytest.raises(kind, match=re.escape(fact)) as caught:
+        program(body).interpret(X, 3)
+    assert hint in str(caught.value)

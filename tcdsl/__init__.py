@@ -33,7 +33,7 @@ from tcdsl.errors import (
 )
 
 if TYPE_CHECKING:
-    from tcdsl import train
+    from tcdsl import comprehensions, train
     from tcdsl.frontend.running_loops.round_counts import loop
     from tcdsl.frontend.staging.declarations import output
     from tcdsl.runtime.einsum import einsum
@@ -74,6 +74,7 @@ __all__ = [
     "cd",
     "check_grads",
     "compile",
+    "comprehensions",
     "config",
     "constraints_only",
     "einsum",
@@ -138,7 +139,7 @@ _LAZY = {
     "vjp": "tcdsl.runtime.transforms.pullbacks",
 }
 
-_LAZY_MODULES = ("train",)
+_LAZY_MODULES = ("comprehensions", "train")
 
 
 def __getattr__(name: str) -> Any:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
-from tcdsl.frontend.python.template import Template
 from tcdsl.frontend.staging.readings import MISSING, Reading
 from tcdsl.frontend.staging.session import Session, session_of
-from tcdsl.frontend.staging.surroundings import called_readings
+from tcdsl.frontend.staging.surroundings import Surroundings, called_readings
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, View
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.entries import Traced
@@ -26,7 +25,26 @@ if TYPE_CHECKING:
     from tcdsl.runtime.rules.custom_rules import Rule, RuleRecording
     from tcdsl.span import Span
 
-__all__ = ["Decorated", "DecoratedStaging", "returns_nothing", "run_inline"]
+__all__ = ["Body", "Decorated", "DecoratedStaging", "returns_nothing", "run_inline"]
+
+
+class Body(Protocol):
+    """What a decorated function does; of a function of Python's it is a `tcdsl.frontend.python.template.Template`.
+
+    ``parameters`` are the names of its parameters, ``source`` is the text that staging runs, ``surroundings`` are what
+    it reads beside its arguments.
+    """
+
+    parameters: tuple[str, ...]
+    source: str
+    surroundings: Surroundings
+
+    @property
+    def size_names(self) -> Mapping[str, Sequence[str | None]]:
+        """What it calls the extents of its parameters."""
+
+    def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        """Run on symbolic arguments, as a method of ``instance`` unless that is None."""
 
 
 class Decorated(Protocol):
@@ -48,8 +66,8 @@ class Decorated(Protocol):
         """The derivative rule of ``mode``."""
 
     @property
-    def template(self) -> Template:
-        """The rewritten function."""
+    def template(self) -> Body:
+        """What runs while it is staged."""
 
     @property
     def receiver(self) -> Any:

@@ -31,8 +31,7 @@ from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
 if TYPE_CHECKING:
     from types import FrameType, FunctionType
 
-    from tcdsl.frontend.python.template import Template
-    from tcdsl.runtime.decorated import DecoratedStaging
+    from tcdsl.runtime.decorated import Body, DecoratedStaging
 
 
 __all__ = ["DecoratedFunction", "decorated"]
@@ -95,7 +94,7 @@ class DecoratedFunction(Inspected):
     # -- staging ---------------------------------------------------------------------------------------------
 
     @computed_once
-    def template(self) -> Template:
+    def template(self) -> Body:
         """The rewritten function."""
         from tcdsl.frontend.python.template import Template
 

@@ -31,8 +31,11 @@ class RoundSolver:
     variables: Sequence[str]
     explicit: Mapping[str, Ends]
     accesses: Sequence[AxisAccess]
+    #: Whether reads behind a bracket or in a branch bound a variable only as far as they are made.
+    lazily: bool = True
+    #: What to write where the range of a variable, ``{}``, cannot be inferred.
+    advice: str = "write a range as a condition, `{} < n`, or declare the extents of the target"
     solved: dict[str, SizeInterval] = field(default_factory=dict)
-    # Whether reads behind a bracket or in a branch bound a variable only as far as they are made.
     _lazily: bool = True
     # Accesses that may bound a variable, by their variables.
     _open: list[tuple[frozenset[str], AxisAccess]] = field(default_factory=list)
@@ -44,6 +47,7 @@ class RoundSolver:
             for access in self.accesses
             if access.form is not None and access.extent is not None and access.form.variables
         ]
+        self._lazily = self.lazily
         self._take_explicit()
         while len(self.solved) < len(self.variables):
             found: dict[str, SizeInterval] = {}
@@ -59,7 +63,7 @@ class RoundSolver:
             if not found:
                 self._report_unbounded()
                 break
-            self._lazily = True
+            self._lazily = self.lazily
             self.solved.update(found)
             self._take_explicit()
         return self.solved
@@ -215,5 +219,5 @@ class RoundSolver:
             f"the {plural} {listed} cannot be inferred",
             self.inference.sketch.span,
             *notes,
-            hint=f"write a range as a condition, `{unsolved[0]} < n`, or declare the extents of the target",
+            hint=self.advice.format(unsolved[0]),
         )

@@ -1,0 +1,1 @@
+"""Programs in the language of Tensor Comprehensions become sketches of statements."""

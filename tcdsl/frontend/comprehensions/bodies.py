@@ -1,0 +1,104 @@
+"""A definition as what a decorated function has for a body: something that runs on symbolic arrays."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from tcdsl.frontend.comprehensions.checked import Checked
+from tcdsl.frontend.comprehensions.inputs import input_tensor
+from tcdsl.frontend.comprehensions.range_texts import format_ranges
+from tcdsl.frontend.comprehensions.recording import Recording
+from tcdsl.frontend.comprehensions.text.printing import format_definition
+from tcdsl.frontend.comprehensions.text.syntax import Definition, Name
+from tcdsl.frontend.source.function_source import FunctionSource
+from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.staging.surroundings import Surroundings
+from tcdsl.frontend.symbolic_operators import WholeArrays
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
+
+__all__ = ["DefinitionBody"]
+
+
+class DefinitionBody:
+    """``DefinitionBody(checked, filename).run(None, A, B)`` records the statements in the current session.
+
+    With ``continued`` it takes, behind its arguments, the tensors that its continued results accumulate onto.
+    """
+
+    def __init__(self, checked: Checked, filename: str, continued: bool = False) -> None:
+        definition = checked.definition
+        self.checked = checked
+        self.filename = filename
+        self.source = format_definition(definition)
+        self.continued = checked.continued if continued else ()
+        self.parameters = (*(each.name.name for each in definition.parameters), *self.continued)
+        self.size_names: dict[str, Sequence[str | None]] = {
+            each.name.name: [size.name if isinstance(size, Name) else None for size in each.type.sizes]
+            for each in definition.parameters
+        }
+        #: What stands for the decorated function, and for its source.
+        self.function = _function(definition.name.name, self.parameters)
+        self.definition = _source(definition, filename, self.parameters, self.source)
+        self.surroundings = Surroundings(self.function, self.definition.definition, frozenset())
+        #: The range of each index, statement by statement, as text.
+        self.ranges = ""
+
+    def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        """Record the statements: the tensor of the result, or a tuple of them."""
+        session = session_of("a definition")
+        name = self.checked.name
+        tensors: list[SymbolicTensor] = []
+        for label, given in zip(self.parameters, arguments, strict=True):
+            if isinstance(given, PendingArray):
+                given = given.materialize(label)
+            elif isinstance(given, np.ndarray | np.generic):
+                given = session.capture(np.asarray(given), label)
+            span = self.checked.definition.name.span
+            tensors.append(input_tensor(session, given, self.checked.tensors[label], label, name, span))
+        count = len(self.checked.definition.parameters)
+        buffers = dict(zip(self.continued, tensors[count:], strict=True))
+        recording = Recording(session, self.checked, buffers)
+        results = recording.run(tensors[:count])
+        self.ranges = format_ranges(recording)
+        return results[0] if len(results) == 1 else results
+
+    def check(self) -> None:
+        """Infer all ranges for arrays of any sizes: raises what is wrong whatever the sizes are."""
+        session = Session(self.checked.name, WholeArrays())
+        with session.active():
+            arrays = []
+            for name in self.parameters:
+                wanted = self.checked.tensors[name]
+                arrays.append(session.builder.input(name, wanted.dtype, wanted.rank, self.size_names.get(name, ())))
+            self.run(None, *arrays)
+
+
+def _function(name: str, parameters: Sequence[str]) -> FunctionType:
+    # Decorated functions are known by a function of Python's; this one has the name and the parameters alone.
+    def function(*_: Any) -> Any:
+        raise NotImplementedError(name)
+
+    made: Any = function
+    made.__name__ = made.__qualname__ = name
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    made.__signature__ = inspect.Signature([inspect.Parameter(each, kind) for each in parameters])
+    found: FunctionType = made
+    return found
+
+
+def _source(definition: Definition, filename: str, parameters: Sequence[str], text: str) -> FunctionSource:
+    # What stands for the source of a decorated function: a definition of that name in its place.
+    span = definition.span
+    arguments = ast.arguments(
+        posonlyargs=[], args=[ast.arg(name) for name in parameters], kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
+    made = ast.FunctionDef(definition.name.name, arguments, [ast.Pass()], [], None, None)
+    if span is not None:
+        made.lineno, made.col_offset = span.line, span.column
+    return FunctionSource(filename, made, text)

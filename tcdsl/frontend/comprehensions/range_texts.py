@@ -1,0 +1,23 @@
+"""The ranges that were inferred, as text."""
+
+from __future__ import annotations
+
+from tcdsl.frontend.comprehensions.recording import Recording
+from tcdsl.frontend.comprehensions.text.printing import format_statement
+from tcdsl.ir.text.expression_printer import format_expr
+
+__all__ = ["format_ranges"]
+
+
+def format_ranges(recording: Recording) -> str:
+    """Each statement of a definition with the range of each of its indices, and what it has made."""
+    lines: list[str] = []
+    for checked, ranges, tensor in recording.ranges:
+        lines.append(format_statement(checked.statement))
+        for each in ranges:
+            notes = [*(["stated"] if each.stated else []), *(["reduced"] if each.reduced else [])]
+            note = f"  ({', '.join(notes)})" if notes else ""
+            lines.append(f"    {each.variable} in {format_expr(each.low)}:{format_expr(each.end)}{note}")
+        shape = ", ".join(map(format_expr, tensor.extents))
+        lines.append(f"    {tensor.label}: {tensor.element_type}[{shape}]")
+    return "\n".join(lines)

@@ -1,0 +1,188 @@
+"""Ranges of statements that skip no points: what would be out of range is refused at the call.
+
+The rules are those of Tensor Comprehensions. Ranges that are stated hold as they are. All others come from rounds
+(`tcdsl.ranges.solving.inferred_extents`), in which all accesses count, those in branches and of a target that exists
+included; of several bounds on a variable the tightest holds. What an access then asks for beside is an assertion about
+sizes, at the points where it is made; where data decides that, the access is tested at run time. No range is empty,
+unless an array is.
+
+::
+
+    O(n) +=! I(n + k) * K(k)          0 <= k < K_0,  then 0 <= n < I_0 - K_0 + 1
+    O(i) = A(i) + B(i)                0 <= i < min(A_0, B_0)
+    O(i) = A(i + 1) where i in 0:N    asserts that N < A_0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tcdsl.errors import ShapeError
+from tcdsl.ir.build import all_of, apply, integer, size
+from tcdsl.ir.expressions import Constant, Expr, size_names
+from tcdsl.ir.program import Assertion, AxisExtent
+from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of_condition
+from tcdsl.polyhedra.limits import refused_beyond_limits
+from tcdsl.polyhedra.program_scope import ProgramScope
+from tcdsl.polyhedra.size_algebra import SizeInterval
+from tcdsl.ranges.sketches.index_forms import normalized_sketch
+from tcdsl.ranges.sketches.inference_state import Inference
+from tcdsl.ranges.sketches.sketch import Sketch, free_variables
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, explicit_ranges, root_level
+from tcdsl.ranges.solving.constraints import form_in_range, named_sizes
+from tcdsl.ranges.solving.for_all import interval_box
+from tcdsl.ranges.solving.inferred_extents import RoundSolver
+from tcdsl.ranges.solving.regions import affine_guard
+from tcdsl.span import Span
+
+__all__ = ["RequiredRanges", "required_ranges"]
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredRanges:
+    """The first value of each variable and the one behind its last, and what follows from them.
+
+    ``extents`` are those that the target needs. ``tested`` are the accesses that are tested at run time: the tensor,
+    the axis, and the place.
+    """
+
+    ends: Mapping[str, tuple[Expr, Expr]]
+    extents: tuple[Expr, ...]
+    tested: frozenset[tuple[str, int, Span | None]]
+    assertions: tuple[Assertion, ...]
+
+
+def required_ranges(sketch: Sketch, scope: ProgramScope, advice: str) -> RequiredRanges:
+    """The ranges of a sketch; ``advice`` says how a range is stated for the variable ``{}``.
+
+    Raises `ShapeError` for faults that need no sizes, all together.
+    """
+    with refused_beyond_limits(ShapeError, "this statement", sketch.span):
+        return _Required(sketch, scope, advice).found()
+
+
+class _Required:
+    def __init__(self, sketch: Sketch, scope: ProgramScope, advice: str) -> None:
+        self.inference = Inference(sketch, scope)
+        self.inference.sketch = normalized_sketch(self.inference)
+        # What sets cannot call a variable has another name in them.
+        self.given = dict(zip(self.inference.sketch.variables, sketch.variables, strict=True))
+        self.root = root_level(self.inference)
+        self.advice = advice
+        self.solved: dict[str, SizeInterval] = {}
+        self.tested: set[tuple[str, int, Span | None]] = set()
+
+    def found(self) -> RequiredRanges:
+        inference = self.inference
+        explicit = explicit_ranges(self.root, inference.algebra)
+        linear = [access for access in self.root.accesses if _is_linear(access)]
+        solver = RoundSolver(inference, self.root.variables, explicit, linear, lazily=False, advice=self.advice)
+        self.solved = solver.solve()
+        inference.raise_faults()
+        places = {given.variable: given.span for given in inference.sketch.ranges}
+        for name, interval in self.solved.items():
+            self.require_values(name, interval, places.get(name))
+        extents = tuple(self.extent(access) for access in self.root.accesses if access.written)
+        inference.raise_faults()
+        for access in self.root.accesses:
+            if access.form is not None and access.extent is not None and not access.settled:
+                self.require_in_range(access)
+        inference.raise_faults()
+        algebra = inference.algebra
+        ends = {
+            self.given.get(name, name): (algebra.expr(each.low), algebra.expr(each.high + 1))
+            for name, each in self.solved.items()
+        }
+        return RequiredRanges(ends, extents, frozenset(self.tested), tuple(inference.assertions))
+
+    def require_values(self, name: str, interval: SizeInterval, span: Span | None) -> None:
+        inference, length = self.inference, interval.length
+        fact = f"the range of `{name}` is empty: {self.range_text(interval)}"
+        if length.value is not None and length.value <= 0:
+            inference.fault(fact, span)
+            return
+        if not inference.require_nonnegative(length, fact, span) or inference.algebra.nonnegative(length - 1):
+            return
+        # Negative lengths are refused by now; 0 values are right where an array is empty.
+        expr = inference.algebra.expr(length)
+        condition = apply("ne", expr, integer(0))
+        for extent in _extents_in(expr, inference.scope):
+            condition = apply("or_", condition, apply("eq", extent, integer(0)))
+        try:
+            if inference.algebra.impossible(apply("not_", condition)):
+                return
+        except NotAffine:
+            pass  # too many cases to ask about
+        inference.require(condition, f"{fact}, with {inference.values(length)}", span, assumed=False)
+
+    def range_text(self, interval: SizeInterval) -> str:
+        return f"{self.inference.text(interval.low)}:{self.inference.text(interval.high + 1)}"
+
+    def extent(self, access: AxisAccess) -> Expr:
+        inference, algebra = self.inference, self.inference.algebra
+        assert access.form is not None
+        interval = self.solved[access.form.bare or ""]
+        if access.extent is None:
+            fact = f"the index `{access.form.bare}` of {inference.label(access.tensor)} would begin at "
+            fact += f"{inference.text(interval.low)}, below 0"
+            inference.require_nonnegative(interval.low, fact, access.span)
+            access.settled = True
+        return algebra.expr(interval.high + 1)
+
+    def require_in_range(self, access: AxisAccess) -> None:
+        inference, algebra = self.inference, self.inference.algebra
+        form, extent = access.bounds
+        least, most = (algebra.bound(form, self.solved, largest) for largest in (False, True))
+        if (
+            least is not None
+            and most is not None
+            and algebra.nonnegative(least)
+            and algebra.nonnegative(extent - 1 - most)
+        ):
+            return
+        guard = [named_sizes(condition, algebra) for condition in access.guard]
+        used = form.variables.union(*map(free_variables, guard))
+        names = [name for name in self.solved if name in used]
+        others: list[Expr] = []
+        try:
+            points, others = affine_guard(guard, interval_box(algebra, self.solved, names))
+            fits = condition_set(form_in_range(algebra, form, extent), points)
+            context = algebra.context_of(points)
+            wrong = points.intersect_params(context).subtract(fits)
+            if wrong.is_empty():
+                return
+            holds = expression_of_condition(context.subtract(wrong.params()).coalesce().gist(context))
+        except NotAffine:
+            if least is None or most is None or guard:
+                others = guard
+                holds = None
+            else:
+                tests = [apply("ge", algebra.expr(end), integer(0)) for end in (least, extent - 1 - most)]
+                holds = all_of(tests)
+        if others or holds is None:
+            self.tested.add((access.tensor, access.axis, access.span))
+            return
+        fact = f"{access.place(inference)} is out of range"
+        if least is not None and most is not None:
+            fact += f": it takes the values {self.range_text(SizeInterval(least, most))}"
+        fact += f", and the extent is {inference.text(extent)}"
+        shown = [each for each in (least, most, extent) if each is not None]
+        values = inference.values(*shown)
+        certain = isinstance(holds, Constant) or not values
+        inference.require(holds, fact if certain else f"{fact}, with {values}", access.span)
+
+
+def _is_linear(access: AxisAccess) -> bool:
+    form = access.form
+    return form is not None and all(form.linear_in(name) for name in form.variables)
+
+
+def _extents_in(expr: Expr, scope: ProgramScope) -> Iterator[Expr]:
+    # The extents of arrays that an expression is made of, those behind names included.
+    for name in sorted(size_names(expr)):
+        source = scope.size(name).source
+        if isinstance(source, AxisExtent):
+            yield size(name)
+        else:
+            yield from _extents_in(source, scope)

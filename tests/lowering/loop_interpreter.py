@@ -126,6 +126,8 @@ class _Machine:
                 case Loop():
                     steps = range(int(self.value(node.start)), int(self.value(node.stop)), node.step)
                     for step in steps if node.kind == "serial" else self.order(steps):
+                        if node.condition is not None and not self.value(node.condition):
+                            break
                         self.scalars[node.variable] = np.int64(step)
                         self.run(node.body)
                 case Branch():

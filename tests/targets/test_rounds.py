@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tcdsl as tc
+from tcdsl import op
 from tcdsl.autodiff import adjoint
 from tcdsl.errors import DataIndexError, NanError, ShapeError
 from tcdsl.ir.interpreter.interpreter import interpret
@@ -149,6 +151,57 @@ def test_loops_can_be_interrupted(extent: int) -> None:
     np.testing.assert_array_equal(x, 12.0)
 
 
+@op
+def reached(x: real[N], step, most: real[N]):
+    """How often ``step`` is added before ``most`` is reached, and how often that took more than 5 rounds."""
+    found: real[N]
+    for i in range(N):
+        y = x[i]
+        n = 0.0
+        while y < most[i]:
+            y = y + step
+            n = n + 1
+        found[i] = n
+    long = 0
+    for i in range(N):
+        if found[i] > 5:
+            long = long + 1
+    return found, long
+
+
+class TimeIsUpError(Exception):
+    """Raised by a handler of a signal."""
+
+
+def test_loops_of_scalars_are_nests_and_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Drivers, "available", 2)
+    x, most = np.zeros(1 << 15), np.arange(1 << 15) % 9.0
+    text = reached.explain("loops", x, 1.0, most)
+    assert "repeat" not in text
+    assert "    parallel for i in 0 .. N:" in text
+    expected = most, np.sum(most > 5)
+    for threads in (1, 2):
+        with tc.config(threads=threads):
+            for found, want in zip(reached(x, 1.0, most), expected, strict=True):
+                np.testing.assert_array_equal(found, want)
+            # One cell never gets there. Whichever thread has it, the call ends, as the handler of the signal says.
+            for place in (0, -1):
+                endless = np.zeros_like(most)
+                endless[place] = np.inf
+
+                def handler(number: int, frame: Any) -> None:
+                    raise TimeIsUpError
+
+                before = signal.signal(signal.SIGALRM, handler)
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 0.2)
+                    with pytest.raises(TimeIsUpError):
+                        reached(x, 0.0, endless)
+                finally:
+                    signal.signal(signal.SIGALRM, before)
+            assert reached(x, 1.0, most)[1] == expected[1]
+
+
 def test_loops_whose_bounds_depend_on_the_round_run_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(20, 1 << 17)), rng.normal(size=1 << 17)]
@@ -219,7 +272,8 @@ return x_9
 def test_the_driver_goes_round_in_python_too(name: str) -> None:
     program = LOOPING[name].program
     arrays = LOOPING[name].arguments(4)
-    compiled = Executable(program).compiled((True,) * len(arrays))
+    with tc.config(optimize="-joining"):  # otherwise loops of scalars are nests
+        compiled = Executable(program).compiled((True,) * len(arrays))
     assert isinstance(compiled, CompiledKernel)
     sizes = SizePlan(program).bind([array.shape for array in arrays])
     call = compiled._begun(arrays, sizes, None)

@@ -20,7 +20,9 @@ from tcdsl.lowering.linking.bounds import bounds_nest
 from tcdsl.lowering.linking.carrying import carrying
 from tcdsl.lowering.linking.copies import copy_nest, scalars_carried
 from tcdsl.lowering.linking.placing import loop_variables, placed, scalar_names, with_sizes
+from tcdsl.lowering.linking.registers import with_scalars_in_registers
 from tcdsl.lowering.linking.round_bounds import Bounds, bounds_over_rounds
+from tcdsl.lowering.linking.rounds_in_nests import in_one_nest
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Loop, Nest, Rounds, Store
 from tcdsl.lowering.loopir.traversal import buffers_read
 from tcdsl.lowering.nests.nests import joined
@@ -95,6 +97,9 @@ class _Linker:
                 outputs[-1] = self._copy(outputs[-1], "output")
         copied = tuple(self._final([(into, source) for into, source in updates if into != source]))
         self._close()
+        self.nests, self.buffers = with_scalars_in_registers(
+            self.nests, self.buffers, rounds, [*outputs, *(name for pair in copied for name in pair)], self.names
+        )
         buffers = [self.buffers[name] for name in dict.fromkeys((*(t.name for t in program.inputs), *outputs))]
         buffers += [each for each in self.buffers.values() if each not in buffers]
         return Kernel(program, tuple(buffers), tuple(self.nests), tuple(outputs), copied, 0, (), tuple(rounds))
@@ -118,7 +123,7 @@ class _Linker:
             if _never_runs(repeat):
                 scope.memory.update((name, self._unchanged(given, scope)) for name, given in _results(repeat))
             else:
-                rounds.append(self._repeat(repeat, scope, later))
+                rounds.extend(self._repeat(repeat, scope, later))
         return rounds, updates
 
     def _straight(self, program: Program, scope: _Scope, later: set[str]) -> list[tuple[str, str]]:
@@ -236,7 +241,8 @@ class _Linker:
 
     # -- loops
 
-    def _repeat(self, repeat: Repeat, scope: _Scope, later: set[str]) -> Rounds:
+    def _repeat(self, repeat: Repeat, scope: _Scope, later: set[str]) -> list[Rounds]:
+        # The loop; none if it has become a nest.
         body = repeat.body
         counter, *inputs = body.inputs
         updated = dict(body.updates)
@@ -253,9 +259,11 @@ class _Linker:
         self.extents.add(number)
         sizes = self._sizes(repeat, number, scope)
         within = _Scope(replace(body, outputs=()), memory, sizes, inside=True, carried=carried)
+        around = set(self.buffers)
         if not counter.shape:
             memory[counter.name] = self._buffer(f"{number}_held", "int64", (), within)
         self.ranges[number] = None if most is None else (integer(0), _last(most))
+        begun = self.begun
         self._close()
         first = len(self.nests)
         inner, changes = self._stages(within)
@@ -266,7 +274,16 @@ class _Linker:
         held = memory.get(counter.name)
         if held is not None and not any(held in buffers_read(nest.body) for nest in self.nests[first:]):
             held = None
-        return Rounds(number, label, count, most, first, len(self.nests), counted, condition, held, swaps, tuple(inner))
+        ends = first, len(self.nests)
+        rounds = Rounds(number, label, count, most, *ends, counted, condition, held, swaps, tuple(inner))
+        own = self.buffers.keys() - around
+        nest = in_one_nest(rounds, self.nests[first:], own, self.names) if self.join else None
+        if nest is None:
+            return [rounds]
+        del self.nests[first:]
+        self.begun = begun
+        self._add(nest)
+        return []
 
     def _state(self, tensor: Tensor, position: int, repeat: Repeat, scope: _Scope, later: set[str]) -> str:
         # The memory of what the loop carries: that of its first value, if nothing else needs this.

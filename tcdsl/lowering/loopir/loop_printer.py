@@ -115,7 +115,9 @@ def _nodes(nodes: Sequence[Node], types: dict[str, str], level: int) -> Iterator
             case Loop(variable=variable, start=start, stop=stop, step=step, body=body, kind=kind):
                 stride = f" by {step}" if step != 1 else ""
                 first, last = _text(start, "int64"), _text(stop, "int64")
-                yield f"{indent}{f'{kind} ' if kind != 'serial' else ''}for {variable} in {first} .. {last}{stride}:"
+                held = "" if node.condition is None else f" while {_text(node.condition, 'bool')}"
+                ahead = f"{kind} " if kind != "serial" else ""
+                yield f"{indent}{ahead}for {variable} in {first} .. {last}{stride}{held}:"
                 yield from _nodes(body, types, level + 1)
             case Branch(condition=condition, body=body, otherwise=otherwise):
                 yield f"{indent}if {_text(condition, 'bool')}:"

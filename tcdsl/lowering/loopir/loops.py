@@ -33,6 +33,7 @@ __all__ = [
     "Rounds",
     "Store",
     "Update",
+    "all_rounds",
     "loops_over",
 ]
 
@@ -63,6 +64,9 @@ class Loop:
     ``kind``: the iterations of a ``serial`` loop run in order. Those of a ``parallel`` one may run in any order and on
     any thread. So may those of a ``vector`` one, which holds no other loop and leaves no scalar for what comes after
     it: they may run in lanes.
+
+    ``rounds`` says that it is a loop of the program, and what users call its variable. It may run for long, so that an
+    interrupt ends it. With a ``condition`` it ends before the first iteration where that does not hold.
     """
 
     variable: str
@@ -71,6 +75,8 @@ class Loop:
     step: int
     body: tuple[Node, ...]
     kind: LoopKind = "serial"
+    rounds: str = ""
+    condition: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,13 +271,14 @@ class Kernel:
     @property
     def all_rounds(self) -> tuple[Rounds, ...]:
         """Every loop of rounds, outer ones before those inside."""
-        return tuple(_with_inner(self.rounds))
+        return tuple(all_rounds(self.rounds))
 
 
-def _with_inner(rounds: Iterable[Rounds]) -> Iterator[Rounds]:
+def all_rounds(rounds: Iterable[Rounds]) -> Iterator[Rounds]:
+    """Every loop of ``rounds``, outer ones before those inside."""
     for each in rounds:
         yield each
-        yield from _with_inner(each.inner)
+        yield from all_rounds(each.inner)
 
 
 def loops_over(cells: Iterable[tuple[str, Expr, Expr]], body: tuple[Node, ...]) -> tuple[Node, ...]:

@@ -35,6 +35,7 @@ from tcdsl.lowering.loopir.traversal import map_expressions, scalars_of, size_ex
 __all__ = ["executed_points"]
 
 _BLOCK = 1 << 20
+_ENDLESS = 1 << 40
 
 
 def executed_points(kernel: Kernel, sizes: Mapping[str, int]) -> int:
@@ -134,8 +135,13 @@ class _Counter:
         return self.executed(body, _Positions(sizes, positions.times))
 
     def _iterations(self, loop: Loop, positions: _Positions) -> Iterator[_Positions]:
-        start, stop = self._value(loop.start, positions), self._value(loop.stop, positions)
+        try:
+            start, stop = self._value(loop.start, positions), self._value(loop.stop, positions)
+        except _OnData:
+            start = np.zeros(len(positions.times), np.int64)
+            stop = start + 1
         trips = np.maximum(0, -((start - stop) // loop.step))
+        trips = np.where(trips > _ENDLESS, 1, trips)
         if loop.variable not in self._steers(loop.body):
             some = trips > 0
             inside = positions.at(some)

@@ -80,7 +80,8 @@ def with_expressions(
     cell, bound = cell or value, bound or value
     match node:
         case Loop():
-            return replace(node, start=bound(node.start), stop=bound(node.stop))
+            condition = None if node.condition is None else value(node.condition)
+            return replace(node, start=bound(node.start), stop=bound(node.stop), condition=condition)
         case Branch():
             return replace(node, condition=value(node.condition))
         case Define() | Accumulate():
@@ -123,8 +124,8 @@ def walk_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
 def own_expressions(node: Node) -> Iterator[Expr]:
     """The expressions of ``node``, without those of nodes inside of it."""
     match node:
-        case Loop(start=start, stop=stop):
-            yield from (start, stop)
+        case Loop(start=start, stop=stop, condition=condition):
+            yield from (start, stop) if condition is None else (start, stop, condition)
         case Branch(condition=condition):
             yield condition
         case Define(value=value) | Accumulate(value=value):

@@ -99,7 +99,7 @@ class Launcher:
         self._drivers = drivers_in(cache_dir)
         self._places = [np.array(each, np.int64) for each in places]
         where = [int(each.__array_interface__["data"][0]) for each in self._places]
-        self._process = of_this_process(addresses, where)
+        self._process = of_this_process(addresses, where, self._drivers.interrupted)
         self._count = facts.rows
         self._made_types = tuple(map(numpy_dtype, facts.made))
         self._slots = np.array(facts.slots, np.int64)

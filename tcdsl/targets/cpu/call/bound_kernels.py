@@ -59,7 +59,11 @@ class BoundMachineCode:
     def __call__(self) -> None:
         """Run. Raises `DataIndexError` if an index read from data is out of range, and has then changed no input."""
         with self._lock:
-            done = self._run(*self._arguments)
+            try:
+                done = self._run(*self._arguments)
+            except BaseException:  # of a signal that Python has handled
+                self._frame.words[STATUS_WORD] = 0
+                raise
             if done != self._count:
                 error = self._failed(done)
                 self._frame.words[STATUS_WORD] = 0

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 from tcdsl.targets.cpu.call.words import (
     call_nest,
+    handle_signals,
     load_byte,
     load_int,
+    load_shared,
     load_word,
     next_number,
     on_threads,
     store_word,
+    this_thread,
 )
 from tcdsl.targets.cpu.layout.call_block import (
     ARRAY_FIELDS,
@@ -47,17 +50,27 @@ from tcdsl.targets.cpu.layout.control_rows import (
     CONDITION,
     END,
     HOLD_NUMBER,
+    LOOKS,
     PAUSED,
     RANGED,
     SERIAL_WORK,
 )
-from tcdsl.targets.cpu.layout.frame import COUNTER_WORD, PLACES_WORD, ROW_WORD, STATUS_WORD
+from tcdsl.targets.cpu.layout.frame import (
+    COUNTER_WORD,
+    ENDED_WORD,
+    INTERRUPTED,
+    PLACES_WORD,
+    ROW_WORD,
+    STATUS_WORD,
+    THREAD_WORD,
+)
 
-__all__ = ["execute", "execute_parallel", "execute_rounds", "run", "share"]
+__all__ = ["execute", "execute_parallel", "execute_rounds", "look_for_interrupts", "run", "share"]
 
 
 def execute(table: int, nests: int, frame: int) -> int:
     """Run so many nests of the table, one after the other."""
+    store_word(frame + 8 * THREAD_WORD, this_thread())
     for n in range(nests):
         row = table + 40 * n
         store_word(frame + 8 * PLACES_WORD, load_word(row + 32))
@@ -72,6 +85,7 @@ def execute_parallel(table: int, nests: int, frame: int, threads: int, parallel_
 
     ``parallel_for`` is the function that starts them, ``shared`` the address of `share`.
     """
+    store_word(frame + 8 * THREAD_WORD, this_thread())
     for n in range(nests):
         row = table + 40 * n
         store_word(frame + 8 * PLACES_WORD, load_word(row + 32))
@@ -79,12 +93,17 @@ def execute_parallel(table: int, nests: int, frame: int, threads: int, parallel_
         if blocks <= 1:
             call_nest(load_word(row), load_word(row + 8), load_word(row + 16), frame)
         else:
-            store_word(frame + 8 * COUNTER_WORD, 0)
-            store_word(frame + 8 * ROW_WORD, row)
-            on_threads(parallel_for, shared, frame, min(threads, blocks))
+            _on_threads(row, frame, threads, parallel_for, shared)
         if load_word(frame + 8 * STATUS_WORD) != 0:
             return n
     return nests
+
+
+def _on_threads(row: int, frame: int, threads: int, parallel_for: int, shared: int) -> None:
+    store_word(frame + 8 * COUNTER_WORD, 0)
+    store_word(frame + 8 * ENDED_WORD, 0)
+    store_word(frame + 8 * ROW_WORD, row)
+    on_threads(parallel_for, shared, frame, min(threads, load_word(row + 24)))
 
 
 def execute_rounds(
@@ -95,6 +114,7 @@ def execute_rounds(
     After rounds of as much work as ``budget`` it stops, and returns `PAUSED` less the number of the row to go on with.
     On one thread ``parallel_for`` is not needed.
     """
+    store_word(frame + 8 * THREAD_WORD, this_thread())
     n = first
     left = budget
     while n < rows:
@@ -115,9 +135,7 @@ def execute_rounds(
             if blocks <= 1 or threads < 2:
                 call_nest(address, load_word(row + 8), load_word(row + 16), frame)
             else:
-                store_word(frame + 8 * COUNTER_WORD, 0)
-                store_word(frame + 8 * ROW_WORD, row)
-                on_threads(parallel_for, shared, frame, min(threads, blocks))
+                _on_threads(row, frame, threads, parallel_for, shared)
             if load_word(frame + 8 * STATUS_WORD) != 0:
                 return n
             n += 1
@@ -164,20 +182,37 @@ def _next_of_control(table: int, n: int, frame: int) -> int:
 def share(arrays: int, rounds: int, steps: int, frame: int) -> None:
     """One thread's share of a nest.
 
-    The threads take blocks as they come: rows of a triangle differ in length, and threads in speed.
+    The threads take blocks as they come: rows of a triangle differ in length, and threads in speed. The thread of the
+    call then looks for interrupts until the others have ended.
     """
     row = load_word(frame + 8 * ROW_WORD)
     address = load_word(row)
     begin = load_word(row + 8)
     end = load_word(row + 16)
     blocks = load_word(row + 24)
-    for _ in range(blocks):
-        block = next_number(frame + 8 * COUNTER_WORD)
-        if block >= blocks or load_word(frame + 8 * STATUS_WORD) != 0:
-            return
+    block = next_number(frame + 8 * COUNTER_WORD)
+    while block < blocks and load_shared(frame + 8 * STATUS_WORD) == 0:
         first = begin + block * (end - begin) // blocks
         last = begin + (block + 1) * (end - begin) // blocks
         call_nest(address, first, last, frame)
+        next_number(frame + 8 * ENDED_WORD)
+        block = next_number(frame + 8 * COUNTER_WORD)
+    if load_word(frame + 8 * THREAD_WORD) == this_thread():
+        looks = 0
+        while load_shared(frame + 8 * ENDED_WORD) < blocks and load_shared(frame + 8 * STATUS_WORD) == 0:
+            looks += 1
+            if looks % LOOKS == 0 and look_for_interrupts(frame) != 0:
+                return
+
+
+def look_for_interrupts(frame: int) -> int:
+    """Whether the call is to end: not 0 if a nest has failed, or Python's handling of a signal raised an exception."""
+    if load_shared(frame + 8 * STATUS_WORD) != 0:
+        return 1
+    if load_word(frame + 8 * THREAD_WORD) != this_thread() or handle_signals() == 0:
+        return 0
+    store_word(frame + 8 * STATUS_WORD, INTERRUPTED)
+    return 1
 
 
 def _next_row(row: int) -> int:

@@ -54,6 +54,8 @@ class Drivers:
         self._parallel: Callable[[int, int, int, int, int, int], int] = python_function(self._code, "execute_parallel")
         self._rounds: Callable[..., int] = python_function(self._code, "execute_rounds")
         self._share = self._code.addresses["share"]
+        #: The address of the function that nests call.
+        self.interrupted: int = self._code.addresses["look_for_interrupts"]
         self._layer: ThreadingLayer | None = None
         # Numba's own thread pool ends the process if two threads use it at once; OpenMP and TBB do not.
         self._guard: Any = lock_of_this_process()

@@ -26,13 +26,15 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _POOLED_BYTES = 1 << 18  # Temporaries up to this many bytes stay allocated between calls.
 
 
-def of_this_process(addresses: Sequence[int], places: Sequence[int]) -> dict[str, int]:
+def of_this_process(addresses: Sequence[int], places: Sequence[int], interrupted: int = 0) -> dict[str, int]:
     """The words of a plan that differ from process to process: the ``addresses`` of the nests' machine code, and of
-    their ``places`` (`tcdsl.targets.cpu.printing.nest_deduplication`); of NumPy's types, and where arrays have what.
+    their ``places`` (`tcdsl.targets.cpu.printing.nest_deduplication`); of the driver's function ``interrupted``, of
+    NumPy's types, and where arrays have what.
     """
     known = {"array_header": array_header() or 0, "array_type": id(np.ndarray), "tuple_header": tuple_header() or 0}
     known |= {f"type_{name}": id(numpy_dtype(name)) for name in DTYPES}
     known |= {f"nest_{number}": address for number, address in enumerate(addresses)}
+    known["interrupted"] = interrupted
     return known | {f"places_{number}": address for number, address in enumerate(places)}
 
 

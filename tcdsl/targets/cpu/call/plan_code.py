@@ -17,7 +17,7 @@ from tcdsl.lowering.program_passes.effort import weight
 from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
 from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
 from tcdsl.targets.cpu.layout.control_rows import BLOCKS_PER_THREAD, END, RANGED, ControlRow, table_rows
-from tcdsl.targets.cpu.layout.frame import FrameLayout
+from tcdsl.targets.cpu.layout.frame import INTERRUPT_WORD, FrameLayout
 from tcdsl.targets.cpu.printing.nest_printing import parallel_loop
 
 __all__ = ["PlanCode", "frame_words"]
@@ -82,6 +82,7 @@ class PlanCode:
         # The words of the frame as they are before the call.
         layout = self._layout
         words: list[object] = [0] * layout.words
+        words[INTERRUPT_WORD] = "interrupted"
         for size in kernel.program.sizes:
             words[layout.sizes[size.name]] = self._code.size(size.name)
         products: dict[tuple[str, ...], str] = {(): "1"}

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 
-__all__ = ["call_nest", "load_byte", "load_int", "load_word", "next_number", "on_threads", "store_word"]
+__all__ = [
+    "call_nest",
+    "handle_signals",
+    "load_byte",
+    "load_int",
+    "load_shared",
+    "load_word",
+    "next_number",
+    "on_threads",
+    "store_word",
+    "this_thread",
+]
 
 
 def load_word(address: int) -> int:
@@ -27,6 +39,11 @@ def store_word(address: int, value: int) -> None:
     ctypes.c_int64.from_address(address).value = value
 
 
+def load_shared(address: int) -> int:
+    """The word at ``address``, which other threads write."""
+    return load_word(address)
+
+
 def next_number(address: int) -> int:
     """The word at ``address``, which goes up by one: every thread gets another number."""
     number = load_word(address)
@@ -43,3 +60,13 @@ def on_threads(parallel_for: int, function: int, data: int, threads: int) -> Non
     """Call the machine code at ``function`` as ``(0, 0, 0, data)`` on so many threads; here on one after the other."""
     for _ in range(threads):
         ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(function)(0, 0, 0, data)
+
+
+def this_thread() -> int:
+    """The number of the thread that this runs on."""
+    return threading.get_ident()
+
+
+def handle_signals() -> int:
+    """Have Python handle the signals that have arrived; not 0 if that raises an exception."""
+    return 0

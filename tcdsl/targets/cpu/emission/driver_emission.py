@@ -84,16 +84,14 @@ class _DriverEmission:
         words = []
         for k in range(count):
             item = builder.load(builder.gep(arguments, [ir.Constant(WORD, k)]))
-            words.append(builder.call(self._python("PyLong_AsLongLong", WORD, BYTES), [item]))
-        state = builder.call(self._python("PyEval_SaveThread", BYTES), [])
+            words.append(builder.call(_function(builder, "PyLong_AsLongLong", WORD, BYTES), [item]))
+        state = builder.call(_function(builder, "PyEval_SaveThread", BYTES), [])
         result = builder.call(function, words)
-        builder.call(self._python("PyEval_RestoreThread", ir.VoidType(), BYTES), [state])
-        builder.ret(builder.call(self._python("PyLong_FromLongLong", BYTES, WORD), [result]))
-
-    def _python(self, name: str, result: ir.Type, *parameters: ir.Type) -> ir.Function:
-        # A function of Python's stable interface.
-        found = self.module.globals.get(name)
-        return found or ir.Function(self.module, ir.FunctionType(result, parameters), name)
+        builder.call(_function(builder, "PyEval_RestoreThread", ir.VoidType(), BYTES), [state])
+        raised = builder.call(_function(builder, "PyErr_Occurred", BYTES), [])
+        with builder.if_then(builder.icmp_unsigned("!=", raised, ir.Constant(BYTES, None)), likely=False):
+            builder.ret(ir.Constant(BYTES, None))
+        builder.ret(builder.call(_function(builder, "PyLong_FromLongLong", BYTES, WORD), [result]))
 
 
 def _type(annotation: ast.expr | None) -> tuple[ir.Type, str]:
@@ -122,6 +120,30 @@ def _next_number(builder: ir.IRBuilder, address: Any) -> Scalar:
     return Scalar(builder, number, "int64")
 
 
+def _load_shared(builder: ir.IRBuilder, address: Any) -> Scalar:
+    # Other threads write it.
+    loaded = builder.load_atomic(_pointer(builder, address, WORD), "monotonic", 8)
+    return Scalar(builder, loaded, "int64")
+
+
+def _function(builder: ir.IRBuilder, name: str, result: ir.Type, *parameters: ir.Type) -> ir.Function:
+    # A function of Python's stable interface.
+    found = builder.module.globals.get(name)
+    return found or ir.Function(builder.module, ir.FunctionType(result, parameters), name)
+
+
+def _this_thread(builder: ir.IRBuilder) -> Scalar:
+    return Scalar(builder, builder.call(_function(builder, "PyThread_get_thread_ident", WORD), []), "int64")
+
+
+def _handle_signals(builder: ir.IRBuilder) -> Scalar:
+    whole = ir.IntType(32)
+    state = builder.call(_function(builder, "PyGILState_Ensure", whole), [])
+    failed = builder.call(_function(builder, "PyErr_CheckSignals", whole), [])
+    builder.call(_function(builder, "PyGILState_Release", ir.VoidType(), whole), [state])
+    return Scalar(builder, builder.sext(failed, WORD), "int64")
+
+
 def _call_nest(builder: ir.IRBuilder, address: Any, *words: Any) -> None:
     kind = ir.FunctionType(ir.VoidType(), [WORD] * len(words))
     builder.call(_pointer(builder, address, kind), [scalar(builder, word).value for word in words])
@@ -146,6 +168,9 @@ _WORDS: Mapping[str, Callable[..., Any]] = {
     "load_int": _load(32),
     "load_byte": _load(8),
     "store_word": _store,
+    "load_shared": _load_shared,
+    "this_thread": _this_thread,
+    "handle_signals": _handle_signals,
     "next_number": _next_number,
     "call_nest": _call_nest,
     "on_threads": _on_threads,

@@ -86,6 +86,8 @@ class FunctionEmission:
         self._places: dict[str, tuple[ir.Value, str]] = {}
         self._functions = functions
         self._wrapping = wrapping
+        #: Where the loops around end.
+        self._ends: list[ir.Block] = []
         self._operators = _OPERATORS if wrapping else {**_OPERATORS, **_INDEX_OPERATORS}
         self._call_function = call
 
@@ -127,6 +129,8 @@ class FunctionEmission:
                 self._branch(node)
             case ast.Expr(value=ast.Call()):
                 self._value(node.value)
+            case ast.Break():
+                self._builder.branch(self._ends[-1])
             case ast.Return(value=None):
                 self._builder.ret_void()
             case ast.Return(value=ast.expr() as value):
@@ -169,7 +173,9 @@ class FunctionEmission:
         builder.cbranch(builder.icmp_signed("<" if step > 0 else ">", counter, last.value), body, after)
         builder.position_at_end(body)
         self._assign(node.target.id, first.like(counter))
+        self._ends.append(after)
         self._block(node.body)
+        self._ends.pop()
         if not builder.block.is_terminated:
             counter.add_incoming(builder.add(counter, ir.Constant(WORD, step), flags=("nsw",)), builder.block)
             builder.branch(head)

@@ -27,6 +27,7 @@ from tcdsl.targets.cpu.layout.frame import (
     CHECK_FAILED,
     CHECK_WORD,
     EXTENT_WORD,
+    INTERRUPT_WORD,
     OUT_OF_RANGE,
     PLACES_WORD,
     POSITION_WORD,
@@ -45,6 +46,7 @@ __all__ = [
     "fail",
     "frame_buffer",
     "frame_size",
+    "interrupted",
     "load",
     "record_outside",
     "scratch",
@@ -139,6 +141,13 @@ def frame_buffer(
     if not checked:
         return BufferValue(kind, address, strides)
     return BufferValue(kind, address, strides, frame, tuple(word(1 + ndim + axis) for axis in range(ndim)))
+
+
+def interrupted(builder: ir.IRBuilder, frame: ir.Value) -> Scalar:
+    """Whether the call is to end, by the driver's function."""
+    address = builder.load(_word(builder, frame, INTERRUPT_WORD))
+    function = builder.inttoptr(address, ir.FunctionType(WORD, [WORD]).as_pointer())
+    return Scalar(builder, builder.icmp_signed("!=", builder.call(function, [frame]), ir.Constant(WORD, 0)), "bool")
 
 
 def fail(builder: ir.IRBuilder, frame: ir.Value, check: int, value: Scalar, extent: Scalar, at: Sequence[Any]) -> None:

@@ -37,6 +37,7 @@ __all__ = [
     "CONDITION",
     "END",
     "HOLD_NUMBER",
+    "LOOKS",
     "PAUSED",
     "RANGED",
     "SERIAL_WORK",
@@ -55,6 +56,9 @@ RANGED = 7
 
 BLOCKS_PER_THREAD = 4
 """Into how many blocks parallel loops are cut, so that threads may take blocks as they come."""
+
+LOOKS = 1 << 22
+"""So often a thread that waits for others looks whether they have ended before it looks for interrupts."""
 
 PAUSED = -3
 """Less the number of the row to go on with: what the driver returns after as much work as it was told."""

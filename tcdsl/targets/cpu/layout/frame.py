@@ -2,10 +2,13 @@
 
 ::
 
-    word 0         status: 0, or why a nest stopped (`CHECK_FAILED`, `OUT_OF_RANGE`)
+    word 0         status: 0, or why a nest stopped (`CHECK_FAILED`, `OUT_OF_RANGE`, `INTERRUPTED`)
     word 1, 2      the number of the check (or the slot of the buffer), the extent of the axis
     word 3         the address of the row of the table whose nest runs on several threads
-    word 4 .. 14   the values of the loop variables around the check, outermost first
+    word 4 .. 11   the values of the loop variables around the check, outermost first
+    word 12        how many blocks of a parallel nest have ended
+    word 13        the address of the driver's ``look_for_interrupts``
+    word 14        the thread that the call is made on
     word 15        the address of the places of the nest that runs (`tcdsl.targets.cpu.printing.nest_deduplication`)
     word 16        the next block of a parallel nest, on a cache line that nothing else uses while nests run
     word 17 .. 23  the value found by the check: one integer of seven words
@@ -32,8 +35,11 @@ __all__ = [
     "CHECK_FAILED",
     "CHECK_WORD",
     "COUNTER_WORD",
+    "ENDED_WORD",
     "EXTENT_WORD",
     "FIRST_WORD",
+    "INTERRUPTED",
+    "INTERRUPT_WORD",
     "MAX_POSITIONS",
     "OUT_OF_RANGE",
     "PLACES_WORD",
@@ -41,6 +47,7 @@ __all__ = [
     "ROW_WORD",
     "SCRATCH_WORD",
     "STATUS_WORD",
+    "THREAD_WORD",
     "VALUE_WORD",
     "VALUE_WORDS",
     "FrameLayout",
@@ -53,7 +60,10 @@ CHECK_WORD = 1
 EXTENT_WORD = 2
 ROW_WORD = 3
 POSITION_WORD = 4
-MAX_POSITIONS = 11
+MAX_POSITIONS = 8
+ENDED_WORD = 12
+INTERRUPT_WORD = 13
+THREAD_WORD = 14
 PLACES_WORD = 15
 COUNTER_WORD = 16
 VALUE_WORD = 17
@@ -63,6 +73,7 @@ FIRST_WORD = 32
 
 CHECK_FAILED = 1
 OUT_OF_RANGE = 2
+INTERRUPTED = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ __all__ = [
     "checked_buffer",
     "checked_local_buffer",
     "fail",
+    "interrupted",
     "local_buffer",
     "nest",
     "power",
@@ -117,6 +118,11 @@ def _word(frame: int, position: int) -> int:
 def _placed(frame: int, place: int) -> int:
     # The word that the nest's place names.
     return _word(_word(frame, PLACES_WORD), place)
+
+
+def interrupted(frame: int) -> bool:
+    """Whether the call is to end: Python handles signals by itself."""
+    return False
 
 
 def size(frame: int, place: int) -> int:

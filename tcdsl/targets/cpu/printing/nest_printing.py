@@ -36,6 +36,9 @@ __all__ = ["LARGEST_LOCAL_BYTES", "CheckSite", "NestWriter", "parallel_loop"]
 LARGEST_LOCAL_BYTES = 1 << 18
 """So much fits on the stacks of all threads."""
 
+_ROUNDS = 1 << 20
+"""After so many rounds of loops, some milliseconds, a nest looks for interrupts."""
+
 _AUGMENTED: dict[str, type[ast.operator]] = {
     "add": ast.Add,
     "subtract": ast.Sub,
@@ -95,7 +98,8 @@ class NestWriter:
         self.types = {buffer: declared.dtype for buffer, declared in buffers.items()}
         self.locals = local_names
         self.values = ExpressionWriter(names)
-        self.loops: list[str] = []
+        self.loops: list[Loop] = []
+        self.left = ""
         self.split: Loop | None = None
 
     def function(self, nest: Nest, identifier: str, decorator: ast.expr) -> PrintedNest:
@@ -105,6 +109,8 @@ class NestWriter:
         titles = (nest.title or nest.name).splitlines()
         title = ast.Expr(ast.Constant("\n    ".join(titles if len(titles) == 1 else [*titles, ""])))
         declarations, places = self._declarations()
+        if self.left:
+            declarations.append(assignment(self.left, ast.Constant(_ROUNDS)))
         lines = [title, *declarations, *body]
         function = function_definition(identifier, ("begin", "end", "frame"), lines, decorator)
         return PrintedNest(function, tuple(places))
@@ -200,11 +206,28 @@ class NestWriter:
         elif step:
             # Blocks count iterations, so that they begin on a step.
             bounds = [self._iteration(loop, bound) for bound in bounds]
-        self.loops.append(loop.variable)
+        self.loops.append(loop)
         body = self.block(loop.body)
         self.loops.pop()
+        if loop.rounds:
+            body = [*self._ends(loop), *body, *self._stops()]
         target = ast.Name(self.names("variable", loop.variable), ast.Store())
         self.values.block.append(ast.For(target, call("range", *bounds, *step), body, [], lineno=0))
+
+    def _ends(self, loop: Loop) -> list[ast.stmt]:
+        if loop.condition is None:
+            return []
+        return [ast.If(ast.UnaryOp(ast.Not(), self.values.expression(loop.condition)), [ast.Break()], [])]
+
+    def _stops(self) -> list[ast.stmt]:
+        # Every million rounds: is there an interrupt?
+        self.left = self.left or self.names.fresh("left")
+        left, rounds = name(self.left), ast.Constant(_ROUNDS)
+        stop = call(self.values.function("interrupted"), name("frame"))
+        again = assignment(self.left, rounds)
+        test = ast.Compare(left, [ast.Eq()], [ast.Constant(0)])
+        asked = ast.If(test, [ast.If(stop, [ast.Return(None)], []), again], [])
+        return [ast.AugAssign(ast.Name(self.left, ast.Store()), ast.Sub(), ast.Constant(1)), asked]
 
     def _iteration(self, loop: Loop, count: ast.expr) -> ast.expr:
         start = self.values.expression(loop.start)
@@ -237,9 +260,10 @@ class NestWriter:
 
     def _check(self, node: Check) -> None:
         # Users know the index variables of their statements, not the loops over blocks around them.
-        variables = tuple(loop for loop in self.loops if loop in self.shown or not self.shown)[:MAX_POSITIONS]
+        loops = [loop for loop in self.loops if loop.rounds or loop.variable in self.shown or not self.shown]
+        variables = [loop.variable for loop in loops[:MAX_POSITIONS]]
         number = len(self.checks)
-        self.checks.append(CheckSite(node, variables))
+        self.checks.append(CheckSite(node, tuple(loop.rounds or loop.variable for loop in loops[:MAX_POSITIONS])))
         test = ast.UnaryOp(ast.Not(), self.values.expression(node.condition))
         arguments = [self._integer(node.value), self._integer(node.extent)]
         positions = ast.Tuple([name(self.names("variable", v)) for v in variables], ast.Load())

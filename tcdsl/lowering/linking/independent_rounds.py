@@ -1,0 +1,51 @@
+"""Whether the rounds of a loop may run in any order, and on any thread.
+
+They may if each changes cells that no other one touches. That is so where all that is read and written of a tensor has
+the number of the round at the same place: ``rounds[i, j]`` in round ``i``, but not ``a[i]`` and ``a[i - 1]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+
+from tcdsl.ir.build import index
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Read, SizeValue, walk
+from tcdsl.lowering.loopir.loops import Loop, Node, Store, Update
+from tcdsl.lowering.loopir.traversal import buffers_written, own_expressions, walk_nodes
+from tcdsl.polyhedra.linear import linear_form
+
+__all__ = ["independent"]
+
+
+def independent(nodes: tuple[Node, ...], number: str, own: Set[str]) -> bool:
+    """Whether rounds of ``nodes`` are independent. ``own`` are the buffers that each round makes anew."""
+    changing = {number, *(node.variable for node in walk_nodes(nodes) if isinstance(node, Loop))}
+    for buffer in set(buffers_written(nodes)):
+        accesses = set(_accesses(nodes, buffer))
+        if buffer in own:
+            # A scalar is a register of each thread; an array is in memory that all have.
+            if accesses != {()}:
+                return False
+        elif not any(_is_of_round(places, number, changing) for places in zip(*accesses, strict=True)):
+            return False
+    return True
+
+
+def _accesses(nodes: Iterable[Node], buffer: str) -> Iterable[tuple[Expr, ...]]:
+    for node in walk_nodes(nodes):
+        if isinstance(node, Store | Update) and node.buffer == buffer:
+            yield node.indices
+        for expr in own_expressions(node):
+            yield from (part.indices for part in walk(expr) if isinstance(part, Read) and part.tensor == buffer)
+
+
+def _is_of_round(places: tuple[Expr, ...], number: str, changing: Set[str]) -> bool:
+    # The same index everywhere: a multiple of the number, and what stays the same in all rounds.
+    first, *others = places
+    if any(other != first for other in others):
+        return False
+    terms, _ = linear_form(first)
+    variable = index(number)
+    rest = [part for term in terms if term != variable for part in walk(term)]
+    steady = all(isinstance(part, IndexValue | SizeValue | Constant | Apply | Cast) for part in rest)
+    return variable in terms and steady and not any(getattr(part, "name", "") in changing for part in rest)

@@ -1,0 +1,97 @@
+"""A loop whose rounds are a handful of scalars as one nest: the rounds are a loop of the machine code.
+
+Where a round runs nests of many points, the driver runs them round by round, on threads where that pays. Between nests
+of a few operations it would take longer than they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from tcdsl.ir.build import apply, index, integer, plain_read
+from tcdsl.ir.expressions import Cast, Constant, Expr, Local, SizeValue, substitute
+from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.lowering.linking.independent_rounds import independent
+from tcdsl.lowering.loopir.loops import (
+    Accumulate,
+    Branch,
+    Check,
+    Define,
+    Loop,
+    LoopKind,
+    Nest,
+    Node,
+    Rounds,
+    Store,
+    Update,
+)
+from tcdsl.lowering.loopir.traversal import map_expressions, serial, walk_nodes
+
+__all__ = ["in_one_nest"]
+
+_MOST_NODES = 256
+_SOME = 64  # Rounds, where nothing says how many.
+
+
+def in_one_nest(rounds: Rounds, nests: Sequence[Nest], own: Set[str], names: FreshNames) -> Nest | None:
+    """The loop ``rounds`` over ``nests`` as one nest; ``None`` if a round is more than a few scalars.
+
+    ``own`` are the buffers that a round makes anew, and that nothing needs after it.
+    """
+    nodes = _nodes(rounds, nests, own, names)
+    if nodes is None:
+        return None
+    title = "\n".join(dict.fromkeys(line for nest in nests for line in nest.title.splitlines()))
+    work: Expr = integer(1)
+    for nest in nests:
+        work = apply("add", work, nest.work)
+    return Nest(names.fresh(f"rounds_of_{rounds.label}"), title, nodes, apply("mul", _usual_rounds(rounds), work))
+
+
+def _nodes(rounds: Rounds, nests: Sequence[Nest], own: Set[str], names: FreshNames) -> tuple[Node, ...] | None:
+    nodes = [node for nest in nests for node in nest.body]
+    if rounds.swaps or rounds.inner or not _are_small(nodes):
+        return None
+    taken = _branch(rounds.count)
+    if taken is not None:
+        number: Expr = integer(0)
+    else:
+        number = index(rounds.number)
+    step: dict[Expr, Expr] = {SizeValue(rounds.number): number}
+    body = map_expressions(nodes, lambda expr: substitute(expr, step))
+    if rounds.counter is not None:
+        body = (Store(rounds.counter, (), number), *body)
+    holds = None if rounds.condition is None else plain_read(rounds.condition, (), "bool")
+    if taken is not None:
+        return (Branch(taken if holds is None else apply("and_", taken, holds), body),)
+    ahead: tuple[Node, ...] = ()
+    stop = rounds.count
+    if rounds.counted is not None:
+        name = names.fresh(f"end_of_{rounds.number}")
+        ahead = (Define(name, plain_read(rounds.counted, (), "int64"), index=True),)
+        stop = Local(name, "int64")
+    parallel = not ahead and holds is None and independent(body, rounds.number, own)
+    if not parallel and any(isinstance(node, Loop) and node.kind == "parallel" for node in body):
+        return None  # Its rounds run one after the other, and each of them on threads.
+    kind: LoopKind = "parallel" if parallel else "serial"
+    return (*ahead, Loop(rounds.number, integer(0), stop, 1, serial(body), kind, rounds.label, holds))
+
+
+def _usual_rounds(rounds: Rounds) -> Expr:
+    # How many to expect.
+    count = rounds.count if rounds.counted is None else rounds.most
+    unknown = count is None or (rounds.condition is not None and isinstance(count, Constant))
+    return integer(_SOME) if count is None or unknown else count
+
+
+def _are_small(nodes: Sequence[Node]) -> bool:
+    inside = list(walk_nodes(nodes))
+    kinds = (Accumulate, Branch, Check, Define, Store, Update)
+    return len(inside) <= _MOST_NODES and all(
+        isinstance(node, kinds) or (isinstance(node, Loop) and bool(node.rounds)) for node in inside
+    )
+
+
+def _branch(count: Expr) -> Expr | None:
+    # The condition of a branch, which is a loop of as many rounds as that is true.
+    return count.operand if isinstance(count, Cast) and count.operand.dtype == "bool" else None

@@ -479,10 +479,10 @@ def test_the_free_form_and_the_form_for_tools_are_one_program() -> None:
     assert f.explain("ir", np.ones((2, 2))) == first
 
 
-def test_a_python_truth_value_that_python_branches_on_becomes_part_of_the_key() -> None:
+def test_a_truth_value_that_python_looks_at_becomes_part_of_the_key() -> None:
     @op
     def f(x, flag):
-        return x if flag else 2 * x
+        return (2 * x, x)[flag]
 
     assert [f.interpret(np.ones(1), flag)[0] for flag in (True, False, True)] == [1, 2, 1]
     assert f.cache_info().programs == 2

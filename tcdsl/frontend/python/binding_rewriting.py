@@ -25,7 +25,7 @@ from tcdsl.frontend.source.assigned_names import is_of_names
 from tcdsl.frontend.source.rewritten_functions import RECORDER, thunk
 from tcdsl.frontend.source.syntax_trees import copied
 
-__all__ = ["RECORDER", "BindingRewriter", "FunctionNames", "recorder_call"]
+__all__ = ["RECORDER", "BindingRewriter", "FunctionNames", "may_hold_letters", "recorder_call"]
 
 
 def recorder_call(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
@@ -109,7 +109,7 @@ class BindingRewriter(ast.NodeTransformer):
         return stores
 
     def _may_define(self, value: ast.expr) -> bool:
-        return _may_hold_letters(value, self.own) or not self._locals.isdisjoint(names_in(value))
+        return may_hold_letters(value, self.own) or not self._locals.isdisjoint(names_in(value))
 
     def _parts(self, value: ast.expr, target: ast.expr, node: ast.stmt, places: Mapping[str, str]) -> ast.expr:
         # What is unpacked: of a display each part for itself, so that whole arrays may stand beside scalars at a point.
@@ -121,14 +121,14 @@ class BindingRewriter(ast.NodeTransformer):
         name = next(part.id for part in ast.walk(target) if isinstance(part, ast.Name))
         return self._part(value, places.get(name, name), node)
 
-    def _part(self, value: ast.expr, name: str, node: ast.stmt) -> ast.expr:
+    def _part(self, value: ast.expr, name: str, node: ast.stmt | ast.expr) -> ast.expr:
         original = copied(value)
         made = self._named(self.visit(value), unpacked=True)
         if not self._may_define(original):
             return made
         return self._local("part", original, made, name, node)
 
-    def _local(self, method: str, original: ast.expr, made: ast.expr, name: str, node: ast.stmt) -> ast.expr:
+    def _local(self, method: str, original: ast.expr, made: ast.expr, name: str, node: ast.stmt | ast.expr) -> ast.expr:
         named = set(letters_outside_subscripts(original)) - self.own
         uses = self._uses.after(node)
         letters = frozenset(letter for letter in named if not self.names.targets.isdisjoint(uses.get(letter, ())))
@@ -154,6 +154,10 @@ class BindingRewriter(ast.NodeTransformer):
                 return recorder_call("named", value, at=value)
             case ast.IfExp():
                 value.body, value.orelse = self._named(value.body, unpacked), self._named(value.orelse, unpacked)
+            case ast.Call(func=ast.Attribute(ast.Name(name), "chosen")) if name == RECORDER:
+                for side in value.args[2:]:
+                    assert isinstance(side, ast.Lambda)
+                    side.body = self._named(side.body, unpacked)
             case ast.Tuple() | ast.List() if unpacked:
                 value.elts = [self._named(each, unpacked) for each in value.elts]
         return value
@@ -164,9 +168,11 @@ def names_in(node: ast.AST) -> set[str]:
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
-def _may_hold_letters(value: ast.expr, own: frozenset[str]) -> bool:
-    # Whether a subscript's index, or a letter beside subscripts, could be an index variable: only then is it worth
-    # asking at staging.
+def may_hold_letters(value: ast.expr, own: frozenset[str]) -> bool:
+    """Whether a subscript's index, or a letter beside subscripts, could be an index variable.
+
+    Only then is it worth asking at staging. ``own`` are the function's names.
+    """
     return not own.issuperset(letters_outside_subscripts(value)) or any(
         isinstance(name, ast.Name) and name.id[:1].islower()
         for node in ast.walk(value)
@@ -205,7 +211,7 @@ class LetterUses:
         for child in ast.iter_child_nodes(node):
             self._collect(child, hidden, defines)
 
-    def after(self, statement: ast.stmt) -> Mapping[str, frozenset[str]]:
+    def after(self, statement: ast.stmt | ast.expr) -> Mapping[str, frozenset[str]]:
         """The letters that what runs after ``statement`` indexes with, and the names of what they index."""
         since = _end(statement)
         for start, end in self._loops:

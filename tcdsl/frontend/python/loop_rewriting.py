@@ -6,11 +6,12 @@ import ast
 import copy
 from collections.abc import Iterator, Sequence
 
-from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, recorder_call
+from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, may_hold_letters, recorder_call
 from tcdsl.frontend.python.loop_jumps import breaks, without_jumps
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.source.assigned_names import bindings_of
-from tcdsl.frontend.source.rewritten_functions import thunk
+from tcdsl.frontend.source.rewritten_functions import CHOICE, thunk
+from tcdsl.frontend.source.syntax_trees import copied
 
 __all__ = ["LoopRewriter", "as_branch"]
 
@@ -76,10 +77,40 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         made = ast.For(ast.Name(arm, ast.Store()), node.test, [taken], [], None)
         return self._rounds(ast.copy_location(made, node), statement, "arms", [test], place)
 
-    def _condition(self, node: ast.While | ast.If) -> ast.expr:
+    # -- expressions: only the side that is taken is evaluated, if Python knows which one it is
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        """``a if c else b``, which may be a branch that runs."""
+        if not _may_be_asked_again(node):
+            return self.generic_visit(node)
+        statement = self._statement_name(LoopStatement((), (CHOICE,), arms=True))
+        condition = self._condition(node)
+        sides = [thunk(self._returned(each, node)) for each in (node.body, node.orelse)]
+        return recorder_call("chosen", statement, condition, *sides, at=node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """``a or b`` and ``a and b`` as values."""
+        if not _may_be_asked_again(node):
+            return self.generic_visit(node)
+        statement = self._statement_name(LoopStatement((), (CHOICE,), arms=True))
+        parts = [thunk(self._returned(each, node)) for each in node.values]
+        return recorder_call("first_of", statement, ast.Constant(isinstance(node.op, ast.And)), *parts, at=node)
+
+    def _returned(self, value: ast.expr, node: ast.stmt | ast.expr) -> ast.expr:
+        # A value that has no name yet: a bare reduction in it is a tensor.
+        if isinstance(value, ast.Tuple | ast.List) and not any(isinstance(each, ast.Starred) for each in value.elts):
+            value.elts = [self._returned(each, node) for each in value.elts]
+            return value
+        original = copied(value)
+        made = self._declaration(self.visit(value))
+        if isinstance(value, ast.IfExp | ast.BoolOp) or not may_hold_letters(original, self.own):
+            return made
+        return self._local("part", original, made, "result", node)
+
+    def _condition(self, node: ast.While | ast.If | ast.IfExp) -> ast.expr:
         return thunk(self._connected(node.test, node))
 
-    def _connected(self, test: ast.expr, node: ast.While | ast.If) -> ast.expr:
+    def _connected(self, test: ast.expr, node: ast.stmt | ast.expr) -> ast.expr:
         # `and`, `or`, `not` and `a < b < c` are the program's where their operands are.
         match test:
             case ast.BoolOp(op, values):

@@ -63,7 +63,8 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         target = node.targets[0]
         if isinstance(target, ast.Name) and is_result(target.id):
-            return self.generic_visit(node)
+            node.value = self._returned(node.value, node)
+            return node
         if len(node.targets) == 1 and isinstance(target, ast.Name) and self._chooses(target, node.value):
             return self._choice(node, target.id)  # type: ignore[return-value]
         if len(node.targets) == 1 and isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
@@ -172,6 +173,10 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
             return self._store((name,), self._augmented(node, name, ast.Name(name, ast.Load()), value), node)
         return self.generic_visit(node)
 
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        node.value = None if node.value is None else self._returned(node.value, node)
+        return node
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
         # A declaration: `keep_tensor_annotations` has left no others.
         assert isinstance(node.target, ast.Name)
@@ -240,6 +245,8 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         operand = node.operand
         written = is_display(operand) or is_name_text(operand) or is_declaration(operand)
+        if isinstance(node.op, ast.Not) and not written:
+            return recorder_call("negation", self.visit(operand), at=node)
         self.generic_visit(node)
         node.operand = self._declaration(node.operand)
         if written and not isinstance(node.op, ast.Not):

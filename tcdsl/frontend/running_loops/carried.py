@@ -120,7 +120,9 @@ def bound_in_both(name: str, one: Bound, other: Bound) -> Bound | None:
     parts = zip(values_in(name, one.value), values_in(name, other.value), strict=True)
     if any(key not in one.kinds and part is not another for (key, part), (_, another) in parts):
         return None
-    return Bound(one.value, {key: joined(kind, other.kinds[key]) for key, kind in one.kinds.items()})
+    kinds = {key: (kind, other.kinds[key]) for key, kind in one.kinds.items()}
+    # Where neither is a number of Python's the second arm is to have the kind of the first one.
+    return Bound(one.value, {key: joined(*pair) if pair[0].weak else pair[0] for key, pair in kinds.items()})
 
 
 def label_of(name: str) -> str:

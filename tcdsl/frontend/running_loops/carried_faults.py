@@ -7,14 +7,16 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.running_loops.carried import Kind, kind_of
-from tcdsl.frontend.source.rewritten_functions import is_result
+from tcdsl.frontend.source.rewritten_functions import CHOICE, is_result
 from tcdsl.frontend.staging.declarations import OfARound
 from tcdsl.frontend.staging.session import Session
 from tcdsl.span import Span
 
-__all__ = ["changed_kind", "changed_value", "number_after", "other_result", "unbound_after"]
+__all__ = ["changed_kind", "changed_value", "number_after", "unbound_after"]
 
 _SAME = "which one ends it is known at the call only: let all return the same kind"
+
+_ONE_KIND = "let both sides be of one kind: numbers, or arrays of one type and shape"
 
 
 def changed_kind(name: str, before: Kind, after: Kind, arms: bool, span: Span | None) -> TcdslError:
@@ -22,6 +24,8 @@ def changed_kind(name: str, before: Kind, after: Kind, arms: bool, span: Span | 
     kind = DtypeError if len(before.extents) == len(after.extents) else ShapeError
     if is_result(name):
         return kind.at(f"this function returns {before} at one `return`, and {after} at another one", span, _SAME)
+    if name.startswith(CHOICE):
+        return kind.at(f"a choice of {before} or {after}: only the call knows which one", span, _ONE_KIND)
     if arms:
         fact = f"`{name}` is {before} before a branch that runs, but {after} in an arm of it"
         return kind.at(fact, span, f"let all arms give `{name}` the same kind, or use another name in the arm")
@@ -32,7 +36,12 @@ def changed_kind(name: str, before: Kind, after: Kind, arms: bool, span: Span | 
 def changed_value(session: Session, name: str, before: Any, after: Any, arms: bool, span: Span | None) -> TcdslError:
     """The fault of a name that holds, before or after, what is no value of the program."""
     if is_result(name):
-        return other_result(session, before, after, span)
+        return _other_result(session, before, after, span)
+    if name.startswith(CHOICE):
+        fact = (
+            f"a choice of {_described(session, before)} or {_described(session, after)}: only the call knows which one"
+        )
+        return DslSyntaxError.at(fact, span, _ONE_KIND)
     if isinstance(after, PointValue):
         fact = f"`{name}` is a local definition, which a loop that runs cannot carry from round to round"
         if arms:
@@ -47,8 +56,7 @@ def changed_value(session: Session, name: str, before: Any, after: Any, arms: bo
     return DslSyntaxError.at(fact, span, hint)
 
 
-def other_result(session: Session, one: Any, other: Any, span: Span | None) -> TcdslError:
-    """The fault of a function that returns another kind of value at another `return`."""
+def _other_result(session: Session, one: Any, other: Any, span: Span | None) -> TcdslError:
     hint = _SAME
     if one is None or other is None:
         hint = "which one ends it is known at the call only: end the function by one too, after the loop or the branch"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import SymbolicArray
 from tcdsl.ir.build import integer
+from tcdsl.ir.expressions import Expr
 
 __all__ = ["ITERATED", "Iterated", "bounds_of", "python_rounds", "rounds_over"]
 
@@ -53,7 +54,7 @@ def rounds_over(session: Session, iterable: Any) -> RoundCount | Iterator[Any] |
         if iterable.rank == 0:
             fact = "a loop over a tensor of rank 0, which has no parts"
             raise session.fault(ShapeError, fact, "loop over `range(n)`")
-        return RoundCount(integer(0), 1, iterable.extents[0], True, lambda number: iterable[number])
+        return _counting(iterable.extents[0], lambda number: iterable[number])
     if not isinstance(iterable, Iterated):
         return None
     if iterable.counts:
@@ -75,7 +76,9 @@ def rounds_over(session: Session, iterable: Any) -> RoundCount | Iterator[Any] |
         raise session.fault(DslSyntaxError, fact, "loop over the range alone, and index with its number")
     if iterable.function is enumerate and isinstance(first, RoundCount):
         start = iterable.arguments[1] if len(parts) > 1 else iterable.options.get("start", 0)
-        return RoundCount(integer(0), 1, first.count, True, lambda number: (number + start, first.at(session, number)))
+        return RoundCount(
+            integer(0), integer(1), first.count, True, lambda number: (number + start, first.at(session, number))
+        )
     return _together(session, iterable, parts)
 
 
@@ -105,7 +108,11 @@ def _together(session: Session, iterable: Iterated, parts: Sequence[Any]) -> Rou
             message = "a loop goes over tensors of different lengths at once\nloop over parts of the same length"
             session.builder.require_equal(running[0].count, each.count, message, session.location())
         return RoundCount(
-            integer(0), 1, running[0].count, True, lambda number: tuple(each.at(session, number) for each in running)
+            integer(0),
+            integer(1),
+            running[0].count,
+            True,
+            lambda number: tuple(each.at(session, number) for each in running),
         )
     count = min(map(len, others))
     message = f"a loop goes over a list of {count} and a tensor of another length\nmake them equally long"
@@ -119,6 +126,10 @@ def _together(session: Session, iterable: Iterated, parts: Sequence[Any]) -> Rou
         ),
         strict=False,
     )
+
+
+def _counting(count: Expr, element: Callable[[Any], Any]) -> RoundCount:
+    return RoundCount(integer(0), integer(1), count, True, element)
 
 
 def python_value(session: Session, iterable: Any) -> Any:

@@ -17,22 +17,22 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
-from types import FrameType
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType, SimpleNamespace
+from typing import Any, cast
 
 from tcdsl.errors import DslSyntaxError
-from tcdsl.frontend.arrays.arithmetic import combine
+from tcdsl.frontend.arrays.arithmetic import combine, element_of
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.running_loops.carried import Bound, bound_in_both
-from tcdsl.frontend.running_loops.carried_faults import other_result
+from tcdsl.frontend.running_loops.carried_faults import changed_value
 from tcdsl.frontend.running_loops.conditions import changing_truth, connected, is_data, numbers_of, taken, truth
 from tcdsl.frontend.running_loops.iterated import ITERATED, Iterated, bounds_of, python_rounds, rounds_over
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.running_loops.round_counts import ENDLESS, RoundCount, at_most_one, loop
 from tcdsl.frontend.running_loops.running_loop import RunningLoop
 from tcdsl.frontend.source.function_source import span_of
-from tcdsl.frontend.source.rewritten_functions import is_result
+from tcdsl.frontend.source.rewritten_functions import CHOICE, is_result
 from tcdsl.frontend.staging.declarations import OfARound, Unwritten
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, session_of
@@ -145,13 +145,62 @@ class LoopRecorder:
         for name in dict.fromkeys((*one.bound, *other.bound)):
             arms = [each.bound[name] for each in (one, other) if name in each.bound and not each.raised]
             both = bound_in_both(name, *arms) if len(arms) == 2 else None
-            if both is None and len(arms) == 2 and is_result(name):
-                raise other_result(session, arms[0].value, arms[1].value, session.location())
+            if both is None and len(arms) == 2 and (is_result(name) or name == CHOICE):
+                raise changed_value(session, name, arms[0].value, arms[1].value, True, session.location())
             if both is not None:
                 found[name] = both
             elif len(arms) == 1 and (is_result(name) or one.raised or other.raised):
                 found[name] = arms[0]
         return found
+
+    def chosen(
+        self,
+        statement: LoopStatement,
+        condition: Callable[[], Any],
+        first: Callable[[], Any],
+        other: Callable[[], Any],
+    ) -> Any:
+        """``first() if condition() else other()``: a branch whose arms bind a name, if Python does not know."""
+        return self._chosen(statement, condition(), first, other)
+
+    def first_of(self, statement: LoopStatement, wanted: bool, *parts: Callable[[], Any]) -> Any:
+        """``a and b`` if the first one that is false is ``wanted``, else ``a or b``."""
+        value: Any = None
+        for k, part in enumerate(parts):
+            value = part()
+            rest = parts[k + 1 :]
+            if not rest or (not is_data(value) and bool(value) != wanted):
+                return value
+            if is_data(value):
+                return self._first_of(statement, wanted, value, rest)
+        return value
+
+    def _first_of(self, statement: LoopStatement, wanted: bool, value: Any, rest: Sequence[Callable[[], Any]]) -> Any:
+        session = session_of("a condition")
+
+        def more() -> Any:
+            return self.first_of(statement, wanted, *rest)
+
+        if element_of(value, session)[0].logical == "bool":
+            # Of truth values no name has to be bound.
+            other = more()
+            if isinstance(other, bool) or (is_data(other) and element_of(other, session)[0].logical == "bool"):
+                return combine("and_" if wanted else "or_", value, other)
+            return self._chosen(statement, value, *self._sides(wanted, lambda: other, lambda: value))
+        return self._chosen(statement, value, *self._sides(wanted, more, lambda: value))
+
+    def _sides(self, wanted: bool, more: Callable[[], Any], known: Callable[[], Any]) -> Any:
+        return (more, known) if wanted else (known, more)
+
+    def _chosen(self, statement: LoopStatement, value: Any, first: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        if not is_data(value):
+            return first() if value else other()
+        session = session_of("a branch")
+        names: dict[str, Any] = {}
+        frame = cast(FrameType, SimpleNamespace(f_locals=names))
+        for arm in self._both_arms(session, statement, frame, taken(session, value), numbers_of(value)):
+            names[CHOICE] = first() if arm else other()
+        return session.running.pop().after()[0]
 
     def all_of(self, *parts: Callable[[], Any]) -> Any:
         """``a and b`` in a condition."""

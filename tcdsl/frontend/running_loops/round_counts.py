@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
+from tcdsl.frontend.arrays.arithmetic import record_elementwise
 from tcdsl.frontend.running_loops.conditions import is_data
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import apply, cast, integer
 from tcdsl.ir.dtypes import is_integer
 from tcdsl.ir.expressions import Constant, Expr, Read, reads, size_names, transform
@@ -60,7 +62,7 @@ class RoundCount:
     """
 
     begin: Expr
-    step: int
+    step: Expr
     count: Expr
     sized: bool
     element: Callable[[Any], Any] = lambda number: number
@@ -75,18 +77,25 @@ class RoundCount:
 
     def at(self, session: Session, number: Any) -> Any:
         """What the loop binds in the round of a number, a size or an integer from 0 on; for rounds made of sizes."""
-        if self.begin != integer(0) or self.step != 1:
+        if not self.plain:
+            assert isinstance(self.step, Constant)
             begin = self.begin.value if isinstance(self.begin, Constant) else SymbolicSize(session.builder, self.begin)
-            number = begin + self.step * number
+            number = begin + int(self.step.value) * number
         return self.element(number)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it counts from 0, by 1."""
+        return self.begin == integer(0) and self.step == integer(1)
 
     def backwards(self) -> RoundCount:
         """``reversed(range(...))``: the last number first."""
-        steps = apply("mul", integer(self.step), apply("sub", self.count, integer(1)))
-        return replace(self, begin=apply("add", self.begin, steps), step=-self.step)
+        steps = apply("mul", self.step, apply("sub", self.count, integer(1)))
+        back = integer(-int(self.step.value)) if isinstance(self.step, Constant) else apply("neg", self.step)
+        return replace(self, begin=apply("add", self.begin, steps), step=back)
 
 
-ENDLESS = RoundCount(integer(0), 1, integer(2**62), False)
+ENDLESS = RoundCount(integer(0), integer(1), integer(2**62), False)
 """The rounds of ``while``, which a condition ends."""
 
 
@@ -94,7 +103,7 @@ def at_most_one(taken: Expr, arm: bool) -> RoundCount:
     """The round of an arm of a branch: it runs if the bool ``taken`` is ``arm``."""
     condition = taken if arm else apply("not_", taken)
     where = condition if not any(reads(condition)) and size_names(condition) else None
-    return RoundCount(integer(0), 1, cast(condition, "int64"), False, where=where)
+    return RoundCount(integer(0), integer(1), cast(condition, "int64"), False, where=where)
 
 
 def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> RoundCount | None:
@@ -106,16 +115,26 @@ def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> Round
     bounds = [_bound(session, each) for each in arguments]
     begin, end = (integer(0), bounds[0]) if len(bounds) == 1 else bounds[:2]
     step = bounds[2] if len(bounds) == 3 else integer(1)
-    if not isinstance(step, Constant) or step.value == 0:
-        what = "is 0" if isinstance(step, Constant) else "is known at the call only"
-        raise session.fault(
-            DslSyntaxError, f"the step of a loop that runs {what}", "write a constant step other than 0"
-        )
+    if step == integer(0):
+        raise session.fault(DslSyntaxError, "the step of a loop that runs is 0", "write a step other than 0")
+    if not isinstance(step, Constant):
+        return _stepping(session, begin, end, step)
     width = abs(int(step.value))
     count = apply("sub", end, begin) if step.value > 0 else apply("sub", begin, end)
     if width > 1:
         count = apply("floor_div", apply("add", count, integer(width - 1)), integer(width))
-    return RoundCount(begin, int(step.value), count, not any(reads(count)))
+    return RoundCount(begin, step, count, not any(reads(count)))
+
+
+def _stepping(session: Session, begin: Expr, end: Expr, step: Expr) -> RoundCount:
+    # A step that the call says: what is made of it is data, which way it goes too. By a step of 0 there is no round.
+    held = record_elementwise(session, Value(step, None, "int64"), (), "step")
+    step = cast(held.cell(()).expr, "int64")
+    width = apply("max", apply("abs", step), integer(1))
+    forwards = apply("gt", step, integer(0))
+    span = apply("where", forwards, apply("sub", end, begin), apply("sub", begin, end))
+    count = apply("floor_div", apply("sub", apply("add", span, width), integer(1)), width)
+    return RoundCount(begin, step, apply("where", apply("eq", step, integer(0)), integer(0), count), False)
 
 
 def with_segments(session: Session, rounds: RoundCount, checkpoint_every: Any = None) -> RoundCount:

@@ -46,7 +46,7 @@ from tcdsl.frontend.symbols.recordings import Learned, Recording
 from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
-from tcdsl.ir.build import apply, cast, integer
+from tcdsl.ir.build import apply, cast
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Read, size_names
 from tcdsl.ir.program import AxisExtent, Program, Repeat, Tensor
@@ -198,19 +198,19 @@ class RunningLoop:
     def _begin(self) -> tuple[Any, Tensor]:
         builder, rounds = self._builder, self._rounds
         label = self.statement.numbers[0] if len(self.statement.numbers) == 1 else "round"
-        plain = rounds.begin == integer(0) and rounds.step == 1
+        plain = rounds.plain
         number: Any
         if rounds.sized:
             counter = builder.counter(f"{label}_round", label if plain else f"{label}_round")
             size = counter.shape[0]
             builder.require(apply("lt", size, rounds.count), "")
-            expr = size if plain else apply("add", rounds.begin, apply("mul", integer(rounds.step), size))
+            expr = size if plain else apply("add", rounds.begin, apply("mul", rounds.step, size))
             number = SymbolicSize(builder, expr)
         else:
             held = builder.placeholder(label if plain else f"{label}_round", "int64", ())
             counter, number = builder.tensor(held.name), held
             if not plain:
-                steps = apply("mul", integer(rounds.step), cast(held.cell(()).expr, "int64"))
+                steps = apply("mul", rounds.step, cast(held.cell(()).expr, "int64"))
                 value = Value(apply("add", rounds.begin, steps), None, "int64")
                 number = record_elementwise(self._session, value, (), label)
         self._stand_ins = {name: self._stand_in(each) for name, each in self._names.items()}

@@ -6,13 +6,16 @@ import ast
 from collections.abc import Collection, Mapping
 from types import CellType, CodeType, FunctionType
 
-__all__ = ["RECORDER", "RESULT", "compiled_definition", "is_result", "thunk", "with_closure"]
+__all__ = ["CHOICE", "RECORDER", "RESULT", "compiled_definition", "is_result", "thunk", "with_closure"]
 
 RECORDER = "__tcdsl__"
 """The closure variable of a rewritten function that holds its recorder; other names made up there begin with it."""
 
 RESULT = f"{RECORDER}result"
 """What a function returns that has several `return`s."""
+
+CHOICE = f"{RECORDER}choice"
+"""What `a if c else b` gives."""
 
 
 def is_result(name: str) -> bool:

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import FrameType
 
-__all__ = ["Span"]
+__all__ = ["COMPREHENSIONS", "Span"]
+
+COMPREHENSIONS = "<tc "
+"""How the names of sources in the language of Tensor Comprehensions begin."""
 
 #: Line, last line, column, last column.
 _Place = tuple[int | None, int | None, int | None, int | None]

@@ -15,17 +15,18 @@ unless an array is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tcdsl.errors import ShapeError
 from tcdsl.ir.build import all_of, apply, integer, size
-from tcdsl.ir.expressions import Constant, Expr, size_names
+from tcdsl.ir.expressions import Apply, Constant, Expr, size_names
 from tcdsl.ir.program import Assertion, AxisExtent
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of_condition
 from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.size_algebra import SizeInterval
+from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.sketches.index_forms import normalized_sketch
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.sketch import Sketch, free_variables
@@ -170,7 +171,20 @@ class _Required:
         shown = [each for each in (least, most, extent) if each is not None]
         values = inference.values(*shown)
         certain = isinstance(holds, Constant) or not values
+        if not certain and self.only_for_empty_arrays(holds, shown):
+            inference.fault(fact, access.span)
+            return
         inference.require(holds, fact if certain else f"{fact}, with {values}", access.span)
+
+    def only_for_empty_arrays(self, condition: Expr, forms: Sequence[Polynomial]) -> bool:
+        algebra = self.inference.algebra
+        for form in forms:
+            for extent in _extents_in(algebra.expr(form), self.inference.scope):
+                condition = apply("and_", condition, apply("ge", extent, integer(1)))
+        try:
+            return isinstance(condition, Apply) and algebra.impossible(condition)
+        except NotAffine:
+            return False
 
 
 def _is_linear(access: AxisAccess) -> bool:

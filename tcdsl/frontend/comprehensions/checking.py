@@ -33,7 +33,7 @@ __all__ = ["checked_source"]
 
 _ACCUMULATORS = {"=": "assign", "+": "add", "*": "multiply", "min": "min", "max": "max"}
 _MOST_AXES = 32
-MOST_STATEMENTS = 1000
+_MOST_STATEMENTS = 1000
 
 
 def checked_source(source: Source) -> dict[str, Checked]:
@@ -106,6 +106,8 @@ class _Definition:
     def check(self) -> Checked | None:
         before = len(self.faults)
         self.declarations()
+        if len(self.definition.statements) > _MOST_STATEMENTS:
+            self.too_many(self.definition.statements[_MOST_STATEMENTS].span)
         if len(self.faults) > before:
             return None
         begin = len(self.faults)
@@ -123,6 +125,10 @@ class _Definition:
                 self.sources.fault(f"no statement writes the result `{name}`", span, f"write `{name}(i) = ...`")
         tensors = {**self.inputs, **found}
         return Checked(self.definition, tensors, tuple(done.statements), tuple(done.continued), tuple(done.warnings))
+
+    def too_many(self, span: Span | None) -> None:
+        fact = f"{_MOST_STATEMENTS} statements are the most of a definition, with those that it calls"
+        self.sources.fault(fact, span, "call parts of it from Python")
 
     # -- declarations ----------------------------------------------------------------------------------------
 

@@ -154,6 +154,11 @@ class ExpressionTypes:
 
     def _call(self, call: Call) -> str | None:
         name = call.name.name
+        tensor = name in self.known or name in self.unwritten
+        if name in self.functions and not tensor and name not in self._types:
+            fact = f"`{name}` is a definition, whose call is a statement of its own"
+            self.fault(fact, call.span, f"write `t = {name}(...)`, with a result `t`, and read `t`")
+            return None
         types = [self.of(argument) for argument in call.arguments]
         if name in self._types:
             hint = f"write `{name}` alone"
@@ -169,10 +174,6 @@ class ExpressionTypes:
             return None
         if name in BUILTINS:
             return self._builtin(call, types)
-        if name in self.functions:
-            fact = f"`{name}` is a definition, whose call is a statement of its own"
-            self.fault(fact, call.span, f"write `t = {name}(...)`, with a result `t`, and read `t`")
-            return None
         close = get_close_matches(name, [*self.known, *BUILTINS, *self.functions], 1)
         hint = f"did you mean `{close[0]}`?" if close else ""
         self.fault(f"`{name}` is neither a tensor nor a built-in function", call.name.span, hint)

@@ -70,6 +70,8 @@ class Values:
             case Number(value=value, is_float=is_float):
                 dtype = "float32" if is_float else "int32"
                 return Typed(constant(value, dtype, node.span), dtype)
+            case Unary() | Binary() if self._is_exact(node):
+                return self._exact_value(node)
             case Name(name=name) if name in self.definitions:
                 return self.typed(self.definitions[name].value)
             case Name(name=name) if name in self.tensors:
@@ -91,6 +93,32 @@ class Values:
                 dtype = joined(branches[0].dtype, branches[1].dtype)
                 parts = (self.typed(condition).expr, *(each.as_type(dtype) for each in branches))
                 return Typed(applied("where", parts, node.span), dtype)
+
+    def _is_exact(self, node: Expression) -> bool:
+        # Arithmetic and comparisons of index variables and sizes, of which sets can speak.
+        match node:
+            case Number(is_float=is_float):
+                return not is_float
+            case Name(name=name):
+                return name not in self.tensors and name not in self.definitions
+            case Extent():
+                return True
+            case Unary(operator="-", operand=operand):
+                return self._is_exact(operand)
+            case Binary(operator="+" | "-" | "*", left=left, right=right):
+                return self._is_exact(left) and self._is_exact(right)
+            case Binary(operator=operator, left=left, right=right) if operator in COMPARISONS:
+                return not any(map(_is_comparison, (left, right))) and self._is_exact(left) and self._is_exact(right)
+        return False
+
+    def _exact_value(self, node: Unary | Binary) -> Typed:
+        if not _is_comparison(node):
+            return Typed(cast(self.index(node), "int32", node.span), "int32")
+        assert isinstance(node, Binary)
+        left, right = self.index(node.left), self.index(node.right)
+        if left.dtype != right.dtype:
+            left, right = _data(left), _data(right)
+        return Typed(applied(COMPARISONS[node.operator], (left, right), node.span), "bool")
 
     def _too_large(self, node: Expression) -> TcdslError:
         fact = f"a value of more than {_MOST_NODES} parts, with what its local definitions stand for"
@@ -185,6 +213,10 @@ class Values:
             case Binary(operator=operator, left=left, right=right):
                 return applied(COMPARISONS[operator], (self.size(left), self.size(right)), node.span)
         raise DslSyntaxError.at("a condition that is no comparison of sizes", node.span)
+
+
+def _is_comparison(node: Expression) -> bool:
+    return isinstance(node, Binary) and node.operator in COMPARISONS
 
 
 def _is_size(expr: Expr) -> bool:

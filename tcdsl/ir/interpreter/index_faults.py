@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcdsl.errors import DataIndexError, Diagnostic, ShapeError
-from tcdsl.span import Span
+from tcdsl.span import COMPREHENSIONS, Span
 
 __all__ = ["POSITIONS", "index_fault"]
 
@@ -24,4 +24,6 @@ def index_fault(
         return Diagnostic(ShapeError, fact, span, notes, hint)
     fact = f"index {index} is out of range for axis {axis} of `{label}`, which has extent {extent}"
     hint = 'write get(..., default) to read a default there, or decorate with oob="skip" or oob="clamp"'
+    if span is not None and span.filename.startswith(COMPREHENSIONS):
+        hint = "choose what is read there: `0 <= p(i) && p(i) < N ? A(p(i)) : 0.0`"
     return Diagnostic(DataIndexError, fact, span, notes, hint)

@@ -76,8 +76,8 @@ NOT: "!"
 
 TYPE.2: /({_TYPES})(?![A-Za-z0-9_])/
 ID: /[A-Za-z_][A-Za-z0-9_]*/
-REAL.2: /((\d+\.\d*|\.\d+)([eE][+-]?\d+)?|\d+[eE][+-]?\d+)[fF]?/
-INTEGER: /0[xX][0-9a-fA-F]+|\d+/
+REAL.2: /((\d+\.\d*|\.\d+)([eE][+-]?\d+)?|\d+[eE][+-]?\d+)[fF]?(?![A-Za-z0-9_])/
+INTEGER: /(0[xX][0-9a-fA-F]+|\d+)(?![A-Za-z0-9_])/
 AXIS.3: /\.\s*\d+/
 
 %ignore /[ \t\r\n\f]+/

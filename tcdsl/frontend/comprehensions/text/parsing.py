@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import re
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.comprehensions.text.grammar import GRAMMAR
 from tcdsl.frontend.comprehensions.text.syntax import Source
-from tcdsl.span import Span
+from tcdsl.span import COMPREHENSIONS, Span
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -125,7 +127,7 @@ def _parser() -> Lark:
 
 def _named(text: str) -> str:
     # Messages, tracebacks and debuggers find the text under this name, which is the same in all processes.
-    name = f"<tc {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}>"
+    name = f"{COMPREHENSIONS}{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}>"
     lines = [f"{line[:_MOST_COLUMNS]}\n" for line in text[:MOST_CHARACTERS].split("\n")]
     linecache.cache[name] = (len(text), None, lines, name)
     return name
@@ -166,8 +168,12 @@ def _fault(error: UnexpectedInput, text: str, filename: str) -> TcdslError:
         return DslSyntaxError.at(f"the character `{found}` is not ASCII", span, "names are made of a-z, A-Z, 0-9 and _")
     if found in ")}" and before.endswith(","):
         return DslSyntaxError.at(f"a comma before `{found}`", span, "drop the comma")
-    if before[-1:].isdigit() and (found[:1].isalpha() or found[:1] == "_") and not rest[:1].isspace():
-        return DslSyntaxError.at(f"`{found}` behind a digit", span, "a name begins with a letter or `_`")
+    word = re.match(r"[0-9]\w+", rest)
+    if word is not None and not re.fullmatch(r"[0-9]+", word[0]):
+        span = replace(span, end_column=span.column + len(word[0]))
+        return DslSyntaxError.at(
+            f"`{word[0]}` is neither a number nor a name", span, "names begin with a letter or `_`"
+        )
     return DslSyntaxError.at(f"unexpected `{found}`", span, _INSTEAD.get(written) or _expectation(expected))
 
 

@@ -81,7 +81,7 @@ def binds_objects(scope: FunctionScope, given: Dimensions) -> bool:
 def _size_object(scope: FunctionScope, extent: ast.expr) -> object:
     # What stands for a size: a name, or what a list or an object holds, `X[0]`, `*X`, `self.N`.
     if isinstance(extent, ast.Name):
-        return scope.own(extent.id)
+        return scope.holds(extent.id)
     unbound = any(scope.value_of(part.id) is UNBOUND for part in ast.walk(extent) if isinstance(part, ast.Name))
     if unbound or not isinstance(extent, ast.Starred | ast.Subscript | ast.Attribute):
         return None

@@ -21,6 +21,7 @@ from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten, outpu
 from tcdsl.frontend.staging.declared_parameters import current_parameters
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped
 from tcdsl.frontend.staging.target_states import UNBOUND
+from tcdsl.frontend.symbols.operators import IndexSymbol
 from tcdsl.frontend.symbols.recognition import CONSTANTS
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.indices import IndexLetter
@@ -77,7 +78,7 @@ class FunctionScope:
         value = self.holds(name)
         if isinstance(value, Poison):
             raise StagingStopped
-        return UNBOUND if isinstance(value, Unwritten | DeclaredTarget | IndexLetter) else value
+        return UNBOUND if isinstance(value, Unwritten | DeclaredTarget | IndexLetter | IndexSymbol) else value
 
     def may_be_tensor(self, name: str) -> bool:
         """Whether what ``name`` holds now, or will hold, could be a tensor: it is no container of Python's."""
@@ -90,7 +91,7 @@ class FunctionScope:
     def enclosing(self, name: str) -> object:
         """The value of ``name`` in the enclosing functions."""
         value = self._closed_over(name)
-        return UNBOUND if isinstance(value, IndexLetter) else value
+        return UNBOUND if isinstance(value, IndexLetter | IndexSymbol) else value
 
     def is_index_letter(self, name: str) -> bool:
         """Whether ``name`` is imported from `tcdsl.indices`."""
@@ -111,7 +112,7 @@ class FunctionScope:
     def module(self, name: str) -> object:
         """The module's global ``name``."""
         value = self._function.__globals__.get(name, UNBOUND)
-        return UNBOUND if isinstance(value, IndexLetter) else value
+        return UNBOUND if isinstance(value, IndexLetter | IndexSymbol) else value
 
     def builtin(self, name: str) -> object:
         """Python's builtin ``name``."""

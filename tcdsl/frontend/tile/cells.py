@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, ShapeError
+from tcdsl.frontend.staging.held_memory import held
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import BoundLater, IndexSymbol
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
@@ -146,8 +147,9 @@ def access(tensor: Any, key: Any) -> IndexedTensor:
     rank = tensor.rank
     if len(indices) != rank:
         count = "1 index" if len(indices) == 1 else f"{len(indices)} indices"
-        label = getattr(tensor, "label", "") or "the tensor"
-        if getattr(tensor, "contract", None) is not None:
+        called = getattr(tensor, "called", None)
+        label = (getattr(tensor, "label", "") or "the tensor") if called is None else called()
+        if called is not None:
             made = "TensorOutput()" if rank == 0 else f"TensorOutput(...) with {rank} size{'s' * (rank > 1)}"
             fact = f"{count} on `{label}`, which {made} has made of rank {rank}"
             hint = "give TensorOutput one size for each index: `O = TensorOutput(N)`, `O[n] += ...`"
@@ -156,7 +158,8 @@ def access(tensor: Any, key: Any) -> IndexedTensor:
             hint = "write one index for each axis"
         raise fault(ShapeError, fact, hint)
     lens = getattr(tensor, "lens", None)
-    return IndexedTensor(tensor, indices if lens is None else lens.stored(indices))
+    # The statement is recorded later: memory counts as it is now.
+    return IndexedTensor(held(tensor), indices if lens is None else lens.stored(indices))
 
 
 def as_cells(value: object) -> Cells:

@@ -15,17 +15,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
-from tcdsl.frontend.arrays.arithmetic import cast_any, record_elementwise, staged_operand
+from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise, staged_operand
+from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, materialized
 from tcdsl.frontend.staging.target_states import Declared
 from tcdsl.frontend.stores.partial_resets import record_choice, record_touched
 from tcdsl.frontend.stores.stores import store
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import SymbolicTensor, number_value
-from tcdsl.frontend.symbols.values import Value
+from tcdsl.frontend.symbols.values import Value, as_truth, cast_value
 from tcdsl.frontend.tile.cells import Cells, Combined, IndexedTensor, Number
 from tcdsl.frontend.tile.index_expressions import Constraint, TensorIndex, given_name
-from tcdsl.frontend.tile.user_lines import fault, names_held
+from tcdsl.frontend.tile.user_lines import fault, location, names_held
 from tcdsl.ir.build import constant, in_range, index, truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
@@ -98,7 +99,7 @@ class Contraction:
             term,
             operands,
             divisions,
-            target.span,
+            location(),
             names=_user_names(),
         )
 
@@ -260,8 +261,8 @@ def _chooses(term: _Term, operands: Sequence[Any]) -> bool:
 def _with_unwritten_cells(session: Session, sketch: Sketch, made: SymbolicTensor, default: Any) -> SymbolicTensor:
     # `made` with 0, or cells of the default, where the statement of the sketch has written nothing.
     builder, span = session.builder, sketch.span
-    kept = None if default is None else _as_start(session, sketch, made, default)
     statement = builder.recording.statements[-1]
+    kept = None if default is None else _as_start(session, sketch, made, default)
     variables = tuple(map(FreshNames(builder.size_names()).fresh, _LETTERS[: made.rank]))
     if statement.condition is not None or not affine_target(statement):
         return _chosen_by_flags(session, sketch, made, kept)
@@ -287,6 +288,8 @@ def _with_unwritten_cells(session: Session, sketch: Sketch, made: SymbolicTensor
 
 def _as_start(session: Session, sketch: Sketch, made: SymbolicTensor, default: Any) -> SymbolicTensor:
     extents = default.extents
+    if (extents, default.element_type) == (made.extents, made.element_type):
+        return default  # type: ignore[no-any-return]
     if len(extents) != len(made.extents):
         raise ShapeError.at(
             f"the default of `{sketch.label}` has rank {len(extents)}, not {len(made.extents)}",
@@ -294,12 +297,11 @@ def _as_start(session: Session, sketch: Sketch, made: SymbolicTensor, default: A
             "`use_default` takes a tensor of the output's shape",
         )
     for axis, (given, wanted) in enumerate(zip(extents, made.extents, strict=True)):
-        message = f"the default of `{sketch.label}` has another extent on axis {axis}"
+        message = f"the default of `{sketch.label}` has the extent {valued(given)} on axis {axis}, not {valued(wanted)}"
         session.builder.require_equal(given, wanted, message, sketch.span)
-    if default.element_type != made.element_type:
-        default = cast_any(default, made.element_type)
-    kept: SymbolicTensor = materialized(default, f"{sketch.label}_default")
-    return kept
+    # It starts from a tensor of the same type and the same extents, and not only of equal ones.
+    value, _ = element_of(default, session)
+    return record_elementwise(session, cast_value(value, made.element_type), made.extents, f"{sketch.label}_default")
 
 
 def _chosen_by_flags(
@@ -310,6 +312,8 @@ def _chosen_by_flags(
     if kept is None:
         zero = Value(constant(0, compute_dtype(dtype)), None, dtype)
         kept = record_elementwise(session, zero, made.extents, sketch.label)
-    always = Apply("fst", (truth(True), sketch.value), "bool", sketch.span)
+    # Always true, with the accesses of the value, which say at which points.
+    value = as_truth(Value(sketch.value, None, dtype))
+    always = Apply("fst", (truth(True), value.expr), "bool", sketch.span)
     touched = record_touched(sketch, made, always, builder)
     return record_choice(touched, kept, lambda cell: cell(made), sketch, builder)

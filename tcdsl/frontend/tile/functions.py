@@ -19,7 +19,7 @@ from tcdsl.frontend.symbols.operators import BoundLater
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.frontend.tile.cells import Cells
-from tcdsl.frontend.tile.sizes import extent_expression, known_size
+from tcdsl.frontend.tile.sizes import extent_expression, kind_of, known_size
 from tcdsl.frontend.tile.user_lines import fault
 from tcdsl.ir.build import index as index_variable
 from tcdsl.ir.dtypes import DTYPES
@@ -127,9 +127,7 @@ def checked_dims(dims: Any) -> tuple[Any, ...]:
     sizes = tuple(map(known_size, given))
     for each, size in zip(given, sizes, strict=True):
         if size is None:
-            raise fault(
-                DslSyntaxError, f"a {type(each).__name__} as a size", "sizes are integers and `TensorDim`s: `(N, M)`"
-            )
+            raise fault(DslSyntaxError, f"{kind_of(each)} as a size", "sizes are integers and `TensorDim`s: `(N, M)`")
         if isinstance(size, int) and size < 0:
             raise fault(ShapeError, f"a size of {size}", "sizes are 0 or more")
     return sizes

@@ -22,10 +22,11 @@ from tcdsl.frontend.symbols.symbols import OpenArray, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.frontend.tile.cells import IndexedTensor, access, as_cells
 from tcdsl.frontend.tile.contractions import Contraction, record_contraction
-from tcdsl.frontend.tile.sizes import extent_expression, known_size
-from tcdsl.frontend.tile.user_lines import fault, names_held
+from tcdsl.frontend.tile.sizes import extent_expression, kind_of, known_size
+from tcdsl.frontend.tile.user_lines import fault, location, names_held
 from tcdsl.ir.expressions import IndexValue
 from tcdsl.rows.ranks import RowRanks
+from tcdsl.span import Span
 
 __all__ = ["OutputStatements", "StagedOutput", "Written", "sizes_of_output"]
 
@@ -46,6 +47,7 @@ class OutputStatements:
 
     contraction: Contraction | None
     lens: Any
+    made_at: Span | None
 
     def is_used(self) -> bool:
         """Whether the cells have been asked for, so that nothing more can be said."""
@@ -125,9 +127,9 @@ class OutputStatements:
         )
 
     def _unwritten(self) -> Exception:
-        return fault(
-            DslSyntaxError,
+        return DslSyntaxError.at(
             f"`{self.called()}` is used, but no statement writes to it",
+            self.made_at,
             "write its statement first: `O[n] += I[m, n]`",
         )
 
@@ -135,7 +137,7 @@ class OutputStatements:
 class StagedOutput(OutputStatements, OpenArray):
     """A `TensorOutput` of the program under construction."""
 
-    __slots__ = ("_label", "contraction", "lens")
+    __slots__ = ("_label", "contraction", "lens", "made_at")
 
     def __init__(self, session: Session, sizes: Sequence[Any], lens: Any = None) -> None:
         self.builder = session.builder
@@ -144,6 +146,7 @@ class StagedOutput(OutputStatements, OpenArray):
         self.uses = 0
         self.contraction = None
         self.lens = lens
+        self.made_at = location()
         self._label = ""
         self._made: SymbolicTensor | None = None
 
@@ -208,7 +211,7 @@ def sizes_of_output(sizes: Sequence[Any]) -> tuple[Any, ...]:
         if known is None:
             raise fault(
                 DslSyntaxError,
-                f"a {type(size).__name__} as a size of a TensorOutput",
+                f"{kind_of(size)} as a size of a TensorOutput",
                 "sizes are integers, `TensorDim`s, and what is computed from them: `N // 2` for half of N",
             )
         if isinstance(known, int) and known < 0:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import axes, staged_operand
+from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, materialized
 from tcdsl.frontend.staging.target_states import Declared, Existing
 from tcdsl.frontend.stores.stores import record_sketch, sketch_of, store
@@ -83,7 +84,9 @@ def _record_reshape(sizes: Sequence[Any], session: Session, given: Sequence[Any]
     tensor = _tensor(session, given[0], "x")
     extents = tuple(map(extent_expression, sizes))
     before, after = _product(session, tensor.extents), _product(session, extents)
-    session.builder.require_equal(before, after, "reshape to another number of cells", location())
+    session.builder.require_equal(
+        before, after, f"reshape of {valued(before)} cells to {valued(after)} cells", location()
+    )
     flat = tensor
     if tensor.rank != 1:
         variables = axes(session, tensor.rank)
@@ -144,7 +147,12 @@ def _record_scatter(session: Session, given: Sequence[Any]) -> Any:
             "it has the axes of the positions, then those of the tensor but for the first",
         )
     for axis, (extent, each) in enumerate(zip(updates.extents, wanted, strict=True)):
-        session.builder.require_equal(extent, each, f"axis {axis} of what is scattered has another extent", location())
+        session.builder.require_equal(
+            extent,
+            each,
+            f"axis {axis} of what is scattered has the extent {valued(extent)}, not {valued(each)}",
+            location(),
+        )
     variables = axes(session, len(wanted))
     cells = list(map(index, variables))
     place = cast(places.cell(cells[: places.rank], session.location()).expr, "int64")

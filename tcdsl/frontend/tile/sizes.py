@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
+from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.operators import ArithmeticOperators, BoundLater
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
@@ -26,7 +27,7 @@ from tcdsl.frontend.tile.user_lines import fault, location, names_held
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr
 
-__all__ = ["TensorDim", "TensorDims", "bind_dims", "extent_expression", "known_size"]
+__all__ = ["TensorDim", "TensorDims", "bind_dims", "extent_expression", "kind_of", "known_size"]
 
 _ON_INTEGERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
@@ -121,6 +122,12 @@ def TensorDims(count: int) -> tuple[TensorDim, ...]:  # noqa: N802  # Tile's nam
     return tuple(TensorDim() for _ in range(operator.index(count)))
 
 
+def kind_of(value: object) -> str:
+    """What to call a value that is no size, ``a float``."""
+    name = value.weak_kind if isinstance(value, SymbolicNumber) else type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
 def known_size(value: Any) -> Any:
     """A size as operators take it: what a `TensorDim` is bound to, and numbers of the call as integers.
 
@@ -163,25 +170,20 @@ def bind_dims(array: Any, sizes: Sequence[Any]) -> None:
             continue
         known = known_size(size)
         if known is None:
-            raise fault(
-                DslSyntaxError, f"a {type(size).__name__} as a size", "bind `TensorDim`s, or write integers and sizes"
-            )
+            raise fault(DslSyntaxError, f"{kind_of(size)} as a size", "bind `TensorDim`s, or write integers and sizes")
         _require_equal(array, axis, size, known, extent)
 
 
 def _require_equal(array: Any, axis: int, size: object, known: Any, extent: Any) -> None:
     name = names_held(TensorDim).get(id(size))
-    written = f"`{name}`" if name is not None else str(known) if isinstance(known, int) else "the size given for it"
-    fact = f"axis {axis} of `{_label(array)}` does not have the extent"
-    if isinstance(known, int) and isinstance(extent, int):
-        if known != extent:
-            bound = f"{known}, to which {written} is bound" if name is not None else written
-            raise fault(ShapeError, f"{fact} {bound}, but {extent}")
-        return
+    wanted = "" if name is None else f", to which `{name}` is bound"
+    expected, found = extent_expression(known), extent_expression(extent)
+    fact = f"axis {axis} of `{_label(array)}` has the extent {valued(found)}, not {valued(expected)}{wanted}"
     session = current_session()
-    assert session is not None
-    bound = f"{written} that is bound already" if name is not None else written
-    session.builder.require_equal(extent_expression(known), extent_expression(extent), f"{fact} {bound}", location())
+    if session is not None:
+        session.builder.require_equal(expected, found, fact, location())
+    elif known != extent:
+        raise fault(ShapeError, fact)
 
 
 def _label(array: Any) -> str:

@@ -49,10 +49,8 @@ def names_held(kind: type, key: Callable[[Any], Any] = id) -> dict[Any, str]:
     What a list holds is called by its place: ``x_0`` is `x[0]`.
     """
     frame = user_frame()
-    # Rewritten statements are functions inside of the user's.
-    while frame is not None and frame.f_code.co_name.startswith("<") and frame.f_back is not None:
-        if frame.f_code.co_name == "<module>":
-            break
+    # Rewritten statements, and comprehensions, are functions inside of the user's.
+    while frame is not None and (_is_inner(frame.f_code.co_name) or frame.f_code.co_filename.startswith(FOLDER)):
         frame = frame.f_back
     found: dict[Any, str] = {}
     for name, value in () if frame is None else frame.f_locals.items():
@@ -63,3 +61,7 @@ def names_held(kind: type, key: Callable[[Any], Any] = id) -> dict[Any, str]:
                 if isinstance(each, kind):
                     found.setdefault(key(each), f"{name}_{k}")
     return found
+
+
+def _is_inner(name: str) -> bool:
+    return name.startswith("<") and name != "<module>"

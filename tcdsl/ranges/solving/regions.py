@@ -211,7 +211,9 @@ def _report_unbounded(inference: Inference, level: Level, name: str, sides: str)
         f"nothing bounds the index `{name}` from {sides}",
         None if level.reduction is None else level.reduction.span,
         *(f"used in {place}" for place in places),
-        hint=f"write a range as a condition, `0 <= {name} < n`",
+        hint=f"add a constraint: `O.add_constraint({name} < n)`"
+        if inference.sketch.mode == "valid"
+        else f"write a range as a condition, `0 <= {name} < n`",
     )
 
 

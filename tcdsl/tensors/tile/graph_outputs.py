@@ -25,11 +25,12 @@ __all__ = ["GraphOutput"]
 class GraphOutput(OutputStatements, Tensor):
     """A `TensorOutput` of a graph. Its statement is recorded when its type or its value is asked for."""
 
-    __slots__ = ("contraction", "lens")
+    __slots__ = ("contraction", "lens", "made_at")
 
     def __init__(self, sizes: Sequence[int], lens: Any = None) -> None:
         self.contraction: Contraction | None = None
         self.lens = lens
+        self.made_at = user_location()
         super().__init__(("output",), known(sizes, name="output"), None, Operation("output", self._nothing_written))
 
     def _nothing_written(self, *_: Any) -> Any:

@@ -1,0 +1,49 @@
+"""Programs as their authors write them: on arrays under `op`, on tensors outside, and their gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op, tile
+from tests.tile.idioms import IDIOMS
+from tests.tile.reference_programs import PROGRAMS, Program
+
+ALL = (*PROGRAMS, *IDIOMS)
+DECORATED = {program.name: op(program.function) for program in ALL}
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def assert_right(program: Program, found: Any) -> None:
+    expected = as_tuple(program.reference(*program.arguments))
+    for one, other in zip(as_tuple(found), expected, strict=True):
+        np.testing.assert_allclose(np.asarray(one), other, atol=1e-12)
+
+
+@pytest.mark.parametrize("program", ALL, ids=lambda each: each.name)
+def test_programs_on_arrays(program: Program) -> None:
+    with tc.config(check="ir"):
+        assert_right(program, DECORATED[program.name](*program.arguments))
+
+
+@pytest.mark.parametrize(
+    "program", [each for each in ALL if each.arrays[0].dtype.kind == "f"], ids=lambda each: each.name
+)
+def test_gradients(program: Program) -> None:
+    if program.name == "arg_max":
+        pytest.skip("its result is integers")
+    tc.check_grads(program.of_arrays(DECORATED[program.name]), program.arrays)
+
+
+@pytest.mark.parametrize("program", ALL, ids=lambda each: each.name)
+def test_programs_on_tensors(program: Program) -> None:
+    given = [tile.Tensor(each) if isinstance(each, np.ndarray) else each for each in program.arguments]
+    made = program.function(*given)
+    assert all(isinstance(each, tile.Tensor) for each in as_tuple(made))
+    assert_right(program, made)

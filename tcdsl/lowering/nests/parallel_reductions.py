@@ -27,8 +27,8 @@ from tcdsl.polyhedra.spaces import arranged, has_end
 
 __all__ = ["in_parts", "partial_results"]
 
-# Blocks of a reduction to one number.
-_BLOCKS = 64
+# Blocks of a reduction to one number: at most so many, each of at least so many terms.
+_BLOCKS, _TERMS = 64, 128
 # Blocks of a reduction to a row: at most so many, each of at least so many steps, so that the partial rows stay small
 # beside what is reduced; more only if each would sum more terms than the longest, as long as they are few cells; and
 # columns per block, so that a partial row stays in the first cache.
@@ -143,7 +143,8 @@ class _Parts:
     def of_number(self) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
         body, names = self.body, self.body.setting.names
         statement = body.plan.statement
-        number, count = names.fresh("block"), integer(_BLOCKS)
+        wanted = apply("floor_div", self.terms(body.plan.inner[1:]), integer(_TERMS))
+        number, count = names.fresh("block"), apply("min", apply("max", wanted, integer(1)), integer(_BLOCKS))
         parts, partial = self.buffer(count), names.fresh("acc")
         inner = (
             *self.spans[0].ends(index(number), count),
@@ -197,12 +198,15 @@ class _Parts:
         first = Loop(number, integer(0), apply("mul", rows, across), 1, inner, "parallel")
         return (first,), self.rows_together(parts, rows, across)
 
+    def terms(self, inner: Sequence[str]) -> Expr:
+        """What a cell sums in all steps of the outermost reduction and of those ``inner``."""
+        lengths = (length_of(self.body.plan.statement, name, self.body.setting.tensors) for name in inner)
+        return product_of((self.spans[0].steps, *lengths))
+
     def counts(self) -> list[Expr]:
         """How many blocks each span has."""
         plan, (outer, *further) = self.body.plan, self.spans
-        # What a cell sums in all steps.
-        lengths = (length_of(plan.statement, name, self.body.setting.tensors) for name in plan.inner[1:-1])
-        terms = product_of((outer.steps, *lengths))
+        terms = self.terms(plan.inner[1:-1])
         few = apply("min", apply("max", apply("floor_div", outer.steps, integer(_STEPS)), integer(1)), integer(_ROWS))
         room = apply("floor_div", integer(_CELLS), apply("max", plan.extent(plan.inner[-1]), integer(1)))
         many = apply("min", outer.steps, apply("floor_div", terms, integer(_LONGEST)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial, reduce
+from functools import cache, partial, reduce
 
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.constant_folding import fold
@@ -107,8 +107,12 @@ _KIND_CHECKS: Mapping[str, Callable[[str], bool]] = {
 
 def result_dtype(primitive: str, dtypes: Iterable[str]) -> str:
     """The type of a primitive's result. ``TypeError`` if the row does not take such arguments (a fault of tcdsl)."""
+    return _result_dtype(primitive, tuple(dtypes))
+
+
+@cache
+def _result_dtype(primitive: str, given: tuple[str, ...]) -> str:
     row = PRIMITIVES[primitive]
-    given = tuple(dtypes)
     if len(given) != row.arity:
         raise TypeError(f"{primitive} takes {row.arity} arguments, not {len(given)}")
     operands = given[1:] if row.kind == "select" else given
@@ -187,8 +191,8 @@ def _simplified(primitive: str, arguments: tuple[Expr, ...]) -> Expr | None:
 
 def apply(primitive: str, *arguments: Expr, span: Span | None = None) -> Expr:
     """``apply("mul", a, b)``: the primitive on arguments of fitting types, simplified where that is free."""
-    dtype = result_dtype(primitive, (argument.dtype for argument in arguments))
-    if all(isinstance(a, Constant) and a.dtype in ("int64", INTEGER) for a in arguments) and primitive in EXACT:
+    dtype = _result_dtype(primitive, tuple([argument.dtype for argument in arguments]))
+    if primitive in EXACT and all(isinstance(a, Constant) and a.dtype in ("int64", INTEGER) for a in arguments):
         folded = fold(primitive, [a.value for a in arguments if isinstance(a, Constant)])
         if folded is not None and (dtype in ("bool", INTEGER) or -(2**63) <= folded < 2**63):
             return constant(folded, dtype, span)

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING
+
+from tcdsl.ir.nodes import Hashed, node_class
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -24,8 +27,9 @@ def _parse(text: str) -> isl.Set:
     return isl.Set(text)
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(Hashed):
     """The points of a statement's index variables: ``Domain(("i", "j"), "[N] -> { [i, j] : 0 <= i < N and j = i }")``.
 
     ``variables`` are in row-major order. ``text`` is isl's notation; build domains with `from_set`, which makes the
@@ -75,12 +79,23 @@ class Domain:
 
     def points(self, sizes: Mapping[str, int]) -> Iterator[tuple[int, ...]]:
         """The points for given sizes, in row-major order."""
-        import islpy as isl
+        return iter(_points(self.text, tuple([sizes[name] for name in self.parameters])))
 
-        points = self.set
-        for k, name in enumerate(self.parameters):
-            points = points.fix_val(isl.dim_type.param, k, isl.Val(sizes[name]))
-        found: list[isl.Point] = []
-        points.foreach_point(found.append)
-        axes = range(len(self.variables))
-        return iter(sorted(tuple(p.get_coordinate_val(isl.dim_type.set, k).to_python() for k in axes) for p in found))
+
+@lru_cache(maxsize=64)
+def _points(text: str, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    import islpy as isl
+
+    points = _parse(text)
+    for k, size in enumerate(sizes):
+        points = points.fix_val(isl.dim_type.param, k, isl.Val(size))
+    axes = range(points.dim(isl.dim_type.set))
+    if points.is_empty():
+        return ()
+    if points.is_box() and points.is_bounded():
+        # As most sets are; isl names points one by one.
+        ends = [(points.dim_min_val(k).to_python(), points.dim_max_val(k).to_python()) for k in axes]
+        return tuple(product(*(range(low, high + 1) for low, high in ends)))
+    found: list[isl.Point] = []
+    points.foreach_point(found.append)
+    return tuple(sorted(tuple(p.get_coordinate_val(isl.dim_type.set, k).to_python() for k in axes) for p in found))

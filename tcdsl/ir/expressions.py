@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from operator import is_
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from tcdsl.ir.nodes import Hashed, node_class
 from tcdsl.ir.primitives import LAZY, PRIMITIVES
 from tcdsl.span import Span
 
@@ -69,8 +70,9 @@ class Boundary(Enum):
     __hash__ = object.__hash__
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Hashed):
     """A literal number or truth value of type ``dtype``.
 
     Two constants are equal if they stand for the same number: 0.0 and -0.0 differ, NaN equals NaN.
@@ -95,8 +97,9 @@ class Constant:
         return hash(self._key())
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class SizeValue:
+class SizeValue(Hashed):
     """A size of the program, by name; an int64."""
 
     name: str
@@ -104,8 +107,9 @@ class SizeValue:
     dtype: ClassVar[str] = "int64"
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class IndexValue:
+class IndexValue(Hashed):
     """The value of one of the statement's index variables; an int64."""
 
     name: str
@@ -113,8 +117,9 @@ class IndexValue:
     dtype: ClassVar[str] = "int64"
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Local:
+class Local(Hashed):
     """The value that an enclosing `Let` gives to ``name``."""
 
     name: str
@@ -122,8 +127,9 @@ class Local:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Read:
+class Read(Hashed):
     """One cell of a tensor: ``A[i, k]``.
 
     ``indices`` are integers, one per axis: int64 expressions of index variables and sizes, which are exact; int64
@@ -140,8 +146,9 @@ class Read:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(Hashed):
     """A primitive of the table `tcdsl.ir.primitives.PRIMITIVES` applied to arguments.
 
     ``where(c, a, b)``, ``and_`` and ``or_`` evaluate lazily, from left to right: what stands in a branch that is not
@@ -154,8 +161,9 @@ class Apply:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(Hashed):
     """``operand`` converted to ``dtype`` as ``ndarray.astype`` does."""
 
     operand: Expr
@@ -163,8 +171,9 @@ class Cast:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Let:
+class Let(Hashed):
     """``body`` with ``Local(name)`` standing for ``value``, which is computed at most once per point, when needed."""
 
     name: str
@@ -299,10 +308,25 @@ def walk(expr: Expr) -> Iterator[Expr]:
     """Every node of ``expr``, outermost first."""
     stack = [expr]
     while stack:
-        node = stack.pop()
-        yield node
-        if parts := children(node):
-            stack.extend(parts[::-1])
+        part = stack.pop()
+        yield part
+        if type(part) not in _LEAVES:
+            stack.extend(children(part)[::-1])
+
+
+def _parts(expr: Expr, kind: type) -> list[Any]:
+    # The nodes of one kind, as `walk` meets them; written out, because nothing is asked more often.
+    found: list[Any] = []
+    stack = [expr]
+    while stack:
+        part = stack.pop()
+        if type(part) is kind:
+            found.append(part)
+        if type(part) is Apply:
+            stack.extend(part.arguments[::-1])
+        elif type(part) not in _LEAVES:
+            stack.extend(children(part)[::-1])
+    return found
 
 
 def height(expr: Expr, most: int, parts: Callable[[Expr], tuple[Expr, ...]] = children) -> int:
@@ -316,17 +340,17 @@ def height(expr: Expr, most: int, parts: Callable[[Expr], tuple[Expr, ...]] = ch
 
 def reads(expr: Expr) -> Iterator[Read]:
     """Every `Read` in ``expr``, nested ones included."""
-    return (node for node in walk(expr) if isinstance(node, Read))
+    return iter(_parts(expr, Read))
 
 
 def index_variables(expr: Expr) -> frozenset[str]:
     """The names of the index variables in ``expr``."""
-    return frozenset([node.name for node in walk(expr) if type(node) is IndexValue])
+    return frozenset([part.name for part in _parts(expr, IndexValue)])
 
 
 def size_names(expr: Expr) -> frozenset[str]:
     """The names of the sizes in ``expr``."""
-    return frozenset([node.name for node in walk(expr) if type(node) is SizeValue])
+    return frozenset([part.name for part in _parts(expr, SizeValue)])
 
 
 def locals_read(expr: Expr) -> frozenset[str]:
@@ -347,9 +371,10 @@ def substitute(expr: Expr, replacements: dict[Expr, Expr]) -> Expr:
     if not kinds:
         return expr
 
-    def replaced(node: Expr) -> Expr:
-        node = map_children(node, replaced)
-        return replacements.get(node, node) if type(node) in kinds else node
+    def replaced(part: Expr) -> Expr:
+        if type(part) not in _LEAVES:
+            part = map_children(part, replaced)
+        return replacements.get(part, part) if type(part) in kinds else part
 
     return replaced(expr)
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, Read, reads, size_names, transform
+from tcdsl.ir.nodes import Hashed, node_class
 from tcdsl.span import Span
 
 __all__ = [
@@ -47,8 +48,9 @@ __all__ = [
 ]
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Hashed):
     """A declaration: ``Tensor("C", "float32", (SizeValue("N"), SizeValue("M")))``.
 
     Extents are int64 expressions in sizes. A rank-0 tensor has the empty shape. ``label`` is what users call it, where
@@ -96,8 +98,9 @@ class Assertion:
     assumed: bool = field(default=True, compare=False, repr=False)
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Access:
+class Access(Hashed):
     """A place: a tensor and one index expression per axis, as in a read."""
 
     tensor: str
@@ -127,8 +130,9 @@ class Fill:
 Start = Neutral | Keep | Fill
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Hashed):
     """For every point of ``domain`` where ``condition`` holds: ``target <accumulate>= value``.
 
     The target is a tensor that no earlier statement or input has made; it starts as ``start`` says. Values are computed
@@ -229,8 +233,9 @@ class Repeat:
         return replace(self, results=results, inputs=inputs, count=transform(self.count, rule))
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Program:
+class Program(Hashed):
     """A staged function, a derivative, or any other sequence of statements.
 
     ``tensors`` declares every tensor that a statement or a loop makes, ``outputs`` are returned, in this order, and

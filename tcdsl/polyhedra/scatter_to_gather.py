@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import islpy as isl
 
@@ -70,9 +71,14 @@ def target_variables(statement: Statement) -> tuple[str, ...]:
     Points that differ in one of them write different cells, so the loops over them may run in parallel: ``("i", "j")``
     for ``C[i, j] += A[i, k] * B[k, j]``, none for ``T[i + k]``. Sound for any sizes; data indices determine nothing.
     """
-    state = _Equation.of(statement)
+    return _target_variables(statement.domain, statement.target.indices)
+
+
+@lru_cache(maxsize=4096)
+def _target_variables(domain: Domain, indices: tuple[Expr, ...]) -> tuple[str, ...]:
+    state = _Equation(domain.set, list(indices), [], {})
     state.fix_determined()
-    return tuple(name for name in statement.domain.variables if name in state.fixed)
+    return tuple(name for name in domain.variables if name in state.fixed)
 
 
 def _mentioned(statement: Statement) -> tuple[str, ...]:

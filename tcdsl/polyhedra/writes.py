@@ -59,6 +59,11 @@ def writes_each_cell_once(statement: Statement) -> bool:
 
 def cell_map(points: isl.Set, indices: Sequence[Expr]) -> isl.Map:
     """The cell that each of ``points`` accesses: ``{ [i, k] -> [i + k] }``. The indices are affine."""
+    return _cell_map(points, tuple(indices))
+
+
+@lru_cache(maxsize=1024)
+def _cell_map(points: isl.Set, indices: tuple[Expr, ...]) -> isl.Map:
     plain = points.reset_tuple_id()
     cells = isl.Map.from_domain(plain)
     for axis in indices:

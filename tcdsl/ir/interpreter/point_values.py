@@ -179,7 +179,7 @@ class PointValues:
 
     def _index(self, expr: Expr, at: Array, local: LocalDefinitions) -> Array:
         """An index, in Python's integers where int64 might not hold what it is made of."""
-        if expr.dtype == INTEGER or not is_affine_index(expr) or self._largest(expr) < 2**63:
+        if type(expr) is not Apply or expr.dtype == INTEGER or not is_affine_index(expr) or self._largest(expr) < 2**63:
             return self.of(expr, at, local)
         return self._exact(expr, at)
 
@@ -228,21 +228,27 @@ class PointValues:
         outside = np.zeros(len(at), bool)
         positions = []
         # Axis by axis: the first one out of range that fills or fails decides.
+        some_outside = False
         for axis, (index, boundary) in enumerate(zip(expr.indices, expr.boundaries, strict=True)):
             extent = shape[axis]
-            found = self._index(index, at[~outside], local)
-            position = np.zeros(len(at), found.dtype)
-            position[~outside] = found
+            if some_outside:
+                found = self._index(index, at[~outside], local)
+                position = np.zeros(len(at), found.dtype)
+                position[~outside] = found
+            else:
+                position = self._index(index, at, local)
             beyond = ((position < 0) | (position >= extent)).astype(bool) & ~outside
             if beyond.any():
                 if boundary is Boundary.FILL:
+                    some_outside = True
                     outside |= beyond
                 elif boundary in (Boundary.SKIP, Boundary.CHECK) or extent == 0:
                     first = int(np.argmax(beyond))
                     raise self._out_of_range(expr, axis, int(position[first]), extent, at[first])
                 else:
                     position = _moved(position, extent, boundary)
-            positions.append(np.where(outside, 0, position).astype(np.int64))
+            kept = np.where(outside, 0, position) if some_outside else position
+            positions.append(kept.astype(np.int64, copy=False))
         return tuple(positions), outside
 
     def _out_of_range(self, expr: Read, axis: int, position: int, extent: int, number: int) -> TcdslError:

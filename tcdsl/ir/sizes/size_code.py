@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from functools import lru_cache
+from types import CodeType, MappingProxyType
 from typing import Any
 
 from tcdsl.ir.dtypes import is_floating
@@ -25,6 +26,12 @@ __all__ = ["SizeCode"]
 _CHOICES: Mapping[str, str] = MappingProxyType(
     {"max": "{0} if {0} >= {1} else {1}", "min": "{0} if {0} <= {1} else {1}"}
 )
+
+
+@lru_cache(maxsize=1024)
+def _compiled(text: str) -> CodeType:
+    # Many programs say the same of their sizes.
+    return compile(text, "<sizes>", "exec")
 
 
 class SizeCode:
@@ -61,7 +68,7 @@ class SizeCode:
     def written(self, result: str, *more: str) -> SizeFunction:
         """The function of the sizes, and of the parameters ``more`` after them, that gives ``result``."""
         lines = [f"def function({', '.join((*self._parameters, *more))}):", *self._lines, f"return {result}"]
-        return SizeFunction(compile("\n    ".join(lines), "<sizes>", "exec"), tuple(self._constants))
+        return SizeFunction(_compiled("\n    ".join(lines)), tuple(self._constants))
 
     def function(self, result: str, *more: str) -> Callable[..., Any]:
         """What is `written`, ready to be called."""

@@ -45,7 +45,7 @@ class Tape:
         """The leaf that stands for ``step``, whose arguments are leaves; an equal step before it is used again."""
         if isinstance(step, Apply | Cast):
             folded = fold(step, self.definition)
-            if folded != step:
+            if folded is not step and folded != step:
                 return self.flatten(folded)
         if isinstance(step, _Leaf) or _is_index(step):
             return step

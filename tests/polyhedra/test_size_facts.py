@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from functools import reduce
+from itertools import pairwise
 
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Expr, SizeValue
-from tcdsl.polyhedra.affine import condition_set, knowing, knowing_all, universe
+from tcdsl.polyhedra.affine import condition_set, universe
 from tcdsl.polyhedra.size_facts import SizeFacts
+from tcdsl.polyhedra.spaces import parameter_names
 
 NAMES = "KLMNPQ"
 
@@ -53,19 +54,28 @@ def test_facts_answer_as_the_whole_context() -> None:
     assert set().union(*map(answers, range(40))) == {True, False}
 
 
-def test_facts_joined_in_pairs_are_those_taken_one_by_one() -> None:
+def test_facts_about_many_sizes_answer_as_the_whole_context() -> None:
+    others = [apply("ge", SizeValue(f"O{k}"), integer(0)) for k in range(40)]
     for seed in range(40):
         source = random.Random(seed)
         context = universe((), NAMES).params()
-        facts: list[Expr] = []
-        while len(facts) < 20:
-            fact = condition(source, 0.1)
-            convex = isinstance(fact, Apply) and fact.primitive != "ne"
-            if convex and not reduce(knowing, [*facts, fact], context).is_empty():
-                facts.append(fact)
-        assert knowing_all(context, facts).is_equal(reduce(knowing, facts, context))
-        # Alternatives come after what is certain.
-        facts.insert(3, apply("ne", SizeValue("K"), SizeValue("L")))
-        facts.insert(5, apply("eq", apply("mul", SizeValue("K"), SizeValue("L")), SizeValue("M")))
-        certain = [*facts[:3], facts[4], *facts[6:], facts[3]]
-        assert knowing_all(context, facts).is_equal(reduce(knowing, certain, context))
+        facts = SizeFacts(others)
+        for _ in range(6):
+            fact = condition(source, 0.6)
+            taken = context.intersect(condition_set(fact, context))
+            if isinstance(fact, Apply) and fact.primitive != "ne" and not taken.is_empty():
+                context = taken
+                facts.add(fact)
+        assert facts.about(NAMES).is_equal(context)
+        other = facts.copy()
+        other.add(apply("lt", SizeValue("K"), integer(-9)))
+        assert facts.about(NAMES).is_equal(context)
+        assert other.never(apply("ge", SizeValue("K"), integer(0)))
+
+
+def test_of_equal_sizes_among_many_one_stands_for_all() -> None:
+    names = [f"N{k}" for k in range(40)]
+    facts = SizeFacts([apply("eq", SizeValue(one), SizeValue(other)) for one, other in pairwise(names)])
+    assert len({facts.told(SizeValue(name)) for name in names}) == 1
+    assert set(parameter_names(facts.about(["N3", "N17"]))) == {"N0", "N3", "N17"}
+    assert facts.never(apply("ne", SizeValue("N3"), SizeValue("N17")))

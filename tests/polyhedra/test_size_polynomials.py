@@ -12,7 +12,6 @@ from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, SizeValue
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.polyhedra.size_algebra import SizeAlgebra, SizeInterval
-from tcdsl.polyhedra.size_facts import statement_context
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import parameter_names
 from tcdsl.ranges.sketches.inference_state import sketch_sizes
@@ -145,18 +144,25 @@ def test_quotients(algebra):
         algebra.form(apply("floor_div", integer(4), index("i")))
 
 
-def test_the_context_of_a_statement_speaks_of_its_sizes_and_what_is_made_from_them():
-    shapes = Shapes({f"P{k}": 2 for k in range(12)})
+def test_the_context_of_a_statement_speaks_of_its_sizes_and_of_those_that_they_are_tied_to():
+    shapes = Shapes({f"P{k}": 2 for k in range(16)})
     for k in range(4):
         shapes.add(f"Q{k}[i, j] += P{k}[i, l] * P{k + 1}[l, j]")
-    product = shapes.opaque_size(apply("mul", size("P0_1"), size("P0_0")))
+    shapes.add("Q9[i] += P11[i, j] * P10[i, j]")
     names = sketch_sizes(shapes.sketch("R[i] += P0[i, j] * P2[j, i]"), shapes)
     assert names == {"P0_0", "P0_1", "P2_0", "P2_1"}
-    context = statement_context(shapes, names)
-    assert set(parameter_names(context)) == {*names, product.name}
-    # What is known through sizes that are left out stays known: P0_1 == P1_1 == P2_0.
+    context = shapes.known().about(names)
+    assert names <= set(parameter_names(context)) <= {*names, "P1_0", "P1_1", "P3_0"}
     differ = condition_set(apply("ne", size("P0_1"), size("P2_0")), context)
     assert not context.intersect(differ).is_empty()
+    # What is known through other sizes is known: P0_1 == P1_1 == P2_0.
     shapes.add("S[i] = P0[0, i] + P1[0, i]")
     shapes.add("T[i] = P1[0, i] + P2[i, 0]")
-    assert statement_context(shapes, names).intersect(differ).is_empty()
+    assert shapes.known().about(names).intersect(differ).is_empty()
+
+
+def test_sizes_that_an_algebra_has_named_are_known_to_it():
+    shapes = Shapes({"N": 1, "M": 1})
+    algebra = SizeAlgebra(shapes)
+    product = algebra.expr(N * M)
+    assert {each.name for each in (product,)} <= set(parameter_names(algebra.context))

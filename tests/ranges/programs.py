@@ -10,8 +10,6 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import islpy as isl
-
 from tcdsl.ir.build import apply, cast, constant, index, integer, size
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import (
@@ -27,7 +25,7 @@ from tcdsl.ir.expressions import (
     is_affine_index,
 )
 from tcdsl.ir.program import Access, Assertion, AxisExtent, Keep, Neutral, Program, Size, Start, Tensor
-from tcdsl.polyhedra.affine import NotAffine, condition_set, universe
+from tcdsl.polyhedra.size_facts import SizeFacts
 from tcdsl.ranges.range_inference import resolve
 from tcdsl.ranges.sketches.sketch import Resolved, Sketch, variables_of
 from tcdsl.span import Span
@@ -121,23 +119,14 @@ class Shapes:
     def all_written(self, name: str) -> None:
         """Which is known."""
 
-    def facts(self) -> list[Expr]:
+    def known(self) -> SizeFacts:
         # A size that is an expression may be negative.
         conditions = [
             apply("ge", size(known.name), integer(0))
             for known in self.sizes.values()
             if isinstance(known.source, AxisExtent)
         ]
-        return [*conditions, *(assertion.condition for assertion in self.assertions)]
-
-    def context(self) -> isl.Set:
-        points = universe((), sorted(self.sizes))
-        for condition in self.facts():
-            try:
-                points = points.intersect(condition_set(condition, points))
-            except NotAffine:
-                continue
-        return points.params()
+        return SizeFacts([*conditions, *(assertion.condition for assertion in self.assertions)])
 
     # -- statements ------------------------------------------------------------------------------------------------
 

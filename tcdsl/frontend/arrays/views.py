@@ -38,7 +38,7 @@ from tcdsl.ir.expressions import (
     index_variables,
     transform,
 )
-from tcdsl.polyhedra.affine import NotAffine, condition_set
+from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.size_algebra import SizeAlgebra
 from tcdsl.polyhedra.size_polynomials import Polynomial
@@ -247,10 +247,9 @@ def _from_end(session: Session, position: Expr, extent: Expr) -> Expr:
     if isinstance(position, SizeValue):
         return position
     try:
-        above = condition_set(apply("gt", position, integer(0)), session.builder.context())
+        if not session.builder.known().never(apply("gt", position, integer(0))):
+            return position
     except NotAffine:
-        return position
-    if not above.intersect_params(session.builder.context()).is_empty():
         return position
     return apply("where", apply("lt", position, integer(0)), apply("add", extent, position), position)
 

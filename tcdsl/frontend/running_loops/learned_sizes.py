@@ -28,7 +28,7 @@ def learn_for_all_rounds(
     It is asked ``where`` that condition on sizes holds, if there is one.
     """
     builder = session.builder
-    if where is not None and _is_affine(where, builder.context()):
+    if where is not None and _is_affine(where, builder.known().about(size_names(where))):
         other = apply("not_", where)
         found = [
             replace(each, condition=apply("or_", other, each.condition), assumed=False) for each in since.assertions
@@ -43,7 +43,7 @@ def learn_for_all_rounds(
         before = builder.learned()
         # The first says that there are no more rounds.
         builder.learn((since.sizes[name] for name in changing), asked[:1])
-        context = builder.context()
+        context = builder.known().about(changing.union(*(size_names(each.condition) for each in asked)))
         builder.forget_since(before)
         builder.learn((), _over_rounds(asked[1:], context, changing, span))
     guards = session.guards

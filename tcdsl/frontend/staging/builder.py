@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-import islpy as isl
-
 from tcdsl.errors import ShapeError
 from tcdsl.frontend.symbols.opaque_sizes import opaque_facts, spoken_size
 from tcdsl.frontend.symbols.operators import Algebra
@@ -32,7 +30,7 @@ from tcdsl.ir.program import (
 from tcdsl.ir.sizes.known_sizes import never_negative
 from tcdsl.ir.stages import in_order
 from tcdsl.ir.text.domain_text import domain_name
-from tcdsl.polyhedra.affine import knowing_all, universe
+from tcdsl.polyhedra.size_facts import SizeFacts
 from tcdsl.ranges.checks.recurrences import recurrence_assertions
 from tcdsl.ranges.range_inference import resolve
 from tcdsl.ranges.sketches.sketch import Sketch
@@ -61,9 +59,7 @@ class ProgramBuilder:
         self.recording = Recording()
         self._assertions: dict[Assertion, None] = {}
         self._declared: dict[str, Tensor] = {}
-        self._context: isl.Set | None = None
-        #: What has been required since the context was last asked for.
-        self._news: list[Expr] = []
+        self._known: SizeFacts | None = None
         self._open: set[str] = set()
         self._numbers: dict[str, Expr] = {}
         self._retired = RetiredNames()
@@ -89,7 +85,7 @@ class ProgramBuilder:
                 size += "_"
             self._sizes[size] = Size(size, AxisExtent(name, axis))
             shape.append(SizeValue(size))
-        self._context = None
+        self._known = None
         tensor = Tensor(name, dtype, tuple(shape), "" if label == name else label, span)
         self._inputs.append(tensor)
         self._declared[name] = tensor
@@ -120,7 +116,7 @@ class ProgramBuilder:
             name = f"size_{name}"
         name = FreshNames(self._sizes).fresh(name)
         self._sizes[name] = Size(name, expr)
-        self._context = None
+        self._known = None
         return SizeValue(name)
 
     def open_size(self, name: str) -> Expr:
@@ -129,7 +125,7 @@ class ProgramBuilder:
         name = FreshNames(self._sizes).fresh(name)
         self._sizes[name] = Size(name, integer(_UNDETERMINED))
         self._open.add(name)
-        self._context = None
+        self._known = None
         return SizeValue(name)
 
     def is_open(self, name: str) -> bool:
@@ -161,7 +157,7 @@ class ProgramBuilder:
             )
         undetermined = isinstance(known, AxisExtent) or known == integer(_UNDETERMINED)
         self._sizes[name] = Size(name, needed if undetermined else apply("max", known, needed))  # type: ignore[arg-type]
-        self._context = None
+        self._known = None
 
     def _depends_on(self, expr: Expr) -> frozenset[str]:
         # All sizes that an expression mentions, and those that their definitions mention.
@@ -217,27 +213,21 @@ class ProgramBuilder:
     def _require(self, assertion: Assertion) -> None:
         if assertion not in self._assertions:
             self._assertions[assertion] = None
-            if assertion.assumed:
-                self._news.append(assertion.condition)
+            if assertion.assumed and self._known is not None:
+                self._known.add(assertion.condition)
 
     def require_equal(self, left: Expr, right: Expr, message: str, span: Span | None = None) -> None:
         """State that two extents agree."""
         if left != right:
             self.require(apply("eq", left, right), message, span)
 
-    def context(self) -> isl.Set:
-        """What is known about sizes, as a set of parameters."""
-        known, news = self._context, self._news
-        if known is None:
-            known, news = universe((), list(self._sizes)), self.facts()
-        known = knowing_all(known, news)
-        if known is not self._context:
-            self._context = known.params().coalesce()
-        self._news = []
-        return self._context
+    def known(self) -> SizeFacts:
+        """What is known about sizes."""
+        if self._known is None:
+            self._known = SizeFacts(self._facts())
+        return self._known
 
-    def facts(self) -> list[Expr]:
-        """What is known about sizes, as conditions."""
+    def _facts(self) -> list[Expr]:
         # Every extent of an input is a size; products and quotients of sizes are non-negative like their parts.
         facts = [apply("ge", SizeValue(name), integer(0)) for name in self._sizes if self._is_extent(name)]
         for size in self._sizes.values():
@@ -410,13 +400,13 @@ class ProgramBuilder:
         self._sizes.update(learned.sizes)
         self._assertions = dict(learned.assertions)
         self._open = set(learned.open_sizes)
-        self._context, self._news = None, []
+        self._known = None
         return since
 
     def learn(self, sizes: Iterable[Size], assertions: Iterable[Assertion]) -> None:
         """Know these sizes and assertions (again)."""
         self._sizes.update((size.name, size) for size in sizes)
-        self._context = None
+        self._known = None
         for assertion in assertions:
             self._require(assertion)
 

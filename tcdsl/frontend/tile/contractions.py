@@ -34,7 +34,7 @@ from tcdsl.ir.expressions import Apply, Expr, index_variables
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor
 from tcdsl.polyhedra.boxes import box
-from tcdsl.polyhedra.spaces import named
+from tcdsl.polyhedra.spaces import named, parameter_names
 from tcdsl.polyhedra.writes import affine_target, cell_map
 from tcdsl.ranges.sketches.sketch import Sketch, renamed_free
 from tcdsl.span import Span
@@ -267,7 +267,8 @@ def _with_unwritten_cells(session: Session, sketch: Sketch, made: SymbolicTensor
     if statement.condition is not None or not affine_target(statement):
         return _chosen_by_flags(session, sketch, made, kept)
     written = named(cell_map(statement.domain.set, statement.target.indices).range(), variables)
-    if box(variables, made.extents).intersect_params(builder.context()).is_subset(written):
+    whole = box(variables, made.extents)
+    if whole.intersect_params(builder.known().about(parameter_names(whole.intersect(written)))).is_subset(written):
         return made
     start: Start = Neutral() if kept is None else Keep(kept.name)
     indices = tuple(map(index, variables))

@@ -33,8 +33,7 @@ from tcdsl.polyhedra.affine import NotAffine, equated, sizes_condition
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.read_pieces import places
-from tcdsl.polyhedra.size_facts import statement_context
-from tcdsl.polyhedra.spaces import arranged, constant_range, dimension_names, named, parameter_names
+from tcdsl.polyhedra.spaces import arranged, constant_range, dimension_names, named
 from tcdsl.ranges.checks.loop_hints import loop_hint, part_hint
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.sketch import Sketch, free_variables
@@ -187,8 +186,7 @@ class _Pairs:
 
     def context(self, points: isl.Set) -> isl.Set:
         """What is known about the sizes that ``points`` depend on."""
-        known = statement_context(self.inference.scope, parameter_names(points))
-        return known.intersect(self.inference.algebra.context)
+        return self.inference.algebra.context_of(points)
 
     def _named(self, expr: Expr) -> Expr:
         return named_sizes(expr, self.inference.algebra)

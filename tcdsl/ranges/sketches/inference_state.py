@@ -10,7 +10,6 @@ from tcdsl.ir.expressions import Constant, Expr, Read, SizeValue, size_names, wa
 from tcdsl.ir.program import Assertion
 from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.size_algebra import SizeAlgebra, SizeInterval
-from tcdsl.polyhedra.size_facts import statement_context
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
@@ -24,7 +23,7 @@ class Inference:
     def __init__(self, sketch: Sketch, scope: ProgramScope) -> None:
         self.sketch = sketch
         self.scope = scope
-        self.algebra = SizeAlgebra(scope, statement_context(scope, sketch_sizes(sketch, scope)))
+        self.algebra = SizeAlgebra(scope, sketch_sizes(sketch, scope))
         self.assertions: list[Assertion] = []
         self._faults: list[Diagnostic] = []
 

@@ -14,62 +14,9 @@ from tcdsl.ir.stages import stage_programs, stages
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
 from tcdsl.ir.verifier.verifier import VerificationError, verify
+from tests.ir.loop_programs import LOOPS
 
-HEAT = """\
-program heat
-input u: float64[N]
-input carrier: bool[steps, none]
-tensor twice: float64[N]
-tensor u_2: float64[N]
-tensor total: float64
-
-twice[i] = 2.0 * u[i]  for [i]: 0 <= i < N
-
-repeat u_2 = steps times with twice
-| program heat_loop
-| input round: bool[t]
-| input u: float64[N]
-| tensor u_2: float64[N]
-|
-| u_2[i] += 0.1 * (u[i - 1] - 2.0 * u[i] + u[i + 1])  from u  for [i]: 0 < i <= -2 + N
-|
-| update u = u_2
-
-total[()] += u_2[i]  for [i]: 0 <= i < N
-
-return u_2, total
-"""
-
-# Newton's method for a square root: a loop with a condition, whose round is data.
-NEWTON = """\
-program newton
-input a: float64
-tensor x: float64
-tensor running: bool
-tensor x_2: float64
-tensor running_2: bool
-
-x[()] = a                        for []:
-running[()] = x * x - a > 1e-12  for []:
-
-repeat x_2, running_2 = 1000 times with x, running, a
-| program newton_loop
-| input round: int64
-| input x: float64
-| input running: bool
-| input a: float64
-| tensor x_2: float64
-| tensor running_2: bool
-|
-| x_2[()] = 0.5 * (x + a / x)            for []:
-| running_2[()] = x_2 * x_2 - a > 1e-12  for []:
-|
-| update x = x_2
-| update running = running_2
-| return running
-
-return x_2
-"""
+HEAT, NEWTON = LOOPS["heat"].text, LOOPS["newton"].text
 
 
 def heat(u: np.ndarray, steps: int) -> np.ndarray:

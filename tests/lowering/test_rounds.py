@@ -15,30 +15,17 @@ from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.pass_log import explain_passes
 from tcdsl.simplification import simplify
-from tests.autodiff.loop_derivatives.loop_programs import LOOPS
 from tests.autodiff.programs import floating_inputs
+from tests.ir.loop_programs import LOOPS, LOWERED
 from tests.lowering.loop_interpreter import execute
-from tests.lowering.looping_programs import (
-    BRANCHES,
-    CHOLESKY,
-    COUNTED,
-    FIBONACCI,
-    HEAT,
-    HISTORY,
-    LOOPING,
-    PRODUCT,
-    SHARED,
-    TRIANGLE,
-    WAVE,
-)
 
 
 @pytest.mark.parametrize("optimize", [True, False])
-@pytest.mark.parametrize("name", LOOPING)
+@pytest.mark.parametrize("name", LOWERED)
 def test_kernels_of_loops_compute_what_programs_say(name: str, optimize: bool) -> None:
-    program = LOOPING[name].program
+    program = LOOPS[name].program
     kernel = lower(program, optimize=optimize)
-    for arrays in LOOPING[name].problems():
+    for arrays in LOOPS[name].problems():
         expected, found = interpret(program, arrays), execute(kernel, arrays, reversed)
         for want, got in zip(expected.outputs, found.outputs, strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-12)
@@ -47,21 +34,21 @@ def test_kernels_of_loops_compute_what_programs_say(name: str, optimize: bool) -
 
 
 def test_a_loop_changes_its_state_in_place() -> None:
-    (loop,) = lower(CHOLESKY.program).rounds
+    (loop,) = lower(LOOPS["cholesky in place"].program).rounds
     assert not loop.swaps
-    text = format_kernel(lower(CHOLESKY.program))
+    text = format_kernel(lower(LOOPS["cholesky in place"].program))
     assert "repeat k in 0 .. N:\n\n    # A_2[k, k] = sqrt(A[k, k])" in text
     assert text.count("copy of") == 1  # of the argument, before the loop
     assert text.endswith("copy A_2 into A\n")
 
 
 def test_what_is_made_anew_changes_places_with_the_state() -> None:
-    (loop,) = lower(WAVE.program).rounds
+    (loop,) = lower(LOOPS["wave"].program).rounds
     assert len(loop.swaps) == 3
-    (loop,) = lower(HEAT.program).rounds
+    (loop,) = lower(LOOPS["heat"].program).rounds
     assert len(loop.swaps) == 1
-    assert "saved" not in format_kernel(lower(HEAT.program))
-    assert not any(loop.swaps for loop in lower(SHARED.program).rounds)
+    assert "saved" not in format_kernel(lower(LOOPS["heat"].program))
+    assert not any(loop.swaps for loop in lower(LOOPS["shared"].program).rounds)
 
 
 def test_what_is_only_passed_on_is_not_copied() -> None:
@@ -83,17 +70,17 @@ def test_what_is_only_passed_on_is_not_copied() -> None:
 
 def test_one_point_saves_nothing_of_what_it_reads() -> None:
     # Its indices are data, so that it may read what it writes.
-    text = format_kernel(lower(COUNTED.program))
+    text = format_kernel(lower(LOOPS["counted rounds"].program))
     assert "y_2[p] += x[p1] + y_2[p2]" in text
     assert "saved" not in text
 
 
 def test_scalars_are_carried_in_the_nest_that_makes_them() -> None:
-    kernel = lower(FIBONACCI.program, optimize="-joining")
+    kernel = lower(LOOPS["fibonacci"].program, optimize="-joining")
     (loop,) = kernel.rounds
     assert not loop.swaps
     # In a nest of its own the loop keeps them in registers.
-    kernel = lower(FIBONACCI.program)
+    kernel = lower(LOOPS["fibonacci"].program)
     assert (kernel.rounds, len(kernel.nests)) == ((), 1)
     text = format_kernel(kernel)
     assert "temporary" not in text
@@ -111,7 +98,7 @@ def test_scalars_are_carried_in_the_nest_that_makes_them() -> None:
 
 
 def test_memory_that_changes_places_lives_equally_long() -> None:
-    kernel = lower(WAVE.program)
+    kernel = lower(LOOPS["wave"].program)
     (loop,) = kernel.rounds
     lives = lifetimes(kernel)
     assert len({lives[name] for swap in loop.swaps for name in swap}) == 1
@@ -119,13 +106,13 @@ def test_memory_that_changes_places_lives_equally_long() -> None:
 
 
 def test_what_a_round_makes_lives_in_the_round_alone() -> None:
-    kernel = lower(HISTORY.program)
+    kernel = lower(LOOPS["history"].program)
     (loop,) = kernel.rounds
     assert lifetimes(kernel)["seen"] == (loop.first + 1, loop.end - 1)  # behind the bounds of the nest that makes it
 
 
 def test_loops_stand_in_loops() -> None:
-    kernel = lower(TRIANGLE.program)
+    kernel = lower(LOOPS["triangle"].program)
     (outer,) = kernel.rounds
     (inner,) = outer.inner
     assert outer.first < inner.first < inner.end < outer.end
@@ -136,27 +123,27 @@ def test_loops_stand_in_loops() -> None:
 
 
 def test_loops_inside_change_the_state_of_those_around() -> None:
-    text = format_kernel(lower(PRODUCT.program))
+    text = format_kernel(lower(LOOPS["matrix product"].program))
     assert "            C_2[i, j] += A[i, k] * B[k, j]" in text
     assert "copy" not in text
-    (loop,) = lower(BRANCHES.program, optimize="-joining").rounds
+    (loop,) = lower(LOOPS["branches"].program, optimize="-joining").rounds
     assert [inner.swaps for inner in loop.inner] == [(), ()]
     assert len(loop.swaps) == 1
 
 
 def test_points_are_counted_in_all_rounds() -> None:
-    points = executed_points(lower(PRODUCT.program), {"N": 5, "K": 3, "M": 2})
+    points = executed_points(lower(LOOPS["matrix product"].program), {"N": 5, "K": 3, "M": 2})
     assert points == 10 + 5 * (2 * 3 + 2)
-    counts = [executed_points(lower(TRIANGLE.program), {"N": n}) for n in (10, 20)]
+    counts = [executed_points(lower(LOOPS["triangle"].program), {"N": n}) for n in (10, 20)]
     assert counts[0] < counts[1]
 
 
-@pytest.mark.parametrize("name", LOOPING)
+@pytest.mark.parametrize("name", LOWERED)
 def test_loops_take_any_sizes_and_show_their_passes(name: str) -> None:
-    program = LOOPING[name].program
+    program = LOOPS[name].program
     assert "loops with exact bounds" in explain_passes(program)
     kernel = lower(program, largest=LARGEST_SIZE)
-    arrays = LOOPING[name].arguments(3)
+    arrays = LOOPS[name].of(3)
     for want, got in zip(interpret(program, arrays).outputs, execute(kernel, arrays).outputs, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-12)
 

@@ -16,8 +16,9 @@ from tcdsl.ir.text.printer import format_program
 from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.simplification import simplify, specialized
 from tcdsl.simplification.simplify import without_dead_statements
-from tests.autodiff.loop_derivatives.loop_programs import LOOPS, unrolled
+from tests.ir.loop_programs import DERIVED, LOOPS
 from tests.range_checks import verify_deeply
+from tests.rewrite.unrolling import unrolled
 
 Change = Callable[[Program, list[np.ndarray]], Program]
 
@@ -32,7 +33,7 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", DERIVED)
 def test_programs_with_loops_stay_the_same(name: str, change: str) -> None:
     case = LOOPS[name]
     for size in (0, 1, 3):
@@ -44,7 +45,7 @@ def test_programs_with_loops_stay_the_same(name: str, change: str) -> None:
             np.testing.assert_allclose(other, one, rtol=1e-13)
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", DERIVED)
 def test_simplifying_twice_changes_nothing_more(name: str) -> None:
     once = simplify(LOOPS[name].program)
     assert simplify(once) == once

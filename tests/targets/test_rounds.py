@@ -22,10 +22,9 @@ from tcdsl.targets.cpu.call import driver
 from tcdsl.targets.cpu.call.drivers import Drivers
 from tcdsl.targets.cpu.compiled import CompiledKernel
 from tcdsl.targets.cpu.layout.control_rows import PAUSED
-from tests.autodiff.loop_derivatives.loop_programs import LOOPS
 from tests.autodiff.loop_derivatives.test_adjoints import shapes_of
 from tests.autodiff.programs import floating_inputs
-from tests.lowering.looping_programs import CHOLESKY, COUNTED, HISTORY, LOOPING, WAVE, rounds_of
+from tests.ir.loop_programs import DERIVED, LOOPS, LOWERED, rounds_of
 
 
 def check(executable: Executable, arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -41,26 +40,26 @@ def check(executable: Executable, arrays: list[np.ndarray]) -> list[np.ndarray]:
     return results
 
 
-@pytest.mark.parametrize("name", LOOPING)
+@pytest.mark.parametrize("name", LOWERED)
 def test_compiled_loops_compute_what_programs_say(name: str) -> None:
-    executable = Executable(LOOPING[name].program)
-    for arrays in LOOPING[name].problems():
+    executable = Executable(LOOPS[name].program)
+    for arrays in LOOPS[name].problems():
         check(executable, arrays)
 
 
-@pytest.mark.parametrize("name", LOOPING)
+@pytest.mark.parametrize("name", LOWERED)
 def test_loops_are_compiled_without_optimization_and_with_checks_of_every_access(name: str) -> None:
     with tc.config(optimize=False):
-        check(Executable(LOOPING[name].program), LOOPING[name].arguments(3))
+        check(Executable(LOOPS[name].program), LOOPS[name].of(3))
     with tc.config(check="bounds, nan, ir"):
-        check(Executable(LOOPING[name].program), LOOPING[name].arguments(3))
+        check(Executable(LOOPS[name].program), LOOPS[name].of(3))
 
 
-@pytest.mark.parametrize("name", LOOPING)
+@pytest.mark.parametrize("name", LOWERED)
 def test_bound_loops_run_again_and_again(name: str) -> None:
-    program = LOOPING[name].program
+    program = LOOPS[name].program
     for count in (0, 3):
-        arrays = [array.copy() for array in LOOPING[name].arguments(count)]
+        arrays = [array.copy() for array in LOOPS[name].of(count)]
         bound = Executable(program).bind(arrays)
         for _ in range(3):
             expected = interpret(program, bound.arrays)
@@ -70,8 +69,8 @@ def test_bound_loops_run_again_and_again(name: str) -> None:
 
 
 def test_arrays_may_have_strides() -> None:
-    executable = Executable(CHOLESKY.program)
-    (A,) = CHOLESKY.arguments(6)
+    executable = Executable(LOOPS["cholesky in place"].program)
+    (A,) = LOOPS["cholesky in place"].of(6)
     wide = np.zeros((6, 12))
     wide[:, ::2] = A
     executable.run([wide[:, ::2]])
@@ -80,15 +79,15 @@ def test_arrays_may_have_strides() -> None:
 
 
 def test_a_data_index_out_of_range_names_the_round_and_changes_nothing() -> None:
-    executable = Executable(COUNTED.program)
+    executable = Executable(LOOPS["counted rounds"].program)
     with pytest.raises(DataIndexError, match=r"t = 15"):
         executable.run([np.array(9), np.ones(15, np.float32)])
-    check(executable, COUNTED.arguments(7))
+    check(executable, LOOPS["counted rounds"].of(7))
 
 
 def test_loops_run_in_several_threads_at_once() -> None:
-    executable = Executable(WAVE.program)
-    problems = [WAVE.arguments(count) for count in range(8)]
+    executable = Executable(LOOPS["wave"].program)
+    problems = [LOOPS["wave"].of(count) for count in range(8)]
     expected = [executable.run(arrays) for arrays in problems]
 
     def right(k: int) -> bool:
@@ -102,7 +101,7 @@ def test_loops_run_in_several_threads_at_once() -> None:
 def test_results_do_not_depend_on_threads() -> None:
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(1200, 900)).astype(np.float32) for _ in range(2)] + [rounds_of(5)]
-    executable = Executable(WAVE.program)
+    executable = Executable(LOOPS["wave"].program)
     results = []
     for threads in (1, 2, 3):
         with tc.config(threads=threads):
@@ -205,7 +204,7 @@ def test_loops_of_scalars_are_nests_and_can_be_interrupted(monkeypatch: pytest.M
 def test_loops_whose_bounds_depend_on_the_round_run_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(20, 1 << 17)), rng.normal(size=1 << 17)]
-    executable = Executable(HISTORY.program)
+    executable = Executable(LOOPS["history"].program)
     assert any(nest.bounds for nest in executable.kernel().nests)
     monkeypatch.setattr(Drivers, "available", 3)
     results = []
@@ -222,7 +221,7 @@ def test_loops_whose_bounds_depend_on_the_round_run_on_threads(monkeypatch: pyte
     np.testing.assert_allclose(results[0], states, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", DERIVED)
 def test_derivatives_of_loops_are_compiled(name: str) -> None:
     case = LOOPS[name]
     program = adjoint(case.program, floating_inputs(case.program))
@@ -268,10 +267,10 @@ return x_9
         executable.run([np.ones(1), np.ones(1), rounds_of(4)])
 
 
-@pytest.mark.parametrize("name", ["newton", "triangle", "counted", "wave", "history"])
+@pytest.mark.parametrize("name", ["newton", "triangle", "counted rounds", "wave", "history"])
 def test_the_driver_goes_round_in_python_too(name: str) -> None:
-    program = LOOPING[name].program
-    arrays = LOOPING[name].arguments(4)
+    program = LOOPS[name].program
+    arrays = LOOPS[name].of(4)
     with tc.config(optimize="-joining"):  # otherwise loops of scalars are nests
         compiled = Executable(program).compiled((True,) * len(arrays))
     assert isinstance(compiled, CompiledKernel)

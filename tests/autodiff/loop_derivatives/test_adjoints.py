@@ -15,10 +15,11 @@ from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
 from tcdsl.simplification import simplify
-from tests.autodiff.loop_derivatives.loop_programs import LOOPS, SMOOTH, unrolled
 from tests.autodiff.program_gradients import check_program_gradient
 from tests.autodiff.programs import floating_inputs
+from tests.ir.loop_programs import DERIVED, LOOPS, SMOOTH
 from tests.range_checks import verify_deeply
+from tests.rewrite.unrolling import unrolled
 
 SIZES = (0, 1, 2, 4)
 
@@ -50,7 +51,7 @@ def test_adjoints_keep_the_dot_product_identity(name: str) -> None:
         check_program_gradient(case.program, case.of(size), floating_inputs(case.program))
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", DERIVED)
 def test_adjoints_are_those_of_the_unrolled_program(name: str) -> None:
     case, wrt = LOOPS[name], floating_inputs(LOOPS[name].program)
     derivative = adjoint(case.program, wrt)
@@ -58,7 +59,7 @@ def test_adjoints_are_those_of_the_unrolled_program(name: str) -> None:
         agree(derivative, adjoint(unrolled(case.program, case.of(size)), wrt), case.of(size))
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", DERIVED)
 def test_adjoints_are_programs_like_any_other(name: str) -> None:
     derivative = adjoint(LOOPS[name].program, floating_inputs(LOOPS[name].program))
     verify_deeply(derivative)
@@ -66,7 +67,7 @@ def test_adjoints_are_programs_like_any_other(name: str) -> None:
     assert parse_program(format_program(derivative)) == derivative
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", DERIVED)
 @pytest.mark.parametrize("order", ["reverse over reverse", "forward over reverse", "reverse over forward"])
 def test_second_derivatives_are_those_of_the_unrolled_program(name: str, order: str) -> None:
     case = LOOPS[name]

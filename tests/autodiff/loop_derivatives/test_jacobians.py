@@ -7,13 +7,14 @@ import pytest
 
 from tcdsl.autodiff.jacobians.program_jacobians import jacobian
 from tcdsl.ir.interpreter.interpreter import interpret
-from tests.autodiff.loop_derivatives.loop_programs import LOOPS, unrolled
 from tests.autodiff.programs import floating_inputs
+from tests.ir.loop_programs import DERIVED, LOOPS
 from tests.range_checks import verify_deeply
+from tests.rewrite.unrolling import unrolled
 
 
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", DERIVED)
 def test_jacobians_are_those_of_the_unrolled_program(name: str, mode: str) -> None:
     case = LOOPS[name]
     arrays, wrt = case.of(2), floating_inputs(case.program)

@@ -7,11 +7,12 @@ import pytest
 
 from tcdsl.autodiff.cost import count_operations
 from tests.autodiff.cost.measuring import Derivatives
-from tests.autodiff.loop_derivatives.loop_programs import LOOPS, unrolled
 from tests.autodiff.programs import floating_inputs
+from tests.ir.loop_programs import DERIVED, LOOPS
+from tests.rewrite.unrolling import unrolled
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", DERIVED)
 def test_loops_cost_what_they_cost_unrolled(name: str) -> None:
     case = LOOPS[name]
     for size in (0, 1, 4):
@@ -20,7 +21,7 @@ def test_loops_cost_what_they_cost_unrolled(name: str) -> None:
 
 
 # Where data end a loop, it runs once more to store its states.
-@pytest.mark.parametrize("name", [name for name in LOOPS if name not in ("until", "counted")])
+@pytest.mark.parametrize("name", [name for name in DERIVED if name not in ("until", "counted")])
 def test_derivatives_of_loops_cost_four_times_at_most(name: str) -> None:
     case = LOOPS[name]
     derivatives = Derivatives(case.program, floating_inputs(case.program))

@@ -10,10 +10,11 @@ from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
 from tcdsl.simplification import simplify
-from tests.autodiff.loop_derivatives.loop_programs import LOOPS, SMOOTH, unrolled
 from tests.autodiff.programs import floating_inputs
 from tests.autodiff.tangent_checks import check_program_tangent
+from tests.ir.loop_programs import DERIVED, LOOPS, SMOOTH
 from tests.range_checks import verify_deeply
+from tests.rewrite.unrolling import unrolled
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -23,7 +24,7 @@ def test_tangents_are_differences_of_values(name: str) -> None:
         check_program_tangent(case.program, case.of(size), floating_inputs(case.program))
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", DERIVED)
 def test_tangents_are_loops_like_any_other(name: str) -> None:
     derivative = tangent(LOOPS[name].program, floating_inputs(LOOPS[name].program))
     verify_deeply(derivative)
@@ -32,7 +33,7 @@ def test_tangents_are_loops_like_any_other(name: str) -> None:
     assert parse_program(format_program(derivative)) == derivative
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", DERIVED)
 def test_second_tangents_are_those_of_the_unrolled_program(name: str) -> None:
     case = LOOPS[name]
     arrays, program = case.of(3), case.program

@@ -13,10 +13,12 @@ Exceptions carry their diagnostics, pickle, and combine: `raise_diagnostics` rep
 
 from __future__ import annotations
 
+import builtins
 import linecache
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from tcdsl.span import Span
 
 __all__ = [
+    "RAISED",
     "ConfigurationError",
     "DataIndexError",
     "Diagnostic",
@@ -31,9 +34,11 @@ __all__ = [
     "DslSyntaxError",
     "DtypeError",
     "NanError",
+    "RaisedError",
     "ShapeError",
     "TcdslError",
     "raise_diagnostics",
+    "raised_by_user",
 ]
 
 
@@ -83,6 +88,43 @@ class NanError(TcdslError, FloatingPointError):
 
 class DataIndexError(TcdslError, IndexError):
     """An index that was read from data is out of range."""
+
+
+class RaisedError(TcdslError):
+    """What a function raises itself, by `assert` or `raise`: of Python's class of that name too."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The class is made where it is needed, and has no place of its own.
+        plain = tuple(replace(each, kind=RaisedError) for each in self.diagnostics)
+        return (_raised_error, (type(self).__name__, self.message, plain))
+
+
+@cache
+def _raised_kind(name: str) -> type[RaisedError]:
+    kind = getattr(builtins, name, None)
+    if isinstance(kind, type) and issubclass(kind, Exception):
+        try:
+            made = type(name, (RaisedError, kind), {"__module__": __name__, "__doc__": RaisedError.__doc__})
+            made("")
+        except TypeError:
+            return RaisedError  # a class that wants other arguments
+        return made
+    return RaisedError
+
+
+def _raised_error(name: str, message: str, diagnostics: tuple[Diagnostic, ...]) -> RaisedError:
+    kind = _raised_kind(name)
+    return kind(message, tuple(replace(each, kind=kind) for each in diagnostics))
+
+
+RAISED = "raise "
+"""How labels and messages of assertions begin that say what to raise: ``raise ValueError: too large``."""
+
+
+def raised_by_user(label: str, span: Span | None = None, notes: tuple[str, ...] = ()) -> Diagnostic:
+    """The fault of a check of the user's, of which ``label`` says what it raises."""
+    name, _, message = label.removeprefix(RAISED).partition(": ")
+    return Diagnostic(_raised_kind(name), message or "an assertion does not hold", span, notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ receives the cells of ``p_2``. Which tensors share memory is decided by lowering
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -25,6 +26,7 @@ from tcdsl.ir.nodes import Hashed, node_class
 from tcdsl.span import Span
 
 __all__ = [
+    "BRANCH",
     "Access",
     "Assertion",
     "AxisExtent",
@@ -190,6 +192,10 @@ class DerivativeRule:
         return replace(self, outputs=outputs, arguments=arguments, constants=constants, extents=extents)
 
 
+BRANCH = "branch_round"
+"""What the only round of an arm of a branch is called, of which users know nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Repeat:
     """A loop that runs: ``results = body(body(... body(inputs)))``, ``count`` times.
@@ -222,6 +228,15 @@ class Repeat:
     def condition(self) -> str | None:
         """The input of the body that says whether a round runs, if one does."""
         return self.body.outputs[0] if self.body.outputs else None
+
+    @property
+    def number(self) -> str:
+        """What users call the number of a round: ``t``, or ``t_round`` where they count otherwise."""
+        counter = self.body.inputs[0]
+        label = counter.label or counter.name
+        size = next((size.name for size in self.body.sizes if size.source == AxisExtent(counter.name, 0)), "")
+        plain = label.removesuffix("_round")
+        return plain if plain == re.sub(r"_\d+$", "", size) else size or label
 
     def with_tensors(self, names: Mapping[str, str]) -> Repeat:
         """The loop on tensors under other names."""

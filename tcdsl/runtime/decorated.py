@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.staging.readings import MISSING, Reading
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.staging.surroundings import Surroundings, called_readings
@@ -17,7 +18,7 @@ from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, View
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.repeated import RepeatedCalls
-from tcdsl.runtime.calling.results import returned
+from tcdsl.runtime.calling.results import returned_if_passed
 from tcdsl.runtime.calling.staged import StagedFunction
 
 if TYPE_CHECKING:
@@ -116,8 +117,10 @@ class DecoratedStaging(StagedFunction):
             session.faults.append(returns_nothing(owner))
         if recording is not None:
             result = recording.complete(result)
-        outputs, structure = returned(session, result, self.title)
-        updates = [(name, memory.name) for name, memory in given.items() if memory.name != name]
+        outputs, structure = returned_if_passed(session, result, self.title)
+        changed = {name: memory for name, memory in given.items() if memory.name != name}
+        held = passed(session, [memory.held() for memory in changed.values()])
+        updates = [(name, memory.name) for name, memory in zip(changed, held, strict=True)]
         return Traced(session.builder.program(outputs, updates), structure, tuple(session.readings))
 
 

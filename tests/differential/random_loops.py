@@ -60,6 +60,7 @@ class _Writer:
             kinds += ["for", "for", "if", "if"] + ([] if self.smooth else ["while"])
             kinds += ["jump"] if looping else []
             kinds += ["return"] if indent != "    " else []
+            kinds += [] if self.smooth else ["assert", "raise", "choice"]
         kind = self.pick.choice(kinds)
         match kind:
             case "array":
@@ -94,6 +95,14 @@ class _Writer:
                 self.lines.append(f"{indent}if {self.condition()}:")
                 self.body(indent + "    ", 0, False)
                 self.lines.append(f"{indent}    {self.pick.choice(['break', 'continue'])}")
+            case "assert":
+                self.lines.append(f'{indent}assert {self.condition()} or k != {self.pick.randint(0, 4)}, "refused"')
+            case "raise":
+                self.lines.append(f"{indent}if k == {self.pick.randint(2, 4)} and {self.condition()}:")
+                self.lines.append(f'{indent}    raise ValueError("refused")')
+            case "choice":
+                self.lines.append(f"{indent}s = {self.scalar()} if {self.condition()} else {self.scalar()}")
+                self.lines.append(f"{indent}x = x + (y if {self.condition()} else np.tanh(x))")
             case "return":
                 self.lines.append(f"{indent}if {self.condition()}:")
                 self.body(indent + "    ", 0, False)

@@ -613,6 +613,33 @@ def test_python_decides_what_it_knows() -> None:
     check(of_python, (X,), 2 * (X + 1) * 8 + 1)
 
 
+@op
+def until_above(x: real[N], limit, n):
+    for t in range(3):
+        if x[0] > limit:
+            break
+        x = x + 1
+    for t in range(n):
+        if x[1] > limit:
+            break
+        x = 2 * x + x[n % 2]
+    return x
+
+
+def test_ranges_of_python_that_data_end_run() -> None:
+    for limit in (0.0, 1.5, 9.0):
+        x = X.copy()
+        for _ in range(3):
+            if x[0] > limit:
+                break
+            x = x + 1
+        for _ in range(4):
+            if x[1] > limit:
+                break
+            x = 2 * x + x[0]
+        check(until_above, (X, np.array(limit), 4), x)
+
+
 # -- errors
 
 
@@ -657,7 +684,7 @@ FAULTS: list[tuple[str, Any, type[Exception], str, str]] = [
         "it may stand in the loop, and in its branches, but in no other block",
     ),
     (
-        "for t in range(4):\n    if x[0] > 0:\n        break\n    x = x + 1\nreturn x",
+        "for k in [1, 2]:\n    if x[0] > 0:\n        break\n    x = x + k\nreturn x",
         2,
         DslSyntaxError,
         "data says whether this loop, which is unrolled, is left",

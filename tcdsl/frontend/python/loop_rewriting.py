@@ -70,12 +70,11 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         if statement.leaves or not _may_be_asked_again(node.test) or _yields(body):
             return self.generic_visit(node)
         place, test = node.test, self._condition(node)
-        arm = f"{RECORDER}arm{len(self.statements)}"
-        taken = ast.copy_location(
-            ast.If(ast.Name(arm, ast.Load()), self._visited(node.body), self._visited(node.orelse)), node
-        )
+        arm, given = f"{RECORDER}arm{len(self.statements)}", self._statement_name(statement)
+        arms = [self._raising(each, given) for each in (node.body, node.orelse)]
+        taken = ast.copy_location(ast.If(ast.Name(arm, ast.Load()), *arms), node)
         made = ast.For(ast.Name(arm, ast.Store()), node.test, [taken], [], None)
-        return self._rounds(ast.copy_location(made, node), statement, "arms", [test], place)
+        return self._rounds(ast.copy_location(made, node), statement, "arms", [test], place, given=given)
 
     # -- expressions: only the side that is taken is evaluated, if Python knows which one it is
 
@@ -107,7 +106,38 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
             return made
         return self._local("part", original, made, "result", node)
 
-    def _condition(self, node: ast.While | ast.If | ast.IfExp) -> ast.expr:
+    # -- checks
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        """``assert c, m``, where the call may decide."""
+        if not _may_be_asked_again(node):
+            return self.generic_visit(node)
+        given = [self._condition(node)]
+        if node.msg is not None:
+            node.msg = self._message(node.msg)
+            given.append(thunk(copied(node.msg)))
+        node.test = recorder_call("holds", *given, at=node.test)
+        return node
+
+    def _raising(self, body: list[ast.stmt], given: ast.expr) -> list[ast.stmt]:
+        # An arm that ends by `raise`, which may be for the program to do.
+        last = body[-1] if body else None
+        if not isinstance(last, ast.Raise) or last.exc is None or not _may_be_asked_again(last.exc):
+            return self._visited(body)
+        last.exc = self._message(last.exc)
+        asked = recorder_call("raises", copy.deepcopy(given), thunk(copied(last.exc)), at=last)
+        made = ast.copy_location(ast.If(asked, [ast.copy_location(ast.Pass(), last)], [last]), last)
+        return [*self._visited(body[:-1]), made]
+
+    def _message(self, value: ast.expr) -> ast.expr:
+        # What only the call knows is shown as it is written.
+        for part in ast.walk(value):
+            if isinstance(part, ast.FormattedValue):
+                part.value = recorder_call("shown", part.value, ast.Constant(ast.unparse(part.value)), at=part.value)
+        made: ast.expr = self.visit(value)
+        return made
+
+    def _condition(self, node: ast.While | ast.If | ast.IfExp | ast.Assert) -> ast.expr:
         return thunk(self._connected(node.test, node))
 
     def _connected(self, test: ast.expr, node: ast.stmt | ast.expr) -> ast.expr:
@@ -145,9 +175,10 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         arguments: Sequence[ast.expr],
         place: ast.expr,
         left: str = "",
+        given: ast.expr | None = None,
     ) -> list[ast.stmt]:
         # `node`, rewritten but for what it iterates over, which stands at `place`. A true `left` ends it.
-        given = self._statement_name(statement)
+        given = self._statement_name(statement) if given is None else given
 
         def ask(method: str, *arguments: ast.expr) -> ast.expr:
             return recorder_call(method, copy.deepcopy(given), *arguments, at=place)
@@ -193,7 +224,7 @@ def loop_statement(body: Sequence[ast.stmt], loop: ast.For | ast.While | None = 
     }
     names = tuple(sorted(bound.difference(numbers, (left,))))
     otherwise = loop is not None and bool(loop.orelse)
-    leaves = tuple(_leaves(body, raising=loop is None))
+    leaves = tuple(_leaves(body))
     return LoopStatement(
         tuple(numbers), names, leaves, otherwise, loop is None, bool(left), isinstance(loop, ast.While), adds
     )
@@ -213,20 +244,19 @@ def _first_stores(body: Sequence[ast.stmt]) -> dict[str, ast.stmt]:
     return first
 
 
-def _leaves(body: Sequence[ast.stmt], inner: bool = False, raising: bool = False) -> Iterator[ast.stmt]:
-    # What leaves the rounds of a loop early, or an arm of a branch, which may be there for what it raises.
+def _leaves(body: Sequence[ast.stmt], inner: bool = False) -> Iterator[ast.stmt]:
+    # What leaves the rounds of a loop early, or an arm of a branch.
     for statement in body:
-        left = isinstance(statement, ast.Return) or (raising and isinstance(statement, ast.Raise))
-        if left or (isinstance(statement, ast.Break | ast.Continue) and not inner):
+        if isinstance(statement, ast.Return) or (isinstance(statement, ast.Break | ast.Continue) and not inner):
             yield statement
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         within = inner or isinstance(statement, ast.For | ast.While)
         for part in ("body", "orelse", "finalbody"):
-            yield from _leaves(getattr(statement, part, ()), within, raising)
+            yield from _leaves(getattr(statement, part, ()), within)
 
 
-def _may_be_asked_again(test: ast.expr) -> bool:
+def _may_be_asked_again(test: ast.expr | ast.Assert) -> bool:
     # Whether a condition can stand in a function of its own, which binds nothing.
     return not any(isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in ast.walk(test))
 

@@ -45,8 +45,8 @@ def bounds_of(iterable: Any) -> list[Any]:
     return [bound for each in iterable.arguments for bound in bounds_of(each)]
 
 
-def rounds_over(session: Session, iterable: Any) -> RoundCount | Iterator[Any] | None:
-    """The rounds of a loop over ``iterable``; ``None`` if that is Python's.
+def rounds_over(session: Session, iterable: Any, runs: bool = False) -> RoundCount | Iterator[Any] | None:
+    """The rounds of a loop over ``iterable``; ``None`` if that is Python's, unless it is a range that ``runs``.
 
     Beside a list of Python's the loop is Python's: over the list and as many parts of the tensors.
     """
@@ -58,7 +58,7 @@ def rounds_over(session: Session, iterable: Any) -> RoundCount | Iterator[Any] |
     if not isinstance(iterable, Iterated):
         return None
     if iterable.counts:
-        return _counted(session, iterable)
+        return _counted(session, iterable, runs)
     parts = [rounds_over(session, each) for each in iterable.arguments]
     if not any(isinstance(each, RoundCount) for each in parts):
         found = [
@@ -82,14 +82,14 @@ def rounds_over(session: Session, iterable: Any) -> RoundCount | Iterator[Any] |
     return _together(session, iterable, parts)
 
 
-def _counted(session: Session, iterable: Iterated) -> RoundCount | None:
+def _counted(session: Session, iterable: Iterated, runs: bool) -> RoundCount | None:
     if any(isinstance(each, Unwritten | GraphTensor) for each in iterable.arguments):
         raise session.fault(
             DslSyntaxError,
             "a loop over a size, or over data, of a graph of tensors",
             "call the function on arrays, where such loops run; in graphs give the number of rounds as an integer",
         )
-    found = rounds_of(session, iterable.arguments, iterable.function is loop)
+    found = rounds_of(session, iterable.arguments, runs or iterable.function is loop)
     return (
         with_segments(session, found, **iterable.options) if found is not None and iterable.function is loop else found
     )

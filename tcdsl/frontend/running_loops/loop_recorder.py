@@ -30,11 +30,12 @@ from tcdsl.frontend.running_loops.conditions import changing_truth, connected, i
 from tcdsl.frontend.running_loops.iterated import ITERATED, Iterated, bounds_of, python_rounds, rounds_over
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.running_loops.round_counts import ENDLESS, RoundCount, at_most_one, loop
+from tcdsl.frontend.running_loops.run_time_checks import Shown, builtin_kind, record_check, record_raise
 from tcdsl.frontend.running_loops.running_loop import RunningLoop
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.rewritten_functions import CHOICE, is_result
 from tcdsl.frontend.staging.declarations import OfARound, Unwritten
-from tcdsl.frontend.staging.run_time_integers import Specialize
+from tcdsl.frontend.staging.run_time_integers import RunInProgram, Specialize
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.ir.expressions import Expr
 
@@ -59,8 +60,10 @@ class LoopRecorder:
         """``for t in iterable``: one round for staging if the loop runs, else what Python iterates over."""
         frame = sys._getframe(1)
         session = session_of("a loop")
-        found = rounds_over(session, iterable)
+        found = rounds_over(session, iterable, statement in (session.loops_to_run or ()))
         if found is None:
+            if isinstance(iterable, Iterated) and iterable.counts:
+                session.unrolled.add(statement)
             return python_rounds(session, iterable)
         if not isinstance(found, RoundCount):
             return found
@@ -214,6 +217,34 @@ class LoopRecorder:
         """``not a`` in a condition."""
         return combine("not_", operand) if is_data(operand) else not operand
 
+    def holds(self, condition: Callable[[], Any], message: Callable[[], Any] | None = None) -> bool:
+        """``assert condition(), message()``: whether it holds, or will be looked at by the program."""
+        value = condition()
+        if not is_data(value):
+            return bool(value)
+        session = session_of("an assertion")
+        always = all(each.by_sizes for each in session.running)
+        record_check(session, value, "AssertionError", "" if message is None else str(message()), always)
+        return True
+
+    def raises(self, statement: LoopStatement, exception: Callable[[], Any]) -> bool:
+        """Whether ``raise exception()``, at the end of an arm of a branch, is for the program to do."""
+        running = self._running(statement, sys._getframe(1))
+        if running is None:
+            return False
+        error = exception()
+        error = error() if isinstance(error, type) else error
+        if builtin_kind(error) != type(error).__name__:
+            running.specialize()
+        running.raised = True
+        session = session_of("a branch")
+        record_raise(session, running.rounds, error, all(each.by_sizes for each in session.running))
+        return True
+
+    def shown(self, value: Any, text: str) -> Any:
+        """What a message shows of a value."""
+        return Shown(f"{{{text}}}") if is_data(value) else value
+
     def _check_body(self, statement: LoopStatement, numbers: frozenset[str], frame: FrameType) -> None:
         # What Python's loops can do and loops that run cannot: a loop on numbers of the call alone is Python's then.
         held = frame.f_locals
@@ -249,6 +280,9 @@ class LoopRecorder:
             # The rounds so far were Python's; whether there is another one is data.
             session_of("a loop").left[statement] = left
             return False
+        session = session_of("a loop")
+        if is_data(left) and session.loops_to_run is not None and statement in session.unrolled:
+            raise RunInProgram(statement)
         if is_data(left):
             raise session_of("a loop").fault(
                 DslSyntaxError,

@@ -37,6 +37,7 @@ from tcdsl.frontend.running_loops.learned_sizes import learn_for_all_rounds
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.running_loops.nested_values import is_nested, outline, rebuilt, values_in
 from tcdsl.frontend.running_loops.round_counts import RoundCount
+from tcdsl.frontend.running_loops.run_time_checks import both_passed
 from tcdsl.frontend.source.rewritten_functions import is_result
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.run_time_integers import Specialize
@@ -48,9 +49,8 @@ from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, Symboli
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import apply, cast
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Read, size_names
-from tcdsl.ir.program import AxisExtent, Program, Repeat, Tensor
-from tcdsl.ranges.round_conditions import sizes_of_round
+from tcdsl.ir.expressions import Read
+from tcdsl.ir.program import BRANCH, AxisExtent, Program, Repeat, Tensor
 
 __all__ = ["RunningLoop"]
 
@@ -82,7 +82,7 @@ class RunningLoop:
         self.finished = False
         self._session = session
         self._builder = session.builder
-        self._rounds = rounds
+        self.rounds = rounds
         self._span = session.location()
         held = frame.f_locals if before is None else before
         #: What the names hold that hold nested values, whose parts are carried under names like `state[0]`.
@@ -92,6 +92,8 @@ class RunningLoop:
             if name in held:
                 self._before |= self._taken_apart(name, unheld(held[name]))
         self._condition = None if condition is None else condition[1]
+        #: Whether the user's checks in the body have passed.
+        self._checks: Carried | None = None
         self._going = None if condition is None else Carried("running", condition[0], Kind("bool", None))
         self._numbers = numbers
         self._blank: dict[str, Kind] = {}
@@ -122,7 +124,7 @@ class RunningLoop:
             body: Program | None = None
             with self._forgetting() as (part, learned):
                 with part.recording(), self._round(part) as (own, counter):
-                    yield self._rounds.element(own) if number is None else number
+                    yield self.rounds.element(own) if number is None else number
                     settled = self._settled(part.recorded, self.frame.f_locals)
                     left = self._left(self.frame.f_locals) if settled else []
                 if settled and not self._session.faults:
@@ -134,7 +136,7 @@ class RunningLoop:
                 self.finished = True
                 return
             if body is not None:
-                learn_for_all_rounds(self._session, since, counter, self._span, self._rounds.where)
+                learn_for_all_rounds(self._session, since, counter, self._span, self.rounds.where)
                 self._finish(body)
                 return
         fact = "the types of what this loop carries do not settle"
@@ -162,9 +164,11 @@ class RunningLoop:
 
     @contextmanager
     def _round(self, part: Part) -> Iterator[tuple[Any, Tensor]]:
+        outer = self._session.checked
         try:
             yield self._begin()
         finally:
+            self._session.checked = outer
             self._restore(part.recorded)
 
     def carried(self) -> Any:
@@ -193,11 +197,20 @@ class RunningLoop:
     def _after_loop(self, key: str) -> Any:
         return self._after[key] if key in self._after else self._after_round(key)
 
-    # -- one pass
+    @property
+    def by_sizes(self) -> bool:
+        """Whether it is an arm of a branch on sizes."""
+        return self.statement.arms and self.rounds.where is not None
+
+    def specialize(self) -> None:
+        """What depends on numbers of the call alone may be Python's instead."""
+        if self._numbers:
+            raise Specialize(self._numbers)
 
     def _begin(self) -> tuple[Any, Tensor]:
-        builder, rounds = self._builder, self._rounds
-        label = self.statement.numbers[0] if len(self.statement.numbers) == 1 else "round"
+        builder, rounds = self._builder, self.rounds
+        numbers = self.statement.numbers
+        label = BRANCH if self.statement.arms else numbers[0] if len(numbers) == 1 else "round"
         plain = rounds.plain
         number: Any
         if rounds.sized:
@@ -219,6 +232,7 @@ class RunningLoop:
                 self._stand_ins[name] = self._declared(name, before)
         if self._going is not None:
             self._stand_in(self._going)
+        self._session.checked = None if self._checks is None else self._stand_in(self._checks)
         for each in self._memory.values():
             stand_in = self._stand_in(each)
             _set(each.before, stand_in.name, stand_in.element_type)
@@ -256,6 +270,9 @@ class RunningLoop:
     def _settled(self, recording: Recording, held: Mapping[str, Any]) -> bool:
         """Whether the names and the memory that this pass has changed are those that it was staged for."""
         settled = True
+        if self._session.checked is not None and self._checks is None:
+            self._checks = Carried("checked", True, Kind("bool", None))
+            settled = False
         made = {tensor.name for tensor in recording.tensors}
         for memory, name, dtype in recording.stored.values():
             if id(memory) not in self._memory and name not in made:
@@ -336,6 +353,8 @@ class RunningLoop:
         for name, carried in self._names.items():
             made.append((carried, self._tensor(carried, values[name]).name))
         made.extend((each, each.before.name) for each in self._memory.values())
+        if self._checks is not None and self._session.checked is not None:
+            made.append((self._checks, self._session.checked.name))
         if self._going is not None and self._condition is not None:
             made.append((self._going, goes_on(self._session, self._condition(), self.left).name))
         return made
@@ -347,7 +366,7 @@ class RunningLoop:
             return value
         pairs = [(old, new) for old, new in zip(kind.extents, value.extents, strict=True) if old != new]
         if self._numbers and not all(session.are_same(old, new) for old, new in pairs):
-            self._specialize()
+            self.specialize()
         for old, new in pairs:
             where = "an arm of a branch" if self.statement.arms else "a loop"
             fact = f"`{carried.label}` changes its shape in {where} that runs: from an extent of"
@@ -366,16 +385,12 @@ class RunningLoop:
         condition = () if self._going is None else (self._going.placeholder,)
         return replace(program, inputs=(counter, *others), sizes=tuple(sizes), outputs=condition, updates=updates)
 
-    # -- after the last pass
-
-    def _changing(self, counter: Tensor, sizes: Mapping[str, Any]) -> frozenset[str]:
-        number = next(iter(size_names(counter.shape[0])), "") if counter.shape else ""
-        return sizes_of_round(number, sizes) if number else frozenset()
-
     def _finish(self, body: Program) -> None:
         """Record the loop, and give the names its results."""
         builder = self._builder
         carried = [*self._names.items(), *(("", each) for each in self._memory.values())]
+        if self._checks is not None:
+            carried.append(("", self._checks))
         if self._going is not None:
             carried.append(("", self._going))
         given = {each.placeholder: initial_tensor(self._session, each).name for _, each in carried}
@@ -388,7 +403,7 @@ class RunningLoop:
         inputs = tuple(given.get(tensor.name, tensor.name) for tensor in body.inputs[1:])
         names = tuple(tensor.name for tensor in results)
         if results:
-            repeat = self._rounds.in_segments(Repeat(names, self._rounds.count, body, inputs, self._span))
+            repeat = self.rounds.in_segments(Repeat(names, self.rounds.count, body, inputs, self._span))
             builder.add_repeat(repeat, results)
         for (name, each), tensor in zip(carried, results, strict=True):
             made = SymbolicTensor(builder, tensor.name, tensor.dtype, tensor.shape, each.label, each.kind.memory)
@@ -396,6 +411,9 @@ class RunningLoop:
             before = each.before
             made.declared = is_declared(before)
             if each is self._going:
+                continue
+            if each is self._checks:
+                self._session.checked = both_passed(self._session, made)
                 continue
             if not name:
                 before.become(made)
@@ -412,19 +430,12 @@ class RunningLoop:
             return before
         return unbound_after(name, self.statement.arms, self._span, self._numbers)
 
-    # -- faults
-
-    def _specialize(self) -> None:
-        # What depends on numbers of the call alone may be Python's instead.
-        if self._numbers:
-            raise Specialize(self._numbers)
-
     def _changed(self, name: str, before: Kind, after: Kind) -> TcdslError:
-        self._specialize()
+        self.specialize()
         return changed_kind(name, before, after, self.statement.arms, self._span)
 
     def _python_value(self, name: str, before: Any, after: Any) -> TcdslError:
-        self._specialize()
+        self.specialize()
         return changed_value(self._session, name, before, after, self.statement.arms, self._span)
 
 

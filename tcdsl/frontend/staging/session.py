@@ -131,6 +131,11 @@ class Session:
         self.context = StagingContext()
         #: The loops that run, innermost last, while their bodies are staged.
         self.running: list[Any] = []
+        #: Whether all checks of the user's that have been recorded have passed, if there are any.
+        self.checked: SymbolicTensor | None = None
+        #: The loops over integers of Python's, and those that are to run all the same, if there may be any.
+        self.unrolled: set[object] = set()
+        self.loops_to_run: set[object] | None = None
         #: Whether the rounds of these loops of Python's were left, where that is data.
         self.left: dict[Any, Any] = {}
         #: The lists that Python has joined or repeated, by id.

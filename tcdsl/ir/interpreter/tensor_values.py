@@ -10,6 +10,7 @@ from tcdsl.errors import Diagnostic, ShapeError, TcdslError
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Read, is_affine_index
+from tcdsl.ir.interpreter.index_faults import in_round
 from tcdsl.ir.interpreter.point_values import Array, PointValues, elementwise, working_dtype
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Fill, Keep, Program, Repeat, Statement
@@ -96,7 +97,10 @@ class TensorValues:
             arrays = [of_round, *state.values()]
             values = type(self)(body, arrays, plan.bind([array.shape for array in arrays]))
             yield values
-            state |= {name: values(new) for name, new in body.updates}
+            try:
+                state |= {name: values(new) for name, new in body.updates}
+            except TcdslError as error:
+                raise in_round(error, repeat.number, number) from None
         for result, (name, _) in zip(repeat.results, body.updates, strict=True):
             self._known[result] = state[name]
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, ShapeError, raise_diagnostics
+from tcdsl.errors import RAISED, Diagnostic, ShapeError, raise_diagnostics, raised_by_user
 from tcdsl.ir.expressions import Constant, Expr, SizeValue, size_names, walk
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Tensor
 from tcdsl.ir.sizes.loop_sizes import assertions_with_loops
@@ -223,6 +223,8 @@ def _holds(condition: Expr, sizes: Sizes) -> bool:
 
 
 def _unmet(assertion: Assertion, sizes: Sizes) -> Diagnostic:
+    if assertion.message.startswith(RAISED):
+        return raised_by_user(assertion.message, assertion.span)
     message = assertion.message or f"{format_expr(assertion.condition, 'bool')} does not hold"
     fact, _, hint = _filled(message, sizes).partition("\n")
     return Diagnostic(ShapeError, fact, assertion.span, hint=hint)

@@ -253,7 +253,7 @@ class _Linker:
             elif given in scope.memory:
                 memory[tensor.name] = scope.memory[given]
         count, most, counted = self._count(repeat, scope)
-        label = next((size.name for size in body.sizes if size.source == AxisExtent(counter.name, 0)), counter.name)
+        label = repeat.number
         number = self.names.fresh(label)
         carried = frozenset(memory[name] for name in updated)
         self.extents.add(number)

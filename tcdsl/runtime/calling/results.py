@@ -10,6 +10,7 @@ import numpy as np
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.points.point_scalars import PointValue
+from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
@@ -19,7 +20,7 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr
 from tcdsl.runtime.calling.structure import Structure, flatten
 
-__all__ = ["as_tensor", "copied", "filled", "returned", "staged_leaves"]
+__all__ = ["as_tensor", "copied", "filled", "returned", "returned_if_passed", "staged_leaves"]
 
 _KINDS = SymbolicArray | SymbolicNumber | SymbolicSize | np.ndarray | Unwritten | DeclaredTarget | PointValue
 
@@ -71,3 +72,12 @@ def returned(session: Session, result: Any, name: str, begin: int = 0) -> tuple[
             leaf = copied(session, leaf, getattr(leaf, "label", name))
         names.append(leaf.name)
     return names, structure
+
+
+def returned_if_passed(session: Session, result: Any, name: str) -> tuple[list[str], Structure]:
+    """What `returned` gives, where all checks of the user's have passed."""
+    names, structure = returned(session, result, name)
+    builder = session.builder
+    tensors = [builder.tensor(each) for each in names]
+    results = [SymbolicTensor(builder, each.name, each.dtype, each.shape, each.label) for each in tensors]
+    return [each.name for each in passed(session, results)], structure

@@ -15,7 +15,7 @@ import numpy as np
 
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
 from tcdsl.frontend.staging.readings import Reading
-from tcdsl.frontend.staging.run_time_integers import Specialize
+from tcdsl.frontend.staging.run_time_integers import RunInProgram, Specialize
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.symbols import SymbolicNumber
@@ -28,7 +28,7 @@ from tcdsl.runtime.calling.arguments import Argument, Call, Signature
 from tcdsl.runtime.calling.entries import Entry, LinearPart, Traced, narrowed_integers
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.repeated import RepeatedCall, RepeatedCalls
-from tcdsl.runtime.calling.results import returned
+from tcdsl.runtime.calling.results import returned_if_passed
 
 __all__ = ["CacheInfo", "StagedFunction", "StagedOperation", "symbolic_argument"]
 
@@ -158,8 +158,10 @@ class StagedFunction(ABC):
 
     def _stage(self, call: Call) -> Entry:
         constants: dict[int | str, Any] = {}
+        loops_to_run: set[object] = set()
         while True:
             session = Session(self.title, WholeArrays())
+            session.loops_to_run = loops_to_run
             sources: list[int] = []
             positional: list[Any] = [None] * call.positions
             configuration = dict(call.configuration)
@@ -178,6 +180,9 @@ class StagedFunction(ABC):
             try:
                 with session.active(), session.within(oob=self.oob):
                     traced = self.trace(session, positional, configuration)
+            except RunInProgram as needed:
+                loops_to_run.add(needed.loop)
+                continue
             except Specialize as needed:
                 # Python branched on these numbers, so they become constants, and part of what the program depends on.
                 for argument in call.arguments:
@@ -279,7 +284,7 @@ class StagedOperation(StagedFunction):
 
     def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
         """Record one use."""
-        outputs, structure = returned(session, self._record(session, positional), self.title)
+        outputs, structure = returned_if_passed(session, self._record(session, positional), self.title)
         return Traced(session.builder.program(outputs), structure)
 
 

@@ -27,7 +27,7 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read
 from tcdsl.runtime.calling.arguments import Call
 from tcdsl.runtime.calling.entries import Entry, Traced
-from tcdsl.runtime.calling.results import as_tensor, returned
+from tcdsl.runtime.calling.results import as_tensor, returned_if_passed
 from tcdsl.runtime.calling.staged import StagedFunction
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.function import DecoratedFunction
@@ -139,12 +139,14 @@ class DerivativeStaging(StagedFunction):
         given = [value if k in positions else None for k, value in enumerate(values)]
         part = Part(session.builder)
         stand_ins: dict[int, str] = {}
+        outer, session.checked = session.checked, None
         with part.recording():
             for k in positions:
                 made = part.argument(values[k])
                 stand_ins[k] = made.name
                 values[k] = like(made, positional[k][1])
             outputs, structure = self._record(session, values, configuration)
+        session.checked = outer
         program, names = part.program(self.title, outputs)
         traced = Traced(program, structure)
         wrt = [names[stand_ins[k]] for k in positions]
@@ -167,7 +169,7 @@ class DerivativeStaging(StagedFunction):
             ) from None
         if session.faults:
             raise StagingStopped
-        return returned(session, result, self._name)
+        return returned_if_passed(session, result, self._name)
 
     def _watch(self, function: Any, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
         plain, receiver = users_function(function)

@@ -18,6 +18,7 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of
+from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session
@@ -251,7 +252,8 @@ def _assignments(
                     f"`{name}` stores into `{buffer.owner.label}`, which is computed from other tensors",
                     "store into a leaf: a parameter, or a tensor made with tc.tensor(...)",
                 )
-            outputs[buffer] = staged.name
+            [held] = passed(session, [staged])
+            outputs[buffer] = held.name
     program = without_dead_statements(session.builder.program(tuple(outputs.values())))
     program, inputs = without_unread_inputs(program, [behind[each.name] for each in program.inputs])
     return Assignments(name, program, tuple(inputs), tuple(outputs))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.ir.expressions import reads
 from tcdsl.ir.program import Program, tensors_read
@@ -121,6 +122,8 @@ def exported(recording: InputRecording, arrays: Sequence[SymbolicArray]) -> list
     session = recording.session
     staged = [each.materialize("t") if isinstance(each, PendingArray) else each for each in arrays]
     inputs = {name: buffer for buffer, name in recording.names.items()}
+    if session.checked is not None:
+        staged = [*passed(session, [each for each in staged if isinstance(each, SymbolicTensor)])]
     made = [each for each in staged if isinstance(each, SymbolicTensor) and each.name not in inputs]
     if made:
         names = tuple(dict.fromkeys(each.name for each in made))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcdsl.errors import Diagnostic, ShapeError, TcdslError
-from tcdsl.ir.interpreter.index_faults import index_fault
+from tcdsl.ir.interpreter.index_faults import at_positions, index_fault
 from tcdsl.lowering.loopir.point_code import UNIQUE_AXIS
 from tcdsl.targets.cpu.layout.frame import (
     CHECK_WORD,
@@ -41,8 +41,7 @@ def failure(
         return Diagnostic(TcdslError, fact, hint="this is a fault of tcdsl: please report it with the program").error()
     check, variables = checks[number].check, checks[number].variables
     positions = [*rounds, *((variable, words[POSITION_WORD + k]) for k, variable in enumerate(variables))]
-    place = ", ".join(f"{variable} = {position}" for variable, position in positions)
-    notes = (f"at {place}",) if place else ()
+    notes = at_positions(positions)
     if check.axis == UNIQUE_AXIS:
         fact = f"a cell of `{check.tensor}` is written twice by an assignment that promises unique cells"
         hint = "write an accumulator such as += or >>=, or make the indices unique"

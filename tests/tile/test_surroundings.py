@@ -10,8 +10,11 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op, tile
+from tcdsl.runtime.kept.content import Contents, UnknownContentError
 from tcdsl.tile import *
+from tests.tile.idioms import softmax
 from tests.tile.reference_programs import matmul, max_over_axis, sum_over_axis
+from tests.tile.test_functions import rearranged
 
 A = np.array([[0.3, -0.6, 0.9], [0.15, 0.75, -0.45]])
 B = np.array([[1.0, 2.0], [0.5, -1.0], [0.25, 3.0]])
@@ -214,3 +217,12 @@ def test_types_are_those_of_numpys_sums(given: str, made: tuple[str, str]) -> No
     assert tuple(str(each.dtype) for each in found) == made
     assert found[0].tolist() == [2, 0]
     assert found[1].tolist() == [1, 0]
+
+
+def test_what_programs_are_made_of_is_known_so_that_calls_are_kept_on_disk() -> None:
+    contents = Contents()
+    for function in (matmul, energy, rearranged, softmax):
+        contents.add(function)
+    assert contents.digest()
+    with pytest.raises(UnknownContentError):
+        Contents().add(with_constants.function)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -26,6 +26,8 @@ from tcdsl.ir.build import apply, cast, index, integer
 from tcdsl.ir.dtypes import is_floating, is_integer
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Access
+from tcdsl.polyhedra.size_algebra import SizeAlgebra
+from tcdsl.polyhedra.size_polynomials import Polynomial
 
 __all__ = ["SortDirection", "argsort", "reshape", "scatter"]
 
@@ -83,19 +85,74 @@ def reshape(tensor: Any, dims: Any) -> Any:
 def _record_reshape(sizes: Sequence[Any], session: Session, given: Sequence[Any]) -> Any:
     tensor = _tensor(session, given[0], "x")
     extents = tuple(map(extent_expression, sizes))
-    before, after = _product(session, tensor.extents), _product(session, extents)
-    session.builder.require_equal(
-        before, after, f"reshape of {valued(before)} cells to {valued(after)} cells", location()
-    )
-    flat = tensor
-    if tensor.rank != 1:
-        variables = axes(session, tensor.rank)
-        place = _place(variables, tensor.extents)
-        flat = _stored(session, "flat", (before,), (place,), tensor.cell(list(map(index, variables))), variables)
-    if len(extents) == 1:
-        return flat
+    groups = _groups(session, tensor.extents, extents)
+    if groups is None:
+        before, after = _product(session, tensor.extents), _product(session, extents)
+        fact = f"reshape of {valued(before)} cells to {valued(after)} cells"
+        session.builder.require_equal(before, after, fact, location())
+        groups = [(range(tensor.rank), range(len(extents)))]
+    if any(len(before) != 1 for before, _ in groups):
+        tensor = _merged(session, tensor, groups)
+        groups = [(range(k, k + 1), after) for k, (_, after) in enumerate(groups)]
+    return _split(session, tensor, extents, groups)
+
+
+_Groups = Sequence[tuple[range, range]]
+
+
+def _groups(session: Session, before: Sequence[Expr], after: Sequence[Expr]) -> _Groups | None:
+    """Consecutive axes of the one shape that have as many cells as such axes of the other, as finely as can be."""
+    algebra = SizeAlgebra(session.builder)
+    groups: list[tuple[range, range]] = []
+    left = right = 0
+    while left < len(before) or right < len(after):
+        ends = next(
+            (
+                (left_end, right_end)
+                for left_end, right_end in _cuts(left, right, len(before), len(after))
+                if algebra.zero(_form(algebra, before[left:left_end]) - _form(algebra, after[right:right_end]))
+            ),
+            None,
+        )
+        if ends is None:
+            return None
+        if groups and left == ends[0]:
+            # An axis of one cell more is one of the last group.
+            groups[-1] = (groups[-1][0], range(groups[-1][1].start, ends[1]))
+        else:
+            groups.append((range(left, ends[0]), range(right, ends[1])))
+        left, right = ends
+    return groups
+
+
+def _cuts(left: int, right: int, left_end: int, right_end: int) -> Iterator[tuple[int, int]]:
+    # Where the next group may end, the smallest first; the last group takes all that is left.
+    pairs = [(a, b) for a in range(left, left_end + 1) for b in range(right, right_end + 1) if a > left or b > right]
+    yield from sorted(pairs, key=sum)
+
+
+def _form(algebra: SizeAlgebra, extents: Sequence[Expr]) -> Polynomial:
+    form = Polynomial.number(1)
+    for extent in extents:
+        form = form * algebra.form(extent)
+    return form
+
+
+def _merged(session: Session, tensor: SymbolicTensor, groups: _Groups) -> SymbolicTensor:
+    """The tensor with the axes of each group as one."""
+    variables = axes(session, tensor.rank)
+    places = [_place([variables[k] for k in before], [tensor.extents[k] for k in before]) for before, _ in groups]
+    extents = [_product(session, [tensor.extents[k] for k in before]) for before, _ in groups]
+    return _stored(session, "flat", extents, places, tensor.cell(list(map(index, variables))), variables)
+
+
+def _split(session: Session, tensor: SymbolicTensor, extents: Sequence[Expr], groups: _Groups) -> Any:
+    """Each axis of the tensor as several."""
+    if all(len(after) == 1 for _, after in groups):
+        return tensor
     variables = axes(session, len(extents))
-    value = flat.cell((_place(variables, extents),), session.location())
+    places = [_place([variables[k] for k in after], [extents[k] for k in after]) for _, after in groups]
+    value = tensor.cell(places, session.location())
     return _stored(session, "reshaped", extents, list(map(index, variables)), value, variables)
 
 

@@ -242,7 +242,7 @@ class Contents:
             if name in module.__all__ and name not in STAGING:
                 raise UnknownContentError(f"tcdsl.{name}")
             return
-        if title.startswith("tcdsl.") and title.partition(".")[2] in ("indices", "primitives"):
+        if title.startswith("tcdsl.") and title.partition(".")[2] in ("indices", "primitives", "tile"):
             return
         if name not in vars(module):
             if "__getattr__" in vars(module) and title != "numpy":
@@ -335,7 +335,17 @@ def _is_own_function(function: FunctionType) -> bool:
         return False
     if name in STAGING and vars(package or builtins).get(name) is function:
         return True
+    if _is_of_tile(function):
+        return True
     raise UnknownContentError(name)
+
+
+def _is_of_tile(value: Any) -> bool:
+    # What `tcdsl.tile` offers, but for what makes tensors of arrays.
+    name = str(getattr(value, "__name__", ""))
+    package = sys.modules.get("tcdsl")
+    module = None if package is None else vars(package).get("tile")
+    return module is not None and name != "Tensor" and name in module.__all__ and vars(module)[name] is value
 
 
 def _named(value: Any) -> str:
@@ -358,6 +368,8 @@ def _named(value: Any) -> str:
         return f"dtype {value.str}"
     if kind in (float, int, type(None)):
         return repr(value)
+    if _is_of_tile(value):
+        return f"of Tile: {name}"
     if kind.__module__ == "tcdsl.frontend.names.language_functions" and kind.__name__ in (
         "PrimitiveFunction",
         "CastFunction",

@@ -14,6 +14,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from tcdsl.comprehensions import notebook as comprehension_cells
 from tcdsl.frontend.source.function_source import register_parser
 from tcdsl.syntax.grammar.edits import Edited
 from tcdsl.syntax.grammar.parsing import carrier_text, desugared, parse
@@ -23,12 +24,15 @@ __all__ = ["LiteralCells", "load_ipython_extension", "unload_ipython_extension"]
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """``%load_ext tcdsl``: functions decorated with ``op`` and ``cd`` may be written in the literal spelling."""
+    """``%load_ext tcdsl``: functions decorated with ``op`` and ``cd`` may be written in the literal spelling, and cells
+    that begin with ``%%tc`` in the language of Tensor Comprehensions.
+    """
     if _loaded(shell) is None:
         cells = LiteralCells(shell)
         shell.input_transformers_cleanup.append(cells.transform)
         # Before other transformers, which would find the trees changed.
         shell.ast_transformers.insert(0, cells)
+        comprehension_cells.register(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
@@ -37,6 +41,7 @@ def unload_ipython_extension(shell: Any) -> None:
     if cells is not None:
         shell.input_transformers_cleanup.remove(cells.transform)
         shell.ast_transformers.remove(cells)
+        comprehension_cells.unregister(shell)
 
 
 def _loaded(shell: Any) -> LiteralCells | None:

@@ -53,7 +53,7 @@ SYNTAX = [
     (IO.format("O(i) = " + "-" * 10_000 + "A(i)"), DslSyntaxError, "nested more than 400 times", None),
     (IO.format("O(i) = A(i)" + " + A(i)" * 20_000), DslSyntaxError, "nested more than 400 times", None),
     (IO.format("O(i) = A(i) " * 30_000), DslSyntaxError, "characters, and 200000 are the most", None),
-    (IO.format("O(i) = A(i) " * 2_000), DslSyntaxError, "1000 statements are the most", None),
+    (IO.format("O(i) = A(i) " * 2_000), DslSyntaxError, "has 2000 statements, and 1000 are the most", None),
 ]
 
 NAMES = [
@@ -86,6 +86,8 @@ NAMES = [
     (IO.format("O(i) = A(i) where i in 0:int32(A(0))"), "a bound of a range that is no size", "int32(A(0))"),
     (IO.format("O(i) = A(i) where i in 0:A(0)"), "`A(...)` in the bound of a range", "A(0)"),
     (IO.format("O(i) = A(i) where i in 0:1.5"), "a bound of a range that is no size", "1.5"),
+    (IO.format("O(i) = A(i) where i in 0:(N < 3 < 4 ? N : 1)"), "a truth value in the bound of a range", "N < 3 < 4"),
+    (IO.format("O(i) = A(i) where i in 0:N + (N < 3)"), "a truth value in the bound of a range", "N + (N < 3"),
     (IO.format("O(i) = A(i) where i in 0:N < 3"), "a bound of a range that is a truth value", "N < 3"),
     ("def f(int32 n, float(N) A) -> (O) { O(i) = A(i) where i in 0:n }", "the tensor `n` in the bound of a range", "n"),
     (IO.format("O(i) = A(k)"), "the index `k` of the value is not on the target", "k"),

@@ -64,6 +64,7 @@ class Checked:
 
     ``tensors`` are the types of parameters and results. ``continued`` are the results that a statement accumulates onto
     before any other writes them: they continue what an output buffer holds. ``warnings`` are the statements that do so.
+    ``count`` is how many statements there are, those of the definitions that are called included.
     """
 
     definition: Definition
@@ -71,6 +72,7 @@ class Checked:
     statements: tuple[CheckedStatement | CheckedCall, ...]
     continued: tuple[str, ...] = ()
     warnings: tuple[Statement | DefinitionCall, ...] = ()
+    count: int = 0
 
     @property
     def name(self) -> str:

@@ -34,6 +34,9 @@ __all__ = ["checked_source"]
 _ACCUMULATORS = {"=": "assign", "+": "add", "*": "multiply", "min": "min", "max": "max"}
 _MOST_AXES = 32
 _MOST_STATEMENTS = 1000
+_MOST_TENSORS = 200
+_MOST_VARIABLES = 32
+_MOST_CLAUSES = 100
 
 
 def checked_source(source: Source) -> dict[str, Checked]:
@@ -105,9 +108,9 @@ class _Definition:
 
     def check(self) -> Checked | None:
         before = len(self.faults)
-        self.declarations()
-        if len(self.definition.statements) > _MOST_STATEMENTS:
-            self.too_many(self.definition.statements[_MOST_STATEMENTS].span)
+        self.sizes_of_lists()
+        if len(self.faults) == before:
+            self.declarations()
         if len(self.faults) > before:
             return None
         begin = len(self.faults)
@@ -124,11 +127,24 @@ class _Definition:
                 span = next(each.name.span for each in self.definition.results if each.name.name == name)
                 self.sources.fault(f"no statement writes the result `{name}`", span, f"write `{name}(i) = ...`")
         tensors = {**self.inputs, **found}
-        return Checked(self.definition, tensors, tuple(done.statements), tuple(done.continued), tuple(done.warnings))
+        count = sum(each.callee.count if isinstance(each, CheckedCall) else 1 for each in done.statements)
+        if count > _MOST_STATEMENTS:
+            fact = f"`{self.definition.name.name}` has {count} statements with those of the definitions that it calls"
+            self.sources.fault(fact, self.definition.name.span, f"{_MOST_STATEMENTS} are the most")
+        return Checked(
+            self.definition, tensors, tuple(done.statements), tuple(done.continued), tuple(done.warnings), count
+        )
 
-    def too_many(self, span: Span | None) -> None:
-        fact = f"{_MOST_STATEMENTS} statements are the most of a definition, with those that it calls"
-        self.sources.fault(fact, span, "call parts of it from Python")
+    def sizes_of_lists(self) -> None:
+        given = self.definition
+        for kind, parts, most in (
+            ("parameters", given.parameters, _MOST_TENSORS),
+            ("results", given.results, _MOST_TENSORS),
+            ("statements", given.statements, _MOST_STATEMENTS),
+        ):
+            if len(parts) > most:
+                fact = f"`{given.name.name}` has {len(parts)} {kind}, and {most} are the most"
+                self.sources.fault(fact, parts[most].span, "define its parts one by one")
 
     # -- declarations ----------------------------------------------------------------------------------------
 
@@ -253,6 +269,10 @@ class _Definition:
         known = {name: each for name, each in done.tensors.items() if name in self.inputs or name in done.written}
         unwritten = [name for name in self.results if name not in known]
         types = ExpressionTypes(self.sizes, known, unwritten, self.sources.definitions, self.faults)
+        if len(statement.clauses) > _MOST_CLAUSES:
+            fact = f"{len(statement.clauses)} clauses behind `where`, and {_MOST_CLAUSES} are the most"
+            self.sources.fault(fact, statement.span, "write parts of the value as statements")
+            return
         for index in target.indices:
             self.index(index, known, types)
         for clause in statement.clauses:
@@ -264,6 +284,10 @@ class _Definition:
             types.of(expression)
         ranges = self.ranges(statement, known, types)
         variables = tuple(types.variables)
+        if len(variables) > _MOST_VARIABLES:
+            fact = f"{len(variables)} index variables, and {_MOST_VARIABLES} are the most"
+            self.sources.fault(fact, statement.span, "write parts of the value as statements")
+            return
         reduced = [name for name in variables if name not in {index.name for index in target.indices}]
         operator = statement.operator.rstrip("!") if statement.operator == "=" else statement.operator.rstrip("=!")
         if operator == "=" and reduced:

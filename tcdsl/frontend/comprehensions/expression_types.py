@@ -21,6 +21,7 @@ from tcdsl.frontend.comprehensions.text.syntax import (
     Name,
     Number,
     Unary,
+    parts_of,
     walk,
 )
 from tcdsl.ir.dtypes import is_boolean, is_floating, is_integer
@@ -257,8 +258,27 @@ def size_faults(
                 fact = f"`{name}(...)` in the bound of a range"
             case Number(is_float=True) | Convert():
                 fact = "a bound of a range that is no size"
+            case _ if any(map(_is_truth, _numbers_in(node))):
+                fact = "a truth value in the bound of a range"
         if fact:
             hint = "bounds are made of sizes and whole numbers: `i in 1:N - 1`, `k in 0:A.1`"
             faults.append(Diagnostic(DslSyntaxError, fact, node.span, (), hint))
             break
     return len(faults) == before
+
+
+def _is_truth(node: Expression) -> bool:
+    match node:
+        case Unary(operator=operator) | Binary(operator=operator):
+            return operator in COMPARISONS or operator in ("!", *_LOGICAL)
+    return False
+
+
+def _numbers_in(node: Expression) -> tuple[Expression, ...]:
+    # The parts that have to be numbers; what has to be a truth value is looked at with all types.
+    match node:
+        case Choice(chosen=chosen, other=other):
+            return (chosen, other)
+        case Unary(operator="!") | Binary(operator="&&" | "||"):
+            return ()
+    return parts_of(node)

@@ -97,6 +97,8 @@ def parse(text: object) -> Source:
         definitions: Any = parser.parse(text)
     except UnexpectedInput as error:
         raise _fault(error, text, filename) from None
+    except TcdslError as error:
+        raise error.with_traceback(None) from None  # which has lark's frames
     finally:
         READING.reset(token)
     if not definitions:
@@ -150,7 +152,7 @@ def _fault(error: UnexpectedInput, text: str, filename: str) -> TcdslError:
     expected: set[str] = set()
     line, column, found = error.line, error.column, ""
     if isinstance(error, UnexpectedToken):
-        expected, found = set(error.accepts or error.expected), str(error.token)
+        expected, found = set(error.expected), str(error.token)
         if error.token.type == "$END":
             lines = text.rstrip().split("\n")
             line, column, found = len(lines), len(lines[-1]), ""

@@ -7,11 +7,15 @@ those of the primitives, so every function has its derivative.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from types import MappingProxyType
 
+import numpy as np
+
+from tcdsl.frontend.comprehensions.sharing import shared
+from tcdsl.frontend.comprehensions.special_functions import SPECIAL_FUNCTIONS
 from tcdsl.ir.build import apply, cast, constant
 from tcdsl.ir.expressions import Expr
 
@@ -25,6 +29,21 @@ class Builtin:
     arity: int
     formula: Callable[..., Expr]
     keeps_type: bool = False
+
+    def of(self, operands: Sequence[Expr]) -> Expr:
+        """The function of operands of one type; what they are is computed once."""
+
+        def applied(*known: Expr) -> Expr:
+            if len(known) == len(operands):
+                return self.formula(*known)
+            return shared(operands[len(known)], partial(applied, *known))
+
+        # A primitive has each operand once.
+        return self.formula(*operands) if self.formula in _PRIMITIVES else applied()
+
+
+#: The formulas that are primitives.
+_PRIMITIVES: list[Callable[..., Expr]] = []
 
 
 def _number(value: float, like: Expr) -> Expr:
@@ -70,13 +89,19 @@ def _fdim(a: Expr, b: Expr) -> Expr:
 
 
 def _fmax(name: str, a: Expr, b: Expr) -> Expr:
-    # NaN is a missing value there.
-    return _where(_is_nan(b), a, _where(_is_nan(a), b, apply(name, a, b)))
+    # NaN, which max and min give on, is a missing value there.
+    def known(found: Expr) -> Expr:
+        return _where(_is_nan(found), _where(_is_nan(a), b, a), found)
+
+    return shared(apply(name, a, b), known)
+
+
+def _signed(size: Expr, negative: Expr) -> Expr:
+    return shared(size, lambda size: _where(negative, apply("neg", size), size))
 
 
 def _copysign(a: Expr, b: Expr) -> Expr:
-    size = apply("abs", a)
-    return _where(_negative(b), apply("neg", size), size)
+    return _signed(apply("abs", a), _negative(b))
 
 
 def _trunc(a: Expr) -> Expr:
@@ -85,39 +110,42 @@ def _trunc(a: Expr) -> Expr:
 
 def _round(a: Expr) -> Expr:
     # Halves go away from zero.
-    whole = _trunc(a)
-    beyond = apply("ge", apply("abs", apply("sub", a, whole)), _number(0.5, a))
-    return _where(beyond, apply("add", whole, apply("sign", a)), whole)
+    def rounded(whole: Expr) -> Expr:
+        beyond = apply("ge", apply("abs", apply("sub", a, whole)), _number(0.5, a))
+        return _where(beyond, apply("add", whole, apply("sign", a)), whole)
+
+    return shared(_trunc(a), rounded)
 
 
 def _fmod(a: Expr, b: Expr) -> Expr:
     # The sign is that of a. The rest of positive numbers is exact.
     rest = apply("mod", apply("abs", a), apply("abs", b))
-    return _where(_less(a, _number(0.0, a)), apply("neg", rest), rest)
+    return _signed(rest, _less(a, _number(0.0, a)))
 
 
 def _remainder(a: Expr, b: Expr) -> Expr:
     # The nearest multiple is subtracted, an even one of two that are as near.
-    step = apply("abs", b)
-    rest = apply("mod", apply("abs", a), _scaled(step, 2.0))
-    below = apply("le", rest, _scaled(step, 0.5))
-    middle = _less(rest, _scaled(step, 1.5))
-    nearest = _where(below, rest, _where(middle, apply("sub", rest, step), apply("sub", rest, _scaled(step, 2.0))))
-    return _where(_less(a, _number(0.0, a)), apply("neg", nearest), nearest)
+    def nearest(step: Expr, rest: Expr) -> Expr:
+        below = apply("le", rest, _scaled(step, 0.5))
+        middle = _less(rest, _scaled(step, 1.5))
+        beyond = _where(middle, apply("sub", rest, step), apply("sub", rest, _scaled(step, 2.0)))
+        return _signed(_where(below, rest, beyond), _less(a, _number(0.0, a)))
+
+    def rest(step: Expr) -> Expr:
+        return shared(apply("mod", apply("abs", a), _scaled(step, 2.0)), partial(nearest, step))
+
+    return shared(apply("abs", b), rest)
 
 
 def _norm(*operands: Expr) -> Expr:
     # Scaled by the largest, so that no square overflows.
-    sizes = [apply("abs", operand) for operand in operands]
-    largest = sizes[0]
-    for size in sizes[1:]:
-        largest = apply("max", largest, size)
-    squares = [apply("square", apply("div", size, largest)) for size in sizes]
-    total = squares[0]
-    for square in squares[1:]:
-        total = apply("add", total, square)
-    plain = apply("or_", _is(largest, 0.0), _is(largest, math.inf))
-    return _where(plain, largest, apply("mul", largest, apply("sqrt", total)))
+    def scaled(largest: Expr) -> Expr:
+        squares = [apply("square", apply("div", operand, largest)) for operand in operands]
+        plain = apply("or_", _is(largest, 0.0), _is(largest, math.inf))
+        root = apply("sqrt", reduce(partial(apply, "add"), squares))
+        return _where(plain, largest, apply("mul", largest, root))
+
+    return shared(reduce(partial(apply, "max"), [apply("abs", operand) for operand in operands]), scaled)
 
 
 def _inverse(formula: Callable[..., Expr], *operands: Expr) -> Expr:
@@ -135,41 +163,77 @@ def _cospi(a: Expr) -> Expr:
 
 
 def _sinpi(a: Expr) -> Expr:
-    rest = _period(a)
-    folded = _where(
-        apply("gt", rest, _number(0.5, a)),
-        apply("sub", _number(1.0, a), rest),
-        _where(_less(rest, _number(-0.5, a)), apply("sub", _number(-1.0, a), rest), rest),
-    )
-    return apply("sin", _scaled(folded, math.pi))
+    def folded(rest: Expr) -> Expr:
+        below = _where(_less(rest, _number(-0.5, a)), apply("sub", _number(-1.0, a), rest), rest)
+        near = _where(apply("gt", rest, _number(0.5, a)), apply("sub", _number(1.0, a), rest), below)
+        return apply("sin", _scaled(near, math.pi))
+
+    return shared(_period(a), folded)
 
 
 def _cbrt(a: Expr) -> Expr:
     # In float64, with a step of Newton's method for the rounding of 1/3.
-    x = cast(a, "float64")
-    size = apply("abs", x)
-    root = apply("pow", size, _number(1 / 3, x))
-    better = apply(
-        "sub", root, apply("div", apply("sub", root, apply("div", size, apply("square", root))), _number(3.0, x))
-    )
-    signed = _where(_less(x, _number(0.0, x)), apply("neg", better), better)
-    plain = apply("or_", _is(size, 0.0), _is(size, math.inf))
-    return cast(_where(plain, x, signed), a.dtype)
+    def root(x: Expr, size: Expr) -> Expr:
+        def better(root: Expr) -> Expr:
+            excess = apply("sub", root, apply("div", size, apply("square", root)))
+            return apply("sub", root, apply("div", excess, _number(3.0, x)))
+
+        plain = apply("or_", _is(size, 0.0), _is(size, math.inf))
+        found = shared(apply("pow", size, _number(1 / 3, x)), better)
+        return _where(plain, x, _signed(found, _less(x, _number(0.0, x))))
+
+    double = cast(a, "float64")
+    return cast(shared(double, lambda x: shared(apply("abs", x), partial(root, x))), a.dtype)
 
 
 def _logb(a: Expr) -> Expr:
-    size = apply("abs", a)
-    exponent = apply("floor", apply("log2", size))
-    power = apply("exp2", exponent)
     one = _number(1.0, a)
-    too_large = apply("gt", power, size)
-    too_small = apply("le", _scaled(power, 2.0), size)
-    near = _where(too_large, apply("sub", exponent, one), _where(too_small, apply("add", exponent, one), exponent))
-    return _where(_is(size, math.inf), size, near)
+
+    def near(size: Expr, exponent: Expr) -> Expr:
+        def corrected(power: Expr) -> Expr:
+            too_large = apply("gt", power, size)
+            too_small = apply("le", _scaled(power, 2.0), size)
+            above = _where(too_small, apply("add", exponent, one), exponent)
+            return _where(too_large, apply("sub", exponent, one), above)
+
+        return _where(_is(size, math.inf), size, shared(apply("exp2", exponent), corrected))
+
+    def from_size(size: Expr) -> Expr:
+        return shared(apply("floor", apply("log2", size)), partial(near, size))
+
+    return shared(apply("abs", a), from_size)
+
+
+def _nextafter(a: Expr, b: Expr) -> Expr:
+    # The distance to the next number is a power of two: half of it below such a power.
+    digits, least = (52, -1022) if a.dtype == "float64" else (23, -126)
+    zero, smallest = _number(0.0, a), _number(2.0 ** (least - digits), a)
+
+    def moved(size: Expr, exponent: Expr) -> Expr:
+        grows = apply("eq", _less(a, b), _less(zero, a))
+        halved = apply("and_", apply("not_", grows), apply("eq", size, apply("exp2", exponent)))
+        halved = apply("and_", halved, apply("gt", exponent, _number(float(least), a)))
+        unit = apply("max", _scaled(apply("exp2", exponent), 2.0**-digits), smallest)
+        step = apply("mul", unit, _where(halved, _number(0.5, a), _number(1.0, a)))
+        return apply("add", a, _signed(step, apply("not_", _less(a, b))))
+
+    def from_size(size: Expr) -> Expr:
+        exponent = apply("max", _logb(size), _number(float(least), a))
+        away = _where(_less(a, b), smallest, apply("neg", smallest))
+        return _where(_is(size, 0.0), away, shared(exponent, partial(moved, size)))
+
+    unknown = apply("or_", _is_nan(a), _is_nan(b))
+    same = apply("or_", unknown, apply("eq", a, b))
+    largest = _number(float(np.finfo(a.dtype).max), a)
+    from_infinity = _where(_less(a, zero), apply("neg", largest), largest)
+    found = _where(_is(apply("abs", a), math.inf), from_infinity, shared(apply("abs", a), from_size))
+    return _where(same, _where(unknown, apply("add", a, b), b), found)
 
 
 def _primitive(name: str) -> Callable[..., Expr]:
-    return partial(apply, name)
+    made = partial(apply, name)
+    _PRIMITIVES.append(made)
+    return made
 
 
 _SAME = (
@@ -209,5 +273,7 @@ BUILTINS: Mapping[str, Builtin] = MappingProxyType(
         "rsqrt": Builtin(1, _primitive("recip_sqrt")),
         "sinpi": Builtin(1, _sinpi),
         "trunc": Builtin(1, _trunc),
+        "nextafter": Builtin(2, _nextafter),
+        **{name: Builtin(1, formula) for name, formula in SPECIAL_FUNCTIONS.items()},
     }
 )

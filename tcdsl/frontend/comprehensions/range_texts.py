@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tcdsl.frontend.comprehensions.recording import Recording
 from tcdsl.frontend.comprehensions.text.printing import format_statement
+from tcdsl.ir.expressions import Expr
 from tcdsl.ir.text.expression_printer import format_expr
 
 __all__ = ["format_ranges"]
@@ -17,7 +18,11 @@ def format_ranges(recording: Recording) -> str:
         for each in ranges:
             notes = [*(["stated"] if each.stated else []), *(["reduced"] if each.reduced else [])]
             note = f"  ({', '.join(notes)})" if notes else ""
-            lines.append(f"    {each.variable} in {format_expr(each.low)}:{format_expr(each.end)}{note}")
-        shape = ", ".join(map(format_expr, tensor.extents))
+            lines.append(f"    {each.variable} in {_size(each.low)}:{_size(each.end)}{note}")
+        shape = ", ".join(map(_size, tensor.extents))
         lines.append(f"    {tensor.label}: {tensor.element_type}[{shape}]")
     return "\n".join(lines)
+
+
+def _size(extent: Expr) -> str:
+    return format_expr(extent).replace("//", "/")

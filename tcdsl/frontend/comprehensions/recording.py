@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tcdsl.frontend.comprehensions.checked import Checked, CheckedCall, CheckedStatement, TensorType
+from tcdsl.frontend.comprehensions.sharing import sharing
 from tcdsl.frontend.comprehensions.text.syntax import ElementType, Name
 from tcdsl.frontend.comprehensions.values import Typed, Values
 from tcdsl.frontend.staging.builder import ProgramBuilder
@@ -70,7 +71,8 @@ class Recording:
             if isinstance(statement, CheckedCall):
                 self._call(statement)
             else:
-                self._statement(statement)
+                with sharing():
+                    self._statement(statement)
         for result in definition.results:
             if result.type is not None:
                 self._bind(result.type, result.name, self.tensors[result.name.name])

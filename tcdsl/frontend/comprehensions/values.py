@@ -135,7 +135,7 @@ class Values:
         builtin = BUILTINS[name]
         types = [operand.dtype for operand in operands]
         dtype = promoted(*types) if builtin.keeps_type else at_least_float(*types)
-        return Typed(builtin.formula(*(operand.as_type(dtype) for operand in operands)), dtype)
+        return Typed(builtin.of([operand.as_type(dtype) for operand in operands]), dtype)
 
     def _unary(self, operator: str, operand: Typed, span: Span | None) -> Typed:
         if operator == "!":

@@ -8,12 +8,14 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
-from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
+from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import as_truth
 from tcdsl.ir.expressions import Expr, reads, size_names
 
-__all__ = ["changing_truth", "connected", "goes_on", "is_data", "numbers_of", "taken", "truth"]
+__all__ = ["changing_truth", "connected", "decided", "goes_on", "is_data", "numbers_of", "taken", "truth"]
 
 
 def is_data(value: Any) -> bool:
@@ -21,6 +23,13 @@ def is_data(value: Any) -> bool:
     if isinstance(value, SymbolicNumber):
         return not value.parameters or any(map(str.isdigit, value.parameters))
     return isinstance(value, SymbolicArray | SymbolicSize)
+
+
+def decided(session: Session, condition: Any) -> Any:
+    """A condition; one of a tensor of a graph is known when the function is staged as a whole."""
+    if session.may_be_whole and isinstance(condition, GraphTensor):
+        raise RunsOnTensors
+    return condition
 
 
 def numbers_of(*values: Any) -> frozenset[str]:
@@ -74,7 +83,7 @@ def connected(primitive: str, parts: Sequence[Callable[[], Any]]) -> Any:
     """``a and b`` or ``a or b``: Python's as far as Python knows the operands, then the program's."""
     known: Any = None
     for k, part in enumerate(parts):
-        known = part()
+        known = decided(session_of("a condition"), part())
         if is_data(known):
             rest = [each() for each in parts[k + 1 :]]
             return reduce(lambda left, right: combine(primitive, left, right), rest, known)

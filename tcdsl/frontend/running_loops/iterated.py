@@ -10,6 +10,7 @@ from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.running_loops.round_counts import RoundCount, loop, rounds_of, unrolled, with_segments
 from tcdsl.frontend.staging.declarations import Unwritten
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import SymbolicArray
@@ -84,6 +85,8 @@ def rounds_over(session: Session, iterable: Any, runs: bool = False) -> RoundCou
 
 def _counted(session: Session, iterable: Iterated, runs: bool) -> RoundCount | None:
     if any(isinstance(each, Unwritten | GraphTensor) for each in iterable.arguments):
+        if session.may_be_whole:
+            raise RunsOnTensors
         raise session.fault(
             DslSyntaxError,
             "a loop over a size, or over data, of a graph of tensors",

@@ -26,7 +26,15 @@ from tcdsl.frontend.arrays.arithmetic import combine, element_of
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.running_loops.carried import Bound, bound_in_both
 from tcdsl.frontend.running_loops.carried_faults import changed_value
-from tcdsl.frontend.running_loops.conditions import changing_truth, connected, is_data, numbers_of, taken, truth
+from tcdsl.frontend.running_loops.conditions import (
+    changing_truth,
+    connected,
+    decided,
+    is_data,
+    numbers_of,
+    taken,
+    truth,
+)
 from tcdsl.frontend.running_loops.iterated import ITERATED, Iterated, bounds_of, python_rounds, rounds_over
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.running_loops.round_counts import ENDLESS, RoundCount, at_most_one, loop
@@ -90,12 +98,12 @@ class LoopRecorder:
             for name in statement.names
             if isinstance(frame.f_locals.get(name, _NOTHING), Unwritten | OfARound) and not is_result(name)
         ]
-        going = condition()
+        going = decided(session, condition())
         while not is_data(going):
             if not going:
                 return
             yield True
-            going = condition()
+            going = decided(session, condition())
             left = session.left.pop(statement, False)
             if is_data(left):
                 going = combine("and_", going, combine("not_", left)) if is_data(going) else combine("not_", left)
@@ -111,7 +119,7 @@ class LoopRecorder:
         """The arms of ``if condition()`` that are to run: the one that Python takes, or both one after the other."""
         frame = sys._getframe(1)
         session = session_of("a branch")
-        value = condition()
+        value = decided(session, condition())
         if not is_data(value):
             return iter((bool(value),))
         return self._both_arms(session, statement, frame, taken(session, value), numbers_of(value))
@@ -164,13 +172,13 @@ class LoopRecorder:
         other: Callable[[], Any],
     ) -> Any:
         """``first() if condition() else other()``: a branch whose arms bind a name, if Python does not know."""
-        return self._chosen(statement, condition(), first, other)
+        return self._chosen(statement, decided(session_of("a branch"), condition()), first, other)
 
     def first_of(self, statement: LoopStatement, wanted: bool, *parts: Callable[[], Any]) -> Any:
         """``a and b`` if the first one that is false is ``wanted``, else ``a or b``."""
         value: Any = None
         for k, part in enumerate(parts):
-            value = part()
+            value = decided(session_of("a condition"), part())
             rest = parts[k + 1 :]
             if not rest or (not is_data(value) and bool(value) != wanted):
                 return value
@@ -215,14 +223,15 @@ class LoopRecorder:
 
     def negation(self, operand: Any) -> Any:
         """``not a`` in a condition."""
+        operand = decided(session_of("a condition"), operand)
         return combine("not_", operand) if is_data(operand) else not operand
 
     def holds(self, condition: Callable[[], Any], message: Callable[[], Any] | None = None) -> bool:
         """``assert condition(), message()``: whether it holds, or will be looked at by the program."""
-        value = condition()
+        session = session_of("an assertion")
+        value = decided(session, condition())
         if not is_data(value):
             return bool(value)
-        session = session_of("an assertion")
         always = all(each.by_sizes for each in session.running)
         record_check(session, value, "AssertionError", "" if message is None else str(message()), always)
         return True

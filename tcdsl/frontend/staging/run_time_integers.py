@@ -17,7 +17,7 @@ from tcdsl.frontend.staging.program_inputs import LARGEST_CARRIED, CarriedIntege
 from tcdsl.ir.build import apply
 from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, index_variables, size_names
 
-__all__ = ["MOST_CONSTANT", "RunInProgram", "RunTimeIntegers", "Specialize", "terms"]
+__all__ = ["MOST_CONSTANT", "RunInProgram", "RunTimeIntegers", "RunsOnTensors", "Specialize", "terms"]
 
 MOST_CONSTANT = 16
 
@@ -39,6 +39,10 @@ class RunInProgram(BaseException):
     def __init__(self, loop: object) -> None:
         super().__init__(loop)
         self.loop = loop
+
+
+class RunsOnTensors(BaseException):
+    """A loop, or a branch, over what tensors of a graph hold: stage the whole function, on what they are as arrays."""
 
 
 def terms(node: ast.expr) -> Iterator[ast.expr]:

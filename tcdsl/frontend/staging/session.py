@@ -133,6 +133,8 @@ class Session:
         self.running: list[Any] = []
         #: Whether all checks of the user's that have been recorded have passed, if there are any.
         self.checked: SymbolicTensor | None = None
+        #: Whether a loop over what tensors of a graph hold may ask for the function to be staged as a whole.
+        self.may_be_whole = False
         #: The loops over integers of Python's, and those that are to run all the same, if there may be any.
         self.unrolled: set[object] = set()
         self.loops_to_run: set[object] | None = None

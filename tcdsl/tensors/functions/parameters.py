@@ -207,7 +207,10 @@ class Parameters:
     def made(self, name: str, make: Any, span: Span | None) -> Tensor:
         """The parameter ``name``, made by ``make(labels)`` the first time."""
         if name not in self._made:
-            if self._inside_loop(span):
+            # Of a loop that runs all rounds have the same parameter.
+            session = current_session()
+            runs = session is not None and any(not each.statement.arms for each in session.running)
+            if not runs and self._inside_loop(span):
                 raise DslSyntaxError.at(
                     f'the parameter "{name}" is declared inside a loop, where it would be the same one every time',
                     span,

@@ -10,7 +10,7 @@ the operation a node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +20,14 @@ from tcdsl.errors import ConfigurationError, DslSyntaxError
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of
 from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters
-from tcdsl.frontend.staging.run_time_integers import Specialize
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.staging.surroundings import called_readings
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.ir.build import cast
 from tcdsl.ir.expressions import Read
-from tcdsl.rows.inference import all_or_nothing, keeping
+from tcdsl.rows.inference import Origin, all_or_nothing, close, keeping
 from tcdsl.runtime.calling.arguments import hashable
 from tcdsl.runtime.calling.structure import flatten
 from tcdsl.runtime.decorated import returns_nothing, run_inline
@@ -36,9 +36,10 @@ from tcdsl.tensors.functions.layers import Layer, describe
 from tcdsl.tensors.functions.parameters import Parameters
 from tcdsl.tensors.graph_linking.code import Assignments, Code
 from tcdsl.tensors.graph_staging.fragments import exported, without_unread_inputs
-from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, recording_session
+from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, known_shape, recording_session
 from tcdsl.tensors.graph_staging.state import CodeState, StateShape
 from tcdsl.tensors.graphs.graph_operators import GRAPH, as_operand
+from tcdsl.tensors.graphs.initialization import Given
 from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
@@ -146,16 +147,39 @@ def scope_of_inner_call(function: DecoratedFunction, configuration: Mapping[str,
 def _tensors(
     function: DecoratedFunction, given: Sequence[Any], configuration: Mapping[str, Any], scope: Parameters
 ) -> Any:
-    with tensors_session(function.__name__) as (session, recording), session.within(oob=function.oob):
+    try:
+        return _called(function, given, configuration, scope, False)
+    except RunsOnTensors:
+        return _called(function, given, configuration, scope, True)
+
+
+def _called(
+    function: DecoratedFunction,
+    given: Sequence[Any],
+    configuration: Mapping[str, Any],
+    scope: Parameters,
+    whole: bool,
+) -> Any:
+    # As a `whole` it is staged on what its tensors are as arrays: it has loops over what they hold.
+    algebra = _OfRounds() if whole else _Mixed()
+    with tensors_session(function.__name__, algebra) as (session, recording), session.within(oob=function.oob):
         session.readings.extend(called_readings(configuration.values()))
+        session.may_be_whole = not whole
         values = list(map(_operand, given))
-        recording.meet([value for value in values if isinstance(value, Tensor)])
+        tensors = [value for value in values if isinstance(value, Tensor)]
+        recording.meet(tensors)
         # What a call says of an op's parameters holds also where its result is dropped, and not where the call fails.
         with scope.call(), keeping(), all_or_nothing():
+            if whole:
+                names = function.template.parameters
+                values = [
+                    recording.lift(value, names[k] if k < len(names) else "x") if isinstance(value, Tensor) else value
+                    for k, value in enumerate(values)
+                ]
             result = function.template.run(function.receiver, *values, **configuration)
         if result is None:
             raise returns_nothing(function).error()
-        return _results(function, recording, result, [value for value in values if isinstance(value, Tensor)])
+        return _results(function, recording, result, tensors)
 
 
 def _operand(value: Any) -> Any:
@@ -291,14 +315,51 @@ class _Mixed(WholeArrays):
         return algebra.einsum(spec, tuple(given), *meaning)
 
 
+class _OfRounds(_Mixed):
+    # The function is staged as a whole, so that loops run in it: a parameter of unknown shape is first used beside
+    # tensors of the shapes of what is staged, which says what its shape is.
+
+    def _shaped(self, operands: Sequence[object], use: Callable[[Any, list[object]], Any]) -> list[object]:
+        given = list(map(_declared, operands))
+        unknown = [each for each in given if isinstance(each, Tensor) and not each.rows.is_known]
+        if unknown:
+            session = self.recording.session
+            use(GRAPH.algebra, [_like(session, each) if isinstance(each, SymbolicArray) else each for each in given])
+            close([each.rows for each in unknown], Origin(user_location(), operands=tuple(e.label for e in unknown)))
+        return given
+
+    def combine(self, primitive: str, *operands: object) -> Any:
+        """A primitive on operands, some of them symbolic."""
+        given = self._shaped(operands, lambda algebra, like: algebra.combine(primitive, *like))
+        return WholeArrays.combine(self, primitive, *given)
+
+    def matrix_product(self, left: object, right: object) -> Any:
+        """``left @ right``."""
+        given = self._shaped((left, right), lambda algebra, like: algebra.matrix_product(*like))
+        return WholeArrays.matrix_product(*given)
+
+    def einsum(self, spec: str, operands: tuple[object, ...], *meaning: Any) -> Any:
+        """``einsum(spec, *operands)``."""
+        given = self._shaped(operands, lambda algebra, like: algebra.einsum(spec, tuple(like), *meaning))
+        return WholeArrays.einsum(spec, tuple(given), *meaning)
+
+
+def _like(session: Session, array: SymbolicArray) -> Tensor:
+    # A tensor of the shape of what is staged, of which nobody asks the value.
+    shape = known_shape(array, session)
+    return Tensor((getattr(array, "label", "x"),), shape, str(array.dtype), initial=Given(np.zeros(())))
+
+
 def _declared(operand: object) -> object:
     return as_operand(operand) if isinstance(operand, str | InlineDeclaration) or is_literal(operand) else operand
 
 
 @contextmanager
-def tensors_session(name: str, memory: bool = False) -> Iterator[tuple[Session, InputRecording]]:
+def tensors_session(
+    name: str, algebra: _Mixed | None = None, memory: bool = False
+) -> Iterator[tuple[Session, InputRecording]]:
     """A staging run of a decorated function on tensors; with ``memory`` its statements may store into them."""
-    algebra = _Mixed()
+    algebra = _Mixed() if algebra is None else algebra
     with recording_session(name, algebra, memory) as (session, recording):
         algebra.recording = recording
         yield session, recording

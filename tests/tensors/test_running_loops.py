@@ -1,0 +1,202 @@
+"""Loops and branches that run on tensors of graphs: the same as on arrays, with parameters declared in rounds."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import cd, op
+from tcdsl.errors import DslSyntaxError, ShapeError, TcdslError
+
+GENERATOR = np.random.default_rng(19)
+X, H, V = GENERATOR.random((5, 3)), GENERATOR.random(4), GENERATOR.random((3, 3))
+W, U = GENERATOR.random((4, 4)), GENERATOR.random((4, 3))
+
+
+@op
+def rnn(x: real[T, D], h: real[H], W, U):
+    for t in range(T):
+        h = tanh(W @ h + U @ x[t])
+    return h
+
+
+@op
+def history(x: real[T, D], W):
+    s: real[T + 1, D]
+    s[0, j] = 0.0
+    for t in range(T):
+        s[t + 1, j] = tanh(sum(s[t, k] * W[k, j]) + x[t, j])
+    return s
+
+
+@op
+def halved(x, limit):
+    while x.sum() > limit:
+        x = x / 2
+    return x
+
+
+@op
+def clipped(x):
+    n = (x * x).sum()
+    if n > 1:
+        x = x / np.sqrt(n)
+    return x, n if n < 9 else 9 + 0 * n
+
+
+@op
+def first_above(x: real[N], limit):
+    for t in range(N):
+        if x[t] > limit:
+            return x[t] * t
+    return 0 * limit
+
+
+@op
+def checked(x):
+    assert x.sum() < 9, "too much"
+    return 2 * x
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (rnn, (X, H, W, U)),
+        (history, (X, V)),
+        (halved, (X, np.array(1.0))),
+        (clipped, (X,)),
+        (clipped, (X / 9,)),
+        (first_above, (H, np.array(0.5))),
+        (checked, (X,)),
+    ],
+)
+def test_tensors_and_arrays_agree(function: Any, arguments: tuple[Any, ...]) -> None:
+    wanted = function(*arguments)
+    found = function(*map(tc.tensor, arguments))
+    for one, other in zip(
+        found if isinstance(found, tuple) else (found,), wanted if isinstance(wanted, tuple) else (wanted,), strict=True
+    ):
+        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-12)
+
+
+def test_what_does_not_hold_is_raised_where_the_value_is_asked() -> None:
+    made = checked(tc.tensor(9 * X))
+    with pytest.raises(AssertionError, match="too much"):
+        np.asarray(made)
+
+
+def test_loops_on_tensors_have_gradients() -> None:
+    w = tc.param("w", o=4, i=4)
+    loss = (rnn(tc.tensor(X), tc.tensor(H), w, tc.tensor(U)) ** 2).sum()
+    tc.compile(tc.train.grad_update(loss)).run()
+    wanted = tc.grad(lambda weights: (rnn(X, H, weights, U) ** 2).sum())(np.asarray(w.value))
+    np.testing.assert_allclose(w.grad, wanted, rtol=1e-12)
+
+
+@op
+def declaring(x: real[T, D]):
+    h = 0 * x[0]
+    for t in range(T):
+        h = tanh("W"[3] @ h + "U"[3] @ x[t] + "b")
+    return h
+
+
+@op
+def reader(x: real[T, D], *, hidden=4):
+    h = 0 * ("V"[hidden] @ x[0])
+    for t in range(T):
+        h = tanh("W"[hidden] @ h + "U"[hidden] @ x[t])
+    return "out"[2] @ h
+
+
+def unrolled(x: Any, W: Any, U: Any, b: Any) -> Any:
+    h = 0 * x[0]
+    for row in x:
+        h = np.tanh(W @ h + U @ row + b)
+    return h
+
+
+def test_a_parameter_declared_in_a_round_is_one_for_all_rounds() -> None:
+    made = declaring(tc.tensor(X))
+    assert {name: value.value.shape for name, value in declaring.parameters.items()} == {
+        "W": (3, 3),
+        "U": (3, 3),
+        "b": (3,),
+    }
+    values = {name: np.asarray(each.value) for name, each in declaring.parameters.items()}
+    np.testing.assert_allclose(np.asarray(made), unrolled(X, **values), rtol=1e-12)
+    tc.compile(tc.train.grad_update((made**2).sum())).run()
+    for name, each in declaring.parameters.items():
+        moved = {key: value.copy() for key, value in values.items()}
+        sides = []
+        for step in (1e-6, -2e-6):
+            moved[name].flat[0] += step
+            sides.append((unrolled(X, **moved) ** 2).sum())
+        assert np.isclose(each.grad.flat[0], (sides[0] - sides[1]) / 2e-6, rtol=1e-6)
+
+
+def test_a_layer_with_a_loop_learns() -> None:
+    layer = reader(hidden=5)
+    loss = (layer(tc.tensor(X)) ** 2).sum()
+    step = tc.compile(tc.train.grad_update(loss), tc.train.sgd_update(loss, learning_rate=0.1))
+    losses = []
+    for _ in range(3):
+        step.run()
+        losses.append(float(np.asarray(loss)))
+    assert losses == sorted(losses, reverse=True)
+    assert {name: each.value.shape for name, each in layer.parameters.items()} == {
+        "V": (5, 3),
+        "W": (5, 5),
+        "U": (5, 3),
+        "out": (2, 5),
+    }
+
+
+@cd
+def decayed(w, rounds):
+    for _ in range(rounds):
+        w *= 0.5
+        if w[0] < 0.1:
+            w += 1
+
+
+def test_code_on_tensors_loops() -> None:
+    w = tc.tensor(H)
+    tc.compile(decayed(w, 5)).run()
+    wanted = H.copy()
+    for _ in range(5):
+        wanted *= 0.5
+        if wanted[0] < 0.1:
+            wanted += 1
+    np.testing.assert_allclose(w.value, wanted)
+
+
+@op
+def open_output(x: real[T, D]):
+    h = 0 * x[0]
+    for t in range(T):
+        h = tanh("W" @ h + x[t])
+    return h
+
+
+@op
+def of_python(x):
+    for _ in range(2):
+        x = "w" * x
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "message"),
+    [
+        (open_output, ShapeError, "`W` has output axes that nothing determines"),
+        (of_python, DslSyntaxError, 'the parameter "w" is declared inside a loop, where it would be the same one'),
+    ],
+)
+def test_faults(function: Any, kind: type[TcdslError], message: str) -> None:
+    with pytest.raises(kind, match=re.escape(message)):
+        function(tc.tensor(X))

@@ -256,23 +256,27 @@ class _Widths:
 
     def needed(self, expr: Expr) -> int:
         """The bits that the parts of an exact expression need, a multiple of 64."""
-        width = 64 * -(-self._measured(expr)[1] // 64)
+        width = 64 * -(-self._measured(expr)[1].bits // 64)
         self.chosen.append(width)
         return width
 
-    def _measured(self, expr: Expr) -> tuple[Interval, int]:
-        # What it can be without wrapping around, and the bits of it and of all parts.
+    def _measured(self, expr: Expr) -> tuple[Interval, Interval]:
+        # What it can be without wrapping around, and an interval around that and around all parts.
         match expr:
-            case Cast(operand=operand, dtype=dtype) if dtype == INTEGER:
-                return self._measured(operand) if self._is_index(operand) else _own(self.interval(operand))
             case Apply(primitive=primitive, arguments=arguments) if _is_index_arithmetic(expr):
-                parts, bits = zip(*map(self._measured, arguments), strict=True)
+                parts, around = zip(*map(self._measured, arguments), strict=True)
                 found = interval_of(primitive, parts)
-                return found, max(found.bits, *bits)
+                lows, highs = zip(found, *around, strict=True)
+                return found, Interval(min(lows), max(highs))
+            case Cast(operand=operand, dtype=dtype) if dtype == INTEGER:
+                if self._is_index(operand):
+                    return self._measured(operand)
+                found = self.interval(operand)
             case Constant(value=value):
-                return _own(Interval(int(value), int(value)))
+                found = Interval(int(value), int(value))
             case _:
-                return _own(self.interval(expr))
+                found = self.interval(expr)
+        return found, found
 
     def built(self, expr: Expr, dtype: str) -> Expr:
         """An exact expression computed in ``dtype``."""
@@ -285,7 +289,7 @@ class _Widths:
                 chosen, other = (self.built(part, dtype) for part in branches)
                 return Apply("where", (self.value(condition), chosen, other), dtype, expr.span)
             case Apply(arguments=arguments) if _is_index_arithmetic(expr):
-                return replace(expr, arguments=tuple(self.built(part, dtype) for part in arguments), dtype=dtype)
+                return Apply(expr.primitive, tuple(self.built(part, dtype) for part in arguments), dtype, expr.span)
             case _:
                 return cast(self.value(expr), dtype)
 
@@ -304,10 +308,6 @@ class _Widths:
             return False
         dtypes = {argument.dtype for argument in expr.arguments}
         return INTEGER in dtypes or (dtypes == {"int64"} and all(map(self._is_index, expr.arguments)))
-
-
-def _own(interval: Interval) -> tuple[Interval, int]:
-    return interval, interval.bits
 
 
 def _is_index_arithmetic(expr: Apply) -> bool:

@@ -21,7 +21,8 @@ class Interval(NamedTuple):
     @property
     def bits(self) -> int:
         """The bits of a signed integer that holds every value."""
-        return max((end if end >= 0 else ~end).bit_length() for end in self) + 1
+        low, high = self
+        return max(low if low >= 0 else ~low, high if high >= 0 else ~high).bit_length() + 1
 
     def union(self, other: Interval) -> Interval:
         """The interval around both."""

@@ -44,7 +44,7 @@ _NESTS: WeakValueDictionary[tuple[Path, str], LoadedObject] = WeakValueDictionar
 def compiled_module(store: ProgramStore, stem: str, text: str, nests: Mapping[str, str], level: int) -> CompiledModule:
     """The nests of the generated module ``text``: compiled at LLVM's ``level``, or taken from ``store``.
 
-    ``nests`` gives each its key (`tcdsl.targets.cpu.printing.nest_deduplication.nest_key`).
+    ``nests`` gives each its key (`tcdsl.targets.cpu.printing.nest_deduplication.shared`).
     """
 
     def made(path: Path) -> CompiledModule:

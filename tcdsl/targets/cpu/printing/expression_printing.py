@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from tcdsl.ir.dtypes import WIDE_INTEGERS, compute_dtype, is_floating
 from tcdsl.ir.expressions import (
@@ -55,21 +56,23 @@ def function_definition(
 
 
 @cache
-def _template(code: str) -> tuple[str, frozenset[str]]:
+def _template(code: str) -> tuple[ast.expr, frozenset[str]]:
     # The code of a primitive with argument names that cannot occur otherwise, and the functions that it calls.
     text = code.format("_0", "_1", "_2")
-    names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
-    return text, frozenset(names - {"_0", "_1", "_2"})
+    tree = ast.parse(text, mode="eval").body
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return tree, frozenset(names - {"_0", "_1", "_2"})
 
 
-class _Arguments(ast.NodeTransformer):
-    """Puts the arguments into a primitive's template."""
-
-    def __init__(self, arguments: list[ast.expr]) -> None:
-        self.arguments = {f"_{k}": argument for k, argument in enumerate(arguments)}
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.arguments.get(node.id, node)
+def _filled(template: Any, arguments: Mapping[str, ast.expr]) -> Any:
+    # A primitive's template, with the arguments put into a copy of it.
+    if isinstance(template, ast.Name):
+        return arguments.get(template.id) or name(template.id)
+    if isinstance(template, list):
+        return [_filled(each, arguments) for each in template]
+    if isinstance(template, ast.AST):
+        return type(template)(*[_filled(getattr(template, field), arguments) for field in template._fields])
+    return template
 
 
 # So deeply expressions are nested in the generated code.
@@ -173,13 +176,13 @@ class ExpressionWriter:
         if special is not None:
             return special
         row = PRIMITIVES[expr.primitive]
-        text, functions = _template(row.code)
+        template, functions = _template(row.code)
         self.functions |= functions
         others = [self.expression(argument) for argument in arguments[len(written_first) :]]
         values = [self._shallow(value) for value in (*written_first, *others)]
         if row.kind == "compare" and arguments[0].dtype == "bool":
             values = [self.convert(value, "uint8") for value in values]
-        written: ast.expr = _Arguments(values).visit(ast.parse(text, mode="eval").body)
+        written: ast.expr = _filled(template, {f"_{k}": value for k, value in enumerate(values)})
         # Python computes with constants in any number of bits: go back to the type, so that overflow wraps as in NumPy.
         _nest(written, values)
         widened = isinstance(written, ast.BinOp | ast.UnaryOp) and expr.dtype in _NARROW

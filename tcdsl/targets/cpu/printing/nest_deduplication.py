@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["PrintedNest", "nest_key", "shared"]
+__all__ = ["PrintedNest", "shared"]
 
-_IDENTIFIER = re.compile(r"\bid='(\w+)'")
 _SHOWN = 6  # Names of nests that a docstring lists.
 
 
@@ -31,16 +30,22 @@ class PrintedNest:
     places: tuple[int, ...]
 
 
-def shared(nests: Sequence[PrintedNest]) -> tuple[list[ast.FunctionDef], list[int], list[tuple[int, ...]]]:
-    """The functions that are needed, and for each nest the position of its function and its places."""
-    groups: dict[object, list[int]] = {}
+def shared(
+    nests: Sequence[PrintedNest], procedures: Sequence[ast.FunctionDef] = ()
+) -> tuple[list[ast.FunctionDef], list[tuple[int, str]], list[tuple[int, ...]]]:
+    """The functions that are needed, and for each nest the position of its function, its key, and its places.
+
+    A key is what the machine code of a function depends on, beside the generator and the processor, as a hash.
+    ``procedures`` are those of the module.
+    """
+    groups: dict[str, list[int]] = {}
     for position, nest in enumerate(nests):
-        groups.setdefault(_shape(nest.function), []).append(position)
+        groups.setdefault(_key(nest.function, procedures), []).append(position)
     functions: list[ast.FunctionDef] = []
-    chosen = [0] * len(nests)
-    for members in groups.values():
+    chosen = [(0, "")] * len(nests)
+    for key, members in groups.items():
         for member in members:
-            chosen[member] = len(functions)
+            chosen[member] = len(functions), key
         first, *others = [nests[member].function for member in members]
         if others:
             _name_others(first, [function.name for function in others])
@@ -48,28 +53,37 @@ def shared(nests: Sequence[PrintedNest]) -> tuple[list[ast.FunctionDef], list[in
     return functions, chosen, [nest.places for nest in nests]
 
 
-def nest_key(function: ast.FunctionDef, procedures: Sequence[ast.FunctionDef]) -> str:
-    """What the machine code of ``function`` depends on, beside the generator and the processor, as a hash.
+def _key(function: ast.FunctionDef, procedures: Sequence[ast.FunctionDef]) -> str:
+    # The function whatever its names: local names are numbered in the order of their appearance.
+    names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    numbers: dict[str, str] = {}
+    own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    parts: list[str] = []
+    for part in (*function.decorator_list, *function.body[1:]):
+        _write(part, own, numbers, parts)
+    called = {node.id for node in names}
+    if any(procedure.name in called for procedure in procedures):
+        parts += map(ast.dump, procedures)
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
 
-    ``procedures`` are those of its module.
-    """
-    called = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-    needed = any(procedure.name in called for procedure in procedures)
-    content = (_shape(function), tuple(map(ast.dump, procedures)) if needed else ())
-    return hashlib.sha256(repr(content).encode()).hexdigest()
 
-
-def _shape(function: ast.FunctionDef) -> tuple[object, ...]:
-    # What the function is whatever its names: local names are numbered in the order of their appearance.
-    own = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    numbers: dict[str, int] = {}
-
-    def numbered(match: re.Match[str]) -> str:
-        name = match[1]
-        return f"id={numbers.setdefault(name, len(numbers))}" if name in own else match[0]
-
-    body = _IDENTIFIER.sub(numbered, "\n".join(map(ast.dump, function.body[1:])))
-    return (tuple(map(ast.dump, function.decorator_list)), body)
+def _write(node: Any, own: set[str], numbers: dict[str, str], parts: list[str]) -> None:
+    # All that a tree holds, as text from which the tree could be read back.
+    if isinstance(node, ast.Name):
+        known = numbers.setdefault(node.id, f"${len(numbers)} ") if node.id in own else f"{node.id} "
+        parts.append(known)
+    elif isinstance(node, ast.AST):
+        parts.append(f"({type(node).__name__} ")
+        for field in node._fields:
+            _write(getattr(node, field, None), own, numbers, parts)
+        parts.append(")")
+    elif isinstance(node, list):
+        parts.append("[")
+        for each in node:
+            _write(each, own, numbers, parts)
+        parts.append("]")
+    else:
+        parts.append(f"{node!r} ")
 
 
 def _name_others(function: ast.FunctionDef, others: Sequence[str]) -> None:

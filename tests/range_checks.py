@@ -6,6 +6,7 @@ It shares nothing with the package's own translation of expressions to sets (`tc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import islpy as isl
 
@@ -76,7 +77,7 @@ def _statement_faults(program: Program, statement: Statement, domain: isl.Set) -
     if statement.accumulate == "assign" and not statement.unique and len(texts) == len(affine):
         sizes = frozenset().union(*map(size_names, target.indices))
         cells = f"{_parameters(sizes)}{{ [{', '.join(statement.domain.variables)}] -> [{', '.join(texts)}] }}"
-        if not isl.Map(cells).intersect_domain(domain).is_injective():
+        if not _is_injective(cells, domain):
             yield f"a plain store may write a cell of {target.tensor} twice", target.span
 
 
@@ -97,11 +98,24 @@ def _access_faults(
             continue
         variables = ", ".join(statement.domain.variables)
         names = _parameters(size_names(index) | size_names(extent))
-        outside = isl.Set(f"{names}{{ [{variables}] : {position} < 0 or {position} >= {end} }}").intersect(domain)
-        if not outside.is_empty():
-            where = str(outside.sample_point())
+        where = _point_of(f"{names}{{ [{variables}] : {position} < 0 or {position} >= {end} }}", domain)
+        if where is not None:
             text = format_expr(index)
             yield f"{name} may be accessed out of range: axis {axis}, {text}, as in {where}", span
+
+
+# The programs of one function, its derivatives in all modes, have most of their accesses in common.
+
+
+@lru_cache(maxsize=4096)
+def _point_of(points: str, domain: isl.Set) -> str | None:
+    found = isl.Set(points).intersect(domain)
+    return None if found.is_empty() else str(found.sample_point())
+
+
+@lru_cache(maxsize=4096)
+def _is_injective(cells: str, domain: isl.Set) -> bool:
+    return bool(isl.Map(cells).intersect_domain(domain).is_injective())
 
 
 def _certain_reads(expr: Expr) -> list[Read]:

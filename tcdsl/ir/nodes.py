@@ -29,24 +29,29 @@ def node_class(kind: type[Made]) -> type[Made]:
     made: Any = kind
     if all(field.init and field.default_factory is MISSING for field in fields(made)):
         made.__init__ = _initializer(made)
-    computed = made.__hash__
+    computed, keep = made.__hash__, _KEEP
 
     def hashed(self: Any) -> int:
         try:
-            known: int = self._hash
+            known: int | None = self._hash
         except AttributeError:
-            known = computed(self)
-            object.__setattr__(self, "_hash", known)
+            known = None  # read from a file
+        if known is None:
+            known = int(computed(self))
+            keep(self, known)
         return known
 
     made.__hash__ = hashed
     return kind
 
 
+_KEEP: Any = Hashed.__dict__["_hash"].__set__
+
+
 def _initializer(kind: Any) -> Any:
     # Fields are set by their slots' descriptors.
-    names: dict[str, Any] = {}
-    parameters, lines = ["self"], []
+    names: dict[str, Any] = {"keep": _KEEP}
+    parameters, lines = ["self"], ["    keep(self, None)"]
     for field in fields(kind):
         names[f"set_{field.name}"] = getattr(kind, field.name).__set__
         lines.append(f"    set_{field.name}(self, {field.name})")

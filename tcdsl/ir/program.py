@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, Read, reads, size_names, transform
@@ -331,9 +332,10 @@ def sizes_used(statements: Iterable[Statement], tensors: Iterable[Tensor]) -> se
     return found.union(*map(statement_sizes, statements))
 
 
-def tensors_read(statement: Statement) -> set[str]:
+@lru_cache(maxsize=4096)
+def tensors_read(statement: Statement) -> frozenset[str]:
     """The tensors that a statement reads, the one that it starts from included."""
     found = {read.tensor for read in statement_reads(statement)}
     if isinstance(statement.start, Keep):
         found.add(statement.start.tensor)
-    return found
+    return frozenset(found)

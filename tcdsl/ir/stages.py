@@ -133,7 +133,7 @@ def in_order(program: Program) -> Program:
 
 def tensors_needed(program: Program, names: Iterable[str]) -> set[str]:
     """``names``, and all tensors that they are made of; of what a derivative rule says, all that it names."""
-    reading = {statement.target.tensor: tensors_read(statement) for statement in program.statements}
+    reading = {statement.target.tensor: set(tensors_read(statement)) for statement in program.statements}
     for repeat in program.repeats:
         reading.update(dict.fromkeys(repeat.results, needed_by(repeat)))
     for name, rule in program.ruled.items():

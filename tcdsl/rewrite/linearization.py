@@ -94,7 +94,7 @@ def linearized(derivative: Program, seeds: Sequence[str], values: int) -> tuple[
 
 def _needed(program: Program, names: Sequence[str], computed: set[str]) -> set[str]:
     """``names`` and all that is read to compute those of them, and of that, which are in ``computed``."""
-    read = {statement.target.tensor: tensors_read(statement) for statement in program.statements}
+    read = {statement.target.tensor: set(tensors_read(statement)) for statement in program.statements}
     for repeat in program.repeats:
         read.update({name: needed_by(trimmed(repeat, [name])) for name in repeat.results})
     rules = program.ruled

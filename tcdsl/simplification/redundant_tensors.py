@@ -174,8 +174,8 @@ def with_values_reused(program: Program) -> Program:
     statements: list[Statement] = []
     for statement in program.statements:
         tensor = program.tensor(statement.target.tensor)
-        pattern, variables = _pattern(statement.value)
         if operations(statement.value):
+            pattern, variables = _pattern(statement.value)
             found = held.get(pattern)
             if found is not None:
                 context = size_context(program) if context is None else context
@@ -190,6 +190,7 @@ def with_values_reused(program: Program) -> Program:
     return replace(program, statements=tuple(statements))
 
 
+@lru_cache(maxsize=4096)
 def _pattern(value: Expr) -> tuple[Expr, tuple[str, ...]]:
     # The value with its variables named in the order in which they occur, and these variables.
     names = tuple(dict.fromkeys(node.name for node in walk(value) if isinstance(node, IndexValue)))

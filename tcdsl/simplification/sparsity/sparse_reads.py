@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 
 import islpy as isl
 
@@ -63,6 +63,7 @@ def has_trivial_value(statement: Statement) -> bool:
     return operations(statement.value) <= _MOST_OPERATIONS
 
 
+@lru_cache(maxsize=4096)
 def operations(value: Expr) -> int:
     """The number of operations in ``value``, index arithmetic aside."""
     return sum(isinstance(node, Apply) for node in walk(value) if not is_affine_index(node))

@@ -29,23 +29,26 @@ def node_class(kind: type[Made]) -> type[Made]:
     made: Any = kind
     if all(field.init and field.default_factory is MISSING for field in fields(made)):
         made.__init__ = _initializer(made)
-    computed, keep = made.__hash__, _KEEP
-
-    def hashed(self: Any) -> int:
-        try:
-            known: int | None = self._hash
-        except AttributeError:
-            known = None  # read from a file
-        if known is None:
-            known = int(computed(self))
-            keep(self, known)
-        return known
-
-    made.__hash__ = hashed
+    names = {"computed": made.__hash__, "keep": _KEEP}
+    exec(_HASH, names)  # noqa: S102  # the text below
+    made.__hash__ = names["__hash__"]
     return kind
 
 
 _KEEP: Any = Hashed.__dict__["_hash"].__set__
+
+# Made as text, as a dataclass makes its methods: nothing is looked up in a closure.
+_HASH = """
+def __hash__(self):
+    try:
+        known = self._hash
+    except AttributeError:
+        known = None  # read from a file
+    if known is None:
+        known = computed(self)
+        keep(self, known)
+    return known
+"""
 
 
 def _initializer(kind: Any) -> Any:

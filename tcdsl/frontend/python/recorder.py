@@ -64,7 +64,7 @@ class Recorder(LoopRecorder):
         self._targets = rewritten.targets
         arguments = rewritten.definition.args
         self._positional = frozenset(each.arg for each in (*arguments.posonlyargs, *arguments.args))
-        super().__init__(filename)
+        self._filename = filename
         self._in_place = in_place
 
     def _scope(self, frame: FrameType | None) -> FunctionScope:

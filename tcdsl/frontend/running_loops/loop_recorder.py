@@ -53,10 +53,10 @@ _NOTHING = Unwritten("")
 
 
 class LoopRecorder:
-    """The part of the recorder that is for loops; ``filename`` is where the function stands."""
+    """The part of the recorder that is for loops."""
 
-    def __init__(self, filename: str) -> None:
-        self._filename = filename
+    #: Where the function stands.
+    _filename: str
 
     def iterated(self, function: Any, /, *arguments: Any, **options: Any) -> Any:
         """``function(*arguments)`` in ``for``: not called yet if it is ``range``, ``zip`` or the like."""

@@ -192,7 +192,8 @@ def _written(program: Program) -> SizeFunction:
         if not isinstance(size.source, AxisExtent):
             code.define(size.name, f"int({code.value(size.source)})")
     values = [code.size(size.name) for size in program.sizes]
-    checks = [code.value(assertion.condition) for assertion in assertions_with_loops(program)]
+    assertions = assertions_with_loops(program) if program.repeats else program.assertions
+    checks = [code.value(assertion.condition) for assertion in assertions]
     extents = dict.fromkeys(extent for tensor in (*program.inputs, *program.tensors) for extent in tensor.shape)
     checks += [f"{code.value(extent)} >= 0" for extent in extents if not _never_negative(extent, from_axes)]
     checks += [

@@ -20,6 +20,7 @@ from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.staging.surroundings import Surroundings
 from tcdsl.frontend.symbolic_operators import WholeArrays
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 
 __all__ = ["DefinitionBody"]
@@ -57,6 +58,8 @@ class DefinitionBody:
         for label, given in zip(self.parameters, arguments, strict=True):
             if isinstance(given, PendingArray):
                 given = given.materialize(label)
+            elif isinstance(given, GraphTensor):
+                given = session.capture(given, label)
             elif isinstance(given, np.ndarray | np.generic):
                 given = session.capture(np.asarray(given), label)
             span = self.checked.definition.name.span

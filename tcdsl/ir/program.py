@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Expr, Read, reads, size_names, transform
+from tcdsl.ir.expressions import Apply, Constant, Expr, Read, reads, size_names, transform
 from tcdsl.ir.nodes import Hashed, node_class
 from tcdsl.span import Span
 
@@ -196,20 +196,23 @@ class DerivativeRule:
 BRANCH = "branch_round"
 """What the only round of an arm of a branch is called, of which users know nothing."""
 
+_ZERO = Constant(0, "int64")
+
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A loop that runs: ``results = body(body(... body(inputs)))``, ``count`` times.
+    """A loop that runs: ``results = body(... body(inputs))``, in rounds ``begin``, ``begin + 1``, ... ``count - 1``.
 
-    ``body`` is a program that updates some of its inputs. Its first input is the number of the round, from 0 on: a
-    ``bool[k]`` array whose extent is the number, so that ``k`` is a size of the body, or, where nothing bounds it, an
-    int64 tensor of rank 0. The others are given by ``inputs``, tensors of the program around; those that the body
-    updates hold, from the second round on, what the round before has made of them. ``results`` has, for each of the
-    updates, the tensor that holds it after the last round, of the type and shape of the input.
+    ``body`` is a program that updates some of its inputs. Its first input is the number of the round: a ``bool[k]``
+    array whose extent is the number, so that ``k`` is a size of the body, or, where nothing bounds it, an int64 tensor
+    of rank 0. The others are given by ``inputs``, tensors of the program around; those that the body updates hold, from
+    the second round on, what the round before has made of them. ``results`` has, for each of the updates, the tensor
+    that holds it after the last round, of the type and shape of the input.
 
-    ``count`` is an expression of sizes and rank-0 reads; below 0 it is 0. A body with an output, a bool of rank 0 among
-    its updated inputs, is for ``while``: a round runs only if that input holds true. Reverse mode keeps of a
-    ``checkpointed`` loop what each round was given, and computes the rest again.
+    ``begin`` and ``count`` are expressions of sizes and rank-0 reads; ``begin``, which is 0 but where rounds of another
+    loop are computed again, is not below 0. A body with an output, a bool of rank 0 among its updated inputs, is for
+    ``while``: a round runs only if that input holds true. Reverse mode keeps of a ``checkpointed`` loop what each round
+    was given, and computes the rest again; with ``checkpoints`` it keeps that of so many rounds at a time.
     """
 
     results: tuple[str, ...]
@@ -218,6 +221,31 @@ class Repeat:
     inputs: tuple[str, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
     checkpointed: bool = False
+    checkpoints: int = 0
+    begin: Expr = _ZERO
+
+    @property
+    def ends(self) -> tuple[Expr, Expr]:
+        """``begin`` and ``count``."""
+        return self.begin, self.count
+
+    def with_ends(self, rule: Callable[[Expr], Expr]) -> Repeat:
+        """The loop with ``rule`` applied to ``begin`` and ``count``."""
+        return replace(self, begin=rule(self.begin), count=rule(self.count))
+
+    @property
+    def most(self) -> Expr | None:
+        """As many rounds as there may be, of sizes alone; ``None`` if data alone says how many."""
+        match self.count:
+            case Apply(primitive="min", arguments=arguments):
+                return next((each for each in arguments if not any(reads(each))), None)
+            case count:
+                return None if any(reads(count)) else count
+
+    @property
+    def read_by_ends(self) -> frozenset[str]:
+        """The tensors of rank 0 that ``begin`` and ``count`` read."""
+        return frozenset(read.tensor for end in self.ends for read in reads(end))
 
     @property
     def carried(self) -> tuple[tuple[str, str, str], ...]:
@@ -246,7 +274,7 @@ class Repeat:
         def rule(node: Expr) -> Expr:
             return replace(node, tensor=names[node.tensor]) if isinstance(node, Read) and node.tensor in names else node
 
-        return replace(self, results=results, inputs=inputs, count=transform(self.count, rule))
+        return replace(self, results=results, inputs=inputs).with_ends(lambda end: transform(end, rule))
 
 
 @node_class

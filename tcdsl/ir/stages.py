@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from tcdsl.ir.expressions import reads
 from tcdsl.ir.program import Program, Repeat, Statement, tensors_read, with_statements
 
 __all__ = ["Stage", "around_loops", "in_order", "needed_by", "stage_programs", "stages", "tensors_needed"]
@@ -26,7 +25,7 @@ class Stage:
 
 def needed_by(repeat: Repeat) -> set[str]:
     """The tensors that a loop reads."""
-    return {*repeat.inputs, *(read.tensor for read in reads(repeat.count))}
+    return {*repeat.inputs, *repeat.read_by_ends}
 
 
 def stages(program: Program) -> Iterator[Stage]:

@@ -87,8 +87,8 @@ def append_program(
             results: list[Tensor] = []
             for name in stage.repeat.results:
                 results.append(declared(name, [tensor.name for tensor in results]))
-            count = substitute(stage.repeat.count, sizes)
-            host.add_repeat(replace(stage.repeat, count=count).with_tensors(names), results)
+            moved = stage.repeat.with_ends(lambda end: substitute(end, sizes))
+            host.add_repeat(moved.with_tensors(names), results)
     for rule in program.rules:
         host.add_rule(rule.with_tensors(names))
     return [made[name] if name in made else given[name] for name in program.outputs]

@@ -23,7 +23,7 @@ from tcdsl.ir.program import Assertion, AxisExtent, Program, Repeat, Size, Tenso
 from tcdsl.rewrite.replaced_sizes import with_size_replaced
 from tcdsl.rewrite.round_numbers import with_own_counter
 
-__all__ = ["in_segments"]
+__all__ = ["depending_on", "in_segments"]
 
 
 def in_segments(repeat: Repeat, length: int) -> Repeat:
@@ -34,7 +34,7 @@ def in_segments(repeat: Repeat, length: int) -> Repeat:
     segment = names.fresh("segment")
     outer = Tensor(names.fresh("segments"), "bool", (SizeValue(segment),))
     begin = apply("mul", integer(length), SizeValue(segment))
-    changing = _changing(body, number)
+    changing = depending_on(body, number)
     kept = tuple(size for size in body.sizes if size.name not in changing)
     assertions = tuple(each for each in body.assertions if not size_names(each.condition) & changing)
     below = Assertion(apply("lt", begin, repeat.count))
@@ -63,7 +63,8 @@ def in_segments(repeat: Repeat, length: int) -> Repeat:
     return replace(repeat, count=count, body=around, checkpointed=True)
 
 
-def _changing(body: Program, number: str) -> frozenset[str]:
+def depending_on(body: Program, number: str) -> frozenset[str]:
+    """The sizes of a body that change from round to round: ``number`` and what is defined by it."""
     found = {number}
     for size in body.sizes:
         if not isinstance(size.source, AxisExtent) and size_names(size.source) & found:

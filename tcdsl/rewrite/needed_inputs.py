@@ -23,7 +23,7 @@ def with_needed_inputs(program: Program, read: Sequence[str]) -> Program:
     }
     definitions = {size.name: size for size in program.sizes}
     needed: dict[str, Size] = {}
-    counts = (size_names(repeat.count) for repeat in program.repeats)
+    counts = (size_names(end) for repeat in program.repeats for end in repeat.ends)
     pending = sorted(sizes_used(program.statements, (*program.tensors, *kept.values())).union(*counts))
     while pending:
         name = pending.pop()

@@ -79,7 +79,7 @@ def with_size_replaced(program: Program, name: str, value: Expr) -> Program:
         assertions=tuple(
             replace(each, condition=map_children(rule(each.condition), normalized)) for each in program.assertions
         ),
-        repeats=tuple(replace(repeat, count=normalized(rule(repeat.count))) for repeat in program.repeats),
+        repeats=tuple(repeat.with_ends(lambda end: normalized(rule(end))) for repeat in program.repeats),
     )
 
 

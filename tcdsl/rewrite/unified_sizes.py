@@ -36,7 +36,7 @@ def with_equal_sizes(program: Program, inputs: bool = True) -> Program:
         inputs=tuple(_with_shape(tensor, replacements) for tensor in program.inputs) if inputs else program.inputs,
         tensors=tuple(_with_shape(tensor, replacements) for tensor in program.tensors),
         statements=tuple(rewritten(statement) for statement in program.statements),
-        repeats=tuple(replace(repeat, count=rule(repeat.count)) for repeat in program.repeats),
+        repeats=tuple(repeat.with_ends(rule) for repeat in program.repeats),
     )
 
 

@@ -37,7 +37,7 @@ def with_smaller_loops(program: Program, simplify: Callable[[Program], Program])
             repeat = _carrying_originals(_given_once(repeat))
             kept, unchanged = _without_unchanged(trimmed(replace(repeat, body=simplify(repeat.body)), needed))
             copies.extend(unchanged)
-            same = seen.setdefault((kept.count, kept.body, kept.inputs), kept.results)
+            same = seen.setdefault((kept.ends, kept.body, kept.inputs), kept.results)
             if same != kept.results and not program.ruled.keys() & {*same, *kept.results}:
                 copies.extend(zip(kept.results, same, strict=True))
             elif kept.results:

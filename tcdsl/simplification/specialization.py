@@ -64,7 +64,7 @@ def _specialized(program: Program, sizes: Mapping[str, int]) -> Program:
             if not size_names(each.condition) <= sizes.keys()
         ),
         repeats=tuple(
-            replace(repeat, count=substitute(repeat.count, values), body=_body(repeat, shapes))
+            replace(repeat, body=_body(repeat, shapes)).with_ends(lambda end: substitute(end, values))
             for repeat in program.repeats
         ),
     )

@@ -110,7 +110,8 @@ class _Machine:
             self.run(nest.body)
 
     def rounds(self, loop: Rounds) -> None:
-        for number in range(int(self.value(loop.count))):
+        begin = 0 if loop.begin is None else int(self.arrays[loop.begin])
+        for number in range(begin, int(self.value(loop.count))):
             if loop.condition is not None and not self.arrays[loop.condition]:
                 break
             self.sizes[loop.number] = number

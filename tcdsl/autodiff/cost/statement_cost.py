@@ -281,7 +281,7 @@ class CountedValues(TensorValues):
             for tensor, shape in zip(body.inputs[1:], shapes, strict=True)
         ]
         plan = SizePlan(body)
-        for number in range(self.count(repeat)):
+        for number in self.numbers(repeat):
             of_round = np.empty(number, bool) if body.inputs[0].shape else np.array(number)
             yield type(self)(body, [of_round, *arrays], plan.bind([of_round.shape, *shapes]))
 
@@ -289,7 +289,7 @@ class CountedValues(TensorValues):
 def _depends_on_values(repeat: Repeat) -> bool:
     """Whether the operations of a loop's rounds depend on data: on conditions, indices or numbers of rounds."""
     body = repeat.body
-    tests: list[Expr] = [inner.count for inner in body.repeats]
+    tests: list[Expr] = [end for inner in body.repeats for end in inner.ends]
     for statement in body.statements:
         tests.extend(statement.target.indices)
         if statement.condition is not None:

@@ -21,14 +21,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tcdsl.autodiff.loop_derivatives.backward_bodies import BackwardBody
-from tcdsl.autodiff.loop_derivatives.guarded_rounds import with_guarded_rounds
+from tcdsl.autodiff.loop_derivatives.binomial_checkpoints import BinomialBackwardBody
+from tcdsl.autodiff.loop_derivatives.guarded_rounds import with_all_rounds, with_guarded_rounds
 from tcdsl.autodiff.loop_derivatives.open_loops import OpenBackwardBody
 from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one, count_of_sizes, number_of
 from tcdsl.autodiff.loop_derivatives.round_derivatives import reached_inputs, round_derivative
 from tcdsl.autodiff.statement_derivatives.activity import active_inputs
 from tcdsl.autodiff.statement_derivatives.reverse import Reverse
+from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.program import Repeat
+from tcdsl.polyhedra.boxes import over_box
 
 __all__ = ["pull_through"]
 
@@ -38,6 +41,13 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
 
     ``work`` gets a loop for that, and ``repeat`` writes the tapes that it reads.
     """
+    if repeat.begin != integer(0):
+        held = [work.declare(hint, "int64", ()) for hint in ("begin", "count")]
+        for name, end in zip(held, repeat.ends, strict=True):
+            work.append(over_box(name, (), (), end))
+        every = with_all_rounds(repeat, *held)
+        work.repeats[work.repeats.index(repeat)] = every
+        repeat = every
     if repeat.condition is not None and number_of(repeat.body) is not None:
         guarded = with_guarded_rounds(repeat)
         work.repeats[work.repeats.index(repeat)] = guarded
@@ -53,8 +63,13 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
     if not totals:
         return
     adjoint = round_derivative(body, reached_inputs(body, active, totals), transpose_all, repeat.checkpointed)
-    known = count_of_sizes(repeat) or at_most_one(repeat)
-    backward = BackwardBody(work, repeat, adjoint) if known else OpenBackwardBody(work, repeat, adjoint)
+    backward: BackwardBody | BinomialBackwardBody | OpenBackwardBody
+    if at_most_one(repeat) or (count_of_sizes(repeat) and not repeat.checkpoints):
+        backward = BackwardBody(work, repeat, adjoint)
+    elif count_of_sizes(repeat):
+        backward = BinomialBackwardBody(work, repeat, adjoint)
+    else:
+        backward = OpenBackwardBody(work, repeat, adjoint)
     work.repeats[work.repeats.index(repeat)] = backward.loop
     outer = dict(zip((each.name for each in body.inputs[1:]), repeat.inputs, strict=True))
     carried = {name for name, _ in body.updates}
@@ -68,7 +83,7 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
         declared = work.tensor(initial[seed])
         results[name] = work.declare(f"d_{outer[name]}", declared.dtype, declared.shape)
     inputs = tuple(initial.get(each.name) or backward.given[each.name] for each in backward.body.inputs[1:])
-    work.repeats.append(Repeat(tuple(results.values()), backward.count, backward.body, inputs, repeat.span))
+    work.repeats.append(Repeat((*results.values(), *backward.more), backward.count, backward.body, inputs, repeat.span))
     for name, result in results.items():
         if work.wants(outer[name]):
             work.contributions.add_whole(outer[name], result)

@@ -35,6 +35,9 @@ class BackwardBody:
     ``work`` is the program around; it gets the tensors that tapes are at first.
     """
 
+    #: What the loop backwards carries beside derivatives.
+    more: tuple[str, ...] = ()
+
     def __init__(self, work: Derivative, repeat: Repeat, adjoint: RoundDerivative) -> None:
         self._work = work
         self._repeat = repeat

@@ -1,4 +1,4 @@
-"""Loops over a size that a condition may end before, as loops of all their rounds: ``break`` in ``for t in range(T)``.
+"""Loops over a size of which some rounds do not run, as loops of all rounds: ``break`` in ``for t in range(T)``.
 
 ::
 
@@ -9,30 +9,55 @@
                                                     | update y = y_2
 
 So the number of rounds is one of sizes: a tape has room for all, and the number of a round stays affine. Backwards,
-rounds that did not run are branches that are not taken.
+rounds that did not run are branches that are not taken. Loops that begin behind 0 are loops from 0 on, too.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tcdsl.ir.build import cast, plain_read
+from tcdsl.autodiff.loop_derivatives.reversed_rounds import number_of
+from tcdsl.ir.build import apply, cast, integer, plain_read, size
+from tcdsl.ir.expressions import Expr
 from tcdsl.ir.fresh_names import names_of
 from tcdsl.ir.program import Repeat, Tensor
 
-__all__ = ["with_guarded_rounds"]
+__all__ = ["with_all_rounds", "with_guarded_rounds"]
 
 
 def with_guarded_rounds(repeat: Repeat) -> Repeat:
     """``repeat`` without its condition, which each of its rounds asks."""
-    body, condition = repeat.body, repeat.condition
-    assert condition is not None
+    assert repeat.condition is not None
+    return _guarded(repeat, plain_read(repeat.condition, (), "bool"))
+
+
+def with_all_rounds(repeat: Repeat, begin: str, count: str) -> Repeat:
+    """``repeat`` as a loop over all rounds that there may be; the tensors ``begin`` and ``count`` hold its ends."""
+    body = repeat.body
+    number, most, names = number_of(body), repeat.most, names_of(body)
+    assert number is not None
+    assert most is not None
+    first, end = (Tensor(names.fresh(name), "int64", ()) for name in ("begin", "count"))
+    told = replace(
+        repeat,
+        count=most,
+        body=replace(body, inputs=(*body.inputs, first, end)),
+        inputs=(*repeat.inputs, begin, count),
+        begin=integer(0),
+    )
+    reached = apply("ge", size(number), plain_read(first.name, (), "int64"))
+    left = apply("lt", size(number), plain_read(end.name, (), "int64"))
+    return _guarded(told, apply("and_", reached, left))
+
+
+def _guarded(repeat: Repeat, runs: Expr) -> Repeat:
+    body = repeat.body
     names = names_of(body)
     inner = replace(body, inputs=(Tensor(names.fresh("round"), "int64", ()), *body.inputs), outputs=())
     results = tuple(replace(body.tensor(name), name=names.fresh(name)) for name, _ in body.updates)
     guarded = Repeat(
         tuple(each.name for each in results),
-        cast(plain_read(condition, (), "bool"), "int64"),
+        cast(runs, "int64"),
         inner,
         tuple(each.name for each in body.inputs),
         repeat.span,

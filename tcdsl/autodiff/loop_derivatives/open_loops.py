@@ -39,6 +39,9 @@ class OpenBackwardBody:
     ``loop`` is the loop forwards, which counts its rounds.
     """
 
+    #: What the loop backwards carries beside derivatives.
+    more: tuple[str, ...] = ()
+
     def __init__(self, work: Derivative, repeat: Repeat, adjoint: RoundDerivative) -> None:
         self._work = work
         self._repeat = repeat
@@ -87,6 +90,8 @@ class OpenBackwardBody:
 
     def _places(self) -> Expr:
         """How many states are stored: an extent around the loop."""
+        if self._repeat.checkpoints:
+            return integer(self._repeat.checkpoints)
         numbers: Expr = integer(0)
         for tensor in self._carried:
             numbers = apply("add", numbers, product_of(self._work.extents(self._outer[tensor.name])))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.dtypes import is_boolean
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Read, SizeValue, size_names, substitute, walk
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, size_names, substitute
 from tcdsl.ir.program import AxisExtent, Program, Repeat
 from tcdsl.polyhedra.linear import normalized
 
@@ -23,7 +23,7 @@ __all__ = [
 
 def count_of_sizes(repeat: Repeat) -> bool:
     """Whether the sizes of a call say how often a loop runs."""
-    return repeat.condition is None and not any(isinstance(node, Read) for node in walk(repeat.count))
+    return repeat.condition is None and not repeat.read_by_ends
 
 
 def at_most_one(repeat: Repeat) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.names.array_calls import call_function
-from tcdsl.frontend.running_loops.round_counts import RoundCount, loop, rounds_of, unrolled, with_segments
+from tcdsl.frontend.running_loops.round_counts import RoundCount, loop, rounds_of, unrolled, with_checkpoints
 from tcdsl.frontend.staging.declarations import Unwritten
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
 from tcdsl.frontend.staging.session import Session
@@ -94,7 +94,9 @@ def _counted(session: Session, iterable: Iterated, runs: bool) -> RoundCount | N
         )
     found = rounds_of(session, iterable.arguments, runs or iterable.function is loop)
     return (
-        with_segments(session, found, **iterable.options) if found is not None and iterable.function is loop else found
+        with_checkpoints(session, found, **iterable.options)
+        if found is not None and iterable.function is loop
+        else found
     )
 
 

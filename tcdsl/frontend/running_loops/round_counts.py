@@ -26,11 +26,11 @@ __all__ = [
     "loop",
     "rounds_of",
     "unrolled",
-    "with_segments",
+    "with_checkpoints",
 ]
 
 
-def loop(*bounds: Any, checkpoint_every: int | None = None) -> range:
+def loop(*bounds: Any, checkpoint_every: int | None = None, checkpoints: int | None = None) -> range:
     """``for t in tc.loop(1000):`` runs in the compiled program, where ``range(1000)`` would be unrolled.
 
     ::
@@ -43,9 +43,11 @@ def loop(*bounds: Any, checkpoint_every: int | None = None) -> range:
 
     Takes ``range``'s arguments: integers, sizes, and numbers of the call. Outside of decorated functions it is
     ``range``. Gradients keep what they need of every round, or with ``checkpoint_every=100`` the state of every 100th
-    round and what they need of 100 rounds at a time, for one more evaluation of each round.
+    round and what they need of 100 rounds at a time, for one more evaluation of each round. With ``checkpoints=8`` they
+    keep 8 states and what they need of one round, however many there are, and compute rounds again as often as that
+    takes: ``(8 + t)! / (8! t!)`` rounds ``t`` times each, 12,870 of them 8 times.
     """
-    del checkpoint_every
+    del checkpoint_every, checkpoints
     return range(*bounds)
 
 
@@ -57,8 +59,8 @@ class RoundCount:
     """``range(begin, end, step)`` as a number of rounds; ``sized`` if it is made of sizes and constants alone.
 
     ``element`` gives, for the number that it counts, what a loop binds. ``where`` is the condition on sizes that
-    holds in an arm of a branch. Reverse mode keeps the state of every ``segment``-th round, and computes the others
-    again.
+    holds in an arm of a branch. Reverse mode keeps the state of every ``segment``-th round, or so many ``checkpoints``
+    at a time, and computes the others again.
     """
 
     begin: Expr
@@ -68,9 +70,12 @@ class RoundCount:
     element: Callable[[Any], Any] = lambda number: number
     where: Expr | None = None
     segment: int | None = None
+    checkpoints: int | None = None
 
-    def in_segments(self, repeat: Repeat) -> Repeat:
+    def checkpointed(self, repeat: Repeat) -> Repeat:
         """The loop with these rounds, in segments if it was to have them and nobody has to look at data for its end."""
+        if self.checkpoints is not None:
+            return replace(repeat, checkpointed=True, checkpoints=self.checkpoints)
         if self.segment is None or not self.sized or repeat.condition is not None:
             return repeat
         return in_segments(repeat, self.segment)
@@ -137,14 +142,19 @@ def _stepping(session: Session, begin: Expr, end: Expr, step: Expr) -> RoundCoun
     return RoundCount(begin, step, apply("where", apply("eq", step, integer(0)), integer(0), count), False)
 
 
-def with_segments(session: Session, rounds: RoundCount, checkpoint_every: Any = None) -> RoundCount:
-    """``rounds`` with the length of segments that a loop asks for."""
-    if checkpoint_every is None:
-        return rounds
-    if isinstance(checkpoint_every, bool) or not isinstance(checkpoint_every, int) or checkpoint_every < 1:
-        fact = f"checkpoint_every={checkpoint_every!r} in a loop that runs"
-        raise session.fault(DtypeError, fact, "give an integer of at least 1, known when the function is staged")
-    return replace(rounds, segment=checkpoint_every)
+def with_checkpoints(
+    session: Session, rounds: RoundCount, checkpoint_every: Any = None, checkpoints: Any = None
+) -> RoundCount:
+    """``rounds`` with the length of segments, or the number of states to keep, that a loop asks for."""
+    asked = {"checkpoint_every": checkpoint_every, "checkpoints": checkpoints}
+    for name, value in asked.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            fact = f"{name}={value!r} in a loop that runs"
+            raise session.fault(DtypeError, fact, "give an integer of at least 1, known when the function is staged")
+    if None not in asked.values():
+        fact = f"a loop that runs has both checkpoint_every={checkpoint_every} and checkpoints={checkpoints}"
+        raise session.fault(DslSyntaxError, fact, "give one: the rounds between two states, or the number of states")
+    return replace(rounds, segment=checkpoint_every, checkpoints=checkpoints)
 
 
 def unrolled(session: Session, numbers: range) -> Iterator[int]:

@@ -403,7 +403,7 @@ class RunningLoop:
         inputs = tuple(given.get(tensor.name, tensor.name) for tensor in body.inputs[1:])
         names = tuple(tensor.name for tensor in results)
         if results:
-            repeat = self.rounds.in_segments(Repeat(names, self.rounds.count, body, inputs, self._span))
+            repeat = self.rounds.checkpointed(Repeat(names, self.rounds.count, body, inputs, self._span))
             builder.add_repeat(repeat, results)
         for (name, each), tensor in zip(carried, results, strict=True):
             made = SymbolicTensor(builder, tensor.name, tensor.dtype, tensor.shape, each.label, each.kind.memory)

@@ -157,7 +157,7 @@ class Part:
         builder = self._builder
         found: set[str] = set()
         pending = sizes_used(statements, tensors)
-        pending.update(name for repeat in self._recording.repeats for name in size_names(repeat.count))
+        pending.update(name for repeat in self._recording.repeats for end in repeat.ends for name in size_names(end))
         placeholders = {tensor.name for tensor in self._recording.placeholders}
         carriers: dict[str, Tensor] = {}
         conditions = [size_names(assertion.condition) for assertion in builder.assertions]

@@ -90,7 +90,7 @@ class TensorValues:
         body, (counter, *inputs) = repeat.body, repeat.body.inputs
         state = {tensor.name: self(name) for tensor, name in zip(inputs, repeat.inputs, strict=True)}
         plan = SizePlan(body)
-        for number in range(self.count(repeat)):
+        for number in self.numbers(repeat):
             if repeat.condition is not None and not state[repeat.condition]:
                 break
             of_round = np.empty(number, bool) if counter.shape else np.array(number)
@@ -104,9 +104,10 @@ class TensorValues:
         for result, (name, _) in zip(repeat.results, body.updates, strict=True):
             self._known[result] = state[name]
 
-    def count(self, repeat: Repeat) -> int:
-        """The number of rounds, if no condition ends the loop before."""
-        return int(PointValues({}, 1, self.sizes, self, self.label, repeat.span).single(repeat.count))
+    def numbers(self, repeat: Repeat) -> range:
+        """The numbers of the rounds, if no condition ends the loop before."""
+        point = PointValues({}, 1, self.sizes, self, self.label, repeat.span)
+        return range(*(int(point.single(end)) for end in repeat.ends))
 
     def _started(self, statement: Statement) -> Array:
         tensor = self._program.tensor(statement.target.tensor)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tcdsl.ir.build import all_of, apply, integer
-from tcdsl.ir.expressions import Expr, SizeValue, reads, size_names, substitute
+from tcdsl.ir.expressions import Expr, SizeValue, size_names, substitute
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Repeat
 
 __all__ = ["assertions_with_loops"]
@@ -28,7 +28,7 @@ def _of_loops(program: Program, sizes: Mapping[Expr, Expr], none: tuple[Expr, ..
     # the loops around have no round.
     for repeat in program.repeats:
         around = none
-        if not any(True for _ in reads(repeat.count)) and _is_known(repeat.count, sizes):
+        if not repeat.read_by_ends and _is_known(repeat.count, sizes):
             around = (*none, apply("le", substitute(repeat.count, dict(sizes)), integer(0)))
         inside = _sizes(program, repeat, sizes)
         for assertion in _asked(program, repeat, sizes, inside):

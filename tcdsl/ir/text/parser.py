@@ -8,11 +8,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tcdsl.errors import TcdslError
 from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import constant
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import DTYPES, compute_dtype
 from tcdsl.ir.expressions import Expr, SizeValue
@@ -242,15 +243,20 @@ def _read_rule(draft: _Draft, piece: _Piece, mode: str) -> None:
 
 def _read_repeat(draft: _Draft, piece: _Piece) -> None:
     head, *body = piece.text.split("\n")
-    found = re.fullmatch(r"([\w\s,]+?)\s*=(.*)\btimes(\s+checkpointed)?(?:\s+with\s+([\w\s,]+))?", head)
+    found = re.fullmatch(
+        r"([\w\s,]+?)\s*=(?:(.*)\.\.)?(.*)\btimes(\s+checkpointed(\s+\d+)?)?(?:\s+with\s+([\w\s,]+))?", head
+    )
     if found is None or not all(line.startswith("|") for line in body if line.strip()):
         raise draft.fault(
             piece, "a loop is written repeat RESULT, ... = COUNT times with TENSOR, ... and lines of its body after |"
         )
-    results, inputs = (tuple(re.findall(r"\w+", part or "")) for part in (found[1], found[4]))
-    count = draft.expr(piece.cut(found.start(2), found.end(2)), "int64")
-    repeat = Repeat(results, count, _inner_program(piece, body), inputs, checkpointed=found[3] is not None)
-    draft.repeats.append(repeat)
+    results, inputs = (tuple(re.findall(r"\w+", part or "")) for part in (found[1], found[6]))
+    begin, count = (
+        constant(0, "int64") if found[k] is None else draft.expr(piece.cut(found.start(k), found.end(k)), "int64")
+        for k in (2, 3)
+    )
+    repeat = Repeat(results, count, _inner_program(piece, body), inputs, begin=begin)
+    draft.repeats.append(replace(repeat, checkpointed=found[4] is not None, checkpoints=int(found[5] or 0)))
 
 
 def _inner_program(piece: _Piece, lines: list[str]) -> Program:

@@ -130,8 +130,11 @@ def format_program(program: Program) -> str:
 
 def _format_repeat(repeat: Repeat) -> list[str]:
     given = f" with {', '.join(repeat.inputs)}" if repeat.inputs else ""
-    times = "times checkpointed" if repeat.checkpointed else "times"
-    head = f"repeat {', '.join(repeat.results)} = {format_expr(repeat.count, 'int64')} {times}{given}"
+    kept = f"times checkpointed {repeat.checkpoints}" if repeat.checkpoints else "times checkpointed"
+    times = kept if repeat.checkpointed else "times"
+    begin, count = (format_expr(end, "int64") for end in repeat.ends)
+    numbers = count if begin == "0" else f"{begin} .. {count}"
+    head = f"repeat {', '.join(repeat.results)} = {numbers} {times}{given}"
     return [head, *_indented(repeat.body)]
 
 

@@ -214,10 +214,11 @@ class _Checks:
         body, results = repeat.body, ", ".join(repeat.results)
         self.span, self.place, self.variables = repeat.span, lambda: f"the loop of {results}", frozenset()
         verify(body)
-        self._expr(repeat.count, {})
-        self._expect(repeat.count, "int64", "the number of rounds")
-        if any(isinstance(node, Read) and node.indices for node in walk(repeat.count)):
-            self.fault("the number of rounds reads more than rank-0 tensors")
+        for end in repeat.ends:
+            self._expr(end, {})
+            self._expect(end, "int64", "the number of rounds")
+            if any(isinstance(node, Read) and node.indices for node in walk(end)):
+                self.fault("the number of rounds reads more than rank-0 tensors")
         if len(body.inputs) != 1 + len(repeat.inputs) or len(body.updates) != len(repeat.results):
             self.fault(f"{len(repeat.inputs)} inputs and {len(repeat.results)} results do not fit the body")
             return

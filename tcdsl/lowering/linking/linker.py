@@ -7,19 +7,19 @@ loop carries lies in temporaries, which bodies change in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, reads, size_names, transform
+from tcdsl.ir.expressions import Constant, Expr, Read, SizeValue, reads, size_names, transform
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import AxisExtent, Keep, Program, Repeat, Statement, Tensor, tensors_read
 from tcdsl.ir.stages import stage_programs
 from tcdsl.lowering.linking.bounds import bounds_nest
 from tcdsl.lowering.linking.carrying import carrying
 from tcdsl.lowering.linking.copies import copy_nest, scalars_carried
-from tcdsl.lowering.linking.placing import loop_variables, placed, scalar_names, with_sizes
+from tcdsl.lowering.linking.placing import as_extent, loop_variables, placed, scalar_names, with_sizes
 from tcdsl.lowering.linking.registers import with_scalars_in_registers
 from tcdsl.lowering.linking.round_bounds import Bounds, bounds_over_rounds
 from tcdsl.lowering.linking.rounds_in_nests import in_one_nest
@@ -63,6 +63,14 @@ class _Scope:
         if buffer not in self.own and buffer not in self.carried:
             return False
         return not any(self.memory.get(other) == buffer for other in needed)
+
+    def placed(self, expr: Expr) -> Expr:
+        """An expression of sizes and of tensors of rank 0, in this memory."""
+
+        def rule(node: Expr) -> Expr:
+            return replace(node, tensor=self.memory[node.tensor]) if isinstance(node, Read) else node
+
+        return transform(with_sizes(expr, self.sizes), rule)
 
 
 class _Linker:
@@ -254,6 +262,7 @@ class _Linker:
                 memory[tensor.name] = scope.memory[given]
         count, most, counted = self._count(repeat, scope)
         label = repeat.number
+        start = None if repeat.begin == integer(0) else self._begin(repeat, scope)
         number = self.names.fresh(label)
         carried = frozenset(memory[name] for name in updated)
         self.extents.add(number)
@@ -275,7 +284,7 @@ class _Linker:
         if held is not None and not any(held in buffers_read(nest.body) for nest in self.nests[first:]):
             held = None
         ends = first, len(self.nests)
-        rounds = Rounds(number, label, count, most, *ends, counted, condition, held, swaps, tuple(inner))
+        rounds = Rounds(number, label, count, most, *ends, counted, condition, held, swaps, tuple(inner), start)
         own = self.buffers.keys() - around
         nest = in_one_nest(rounds, self.nests[first:], own, self.names) if self.join else None
         if nest is None:
@@ -319,7 +328,9 @@ class _Linker:
         for size in repeat.body.sizes:
             match size.source:
                 case AxisExtent(tensor=tensor, axis=axis):
-                    value = SizeValue(number) if tensor == counter.name else _extent(shapes[tensor][axis], self.extents)
+                    value = (
+                        SizeValue(number) if tensor == counter.name else as_extent(shapes[tensor][axis], self.extents)
+                    )
                 case source:
                     value = with_sizes(source, found)
             found[SizeValue(size.name)] = value
@@ -327,17 +338,21 @@ class _Linker:
 
     def _count(self, repeat: Repeat, scope: _Scope) -> tuple[Expr, Expr | None, str | None]:
         # The number of rounds, what it is at most, and the buffer that keeps it where the sizes alone do not say it.
-        def rule(node: Expr) -> Expr:
-            return replace(node, tensor=scope.memory[node.tensor]) if isinstance(node, Read) else node
-
-        count = transform(with_sizes(repeat.count, scope.sizes), rule)
+        count = scope.placed(repeat.count)
         bounds = None if any(True for _ in reads(count)) else bounds_over_rounds(count, self.ranges)
+        most = None if repeat.most is None else bounds_over_rounds(scope.placed(repeat.most), self.ranges)
         if bounds == (count, count):
             return count, count, None
         held = self._buffer("rounds", "int64", (), scope)
         title = f"number of rounds of {', '.join(repeat.results)}"
         self._add(Nest(self.names.fresh("count"), title, (Store(held, (), count),), integer(1)))
-        return count, None if bounds is None else bounds[1], held
+        return count, None if most is None else most[1], held
+
+    def _begin(self, repeat: Repeat, scope: _Scope) -> str:
+        held = self._buffer("begin", "int64", (), scope)
+        title = f"first round of {', '.join(repeat.results)}"
+        self._add(Nest(self.names.fresh("begin"), title, (Store(held, (), scope.placed(repeat.begin)),), integer(1)))
+        return held
 
     def _carry(
         self, changes: Sequence[tuple[str, str]], memory: Mapping[str, str], within: _Scope
@@ -376,7 +391,7 @@ def _cells_read(repeat: Repeat) -> set[str]:
     inside.update(name for statement in body.statements for name in tensors_read(statement))
     inside.update(*map(_cells_read, body.repeats))
     given = zip(body.inputs[1:], repeat.inputs, strict=True)
-    return {name for tensor, name in given if tensor.name in inside} | {each.tensor for each in reads(repeat.count)}
+    return {name for tensor, name in given if tensor.name in inside} | repeat.read_by_ends
 
 
 def _reused(program: Program, outputs: Iterable[str], scope: _Scope, later: set[str]) -> list[tuple[str, str]]:
@@ -428,23 +443,3 @@ def _never_runs(repeat: Repeat) -> bool:
 def _last(most: Expr) -> Expr:
     # The number of the last round, or 0.
     return normalized(apply("sub", apply("max", most, integer(1)), integer(1)))
-
-
-def _extent(extent: Expr, extents: Set[str]) -> Expr:
-    # An extent as arrays have it: none is below 0.
-    return extent if _is_at_least_0(extent, extents) else apply("max", extent, integer(0))
-
-
-def _is_at_least_0(expr: Expr, extents: Set[str]) -> bool:
-    # Whether this is plain to see; sizes that are ``extents``, or numbers of rounds, are not below 0.
-    match expr:
-        case Constant(value=value):
-            return value >= 0
-        case SizeValue(name=name):
-            return name in extents
-        case Apply(primitive="add" | "mul" | "min" | "floor_div", arguments=parts):
-            return all(_is_at_least_0(part, extents) for part in parts)
-        case Apply(primitive="max", arguments=parts):
-            return any(_is_at_least_0(part, extents) for part in parts)
-        case _:
-            return False

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 
-from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, SizeValue, transform
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Local, Read, SizeValue, transform
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     BufferView,
@@ -20,7 +21,7 @@ from tcdsl.lowering.loopir.loops import (
 from tcdsl.lowering.loopir.traversal import rewritten, walk_nodes, with_expressions
 from tcdsl.polyhedra.linear import normalized
 
-__all__ = ["loop_variables", "placed", "scalar_names", "with_sizes"]
+__all__ = ["as_extent", "loop_variables", "placed", "scalar_names", "with_sizes"]
 
 
 def loop_variables(nodes: Iterable[Node]) -> list[str]:
@@ -80,3 +81,23 @@ def placed(nodes: Iterable[Node], names: Mapping[str, str], sizes: Mapping[Expr,
 
 def _renamed(view: BufferView, names: Mapping[str, str]) -> BufferView:
     return replace(view, buffer=names.get(view.buffer, view.buffer))
+
+
+def as_extent(extent: Expr, extents: Set[str]) -> Expr:
+    """``extent`` as arrays have it: not below 0. Sizes that are ``extents``, or numbers of rounds, are not."""
+    return extent if _is_at_least_0(extent, extents) else apply("max", extent, integer(0))
+
+
+def _is_at_least_0(expr: Expr, extents: Set[str]) -> bool:
+    # Whether this is plain to see; sizes that are ``extents``, or numbers of rounds, are not below 0.
+    match expr:
+        case Constant(value=value):
+            return value >= 0
+        case SizeValue(name=name):
+            return name in extents
+        case Apply(primitive="add" | "mul" | "min" | "floor_div", arguments=parts):
+            return all(_is_at_least_0(part, extents) for part in parts)
+        case Apply(primitive="max", arguments=parts):
+            return any(_is_at_least_0(part, extents) for part in parts)
+        case _:
+            return False

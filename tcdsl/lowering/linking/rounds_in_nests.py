@@ -65,16 +65,21 @@ def _nodes(rounds: Rounds, nests: Sequence[Nest], own: Set[str], names: FreshNam
     if taken is not None:
         return (Branch(taken if holds is None else apply("and_", taken, holds), body),)
     ahead: tuple[Node, ...] = ()
+    start: Expr = integer(0)
     stop = rounds.count
+    if rounds.begin is not None:
+        name = names.fresh(f"begin_of_{rounds.number}")
+        ahead = (Define(name, plain_read(rounds.begin, (), "int64"), index=True),)
+        start = Local(name, "int64")
     if rounds.counted is not None:
         name = names.fresh(f"end_of_{rounds.number}")
-        ahead = (Define(name, plain_read(rounds.counted, (), "int64"), index=True),)
+        ahead = (*ahead, Define(name, plain_read(rounds.counted, (), "int64"), index=True))
         stop = Local(name, "int64")
     parallel = not ahead and holds is None and independent(body, rounds.number, own)
     if not parallel and any(isinstance(node, Loop) and node.kind == "parallel" for node in body):
         return None  # Its rounds run one after the other, and each of them on threads.
     kind: LoopKind = "parallel" if parallel else "serial"
-    return (*ahead, Loop(rounds.number, integer(0), stop, 1, serial(body), kind, rounds.label, holds))
+    return (*ahead, Loop(rounds.number, start, stop, 1, serial(body), kind, rounds.label, holds))
 
 
 def _usual_rounds(rounds: Rounds) -> Expr:

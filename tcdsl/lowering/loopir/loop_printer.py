@@ -76,7 +76,7 @@ def _rounds(kernel: Kernel, rounds: Sequence[Rounds], first: int, end: int, type
     for each in rounds:
         yield from _nests(kernel.nests[first : each.first], types)
         first = each.end
-        yield from ("", f"repeat {each.number} in 0 .. {_text(each.count, 'int64')}{_held(each)}:")
+        yield from ("", f"repeat {each.number} in {each.begin or 0} .. {_text(each.count, 'int64')}{_held(each)}:")
         inside = _rounds(kernel, each.inner, each.first, each.end, types)
         swaps = (f"swap {one}, {other}" for one, other in each.swaps)
         for line in (*inside, *(("", *swaps) if each.swaps else ())):

@@ -225,9 +225,10 @@ class Rounds:
 
     ``number`` is a size of these nests, called ``label`` by users. ``count`` is what its expression gives when the loop
     begins: of the call's sizes, or else kept in the int64 buffer ``counted``, of rank 0, by the nest before. It is at
-    most ``most``, if anything bounds it. A round runs only if the buffer ``condition``, a bool of rank 0, holds true.
-    The buffer ``counter``, an int64 of rank 0, holds the number too. After each round the buffers of each of ``swaps``
-    have each other's memory, one swap after the other. ``inner`` are the loops inside, in order.
+    most ``most``, if anything bounds it. The first number is 0, or what ``begin``, an int64 buffer of rank 0, holds. A
+    round runs only if the buffer ``condition``, a bool of rank 0, holds true. The buffer ``counter``, an int64 of rank
+    0, holds the number too. After each round the buffers of each of ``swaps`` have each other's memory, one after the
+    other. ``inner`` are the loops inside, in order.
     """
 
     number: str
@@ -241,11 +242,12 @@ class Rounds:
     counter: str | None = None
     swaps: tuple[tuple[str, str], ...] = ()
     inner: tuple[Rounds, ...] = ()
+    begin: str | None = None
 
     @property
     def held(self) -> tuple[str, ...]:
         """The buffers that live as long as the loop: those that it needs beside its nests."""
-        single = (name for name in (self.counted, self.condition, self.counter) if name is not None)
+        single = (name for name in (self.counted, self.condition, self.counter, self.begin) if name is not None)
         return (*single, *(name for pair in self.swaps for name in pair))
 
 

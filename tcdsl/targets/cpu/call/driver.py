@@ -45,6 +45,7 @@ from tcdsl.targets.cpu.layout.call_block import (
 )
 from tcdsl.targets.cpu.layout.control_rows import (
     BEGIN,
+    BEGIN_AT,
     BEGIN_COUNTED,
     BLOCKS_PER_THREAD,
     CONDITION,
@@ -168,6 +169,9 @@ def _next_of_control(table: int, n: int, frame: int) -> int:
         store_word(word, 0)
         store_word(word + 8, count)
         return other if count <= 0 else n + 1
+    if kind == BEGIN_AT:
+        store_word(word, load_word(load_word(frame + 8 * second)))
+        return other if load_word(word) >= load_word(word + 8) else n + 1
     if kind == CONDITION:
         return other if load_byte(load_word(word)) == 0 else n + 1
     if kind == HOLD_NUMBER:

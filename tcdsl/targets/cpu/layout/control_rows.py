@@ -5,6 +5,8 @@
     0, BEGIN, word, count, row          the number in ``word`` becomes 0, ``count`` goes into the next word; on to
                                         ``row`` if there is no round
     0, BEGIN_COUNTED, word, slot, row   the same with the count that the int64 holds whose address is in ``slot``
+    0, BEGIN_AT, word, slot, row        the number in ``word`` becomes the int64 whose address is in ``slot``; on to
+                                        ``row`` if it is not below the count
     0, CONDITION, slot, 0, row          on to ``row`` if the bool is false whose address is in ``slot``
     0, HOLD_NUMBER, word, slot, 0       the number of the round goes into the int64 whose address is in ``slot``
     0, SWAP, slot, slot, 0              two buffers have each other's memory from here on
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BEGIN",
+    "BEGIN_AT",
     "BEGIN_COUNTED",
     "BLOCKS_PER_THREAD",
     "CONDITION",
@@ -53,6 +56,7 @@ HOLD_NUMBER = 4
 SWAP = 5
 END = 6
 RANGED = 7
+BEGIN_AT = 8
 
 BLOCKS_PER_THREAD = 4
 """Into how many blocks parallel loops are cut, so that threads may take blocks as they come."""
@@ -91,7 +95,6 @@ def _add(rows: list[int | ControlRow], rounds: Sequence[Rounds], first: int, end
 
 
 def _add_loop(rows: list[int | ControlRow], loop: Rounds, layout: FrameLayout) -> None:
-
     word, slots = layout.sizes[loop.number], layout.buffers
     if loop.counted is None:
         begin = ControlRow(BEGIN, word, loop.count)
@@ -99,6 +102,9 @@ def _add_loop(rows: list[int | ControlRow], loop: Rounds, layout: FrameLayout) -
         begin = ControlRow(BEGIN_COUNTED, word, slots[loop.counted])
     start = len(rows)
     heads = [begin]
+    if loop.begin is not None:
+        heads.append(ControlRow(BEGIN_AT, word, slots[loop.begin]))
+    first = start + len(heads)
     if loop.condition is not None:
         heads.append(ControlRow(CONDITION, slots[loop.condition]))
     rows.extend(heads)
@@ -108,6 +114,6 @@ def _add_loop(rows: list[int | ControlRow], loop: Rounds, layout: FrameLayout) -
     rows.extend(ControlRow(SWAP, slots[one], slots[other]) for one, other in loop.swaps)
     inside = {nest for each in loop.inner for nest in range(each.first, each.end)}
     own = tuple(nest for nest in range(loop.first, loop.end) if nest not in inside)
-    rows.append(ControlRow(END, word, row=start + 1, nests=own))
+    rows.append(ControlRow(END, word, row=first, nests=own))
     for k, head in enumerate(heads):
         rows[start + k] = replace(head, row=len(rows))

@@ -38,6 +38,7 @@ from tcdsl.lowering.program_passes.transposing import transposed
 from tcdsl.lowering.program_passes.unneeded_statements import folded, own_outputs
 from tcdsl.pass_names import OPTIONAL, Enabled
 from tcdsl.polyhedra.index_variables import renamed
+from tcdsl.polyhedra.scatter_to_gather import target_variables
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.simplification import without_sparse_tensors
@@ -170,6 +171,14 @@ def _distinct_names(program: Program, names: FreshNames) -> Program:
     return replace(program, statements=tuple(map(distinct, program.statements)))
 
 
+def _kept_promises(program: Program) -> Program:
+    def is_kept(statement: Statement) -> bool:
+        return statement.unique and set(statement.domain.variables) <= set(target_variables(statement))
+
+    changed = (replace(each, unique=False) if is_kept(each) else each for each in program.statements)
+    return replace(program, statements=tuple(changed))
+
+
 def _constants(program: Program) -> Program:
     return replace(program, statements=tuple(map_statement(each, folded) for each in program.statements))
 
@@ -261,6 +270,7 @@ def _index_widths(work: Work) -> None:
 
 PASSES: tuple[Pass, ...] = (
     Pass("distinct_names", "index variables get names that no tensor and no size has", _named(_distinct_names)),
+    Pass("kept_promises", "cells are not watched that are unique whatever the data are", _alone(_kept_promises)),
     Pass(
         "sparse_tensors",
         "tensors that are mostly zeros are read where they were written",

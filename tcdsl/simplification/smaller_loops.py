@@ -42,7 +42,8 @@ def with_smaller_loops(program: Program, simplify: Callable[[Program], Program])
                 copies.extend(zip(kept.results, same, strict=True))
             elif kept.results:
                 repeats.append(kept)
-    statements = list(program.statements)
+    # A statement that nothing needs may read what a loop made that is gone.
+    statements = [statement for statement in program.statements if statement.target.tensor in needed]
     for name, source in reversed(copies):
         makers = (place for place, statement in enumerate(statements, 1) if statement.target.tensor == source)
         statements.insert(next(makers, 0), _copy(program, source, name))

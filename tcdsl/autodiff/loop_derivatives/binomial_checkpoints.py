@@ -29,12 +29,12 @@ from tcdsl.rewrite.loop_segments import depending_on
 from tcdsl.rewrite.replaced_sizes import with_size_replaced
 from tcdsl.rewrite.round_numbers import empty_statement, with_own_counter
 
-__all__ = ["BinomialBackwardBody"]
+__all__ = ["BinomialBackwardBody", "next_state"]
 
 _ENDLESS = constant(1 << 62, "int64")
 
-# How many rounds to go from a state until the next one is kept, of ``length`` rounds with so many ``places``, the one
-# of that state included. `reach` is what `places` reach if no round is computed more than `steps` times.
+# Of ``length`` rounds with so many ``places``, the one of the state at the beginning included: ``reach`` is what these
+# reach if no round is computed more than ``steps`` times.
 _DISTANCE = """\
 program distance
 input length: int64
@@ -84,7 +84,8 @@ return distance
 
 
 @cache
-def _distance() -> Program:
+def next_state() -> Program:
+    """The program of ``length`` and ``places``: how many rounds to go from a state until the next one is kept."""
     return parse_program(_DISTANCE)
 
 
@@ -237,7 +238,7 @@ class BinomialBackwardBody:
         left = apply("sub", _value(last), _value(first))
         length = _scalar(host, "length", apply("add", left, integer(1)))
         places = _scalar(host, "places", apply("sub", integer(self._places), top))
-        [distance] = append_program(host, _distance(), [length, places])
+        [distance] = append_program(host, next_state(), [length, places])
         reached = _scalar(host, "reached", apply("add", _value(first), _value(distance)))
         results = [host.tensor(host.declare(each.name, each.dtype, each.shape)) for each in self._carried]
         by_name = {each.name: made for each, made in zip(self._carried, results, strict=True)}
@@ -276,7 +277,7 @@ class BinomialBackwardBody:
         target = Access(name, (place, *map(index, cells)))
         points = Domain.from_set(box(cells, value.shape))
         condition = plain_read(due.name, (), "bool")
-        host.append(Statement(target, "assign", Keep(stack.name), read, points, condition, "clamp"))
+        host.append(Statement(target, "assign", Keep(stack.name), read, points, condition, "clamp", unique=True))
         return name
 
 

@@ -86,8 +86,7 @@ def mixed(A, B):
     C = TensorOutput(I, J)
     C[i, j] += A[i, k] * B[k, j]
     D[i] = sum(C[i, j] * exp(C[i, j]))  # index notation, with the same names
-    z = C[i, j] * 2
-    F[i, j] = z + D[i]
+    F[i, j] = 2 * C[i, j] + D[i]
     R = TensorOutput(I)
     R[i] >= F[i, j]
     return R, C[0], C[:, 1:].sum(axis=0), C @ C.T
@@ -128,6 +127,33 @@ def shifted(A, rounds):
         O.use_default(A)
         A = O * 0.5
     return A
+
+
+@op
+def named_cells(A, B):
+    N, K = TensorDims(2)
+    i, j = TensorIndexes(2)
+    A.bind_dims(N, K)
+    left = A[i, j]
+    product = left * B[j, 0] * B[0, 0]
+    O = TensorOutput(N)
+    O[i] += product
+    return O
+
+
+def test_cells_have_names() -> None:
+    np.testing.assert_allclose(named_cells(A, B), A @ B[:, 0] * B[0, 0])
+
+
+def test_long_statements() -> None:
+    i = TensorIndex()
+    given = tile.Tensor(np.ones(2))
+    total = given[i]
+    for _ in range(1200):
+        total = total + given[i]
+    O = TensorOutput(2)
+    O[i] = total
+    np.testing.assert_allclose(np.asarray(O), [1201, 1201])
 
 
 def test_loops_that_run() -> None:

@@ -100,6 +100,15 @@ class FunctionScope:
             held = self._function.__globals__.get(name)
         return isinstance(held, IndexLetter)
 
+    def is_index_symbol(self, name: str) -> bool:
+        """Whether ``name`` is an object that indexes by Python's operators, `tcdsl.tile.TensorIndex`."""
+        held = self.holds(name)
+        if held is UNBOUND:
+            held = self._closed_over(name)
+        if held is UNBOUND:
+            held = self._function.__globals__.get(name)
+        return isinstance(held, IndexSymbol)
+
     def _closed_over(self, name: str) -> object:
         code, closure = self._function.__code__, self._function.__closure__ or ()
         if name not in code.co_freevars:

@@ -215,10 +215,10 @@ def is_local_definition(node: ast.stmt, environment: FunctionScope) -> bool:
     if _reduces_ranges(value, environment) or _computes_with_reductions(value, environment):
         return True
     variables = index_names((), value, (), environment)
-    if not environment.letters.isdisjoint(variables):
+    if not environment.letters.isdisjoint(variables) and not any(map(environment.is_index_symbol, variables)):
         return True
     names = [part.id for part in ast.walk(value) if isinstance(part, ast.Name)]
-    if not variables:
+    if not variables or any(map(environment.is_index_symbol, variables)):
         return False
     if any(isinstance(environment.own(name), PointValue) for name in names):
         return True  # the variables of a bare reduction are its own

@@ -20,8 +20,10 @@ from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import BoundLater, IndexSymbol
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.frontend.tile.index_expressions import IndexExpression, as_index
+from tcdsl.frontend.tile.sizes import kind_of
 from tcdsl.frontend.tile.user_lines import fault, location
 from tcdsl.span import Span
+from tcdsl.tracebacks import user_facing
 
 __all__ = ["Cells", "Combined", "IndexedTensor", "access", "cond"]
 
@@ -117,15 +119,19 @@ class IndexedTensor(Cells):
             )
         return contract(accumulate, self, value)
 
+    @user_facing
     def __ge__(self, other: object) -> Any:
         return self._store("max", other, ">=")
 
+    @user_facing
     def __le__(self, other: object) -> Any:
         return self._store("min", other, "<=")
 
+    @user_facing
     def __iadd__(self, other: object) -> Any:
         return self._store("add", other, "+=")
 
+    @user_facing
     def __imul__(self, other: object) -> Any:
         return self._store("multiply", other, "*=")
 
@@ -181,9 +187,10 @@ def as_cells(value: object) -> Cells:
         )
     if isinstance(value, _NUMBERS):
         return Number(value)
-    raise fault(DslSyntaxError, f"a {type(value).__name__} in a statement", f"{_ELEMENTWISE}, and numbers")
+    raise fault(DslSyntaxError, f"{kind_of(value)} in a statement", f"{_ELEMENTWISE}, and numbers")
 
 
+@user_facing
 def cond(left: object, right: object, value: object) -> Combined:
     """``O[i] >= cond(A[i, j], M[i], C[j])``: cells of ``value`` where ``left`` and ``right`` are equal, 0 elsewhere."""
     return Combined("cond", left, right, value)

@@ -14,8 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tcdsl.errors import DslSyntaxError, ShapeError
-from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise, staged_operand
+from tcdsl.frontend.arrays.arithmetic import axes, element_of, record_elementwise, staged_operand
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, materialized
 from tcdsl.frontend.staging.target_states import Declared
@@ -26,6 +28,7 @@ from tcdsl.frontend.symbols.symbols import SymbolicTensor, number_value
 from tcdsl.frontend.symbols.values import Value, as_truth, cast_value
 from tcdsl.frontend.tile.cells import Cells, Combined, IndexedTensor, Number
 from tcdsl.frontend.tile.index_expressions import Constraint, TensorIndex, given_name
+from tcdsl.frontend.tile.sizes import kind_of
 from tcdsl.frontend.tile.user_lines import fault, location, names_held
 from tcdsl.ir.build import constant, in_range, index, truth
 from tcdsl.ir.domain import Domain
@@ -108,7 +111,7 @@ class Contraction:
         if not isinstance(constraint, Constraint):
             raise fault(
                 DslSyntaxError,
-                f"a {type(constraint).__name__} as a constraint",
+                f"{kind_of(constraint)} as a constraint",
                 "write a constraint on an index expression: `O.add_constraint(j < 2)`",
             )
         used = frozenset().union(*map(index_variables, (*self.target, *_indices(self.value))))
@@ -126,6 +129,12 @@ class Contraction:
         """Cells that the statement does not write are those of ``default``."""
         if self.has_default:
             raise fault(DslSyntaxError, "an output with two defaults", "call `use_default` once")
+        if not hasattr(default, "__array__") or isinstance(default, np.generic):
+            raise fault(
+                DslSyntaxError,
+                f"{kind_of(default)} as a default",
+                "`use_default` takes a tensor of the output's shape",
+            )
         self.operands.append(default)
         self.has_default = True
 
@@ -156,33 +165,33 @@ def _term(value: Cells, operands: list[Any], divisions: list[Expr]) -> _Term:
     raise TypeError(f"{value!r} is no value of a statement")
 
 
-def _cells(term: _Term) -> Iterator[_Cell]:
-    if isinstance(term, _Combination):
-        for part in term.parts:
-            yield from _cells(part)
-    elif isinstance(term, _Cell):
-        yield term
+def _parts(term: _Term) -> Iterator[_Term]:
+    # A value and all that it is made of, from left to right.
+    waiting = [term]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        if isinstance(part, _Combination):
+            waiting.extend(reversed(part.parts))
 
 
 def _indices(term: _Term) -> Iterator[Expr]:
-    for cell in _cells(term):
-        yield from cell.indices
+    for part in _parts(term):
+        if isinstance(part, _Cell):
+            yield from part.indices
 
 
 def record_contraction(
     session: Session, contraction: Contraction, operands: Sequence[Any], extents: Sequence[Expr], label: str
 ) -> SymbolicTensor:
     """Record ``contraction`` on staged ``operands`` into a new tensor of these extents."""
-    staged = [materialized(staged_operand(each, session), f"{label}_operand") for each in operands]
+    staged = [_staged(session, each, label) for each in operands]
     names = _readable(contraction, session)
     default = staged.pop() if contraction.has_default else None
-    value, reads = _value(contraction.value, staged, names)
+    value = _value(contraction.value, staged, names)
     span, builder = contraction.span, session.builder
     filters = [renamed_free(each, names) for each in contraction.conditions]
-    if _chooses(contraction.value, staged):
-        # What is not chosen is not read, but its indices have to be in range all the same.
-        for tensor, indices in reads:
-            filters.extend(in_range(at, extent) for at, extent in zip(indices, tensor.extents, strict=True))
+    filters.extend(_chosen_reads(contraction.value, staged, names))
     state = Declared(tuple(extents), None, label)
     stored = store(state, contraction.accumulate, False, value, span)
     starts_at_zero = stored.accumulate in _STARTS_AT_ZERO
@@ -208,6 +217,14 @@ def record_contraction(
     return made if starts_at_zero and default is None else _with_unwritten_cells(session, sketch, made, default)
 
 
+def _staged(session: Session, operand: Any, label: str) -> SymbolicTensor:
+    given = staged_operand(operand, session)
+    if isinstance(given, np.ndarray):
+        given = session.capture(given)
+    made: SymbolicTensor = materialized(given, f"{label}_operand")
+    return made
+
+
 def _readable(contraction: Contraction, session: Session) -> dict[str, str]:
     # Names of index variables in the program: the user's, or letters.
     everything = (*contraction.target, *_indices(contraction.value), *contraction.conditions)
@@ -225,37 +242,34 @@ def _age(symbol: str) -> int:
     return int(symbol.rpartition("__")[2])
 
 
-def _value(
-    term: _Term, operands: Sequence[Any], names: Mapping[str, str]
-) -> tuple[Value, list[tuple[SymbolicTensor, tuple[Expr, ...]]]]:
-    # The value at a point, and what it reads.
+def _value(term: _Term, operands: Sequence[Any], names: Mapping[str, str]) -> Value:
+    # The value at a point.
     match term:
         case _Cell():
-            tensor = operands[term.operand]
             indices = tuple(renamed_free(each, names) for each in term.indices)
-            return tensor.cell(indices, term.span), [(tensor, indices)]
+            value: Value = operands[term.operand].cell(indices, term.span)
+            return value
         case _Number():
             number = number_value(term.value, term.span)
             assert number is not None
-            return number, []
-    parts = [_value(part, operands, names) for part in term.parts]
-    reads = [read for _, each in parts for read in each]
-    values = [value for value, _ in parts]
+            return number
+    values = [_value(part, operands, names) for part in term.parts]
     if term.primitive == "cond":
         equal = apply_primitive("eq", values[:2], term.span)
-        return apply_primitive("where", (equal, values[2], Value.of(0)), term.span), reads
-    return apply_primitive(term.primitive, values, term.span), reads
+        return apply_primitive("where", (equal, values[2], Value.of(0)), term.span)
+    return apply_primitive(term.primitive, values, term.span)
 
 
-def _chooses(term: _Term, operands: Sequence[Any]) -> bool:
-    # Whether a part of the value is not read at some points: truth values as factors choose, and `cond`.
-    if not isinstance(term, _Combination):
-        return False
-    if term.primitive in ("cond", "eq"):
-        return True
-    return any(operands[cell.operand].element_type == "bool" for cell in _cells(term)) or any(
-        _chooses(part, operands) for part in term.parts
-    )
+def _chosen_reads(term: _Term, operands: Sequence[Any], names: Mapping[str, str]) -> Iterator[Expr]:
+    # That all reads are in range, where a part of the value is not read at some points: truth values as factors
+    # choose, and so does `cond`. What is not chosen has to be in range all the same.
+    parts = list(_parts(term))
+    cells = [part for part in parts if isinstance(part, _Cell)]
+    chooses = any(isinstance(part, _Combination) and part.primitive in ("cond", "eq") for part in parts)
+    if len(parts) > 1 and (chooses or any(operands[cell.operand].element_type == "bool" for cell in cells)):
+        for cell in cells:
+            for at, extent in zip(cell.indices, operands[cell.operand].extents, strict=True):
+                yield in_range(renamed_free(at, names), extent)
 
 
 def _with_unwritten_cells(session: Session, sketch: Sketch, made: SymbolicTensor, default: Any) -> SymbolicTensor:
@@ -263,7 +277,7 @@ def _with_unwritten_cells(session: Session, sketch: Sketch, made: SymbolicTensor
     builder, span = session.builder, sketch.span
     statement = builder.recording.statements[-1]
     kept = None if default is None else _as_start(session, sketch, made, default)
-    variables = tuple(map(FreshNames(builder.size_names()).fresh, _LETTERS[: made.rank]))
+    variables = axes(session, made.rank)
     if statement.condition is not None or not affine_target(statement):
         return _chosen_by_flags(session, sketch, made, kept)
     written = named(cell_map(statement.domain.set, statement.target.indices).range(), variables)

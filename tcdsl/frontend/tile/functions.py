@@ -23,6 +23,7 @@ from tcdsl.frontend.tile.sizes import extent_expression, kind_of, known_size
 from tcdsl.frontend.tile.user_lines import fault
 from tcdsl.ir.build import index as index_variable
 from tcdsl.ir.dtypes import DTYPES
+from tcdsl.tracebacks import user_facing
 
 __all__ = [
     "DType",
@@ -79,6 +80,7 @@ def _known(value: Any) -> Any:
     return value.bound() if isinstance(value, BoundLater) else value
 
 
+@user_facing
 def select(condition: Any, true: Any, false: Any) -> Any:
     """``select(A < 0.0, 0.0, A)``: cells of ``true`` where the condition holds, of ``false`` elsewhere."""
     operands = [_known(each) for each in (condition, true, false)]
@@ -86,6 +88,7 @@ def select(condition: Any, true: Any, false: Any) -> Any:
     return np.where(*operands) if algebra is None else algebra.combine("where", *operands)
 
 
+@user_facing
 def cast(tensor: Any, dtype: Any) -> Any:
     """``cast(A, DType.FLOAT32)``: the tensor converted; types of NumPy and their names are taken too."""
     name = dtype.value if isinstance(dtype, DType) else getattr(dtype, "__tcdsl_name__", dtype)
@@ -103,6 +106,7 @@ def cast(tensor: Any, dtype: Any) -> Any:
     return np.asarray(tensor).astype(name) if algebra is None else algebra.cast(tensor, name)
 
 
+@user_facing
 def shape(tensor: Any) -> Any:
     """``shape(A)``: the sizes of a tensor as a tensor of rank 1 of integers."""
     algebra = algebra_of((tensor,))
@@ -142,6 +146,7 @@ def record_index(sizes: Sequence[Any], axis: int, session: Session, _: Sequence[
     return PendingArray(session.builder, Value(place, None, "int64"), tuple(map(extent_expression, sizes)))
 
 
+@user_facing
 def gather(tensor: Any, indices: Any, axis: Any = 0) -> Any:
     """``gather(X, Y, axis=1)``: the parts of ``X`` at the positions along ``axis`` that ``Y`` holds.
 

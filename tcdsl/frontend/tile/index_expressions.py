@@ -21,7 +21,7 @@ from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import IndexSymbol
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
-from tcdsl.frontend.tile.sizes import extent_expression, known_size
+from tcdsl.frontend.tile.sizes import extent_expression, kind_of, known_size
 from tcdsl.frontend.tile.user_lines import fault, location
 from tcdsl.ir.build import apply, in_range, index, integer
 from tcdsl.ir.expressions import Expr, index_variables
@@ -191,4 +191,4 @@ def _no_index(value: object) -> TcdslError:
         return fault(DtypeError, "a float as an index", f"{hint}; `//` divides to an integer")
     if isinstance(value, slice) or value is None or value is Ellipsis:
         return fault(DslSyntaxError, "a slice beside an index", f"{hint}, one for each axis")
-    return fault(DslSyntaxError, f"a {type(value).__name__} as an index", hint)
+    return fault(DslSyntaxError, f"{kind_of(value)} as an index", hint)

@@ -27,6 +27,7 @@ from tcdsl.frontend.tile.user_lines import fault, location, names_held
 from tcdsl.ir.expressions import IndexValue
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
+from tcdsl.tracebacks import user_facing
 
 __all__ = ["OutputStatements", "StagedOutput", "Written", "sizes_of_output"]
 
@@ -66,6 +67,7 @@ class OutputStatements:
             return access(self, key)
         return super().__getitem__(key)  # type: ignore[misc]
 
+    @user_facing
     def __setitem__(self, key: Any, value: Any) -> None:
         if not isinstance(value, Written):
             if self.contraction is not None:
@@ -86,17 +88,20 @@ class OutputStatements:
         self.complete(made)
         return Written(self)
 
+    @user_facing
     def add_constraint(self, constraint: Any) -> Any:
         """``O.add_constraint(j < 2)``: points count only where 0 <= j < 2."""
         self._open("add_constraint").add_constraint(constraint)
         return self
 
+    @user_facing
     def add_constraints(self, constraints: Iterable[Any]) -> Any:
         """``O.add_constraints([i < 2, j < 2])``."""
         for each in constraints:
             self.add_constraint(each)
         return self
 
+    @user_facing
     def use_default(self, default: Any) -> Any:
         """``O.use_default(P)``: cells that the statement does not write are those of ``P``, of the same shape."""
         contraction = self._open("use_default")

@@ -28,6 +28,7 @@ from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Access
 from tcdsl.polyhedra.size_algebra import SizeAlgebra
 from tcdsl.polyhedra.size_polynomials import Polynomial
+from tcdsl.tracebacks import user_facing
 
 __all__ = ["SortDirection", "argsort", "reshape", "scatter"]
 
@@ -70,6 +71,7 @@ def _stored(
 # -- reshape -------------------------------------------------------------------------------------------------
 
 
+@user_facing
 def reshape(tensor: Any, dims: Any) -> Any:
     """``reshape(X, (N * M, K))``: the same cells in the same order, in another shape; ``()`` for rank 0.
 
@@ -174,6 +176,7 @@ def _place(variables: Sequence[str], extents: Sequence[Expr]) -> Expr:
 # -- scatter -------------------------------------------------------------------------------------------------
 
 
+@user_facing
 def scatter(tensor: Any, indices: Any, updates: Any) -> Any:
     """``scatter(X, Y, Z)``: ``X`` with the parts of ``Z`` added to its rows at the positions that ``Y`` holds.
 
@@ -222,6 +225,7 @@ def _record_scatter(session: Session, given: Sequence[Any]) -> Any:
 # -- argsort -------------------------------------------------------------------------------------------------
 
 
+@user_facing
 def argsort(tensor: Any, axis: Any = -1, direction: SortDirection = SortDirection.ASC) -> Any:
     """``argsort(X, axis=0)``: the positions that sort ``X`` along an axis, equal cells in the order in which they are.
 

@@ -23,8 +23,8 @@ from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.operators import ArithmeticOperators, BoundLater
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
+from tcdsl.frontend.symbols.values import int64_constant
 from tcdsl.frontend.tile.user_lines import fault, location, names_held
-from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr
 
 __all__ = ["TensorDim", "TensorDims", "bind_dims", "extent_expression", "kind_of", "known_size"]
@@ -62,7 +62,10 @@ class TensorDim(BoundLater, SymbolicSize):
 
     @property
     def is_bound(self) -> bool:
-        """Whether ``bind_dims`` has bound it."""
+        """Whether ``bind_dims`` has bound it, to an integer or in the program under construction."""
+        if isinstance(self._size, SymbolicSize):
+            session = current_session()
+            return session is not None and self._size.builder is session.builder
         return self._size is not None
 
     def bind(self, size: Any) -> None:
@@ -71,7 +74,7 @@ class TensorDim(BoundLater, SymbolicSize):
 
     def bound(self) -> Any:
         """The size. `DslSyntaxError` before it is bound."""
-        if self._size is None:
+        if not self.is_bound:
             name = names_held(TensorDim).get(id(self), "a TensorDim")
             raise fault(
                 DslSyntaxError,
@@ -147,7 +150,7 @@ def known_size(value: Any) -> Any:
 
 def extent_expression(value: Any) -> Expr:
     """What `known_size` gives, as an expression."""
-    return value.expr if isinstance(value, SymbolicSize) else integer(value)
+    return value.expr if isinstance(value, SymbolicSize) else int64_constant(value, location())
 
 
 def bind_dims(array: Any, sizes: Sequence[Any]) -> None:

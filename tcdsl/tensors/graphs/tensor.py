@@ -33,6 +33,7 @@ from tcdsl.tensors.graphs.element_types import FloatingType, type_name
 from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.node_operations import ENGINE, Operation, Recorded
 from tcdsl.tensors.graphs.tensor_memory import NodeArray, TensorMemory, shown_memory
+from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
     from tcdsl.tensors.graphs.initialization import InitialValue
@@ -263,6 +264,7 @@ class Tensor(GraphTensor):
             )
         return array.item()
 
+    @user_facing
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         # A copy, unless the caller refuses one: then the memory, read-only.
         array = np.asarray(self.value) if copy is False else np.array(self.value, dtype=dtype)

@@ -14,6 +14,7 @@ from tcdsl.tensors.graphs.graph_operators import apply_operation
 from tcdsl.tensors.graphs.literals import tensor
 from tcdsl.tensors.graphs.node_operations import Operation
 from tcdsl.tensors.tile.graph_outputs import GraphOutput
+from tcdsl.tracebacks import user_facing
 
 __all__ = ["Tensor", "TensorOutput", "index"]
 
@@ -35,6 +36,7 @@ class Tensor(metaclass=_Tensors):
         return tensor(value, label=name, grad=grad)
 
 
+@user_facing
 def TensorOutput(*sizes: Any, lens: Any = None) -> Any:  # noqa: N802  # Tile's name
     """``O = TensorOutput(N, M // 2)``: a tensor that the next statement on it writes; ``TensorOutput()`` has rank 0.
 
@@ -48,6 +50,7 @@ def TensorOutput(*sizes: Any, lens: Any = None) -> Any:  # noqa: N802  # Tile's 
     return GraphOutput(known, lens) if session is None else StagedOutput(session, known, lens)
 
 
+@user_facing
 def index(dims: Any, axis: Any = 0) -> Any:
     """``index((N, M), 1)``: a tensor of integers of these sizes that holds the positions along ``axis``."""
     sizes = checked_dims(dims)

@@ -147,7 +147,7 @@ class Diagnostic:
         if span is None:
             lines.append(self.fact)
         else:
-            lines.append(f"{_shown(span.filename)}:{span.line}: {self.fact}")
+            lines.append(f"{_shown(span.filename)}:{span.position}: {self.fact}")
             source = linecache.getline(span.filename, span.line).rstrip("\n")
             if source.strip():
                 indent = len(source) - len(source.lstrip())

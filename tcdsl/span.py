@@ -42,6 +42,11 @@ class Span:
         return Span(code.co_filename, line, column or 0, end_line or line, end_column or 0)
 
     @property
+    def position(self) -> str:
+        """``3``, the line; ``3:8``, with the column, in text that stands in no file and no cell."""
+        return f"{self.line}:{self.column + 1}" if self.filename.startswith(COMPREHENSIONS) else str(self.line)
+
+    @property
     def text(self) -> str:
         """What stands there, if that is one line of a file that can be read; else nothing."""
         if self.line != self.end_line:

@@ -16,7 +16,7 @@ unless an array is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcdsl.errors import ShapeError
 from tcdsl.ir.build import all_of, apply, integer, size
@@ -54,32 +54,40 @@ class RequiredRanges:
     assertions: tuple[Assertion, ...]
 
 
-def required_ranges(sketch: Sketch, scope: ProgramScope, advice: str) -> RequiredRanges:
+def required_ranges(
+    sketch: Sketch, scope: ProgramScope, advice: str, begins: Mapping[str, Sequence[Expr]]
+) -> RequiredRanges:
     """The ranges of a sketch; ``advice`` says how a range is stated for the variable ``{}``.
+
+    ``begins`` are the first cells that have been written of tensors of which these are not those at 0.
 
     Raises `ShapeError` for faults that need no sizes, all together.
     """
     with refused_beyond_limits(ShapeError, "this statement", sketch.span):
-        return _Required(sketch, scope, advice).found()
+        return _Required(sketch, scope, advice, begins).found()
 
 
 class _Required:
-    def __init__(self, sketch: Sketch, scope: ProgramScope, advice: str) -> None:
+    def __init__(self, sketch: Sketch, scope: ProgramScope, advice: str, begins: Mapping[str, Sequence[Expr]]) -> None:
         self.inference = Inference(sketch, scope)
         self.inference.sketch = normalized_sketch(self.inference)
         # What sets cannot call a variable has another name in them.
         self.given = dict(zip(self.inference.sketch.variables, sketch.variables, strict=True))
         self.root = root_level(self.inference)
         self.advice = advice
+        self.begins = begins
         self.solved: dict[str, SizeInterval] = {}
         self.tested: set[tuple[str, int, Span | None]] = set()
 
     def found(self) -> RequiredRanges:
         inference = self.inference
         explicit = explicit_ranges(self.root, inference.algebra)
-        linear = [access for access in self.root.accesses if _is_linear(access)]
-        solver = RoundSolver(inference, self.root.variables, explicit, linear, lazily=False, advice=self.advice)
+        linear = {access: self.written_part(access) for access in self.root.accesses if _is_linear(access)}
+        parts = list(linear.values())
+        solver = RoundSolver(inference, self.root.variables, explicit, parts, lazily=False, advice=self.advice)
         self.solved = solver.solve()
+        for access, part in linear.items():
+            access.settled = part.settled
         inference.raise_faults()
         places = {given.variable: given.span for given in inference.sketch.ranges}
         for name, interval in self.solved.items():
@@ -96,6 +104,15 @@ class _Required:
             for name, each in self.solved.items()
         }
         return RequiredRanges(ends, extents, frozenset(self.tested), tuple(inference.assertions))
+
+    def written_part(self, access: AxisAccess) -> AxisAccess:
+        # Beside statements, ranges stay where a tensor has been written; what is stated may read the cells below.
+        tensor = self.inference.sketch.previous if access.written else access.tensor
+        begin = self.begins[tensor][access.axis] if tensor in self.begins else integer(0)
+        if access.extent is None or access.form is None or begin == integer(0):
+            return access
+        low = self.inference.algebra.form(begin)
+        return replace(access, form=access.form - low, extent=access.extent - low)
 
     def require_values(self, name: str, interval: SizeInterval, span: Span | None) -> None:
         inference, length = self.inference, interval.length

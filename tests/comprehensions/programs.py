@@ -393,6 +393,20 @@ program(
     lambda A: np.concatenate([[0, 0], A]),
 )
 program(
+    "what is written bounds what is read",
+    """def f(float(N) A) -> (C, D, E) {
+        C(i) = A(i - 2)
+        D(i) = exp(C(i))
+        E(i) = exp(C(i)) where i in 0:N
+    }""",
+    ((4,),),
+    lambda A: (
+        np.concatenate([[0, 0], A]),
+        np.concatenate([[0, 0], np.exp(A)]),
+        np.concatenate([[1, 1], np.exp(A[:2])]),
+    ),
+)
+program(
     "neutral cells below a range",
     "def f(float(N, M) A) -> (C) { C(i) max=! A(i, k) where i in 1:N }",
     ((4, 3),),

@@ -188,6 +188,12 @@ def test_derivatives_of_several_operands() -> None:
     tc.check_grads(tc.comprehensions.define(source).f, OPERANDS)
 
 
+def test_names_for_float_are_known() -> None:
+    f = tc.comprehensions.define("def f(float(N) expf, float(N) b) -> (c) { c(i) = fmaxf(expf(i), 0) + sqrtf(b(i)) }").f
+    a, b = np.array([-1, 2], np.float32), np.array([4, 9], np.float32)
+    np.testing.assert_array_equal(f.interpret(a, b), [2, 5])
+
+
 def test_nested_functions_do_not_grow() -> None:
     value = "x"
     for _ in range(40):

@@ -19,7 +19,7 @@ from tcdsl.frontend.comprehensions.special_functions import SPECIAL_FUNCTIONS
 from tcdsl.ir.build import apply, cast, constant
 from tcdsl.ir.expressions import Expr
 
-__all__ = ["BUILTINS", "Builtin"]
+__all__ = ["BUILTINS", "Builtin", "builtin_called"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,3 +277,10 @@ BUILTINS: Mapping[str, Builtin] = MappingProxyType(
         **{name: Builtin(1, formula) for name, formula in SPECIAL_FUNCTIONS.items()},
     }
 )
+"""The functions by their names; nothing else can have one of these."""
+
+
+def builtin_called(name: str) -> Builtin | None:
+    """The function of this name, which may be C's for float: ``fmaxf`` is fmax."""
+    found = BUILTINS.get(name) or BUILTINS.get(name.removesuffix("f"))
+    return None if name in ("minf", "maxf") else found

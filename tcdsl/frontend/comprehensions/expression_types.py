@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError
-from tcdsl.frontend.comprehensions.builtins import BUILTINS
+from tcdsl.frontend.comprehensions.builtins import BUILTINS, builtin_called
 from tcdsl.frontend.comprehensions.checked import TensorType
 from tcdsl.frontend.comprehensions.text.element_types import at_least_float, joined, promoted
 from tcdsl.frontend.comprehensions.text.syntax import (
@@ -173,7 +173,7 @@ class ExpressionTypes:
         if name in self.sizes:
             self.fault(f"`{name}` is a size, and has no indices", call.name.span)
             return None
-        if name in BUILTINS:
+        if builtin_called(name) is not None:
             return self._builtin(call, types)
         close = get_close_matches(name, [*self.known, *BUILTINS, *self.functions], 1)
         hint = f"did you mean `{close[0]}`?" if close else ""
@@ -196,7 +196,8 @@ class ExpressionTypes:
 
     def _builtin(self, call: Call, types: list[str | None]) -> str | None:
         name = call.name.name
-        builtin = BUILTINS[name]
+        builtin = builtin_called(name)
+        assert builtin is not None
         if len(types) != builtin.arity:
             plural = "argument" if builtin.arity == 1 else "arguments"
             self.fault(f"`{name}` takes {builtin.arity} {plural}, not {len(types)}", call.span)

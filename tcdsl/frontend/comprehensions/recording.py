@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from tcdsl.frontend.comprehensions.checked import Checked, CheckedCall, CheckedStatement, TensorType
 from tcdsl.frontend.comprehensions.sharing import sharing
-from tcdsl.frontend.comprehensions.text.syntax import ElementType, Name
+from tcdsl.frontend.comprehensions.text.syntax import ElementType, Name, Target
 from tcdsl.frontend.comprehensions.values import Typed, Values
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.session import Session
@@ -46,7 +46,8 @@ class InferredRange:
 class Recording:
     """``Recording(session, checked).run(arrays)`` gives the tensors of the results.
 
-    ``buffers`` are tensors that results continue. ``ranges`` are those of the statements of this definition.
+    ``buffers`` are tensors that results continue. ``begins`` are the first cells of results, by tensors' names.
+    ``ranges`` are those of the statements of this definition.
     """
 
     session: Session
@@ -54,6 +55,7 @@ class Recording:
     buffers: Mapping[str, SymbolicTensor] = field(default_factory=dict)
     tensors: dict[str, SymbolicTensor] = field(default_factory=dict)
     sizes: dict[str, Expr] = field(default_factory=dict)
+    begins: dict[str, tuple[Expr, ...]] = field(default_factory=dict)
     ranges: list[tuple[CheckedStatement, tuple[InferredRange, ...], SymbolicTensor]] = field(default_factory=list)
 
     @property
@@ -96,7 +98,9 @@ class Recording:
         results = inner.run([self.tensors[argument.name] for argument in call.arguments])
         for target, tensor in zip(call.targets, results, strict=True):
             wanted = self.checked.tensors[target.name]
-            self.tensors[target.name] = self._as_type(tensor, wanted, target)
+            made = self.tensors[target.name] = self._as_type(tensor, wanted, target)
+            if tensor.name in inner.begins:
+                self.begins[made.name] = inner.begins[tensor.name]
 
     def _as_type(self, tensor: SymbolicTensor, wanted: TensorType, target: Name) -> SymbolicTensor:
         if tensor.element_type == wanted.dtype:
@@ -151,7 +155,8 @@ class Recording:
             label=name,
             span=statement.span,
         )
-        found = required_ranges(self._with_others(sketch, checked, values), self.builder, ADVICE)
+        asked = replace(self._with_others(sketch, checked, values), previous="" if known is None else known.name)
+        found = required_ranges(asked, self.builder, ADVICE, self.begins)
         self.builder.learn((), found.assertions)
         sketch = replace(
             sketch,
@@ -160,7 +165,19 @@ class Recording:
             mode="declared",
         )
         made = self.tensors[name] = self._recorded(sketch, found, known, continues, target.name)
+        self._note_begin(made, known, found, target)
         self.ranges.append((checked, _shown(checked, found), made))
+
+    def _note_begin(
+        self, made: SymbolicTensor, known: SymbolicTensor | None, found: RequiredRanges, target: Target
+    ) -> None:
+        begin = tuple(found.ends[each.name][0] for each in target.indices)
+        zero = (integer(0),) * len(begin)
+        if known is not None:
+            before = self.begins.get(known.name, zero)
+            begin = tuple(apply("min", *pair) for pair in zip(begin, before, strict=True))
+        if begin != zero:
+            self.begins[made.name] = begin
 
     def _with_others(self, sketch: Sketch, checked: CheckedStatement, values: Values) -> Sketch:
         # What stands behind `exists` is accessed for the ranges alone.

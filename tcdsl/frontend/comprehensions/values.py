@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tcdsl.errors import DslSyntaxError, TcdslError
-from tcdsl.frontend.comprehensions.builtins import BUILTINS
+from tcdsl.frontend.comprehensions.builtins import builtin_called
 from tcdsl.frontend.comprehensions.expression_types import COMPARISONS, arithmetic_type
 from tcdsl.frontend.comprehensions.text.element_types import at_least_float, joined, promoted
 from tcdsl.frontend.comprehensions.text.syntax import (
@@ -132,7 +132,8 @@ class Values:
         return Typed(Read(tensor.name, indices, boundaries, compute_dtype(dtype), None, span), dtype)
 
     def _builtin(self, name: str, operands: list[Typed]) -> Typed:
-        builtin = BUILTINS[name]
+        builtin = builtin_called(name)
+        assert builtin is not None
         types = [operand.dtype for operand in operands]
         dtype = promoted(*types) if builtin.keeps_type else at_least_float(*types)
         return Typed(builtin.of([operand.as_type(dtype) for operand in operands]), dtype)

@@ -171,6 +171,31 @@ def test_returned_reductions_are_tensors() -> None:
     check(norms, (X / 10,), (X.sum() / 10, np.sqrt(X.max() / 10)))
 
 
+@op
+def guarded(x: real[N], c):
+    s = 0.0
+    for t in range(N):
+        if t > 0 and c > 0.5:
+            s = s + x[t - 1]
+        if not (c < 0.1 or t + 2 >= N):
+            s = s + 10 * x[t + 2]
+        if t == 0 or c > 0.7:
+            s = s + x[t]
+        elif t > 1:
+            s = s - x[t - 2]
+    return s
+
+
+@pytest.mark.parametrize("c", [0.05, 0.3, 0.6, 0.9])
+def test_guards_of_sizes_hold_beside_data(c: float) -> None:
+    s = 0.0
+    for t in range(6):
+        s += X[t - 1] if t > 0 and c > 0.5 else 0
+        s += 10 * X[t + 2] if t + 2 < 6 and c >= 0.1 else 0
+        s += X[t] if t == 0 or c > 0.7 else -X[t - 2] if t > 1 else 0
+    check(guarded, (X, np.array(c)), s)
+
+
 FAULTS: list[tuple[str, type[Exception], str, str]] = [
     ("return x if n > 2 else x[1:]", ShapeError, "changes its shape in an arm of a branch", "another name"),
     (

@@ -27,6 +27,7 @@ __all__ = [
     "Kind",
     "bound_in_both",
     "bound_value",
+    "fits",
     "is_declared",
     "is_read",
     "joined",
@@ -123,6 +124,14 @@ def bound_in_both(name: str, one: Bound, other: Bound) -> Bound | None:
     kinds = {key: (kind, other.kinds[key]) for key, kind in one.kinds.items()}
     # Where neither is a number of Python's the second arm is to have the kind of the first one.
     return Bound(one.value, {key: joined(*pair) if pair[0].weak else pair[0] for key, pair in kinds.items()})
+
+
+def fits(kind: Kind, found: Kind) -> bool:
+    """Whether what is carried as ``kind`` can hold what has been ``found``, their extents apart."""
+    number = kind.weak is None and found.weak is not None and not kind.extents
+    if not number and (kind.dtype != found.dtype or (kind.weak is None) != (found.weak is None)):
+        return False
+    return len(kind.extents) == len(found.extents) and kind.rows == found.rows
 
 
 def label_of(name: str) -> str:

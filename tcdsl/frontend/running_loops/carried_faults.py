@@ -12,7 +12,7 @@ from tcdsl.frontend.staging.declarations import OfARound
 from tcdsl.frontend.staging.session import Session
 from tcdsl.span import Span
 
-__all__ = ["changed_kind", "changed_value", "number_after", "unbound_after"]
+__all__ = ["changed_kind", "changed_value", "changed_view", "number_after", "unbound_after"]
 
 _SAME = "which one ends it is known at the call only: let all return the same kind"
 
@@ -62,6 +62,13 @@ def _other_result(session: Session, one: Any, other: Any, span: Span | None) -> 
         hint = "which one ends it is known at the call only: end the function by one too, after the loop or the branch"
     old, new = _described(session, one), _described(session, other)
     return DslSyntaxError.at(f"this function returns {old} at one `return`, and {new} at another one", span, hint)
+
+
+def changed_view(name: str, arms: bool, span: Span | None) -> TcdslError:
+    """The fault of a name that is another part of memory after a round."""
+    where = "an arm of a branch" if arms else "a loop"
+    fact = f"`{name}` is a part of memory, and becomes something else in {where} that runs"
+    return DslSyntaxError.at(fact, span, f"bind `{name}` in the round, or write the part where it is used: `a[t, 1:]`")
 
 
 def number_after(name: str, span: Span | None, numbers: frozenset[str]) -> OfARound:

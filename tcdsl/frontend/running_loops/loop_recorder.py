@@ -45,7 +45,7 @@ from tcdsl.frontend.source.rewritten_functions import CHOICE, is_result
 from tcdsl.frontend.staging.declarations import OfARound, Unwritten
 from tcdsl.frontend.staging.run_time_integers import RunInProgram, Specialize
 from tcdsl.frontend.staging.session import Session, session_of
-from tcdsl.ir.expressions import Expr
+from tcdsl.frontend.symbols.values import as_truth
 
 __all__ = ["LoopRecorder"]
 
@@ -122,18 +122,19 @@ class LoopRecorder:
         value = decided(session, condition())
         if not is_data(value):
             return iter((bool(value),))
-        return self._both_arms(session, statement, frame, taken(session, value), numbers_of(value))
+        return self._both_arms(session, statement, frame, value)
 
     def _both_arms(
         self,
         session: Session,
         statement: LoopStatement,
         frame: FrameType,
-        taken: Expr,
-        numbers: frozenset[str],
+        condition: Any,
     ) -> Iterator[bool]:
         # Each arm is a loop of at most one round, the second one after the first.
-        rounds = {arm: at_most_one(taken, arm) for arm in (True, False)}
+        asked, found = as_truth(element_of(condition, session)[0]).expr, taken(session, condition)
+        rounds = {arm: at_most_one(found, arm, asked) for arm in (True, False)}
+        numbers = numbers_of(condition)
         before = dict(frame.f_locals)
         arms: list[RunningLoop] = []
         for arm, count in rounds.items():
@@ -143,7 +144,8 @@ class LoopRecorder:
             arms.append(session.running.pop())
         blank = self._bound_by(session, *arms)
         for arm, count in rounds.items():
-            running = RunningLoop(session, statement, frame, count, before, numbers=numbers, blank=blank)
+            unseen = () if arm else blank
+            running = RunningLoop(session, statement, frame, count, before, None, numbers, blank, unseen)
             session.running.append(running)
             yield from running.passes(arm)
             if arm:
@@ -209,7 +211,7 @@ class LoopRecorder:
         session = session_of("a branch")
         names: dict[str, Any] = {}
         frame = cast(FrameType, SimpleNamespace(f_locals=names))
-        for arm in self._both_arms(session, statement, frame, taken(session, value), numbers_of(value)):
+        for arm in self._both_arms(session, statement, frame, value):
             names[CHOICE] = first() if arm else other()
         return session.running.pop().after()[0]
 

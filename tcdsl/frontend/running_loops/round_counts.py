@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
@@ -14,6 +15,7 @@ from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import apply, cast, integer
+from tcdsl.ir.conjunctions import conjuncts
 from tcdsl.ir.dtypes import is_integer
 from tcdsl.ir.expressions import Constant, Expr, Read, reads, size_names, transform
 from tcdsl.ir.program import Repeat
@@ -58,9 +60,9 @@ _MANY_ROUNDS, _TOO_MANY_ROUNDS = 100, 10_000
 class RoundCount:
     """``range(begin, end, step)`` as a number of rounds; ``sized`` if it is made of sizes and constants alone.
 
-    ``element`` gives, for the number that it counts, what a loop binds. ``where`` is the condition on sizes that
-    holds in an arm of a branch. Reverse mode keeps the state of every ``segment``-th round, or so many ``checkpoints``
-    at a time, and computes the others again.
+    ``element`` gives, for the number that it counts, what a loop binds. ``where`` is what an arm of a
+    branch says of sizes, which is all that it asks if it is one ``by_sizes``. Reverse mode keeps the state of every
+    ``segment``-th round, or so many ``checkpoints`` at a time, and computes the others again.
     """
 
     begin: Expr
@@ -69,6 +71,7 @@ class RoundCount:
     sized: bool
     element: Callable[[Any], Any] = lambda number: number
     where: Expr | None = None
+    by_sizes: bool = False
     segment: int | None = None
     checkpoints: int | None = None
 
@@ -104,11 +107,16 @@ ENDLESS = RoundCount(integer(0), integer(1), integer(2**62), False)
 """The rounds of ``while``, which a condition ends."""
 
 
-def at_most_one(taken: Expr, arm: bool) -> RoundCount:
-    """The round of an arm of a branch: it runs if the bool ``taken`` is ``arm``."""
+def at_most_one(taken: Expr, arm: bool, asked: Expr) -> RoundCount:
+    """The round of an arm of a branch: it runs if the bool ``taken``, which is what was ``asked``, is ``arm``."""
     condition = taken if arm else apply("not_", taken)
-    where = condition if not any(reads(condition)) and size_names(condition) else None
-    return RoundCount(integer(0), integer(1), cast(condition, "int64"), False, where=where)
+    parts = [each for each in conjuncts(asked, arm) if not any(reads(each))]
+    where = reduce(partial(apply, "and_"), parts) if any(map(size_names, parts)) else None
+    by_sizes = not any(reads(condition))
+    if where is not None and not by_sizes:
+        # What is said of sizes is to be seen.
+        condition = apply("and_", where, condition)
+    return RoundCount(integer(0), integer(1), cast(condition, "int64"), False, where=where, by_sizes=by_sizes)
 
 
 def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> RoundCount | None:

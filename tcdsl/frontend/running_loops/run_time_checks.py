@@ -73,7 +73,7 @@ def record_raise(session: Session, arm: RoundCount, error: BaseException, always
     """Record that the ``arm`` of a branch that is being staged ends by raising ``error``."""
     kind = builtin_kind(error)
     message = str(error) if kind == type(error).__name__ else f"{type(error).__name__}: {error}"
-    if arm.where is None:
+    if arm.where is None or not arm.by_sizes:
         _record_failing(session, arm.count, f"{RAISED}{kind}: {message}")
     else:
         refused = SymbolicNumber(session.builder, apply("not_", arm.where), "bool", frozenset())

@@ -8,7 +8,7 @@ their types, are those that it was staged with. Numbers of Python take the type 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
@@ -16,11 +16,13 @@ from typing import Any
 
 from tcdsl.errors import DtypeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.running_loops.bodies import body_of, labels_of, stand_for
 from tcdsl.frontend.running_loops.carried import (
     Bound,
     Carried,
     Kind,
     bound_value,
+    fits,
     is_declared,
     is_read,
     joined,
@@ -30,7 +32,13 @@ from tcdsl.frontend.running_loops.carried import (
     start_of,
     unheld,
 )
-from tcdsl.frontend.running_loops.carried_faults import changed_kind, changed_value, number_after, unbound_after
+from tcdsl.frontend.running_loops.carried_faults import (
+    changed_kind,
+    changed_value,
+    changed_view,
+    number_after,
+    unbound_after,
+)
 from tcdsl.frontend.running_loops.carried_tensors import given_tensor, initial_tensor
 from tcdsl.frontend.running_loops.conditions import goes_on
 from tcdsl.frontend.running_loops.learned_sizes import learn_for_all_rounds
@@ -45,12 +53,12 @@ from tcdsl.frontend.staging.session import Poison, Session
 from tcdsl.frontend.staging.subprograms import Part
 from tcdsl.frontend.symbols.recordings import Learned, Recording
 from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
-from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor, View
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import apply, cast
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Read
-from tcdsl.ir.program import BRANCH, AxisExtent, Program, Repeat, Tensor
+from tcdsl.ir.program import BRANCH, Program, Repeat, Tensor
 
 __all__ = ["RunningLoop"]
 
@@ -62,8 +70,8 @@ class RunningLoop:
 
     The names that it may bind hold ``before`` what they hold. ``condition`` says at the end of a round whether there is
     another one, if that is data, behind what it says of the first round. What is in ``blank``, by its name, is there
-    from the beginning without cells: both arms of a branch bind it. Where what is carried changes its type or shape,
-    the function is staged for the values of the arguments ``numbers``, on which alone the loop depends.
+    from the beginning without cells: both arms of a branch bind it, ``unseen`` by each other. Where what is carried
+    changes its type or shape, the function is staged for the arguments ``numbers``, on which alone the loop depends.
     """
 
     def __init__(
@@ -76,6 +84,7 @@ class RunningLoop:
         condition: tuple[SymbolicTensor, Callable[[], SymbolicTensor]] | None = None,
         numbers: frozenset[str] = frozenset(),
         blank: Mapping[str, Bound] | None = None,
+        unseen: Collection[str] = (),
     ) -> None:
         self.statement = statement
         self.frame = frame
@@ -96,6 +105,7 @@ class RunningLoop:
         self._checks: Carried | None = None
         self._going = None if condition is None else Carried("running", condition[0], Kind("bool", None))
         self._numbers = numbers
+        self._unseen = unseen
         self._blank: dict[str, Kind] = {}
         for name, bound in (blank or {}).items():
             if name in self._nested or not isinstance(self._before_round(name), Unwritten):
@@ -128,7 +138,7 @@ class RunningLoop:
                     settled = self._settled(part.recorded, self.frame.f_locals)
                     left = self._left(self.frame.f_locals) if settled else []
                 if settled and not self._session.faults:
-                    body = self._body(part, counter, left)
+                    body = body_of(part, f"{self._builder.name}_loop", counter, left, self._going)
                 since = self._builder.forget_since(learned)
             if self._session.faults:
                 self._nested.clear()
@@ -160,7 +170,7 @@ class RunningLoop:
             yield part, learned
         finally:
             self._builder.forget_since(learned)
-            self._builder.retire(_labels(part.recorded), OF_A_ROUND)
+            self._builder.retire(labels_of(part.recorded), OF_A_ROUND)
 
     @contextmanager
     def _round(self, part: Part) -> Iterator[tuple[Any, Tensor]]:
@@ -174,7 +184,9 @@ class RunningLoop:
     def carried(self) -> Any:
         """What the names hold at the beginning of a round."""
         return tuple(
-            self._put_together(name, lambda key: self._stand_ins.get(key, self._before_round(key)))
+            Unwritten(name)
+            if name in self._unseen
+            else self._put_together(name, lambda key: self._stand_ins.get(key, self._before_round(key)))
             for name in self.statement.names
         )
 
@@ -200,7 +212,7 @@ class RunningLoop:
     @property
     def by_sizes(self) -> bool:
         """Whether it is an arm of a branch on sizes."""
-        return self.statement.arms and self.rounds.where is not None
+        return self.statement.arms and self.rounds.by_sizes
 
     def specialize(self) -> None:
         """What depends on numbers of the call alone may be Python's instead."""
@@ -235,7 +247,7 @@ class RunningLoop:
         self._session.checked = None if self._checks is None else self._stand_in(self._checks)
         for each in self._memory.values():
             stand_in = self._stand_in(each)
-            _set(each.before, stand_in.name, stand_in.element_type)
+            stand_for(each.before, stand_in.name, stand_in.element_type)
         return number, counter
 
     def _stand_in(self, carried: Carried) -> Any:
@@ -263,9 +275,9 @@ class RunningLoop:
     def _restore(self, recording: Recording) -> None:
         # Memory as it was before the loop.
         for memory, name, dtype in recording.stored.values():
-            _set(memory, name, dtype)
+            stand_for(memory, name, dtype)
         for each in self._memory.values():
-            _set(each.before, *self._versions[id(each.before)])
+            stand_for(each.before, *self._versions[id(each.before)])
 
     def _settled(self, recording: Recording, held: Mapping[str, Any]) -> bool:
         """Whether the names and the memory that this pass has changed are those that it was staged for."""
@@ -301,22 +313,15 @@ class RunningLoop:
         before, known = self._before_round(name), self._names.get(name)
         if after is before or isinstance(after, Poison | Unwritten):
             return True
+        if isinstance(before, View) and before.memory:
+            return self._view_settled(name, before, after)
         stand_in: Any = self._stand_ins.get(name, self)
         if after is stand_in and (known is not None or not is_read(recording, stand_in.name)):
             return True
         found = kind_of(self._session, after)
         first = kind_of(self._session, before)
-        if isinstance(before, Unwritten) and not is_result(name) and name not in self._blank:
-            return True  # of this round alone
         if isinstance(before, Unwritten):
-            kind = known.kind if known is not None else self._blank.get(name, found)
-            if found is None or kind is None:
-                raise self._python_value(name, before, after)
-            wanted = replace(kind if kind.weak is None else joined(kind, found), memory=False)
-            if known is None or known.kind != wanted:
-                self._names[name] = Carried(label_of(name), before, wanted, 0)
-                return False
-            return self._same(name, known.kind, found)
+            return self._first_settled(name, before, after, found)
         if isinstance(before, DeclaredTarget) and found is not None:
             if isinstance(after, DeclaredInRound) and after is not self._stand_ins[name]:
                 return False  # what another one holds, whose type this pass finds
@@ -338,11 +343,27 @@ class RunningLoop:
             return False
         return self._same(name, known.kind, found)
 
+    def _view_settled(self, name: str, before: View, after: Any) -> bool:
+        if isinstance(after, View) and after.is_same(before):
+            return True
+        raise changed_view(name, self.statement.arms, self._span)
+
+    def _first_settled(self, name: str, before: Unwritten, after: Any, found: Kind | None) -> bool:
+        # What had no value: of this round alone, unless it is to have one after it.
+        if not is_result(name) and name not in self._blank:
+            return True
+        known = self._names.get(name)
+        kind = known.kind if known is not None else self._blank.get(name, found)
+        if found is None or kind is None:
+            raise self._python_value(name, before, after)
+        wanted = replace(kind if kind.weak is None else joined(kind, found), memory=False)
+        if known is None or known.kind != wanted:
+            self._names[name] = Carried(label_of(name), before, wanted, 0)
+            return False
+        return self._same(name, known.kind, found)
+
     def _same(self, name: str, kind: Kind, found: Kind) -> bool:
-        number = kind.weak is None and found.weak is not None and not kind.extents
-        if not number and (kind.dtype != found.dtype or (kind.weak is None) != (found.weak is None)):
-            raise self._changed(name, kind, found)
-        if len(kind.extents) != len(found.extents) or kind.rows != found.rows:
+        if not fits(kind, found):
             raise self._changed(name, kind, found)
         return True
 
@@ -374,16 +395,6 @@ class RunningLoop:
             self._builder.require_equal(old, new, fact, self._span)
         same = SymbolicTensor(self._builder, value.name, value.element_type, kind.extents, carried.label)
         return record_elementwise(session, element_of(same, session)[0], kind.extents, carried.label)
-
-    def _body(self, part: Part, counter: Tensor, left: Sequence[tuple[Carried, str]]) -> Program:
-        program, _ = part.program(f"{self._builder.name}_loop", [new for _, new in left])
-        updates = tuple((each.placeholder, new) for (each, _), new in zip(left, program.outputs, strict=True))
-        others = [tensor for tensor in program.inputs if tensor.name != counter.name]
-        # Its size is the first, as it is the first input.
-        own = AxisExtent(counter.name, 0)
-        sizes = sorted(program.sizes, key=lambda size: size.source != own)
-        condition = () if self._going is None else (self._going.placeholder,)
-        return replace(program, inputs=(counter, *others), sizes=tuple(sizes), outputs=condition, updates=updates)
 
     def _finish(self, body: Program) -> None:
         """Record the loop, and give the names its results."""
@@ -437,12 +448,3 @@ class RunningLoop:
     def _python_value(self, name: str, before: Any, after: Any) -> TcdslError:
         self.specialize()
         return changed_value(self._session, name, before, after, self.statement.arms, self._span)
-
-
-def _set(memory: SymbolicTensor, name: str, dtype: str) -> None:
-    # Stand for another version, without having been stored into.
-    memory.name, memory._element_type = name, dtype
-
-
-def _labels(recording: Recording) -> dict[str, str]:
-    return {tensor.name: tensor.label or tensor.name for tensor in (*recording.tensors, *recording.placeholders)}

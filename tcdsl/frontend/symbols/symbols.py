@@ -390,6 +390,11 @@ class View(PendingArray):
         """What the user calls the tensor."""
         return self.tensor.label
 
+    def is_same(self, other: View) -> bool:
+        """Whether another view is of the same cells of the same tensor."""
+        ours, theirs = (self.indices, self.extents, self.boundaries), (other.indices, other.extents, other.boundaries)
+        return self.tensor is other.tensor and ours == theirs
+
     def held(self) -> PendingArray:
         """What the view holds now, as a value that later stores do not change."""
         return PendingArray(self.builder, self.element, self.extents, self.rows)

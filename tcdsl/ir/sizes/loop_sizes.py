@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tcdsl.ir.build import all_of, apply, integer
-from tcdsl.ir.expressions import Expr, SizeValue, size_names, substitute
+from tcdsl.ir.conjunctions import conjuncts
+from tcdsl.ir.expressions import Cast, Expr, SizeValue, reads, size_names, substitute
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Repeat
 
 __all__ = ["assertions_with_loops"]
@@ -27,9 +28,7 @@ def _of_loops(program: Program, sizes: Mapping[Expr, Expr], none: tuple[Expr, ..
     # ``sizes`` are expressions for the sizes of ``program``, of those that depend on no round. One of ``none`` holds if
     # the loops around have no round.
     for repeat in program.repeats:
-        around = none
-        if not repeat.read_by_ends and _is_known(repeat.count, sizes):
-            around = (*none, apply("le", substitute(repeat.count, dict(sizes)), integer(0)))
+        around = (*none, *(substitute(each, dict(sizes)) for each in _no_round(repeat.count) if _is_known(each, sizes)))
         inside = _sizes(program, repeat, sizes)
         for assertion in _asked(program, repeat, sizes, inside):
             condition = assertion.condition
@@ -37,6 +36,15 @@ def _of_loops(program: Program, sizes: Mapping[Expr, Expr], none: tuple[Expr, ..
                 condition = apply("or_", each, condition)
             yield Assertion(condition, assertion.message, assertion.span or repeat.span, assumed=False)
         yield from _of_loops(repeat.body, inside, around)
+
+
+def _no_round(count: Expr) -> Iterator[Expr]:
+    # The conditions on sizes by each of which there is no round.
+    if isinstance(count, Cast) and count.operand.dtype == "bool":
+        parts = [apply("not_", each) for each in conjuncts(count.operand)]
+    else:
+        parts = [apply("le", count, integer(0))]
+    yield from (each for each in parts if not any(True for _ in reads(each)))
 
 
 def _is_known(expr: Expr, sizes: Mapping[Expr, Expr]) -> bool:

@@ -1,0 +1,41 @@
+"""What has been recorded in a round, as the program that a loop repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tcdsl.frontend.running_loops.carried import Carried
+from tcdsl.frontend.staging.subprograms import Part
+from tcdsl.frontend.symbols.recordings import Recording
+from tcdsl.frontend.symbols.symbols import SymbolicTensor
+from tcdsl.ir.program import AxisExtent, Program, Tensor
+
+__all__ = ["body_of", "labels_of", "stand_for"]
+
+
+def body_of(
+    part: Part, name: str, counter: Tensor, left: Sequence[tuple[Carried, str]], going: Carried | None
+) -> Program:
+    """The program of a body, whose number of the round is ``counter``: what is carried becomes what is ``left``.
+
+    ``going`` says whether there is a round.
+    """
+    program, _ = part.program(name, [new for _, new in left])
+    updates = tuple((each.placeholder, new) for (each, _), new in zip(left, program.outputs, strict=True))
+    others = [tensor for tensor in program.inputs if tensor.name != counter.name]
+    # Its size is the first, as it is the first input.
+    own = AxisExtent(counter.name, 0)
+    sizes = sorted(program.sizes, key=lambda size: size.source != own)
+    condition = () if going is None else (going.placeholder,)
+    return replace(program, inputs=(counter, *others), sizes=tuple(sizes), outputs=condition, updates=updates)
+
+
+def stand_for(memory: SymbolicTensor, name: str, dtype: str) -> None:
+    """Have memory be another version of itself, without having been stored into."""
+    memory.name, memory._element_type = name, dtype
+
+
+def labels_of(recording: Recording) -> dict[str, str]:
+    """What users call the tensors of a recording."""
+    return {tensor.name: tensor.label or tensor.name for tensor in (*recording.tensors, *recording.placeholders)}

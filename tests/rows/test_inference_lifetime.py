@@ -28,11 +28,11 @@ from tcdsl.rows.inference.equations.row_equations import RowEquation
 from tcdsl.rows.inference.equations.row_joins import RowJoin
 from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.row import RowVariable
-from tcdsl.rows.inference.variables.transaction import Constraint
+from tcdsl.rows.inference.variables.transaction import ShapeConstraint
 from tests.rows.stated_shapes import equal, unknown
 
 HERE = Origin()
-KINDS: list[type[Constraint]] = [RowJoin, AxisJoin, RowEquation, ReadAxis, WrittenAxis]
+KINDS: list[type[ShapeConstraint]] = [RowJoin, AxisJoin, RowEquation, ReadAxis, WrittenAxis]
 
 
 def alive(*kinds: type[object]) -> int:
@@ -47,11 +47,11 @@ def alive_now(*kinds: type[object]) -> int:
 
 def test_constraints_of_dropped_results_are_collected() -> None:
     w, x = parameter("w"), known((2,))
-    before = alive(Constraint, RowVariable, Dimension)
+    before = alive(ShapeConstraint, RowVariable, Dimension)
     for _ in range(50):
         pointwise([compose(w, x, HERE), parameter("b"), number()], HERE)
     # Some watchers that are gone may still have entries, but nothing that they stood for is left.
-    assert alive(Constraint, RowVariable, Dimension) - before < 5
+    assert alive(ShapeConstraint, RowVariable, Dimension) - before < 5
 
 
 def test_watchers_that_are_gone_are_left_out() -> None:
@@ -69,14 +69,14 @@ def test_watchers_that_are_gone_are_left_out() -> None:
 def test_nothing_waits_once_shapes_are_known() -> None:
     h = known((4,), batch=(10,))
     shapes = []
-    before = alive(Constraint)
+    before = alive(ShapeConstraint)
     for layer in range(5):
         w, b = parameter(f"w{layer}"), parameter(f"b{layer}", (4,))
         h = pointwise([compose(w, h, HERE), b, number()], HERE)
         shapes += [w, b, h]
-    assert alive(Constraint) > before
+    assert alive(ShapeConstraint) > before
     close(shapes, HERE)
-    assert alive(Constraint) == before
+    assert alive(ShapeConstraint) == before
 
 
 def test_intermediate_shapes_need_not_be_held() -> None:
@@ -117,13 +117,13 @@ def test_results_that_are_dropped_are_gone_without_the_garbage_collector() -> No
     gc.collect()
     gc.disable()
     try:
-        before = alive_now(Constraint, RowVariable, Dimension)
+        before = alive_now(ShapeConstraint, RowVariable, Dimension)
         for _ in range(50):
             y = pointwise([compose(w, x, HERE), known((3,)), number()], HERE)
             z = pointwise([y, known((4, 1))], HERE)
             einsum("...i;ij=>...j", [z, known((3, 7))], HERE)
             del y, z
-        after = alive_now(Constraint, RowVariable, Dimension)
+        after = alive_now(ShapeConstraint, RowVariable, Dimension)
     finally:
         gc.enable()
     assert after - before < 5
@@ -172,10 +172,10 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     """How often each kind of constraint is looked at."""
     counted: Counter[str] = Counter()
 
-    def count(kind: type[Constraint]) -> None:
+    def count(kind: type[ShapeConstraint]) -> None:
         narrow = kind.narrow
 
-        def counting(self: Constraint, transaction: object) -> None:
+        def counting(self: ShapeConstraint, transaction: object) -> None:
             counted[kind.__name__] += 1
             narrow(self, transaction)  # type: ignore[arg-type]
 
@@ -215,10 +215,10 @@ def test_the_cost_of_an_operation_does_not_depend_on_how_many_there_were(steps: 
 
 def test_a_chain_of_data_makes_no_constraints() -> None:
     h = known((3,), batch=(4,))
-    before = alive(Constraint, RowVariable)
+    before = alive(ShapeConstraint, RowVariable)
     results = []
     for _ in range(2000):
         h = pointwise([h, known((1,)), number()], HERE)
         results.append(h)
-    assert alive(Constraint, RowVariable) == before
+    assert alive(ShapeConstraint, RowVariable) == before
     assert str(h) == "4 | 3"

@@ -13,7 +13,7 @@ import numpy as np
 from tcdsl.frontend.comprehensions.checked import Checked
 from tcdsl.frontend.comprehensions.inputs import input_tensor
 from tcdsl.frontend.comprehensions.range_texts import format_ranges
-from tcdsl.frontend.comprehensions.recording import Recording
+from tcdsl.frontend.comprehensions.recording import ComprehensionRecording
 from tcdsl.frontend.comprehensions.text.printing import format_definition
 from tcdsl.frontend.comprehensions.text.syntax import Definition, Name
 from tcdsl.frontend.source.function_source import FunctionSource
@@ -66,7 +66,7 @@ class DefinitionBody:
             tensors.append(input_tensor(session, given, self.checked.tensors[label], label, name, span))
         count = len(self.checked.definition.parameters)
         buffers = dict(zip(self.continued, tensors[count:], strict=True))
-        recording = Recording(session, self.checked, buffers)
+        recording = ComprehensionRecording(session, self.checked, buffers)
         results = recording.run(tensors[:count])
         self.ranges = format_ranges(recording)
         return results[0] if len(results) == 1 else results

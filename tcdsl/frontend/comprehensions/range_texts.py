@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcdsl.frontend.comprehensions.recording import Recording
+from tcdsl.frontend.comprehensions.recording import ComprehensionRecording
 from tcdsl.frontend.comprehensions.text.printing import format_statement
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.text.expression_printer import format_expr
@@ -10,7 +10,7 @@ from tcdsl.ir.text.expression_printer import format_expr
 __all__ = ["format_ranges"]
 
 
-def format_ranges(recording: Recording) -> str:
+def format_ranges(recording: ComprehensionRecording) -> str:
     """Each statement of a definition with the range of each of its indices, and what it has made."""
     lines: list[str] = []
     for checked, ranges, tensor in recording.ranges:

@@ -26,7 +26,7 @@ from tcdsl.ranges.required_ranges import RequiredRanges, required_ranges
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
 
-__all__ = ["InferredRange", "Recording"]
+__all__ = ["ComprehensionRecording", "InferredRange"]
 
 ADVICE = "state a range: `where {} in 0:N`"
 
@@ -43,8 +43,8 @@ class InferredRange:
 
 
 @dataclass(slots=True)
-class Recording:
-    """``Recording(session, checked).run(arrays)`` gives the tensors of the results.
+class ComprehensionRecording:
+    """``ComprehensionRecording(session, checked).run(arrays)`` gives the tensors of the results.
 
     ``buffers`` are tensors that results continue. ``begins`` are the first cells of results, by tensors' names.
     ``ranges`` are those of the statements of this definition.
@@ -94,7 +94,7 @@ class Recording:
     # -- statements ------------------------------------------------------------------------------------------
 
     def _call(self, call: CheckedCall) -> None:
-        inner = Recording(self.session, call.callee)
+        inner = ComprehensionRecording(self.session, call.callee)
         results = inner.run([self.tensors[argument.name] for argument in call.arguments])
         for target, tensor in zip(call.targets, results, strict=True):
             wanted = self.checked.tensors[target.name]

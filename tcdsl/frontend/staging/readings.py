@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MISSING", "Cells", "Instance", "Reading", "is_compared", "snapshot"]
+__all__ = ["MISSING", "Instance", "ReadCells", "Reading", "is_compared", "snapshot"]
 
 #: What a name that does not exist holds.
 MISSING = object()
@@ -50,14 +50,14 @@ class Reading:
     def with_cells(self) -> Reading:
         """The same name, of an array that Python reads while staging."""
         value = self.current()
-        return replace(self, seen=Cells(value)) if isinstance(value, np.ndarray) else self
+        return replace(self, seen=ReadCells(value)) if isinstance(value, np.ndarray) else self
 
     def renewed(self) -> Reading:
         """The same name with the value that it holds now."""
         return replace(self, seen=snapshot(self.current()))
 
 
-class Cells:
+class ReadCells:
     """What an array held when Python read it while staging, which no input of the program brings up to date."""
 
     __slots__ = ("_copy",)
@@ -67,7 +67,7 @@ class Cells:
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, np.ndarray):
-            return isinstance(other, Cells) and self == other._copy
+            return isinstance(other, ReadCells) and self == other._copy
         held = self._copy
         if (held.dtype, held.shape) != (other.dtype, other.shape):
             return False
@@ -89,7 +89,7 @@ def _same(seen: Any, now: Any) -> bool:
         return _same_container(seen, now)
     if seen is now:
         return True
-    if isinstance(seen, Cells):
+    if isinstance(seen, ReadCells):
         return bool(seen == now)
     if type(seen) is not type(now) or isinstance(now, np.ndarray | ModuleType | FunctionType | type):
         # Arrays are inputs, read at every call; their type and rank are checked with the other arguments.

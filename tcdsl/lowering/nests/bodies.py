@@ -33,7 +33,7 @@ from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import has_cases
 from tcdsl.polyhedra.spaces import arranged
 
-__all__ = ["Body", "NestContext", "every_cell"]
+__all__ = ["NestContext", "StatementLoops", "every_cell"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class NestContext:
     extra: list[Buffer] = field(default_factory=list)
 
 
-class Body:
+class StatementLoops:
     """Makes the loops of one statement."""
 
     def __init__(self, plan: LoopOrder, setting: NestContext) -> None:

@@ -20,7 +20,7 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local
 from tcdsl.lowering.loopir.loops import Define, Loop, Node, Store, loops_over
 from tcdsl.lowering.loopir.point_code import point, sum_up
-from tcdsl.lowering.nests.bodies import Body
+from tcdsl.lowering.nests.bodies import StatementLoops
 from tcdsl.lowering.nests.long_rows import SummedCells, in_row_blocks
 from tcdsl.lowering.nests.unrolling import unrolled
 from tcdsl.lowering.program_passes.schedule import constant_count
@@ -36,7 +36,7 @@ _MOST, _FEWEST = 16, 4
 _CELLS = 1 << 14
 
 
-def in_chunks(body: Body, depth: int) -> tuple[Node, ...]:
+def in_chunks(body: StatementLoops, depth: int) -> tuple[Node, ...]:
     """The loops of a statement inside its first ``depth`` outer ones; nothing unless it is a sum as described above."""
     extents = _extents(body)
     if extents is None:
@@ -61,7 +61,7 @@ def _whole(names: Sequence[str], extents: Mapping[str, int]) -> SummedCells:
     return [(name, integer(0), integer(extents[name])) for name in names]
 
 
-def _terms_from(body: Body, summed: str, first: Expr, count: int) -> tuple[Node, ...]:
+def _terms_from(body: StatementLoops, summed: str, first: Expr, count: int) -> tuple[Node, ...]:
     # ``count`` terms of one cell, added to what it holds.
     statement, dtype = body.plan.statement, compute_dtype(body.plan.tensor.dtype)
     cell = statement.target.indices
@@ -74,7 +74,7 @@ def _terms_from(body: Body, summed: str, first: Expr, count: int) -> tuple[Node,
     return (*nodes, Store(body.place.buffer, cell, Local(name, dtype)))
 
 
-def _extents(body: Body) -> dict[str, int] | None:
+def _extents(body: StatementLoops) -> dict[str, int] | None:
     # The extents of all variables, which begin at 0, if this is a sum over a box of constant extents.
     plan, statement = body.plan, body.plan.statement
     if plan.row is None or not plan.plain or plan.single or plan.window or plan.extents or len(plan.inner) < 2:

@@ -23,7 +23,7 @@ from tcdsl.lowering.loopir.loops import Branch, Check, Define, Loop, Node, loops
 from tcdsl.lowering.loopir.point_code import first, update
 from tcdsl.lowering.loopir.traversal import renamed, walk_nodes
 from tcdsl.lowering.nests.blocks import Block, block_context, in_block, inside_block, with_locals, with_parameters
-from tcdsl.lowering.nests.bodies import Body
+from tcdsl.lowering.nests.bodies import StatementLoops
 from tcdsl.lowering.nests.chunks import in_chunks
 from tcdsl.lowering.nests.interleaving import skipping
 from tcdsl.lowering.nests.long_rows import in_row_blocks
@@ -40,7 +40,7 @@ __all__ = ["cell_loops", "rows_of_phases"]
 _MOST_PIECES = 6
 
 
-def cell_loops(body: Body, depth: int = 0, block: Block | None = None) -> tuple[Node, ...]:
+def cell_loops(body: StatementLoops, depth: int = 0, block: Block | None = None) -> tuple[Node, ...]:
     """The loops of a plain target inside the first ``depth`` outer ones; of a ``block`` of its rows, if given."""
     plan = body.plan
     if plan.full:
@@ -54,13 +54,13 @@ def cell_loops(body: Body, depth: int = 0, block: Block | None = None) -> tuple[
     return loops_over(plan.spans(plan.outer[depth:]), nodes)
 
 
-def row_loops(body: Body, block: Block | None) -> tuple[Node, ...]:
+def row_loops(body: StatementLoops, block: Block | None) -> tuple[Node, ...]:
     """The loops along the row of ``body``'s plan, or along a block of it, inside those over its other cells."""
     row = _Row(body, block)
     return with_locals(row.loops(), block)
 
 
-def rows_of_phases(bodies: Sequence[Body], whole: Body) -> list[Node] | None:
+def rows_of_phases(bodies: Sequence[StatementLoops], whole: StatementLoops) -> list[Node] | None:
     """The rows of all phases: the cells near the ends by ``whole``, those between in one loop; None if there are none.
 
     What is near an end in one phase is so in all, so that code for the border is written once.
@@ -101,7 +101,7 @@ def rows_of_phases(bodies: Sequence[Body], whole: Body) -> list[Node] | None:
 class _Row:
     """A row, what is known inside the loops around it, and the names that they set."""
 
-    def __init__(self, body: Body, block: Block | None) -> None:
+    def __init__(self, body: StatementLoops, block: Block | None) -> None:
         self.body = body
         self.plan = body.plan
         self.block = block

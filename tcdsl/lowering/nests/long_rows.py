@@ -30,7 +30,7 @@ from tcdsl.ir.expressions import Constant, Expr, Local, Read, reads
 from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Store, Update, loops_over
 from tcdsl.lowering.loopir.tiles import Tiles, length_of_loop, nest_of
 from tcdsl.lowering.loopir.traversal import walk_nodes, with_bodies
-from tcdsl.lowering.nests.bodies import Body
+from tcdsl.lowering.nests.bodies import StatementLoops
 from tcdsl.lowering.program_passes.effort import length_of
 from tcdsl.lowering.program_passes.touched_tensors import evaluated
 from tcdsl.polyhedra.linear import normalized
@@ -44,7 +44,7 @@ SummedCells = Sequence[tuple[str, Expr, Expr]]
 """Variables along the target whose loops are inside those that sum, and where these begin and end."""
 
 
-def in_row_blocks(nodes: Sequence[Node], body: Body, cells: SummedCells) -> tuple[Node, ...]:
+def in_row_blocks(nodes: Sequence[Node], body: StatementLoops, cells: SummedCells) -> tuple[Node, ...]:
     """The ``nodes`` that add to the ``cells`` of a plain target, with a row of sums if there may be many terms."""
     if not _is_sum(body):
         return tuple(nodes)
@@ -68,7 +68,7 @@ def in_row_blocks(nodes: Sequence[Node], body: Body, cells: SummedCells) -> tupl
     return blocks.of(nodes, many)
 
 
-def _is_sum(body: Body) -> bool:
+def _is_sum(body: StatementLoops) -> bool:
     plan, statement = body.plan, body.plan.statement
     if not body.setting.long_sums or body.place.marks is not None or not plan.plain:
         return False
@@ -81,7 +81,7 @@ def _is_sum(body: Body) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    body: Body
+    body: StatementLoops
     summed: frozenset[str]
     cells: tuple[tuple[str, Expr, Expr], ...]
     sums: Buffer

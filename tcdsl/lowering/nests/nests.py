@@ -12,7 +12,7 @@ from tcdsl.ir.text.printer import format_statement
 from tcdsl.lowering.loopir.loops import Branch, Loop, LoopKind, Nest, Node, loops_over
 from tcdsl.lowering.loopir.traversal import serial, walk_nodes
 from tcdsl.lowering.nests.blocks import Block, quotient_up
-from tcdsl.lowering.nests.bodies import Body, NestContext
+from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
 from tcdsl.lowering.nests.innermost_loops import cell_loops, rows_of_phases
 from tcdsl.lowering.nests.interleaving import interleaved
 from tcdsl.lowering.nests.parallel_reductions import in_parts, partial_results
@@ -88,14 +88,14 @@ def _bodies(
 ) -> Iterator[tuple[str, tuple[LoopOrder, ...], tuple[Node, ...]]]:
     first = group.plans[0]
     if first.fixed is not None:
-        yield "nest_", group.plans, Body(first, setting).in_fixed_order(first.fixed)
+        yield "nest_", group.plans, StatementLoops(first, setting).in_fixed_order(first.fixed)
         return
     if len(group.plans) == 1 and first.statement.target.tensor in setting.thin:
-        body = Body(first, setting)
+        body = StatementLoops(first, setting)
         yield "nest_", group.plans, serial(cell_loops(body) if first.plain else body.scattered())
         return
     if len(group.plans) == 1 and not first.plain:
-        body = Body(first, setting)
+        body = StatementLoops(first, setting)
         yield "start_", group.plans, body.start()
         yield "marks_", group.plans, body.clear_marks()
         yield "nest_", group.plans, body.scattered() if small else _scattered(body, setting)
@@ -106,7 +106,7 @@ def _bodies(
         yield "join_", group.plans, together
         return
     if len(group.plans) == 1 and first.statement.unique:
-        yield "marks_", group.plans, Body(first, setting).clear_marks()
+        yield "marks_", group.plans, StatementLoops(first, setting).clear_marks()
     if len(group.plans) == 1 and not small and not first.outer and first.row is not None:
         yield "nest_", group.plans, _blocks(first, setting)
         return
@@ -142,9 +142,9 @@ def _sits_beside(plan: LoopOrder, other: LoopOrder) -> bool:
 def _rows(run: Sequence[LoopOrder], depth: int, setting: NestContext) -> tuple[Node, ...]:
     first = run[0]
     if len(run) == 1 or first.innermost is None:
-        return cell_loops(Body(first, setting), depth)
-    bodies = [Body(plan, setting) for plan in run]
-    together = rows_of_phases(bodies, Body(first.whole, setting)) if first.whole is not None else None
+        return cell_loops(StatementLoops(first, setting), depth)
+    bodies = [StatementLoops(plan, setting) for plan in run]
+    together = rows_of_phases(bodies, StatementLoops(first.whole, setting)) if first.whole is not None else None
     if together is None:
         rows = [cell_loops(body, len(body.plan.around)) for body in bodies]
         nodes = interleaved(rows, first.innermost, setting.names)
@@ -153,7 +153,7 @@ def _rows(run: Sequence[LoopOrder], depth: int, setting: NestContext) -> tuple[N
     return loops_over(first.spans(first.around[depth:]), nodes)
 
 
-def _scattered(body: Body, setting: NestContext) -> tuple[Node, ...]:
+def _scattered(body: StatementLoops, setting: NestContext) -> tuple[Node, ...]:
     plan = body.plan
     row = plan.row
     reduced = set(plan.inner) - set(plan.cells)
@@ -168,7 +168,7 @@ def _scattered(body: Body, setting: NestContext) -> tuple[Node, ...]:
 
 def _blocks(plan: LoopOrder, setting: NestContext) -> tuple[Node, ...]:
     """A row cut into parallel blocks, where no other loop over cells is outside."""
-    body = Body(plan, setting)
+    body = StatementLoops(plan, setting)
     if plan.statement.unique:
         return cell_loops(body)
     row = plan.inner[-1]

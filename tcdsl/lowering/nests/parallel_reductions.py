@@ -18,7 +18,7 @@ from tcdsl.lowering.loopir.loops import Accumulate, Buffer, Define, Loop, Node, 
 from tcdsl.lowering.loopir.point_code import Action, start_value, sum_up
 from tcdsl.lowering.loopir.scalars import Scalars
 from tcdsl.lowering.nests.blocks import Block, block_context, in_block, quotient_up, with_locals
-from tcdsl.lowering.nests.bodies import Body, NestContext
+from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
 from tcdsl.lowering.program_passes.effort import length_of
 from tcdsl.lowering.program_passes.schedule import LoopOrder, is_short
 from tcdsl.polyhedra.affine import expression_of
@@ -84,7 +84,7 @@ class _Span:
     stop: Expr
 
     @staticmethod
-    def of(body: Body, variable: str) -> _Span:
+    def of(body: StatementLoops, variable: str) -> _Span:
         line = arranged(body.points, (variable,))
         first, last = expression_of(line.dim_min(0)), expression_of(line.dim_max(0))
         block = Block.of(variable, body.setting.names)
@@ -104,13 +104,13 @@ class _Span:
 class _Parts:
     """The blocks of the outermost reduction, and with a row of the next one, if that may be long."""
 
-    body: Body
+    body: StatementLoops
     spans: tuple[_Span, ...]
     dtype: str
 
     @staticmethod
     def of(plan: LoopOrder, setting: NestContext) -> _Parts:
-        body = Body(plan, setting)
+        body = StatementLoops(plan, setting)
         further = [name for name in plan.inner[1:-1] if plan.row is not None and _is_long(plan.statement, name)]
         spans = tuple(_Span.of(body, name) for name in (plan.inner[0], *further[:1]))
         return _Parts(body, spans, compute_dtype(plan.tensor.dtype))

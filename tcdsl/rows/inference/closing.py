@@ -15,7 +15,7 @@ from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Reason
 from tcdsl.rows.inference.variables.row import EMPTY, Row, RowOwner, RowVariable
 from tcdsl.rows.inference.variables.shape import Shape
-from tcdsl.rows.inference.variables.transaction import Constraint, Transaction, Variable, constraints_of
+from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable, constraints_of
 
 __all__ = ["OpenVariables", "close"]
 
@@ -286,7 +286,7 @@ def _open(row: Row) -> list[Variable]:
     return found if resolved.variable is None else [*found, resolved.variable]
 
 
-def _operands(constraint: Constraint) -> list[Variable]:
+def _operands(constraint: ShapeConstraint) -> list[Variable]:
     """The open variables on the side of the operands."""
     if isinstance(constraint, RowJoin):
         return [variable for row in constraint.operands for variable in _open(row)]
@@ -296,7 +296,7 @@ def _operands(constraint: Constraint) -> list[Variable]:
     return [*determined, *others]
 
 
-def _results(constraint: Constraint) -> list[Variable]:
+def _results(constraint: ShapeConstraint) -> list[Variable]:
     if isinstance(constraint, RowJoin):
         return _open(constraint.result)
     if isinstance(constraint, AxisJoin):

@@ -19,7 +19,7 @@ import numpy as np
 from tcdsl.config import CURRENT, PROCESS, Settings, from_environment
 from tcdsl.errors import TcdslError
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
-from tcdsl.frontend.staging.readings import MISSING, Cells, Instance, Reading
+from tcdsl.frontend.staging.readings import MISSING, Instance, ReadCells, Reading
 from tcdsl.recent import Recent
 from tcdsl.runtime.calling.arguments import Call
 from tcdsl.runtime.calling.structure import Structure
@@ -376,7 +376,7 @@ class _Staleness:
             elif (
                 len(reading.names) > 1
                 or isinstance(now, list | dict | set)
-                or isinstance(reading.seen, Cells)
+                or isinstance(reading.seen, ReadCells)
                 or not reading.unchanged()
             ):
                 self._others.append(reading)

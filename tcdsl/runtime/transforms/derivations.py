@@ -35,8 +35,8 @@ from tcdsl.runtime.same_code import entries_for, keep_entry
 from tcdsl.runtime.transforms.derivation import Derivation, kept, name_of, signature_of
 
 __all__ = [
+    "DerivationValues",
     "DerivativeStaging",
-    "Values",
     "floating_outputs",
     "kept_staging",
     "value_and_aux",
@@ -44,7 +44,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Values(Derivation):
+class DerivationValues(Derivation):
     """The function itself: the derivation that changes nothing."""
 
     title = "values"

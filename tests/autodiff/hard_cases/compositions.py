@@ -37,9 +37,9 @@ def program_of(function: Any, arguments: Arrays) -> Program:
     """The program of an op for these arguments."""
     if hasattr(function, "program"):
         return function.program(*arguments)
-    from tcdsl.runtime.transforms.derivations import Values, kept_staging
+    from tcdsl.runtime.transforms.derivations import DerivationValues, kept_staging
 
-    staging = kept_staging(function, Values())
+    staging = kept_staging(function, DerivationValues())
     return staging.program_of(staging.signature.call(arguments, {}))
 
 

@@ -38,18 +38,18 @@ from tcdsl.frontend.comprehensions.text.syntax import (
 )
 from tcdsl.span import Span
 
-__all__ = ["READING", "NodeConstruction", "Reading"]
+__all__ = ["READING", "NodeConstruction", "TreeReading"]
 
 
 @dataclass(slots=True)
-class Reading:
+class TreeReading:
     """The text that is being read: its name, and how deeply the expressions in it are nested, by their identities."""
 
     filename: str
     depths: dict[int, int] = field(default_factory=dict)
 
 
-READING: ContextVar[Reading] = ContextVar("READING")
+READING: ContextVar[TreeReading] = ContextVar("READING")
 
 MOST_NESTED = 400
 _LARGEST_INTEGER = 2**31 - 1

@@ -89,10 +89,10 @@ def parse(text: object) -> Source:
     _check_brackets(text, filename)
     from lark.exceptions import UnexpectedInput
 
-    from tcdsl.frontend.comprehensions.text.node_construction import READING, Reading
+    from tcdsl.frontend.comprehensions.text.node_construction import READING, TreeReading
 
     parser = _parser()
-    token = READING.set(Reading(filename))
+    token = READING.set(TreeReading(filename))
     try:
         definitions: Any = parser.parse(text)
     except UnexpectedInput as error:

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from tcdsl.rows.inference.equations.facts import set_least, set_minimum, set_size
 from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Reason, SourcePlace
-from tcdsl.rows.inference.variables.transaction import Constraint, Transaction, Variable
+from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable
 
 __all__ = ["AffineAxis", "ReadAxis", "WrittenAxis"]
 
 AffineTerm = tuple[int, str, Dimension]
 
 
-class AffineAxis(Constraint):
+class AffineAxis(ShapeConstraint):
     """``axis`` is indexed by ``offset`` plus ``coefficient * index`` for each of ``terms``.
 
     With sizes n of the indices, the largest index is ``offset + sum(c * (n - 1))`` over positive coefficients, and the

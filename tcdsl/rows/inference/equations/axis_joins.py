@@ -15,12 +15,12 @@ from tcdsl.rows.inference.equations.facts import (
 )
 from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, SourcePlace
-from tcdsl.rows.inference.variables.transaction import Constraint, Transaction, Variable
+from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable
 
 __all__ = ["AxisJoin"]
 
 
-class AxisJoin(Constraint):
+class AxisJoin(ShapeConstraint):
     """``operands`` broadcast to ``result``: each has its size, or size 1.
 
     If it is ``exact``, the result is the least such axis: it has size 1 only if all operands have, and any other size

@@ -9,7 +9,7 @@ from tcdsl.rows.inference.equations.facts import equate, set_owners
 from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, SourcePlace, axes
 from tcdsl.rows.inference.variables.row import MOST_AXES, Row, RowVariable
-from tcdsl.rows.inference.variables.transaction import Constraint, Transaction, Variable
+from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable
 
 __all__ = ["Meeting", "bind", "equate_rows", "row_of"]
 
@@ -80,7 +80,7 @@ def equate_rows(
         transaction.watch(constraint)
 
 
-class RowEquation(Constraint):
+class RowEquation(ShapeConstraint):
     """``left`` and ``right`` have the same axes.
 
     It waits in one case alone: ``[a] r = s [b]``, with variables r and s. Whether a and b are one axis depends on how

@@ -10,7 +10,7 @@ from tcdsl.rows.inference.equations.row_equations import Meeting, bind, equate_r
 from tcdsl.rows.inference.variables.dimension import Dimension, known_dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, SourcePlace, axes
 from tcdsl.rows.inference.variables.row import EMPTY, MOST_AXES, Row, RowVariable
-from tcdsl.rows.inference.variables.transaction import Constraint, Transaction, Variable
+from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable
 
 __all__ = ["RowJoin", "join_rows"]
 
@@ -59,7 +59,7 @@ def _of_known(transaction: Transaction, rows: Sequence[Row], place: SourcePlace 
     return row_of(made)
 
 
-class RowJoin(Constraint):
+class RowJoin(ShapeConstraint):
     """``operands`` broadcast to ``result``, aligned at the right.
 
     The result is as long as the longest operand, and each of its axes is the least that those of the operands broadcast

@@ -16,7 +16,7 @@ from tcdsl.rows.inference.variables.origin import Contradiction, Origin
 from tcdsl.rows.inference.variables.row import RowVariable
 
 __all__ = [
-    "Constraint",
+    "ShapeConstraint",
     "Transaction",
     "Variable",
     "Watcher",
@@ -67,7 +67,7 @@ def keeping() -> Iterator[None]:
 Variable = Dimension | RowVariable
 
 
-class Constraint(ABC):
+class ShapeConstraint(ABC):
     """A relation between variables, which `narrow` draws conclusions from.
 
     It is looked at again whenever one of the variables that it watches changes. What it *determines*, a result, holds
@@ -98,10 +98,10 @@ class Constraint(ABC):
         """The open variables that it determines, and those that it determines them from."""
 
 
-Watcher = Constraint | weakref.ref[Constraint]
+Watcher = ShapeConstraint | weakref.ref[ShapeConstraint]
 
 
-def constraints_of(variable: Variable) -> Iterator[Constraint]:
+def constraints_of(variable: Variable) -> Iterator[ShapeConstraint]:
     """The constraints that wait for ``variable``."""
     for entry in variable.watchers:
         constraint = entry() if isinstance(entry, weakref.ref) else entry
@@ -120,8 +120,8 @@ class Transaction:
         self.origin = origin
         self._shapes = shapes
         self._trail: list[Callable[[], object]] = []
-        self._agenda: deque[Constraint] = deque()
-        self._scheduled: set[Constraint] = set()
+        self._agenda: deque[ShapeConstraint] = deque()
+        self._scheduled: set[ShapeConstraint] = set()
         self._cause: Origin | None = None
 
     # -- begin and end
@@ -181,7 +181,7 @@ class Transaction:
         self._trail.append(lambda: setattr(changed, attribute, old))
         setattr(changed, attribute, value)
 
-    def watch(self, constraint: Constraint) -> None:
+    def watch(self, constraint: ShapeConstraint) -> None:
         """Let the constraint's variables wake it from now on."""
         determined, others = constraint.variables()
         found = dict.fromkeys(others, constraint.kept) | dict.fromkeys(determined, True)
@@ -210,7 +210,7 @@ class Transaction:
 
     # -- propagation
 
-    def add(self, constraint: Constraint) -> None:
+    def add(self, constraint: ShapeConstraint) -> None:
         """State a constraint; it is looked at when the agenda gets to it."""
         if constraint not in self._scheduled:
             self._scheduled.add(constraint)
@@ -243,7 +243,7 @@ class Transaction:
                 self.watch(constraint)
         self._cause = None
 
-    def finish(self, constraint: Constraint) -> None:
+    def finish(self, constraint: ShapeConstraint) -> None:
         """The constraint has said all that it says."""
         self.set(constraint, "done", True)
 

@@ -625,6 +625,19 @@ program(
     differentiable=False,
 )
 program(
+    "any and all",
+    "def f(float(N, M) A) -> (any, all, n) { any(i) max=! A(i, j) > 0 all(i) min=! A(i, j) > 0 n() +=! any(i) }",
+    ((4, 2),),
+    lambda A: ((A > 0).any(1), (A > 0).all(1), (A > 0).any(1).sum()),
+    differentiable=False,
+)
+program(
+    "words of Python as names",
+    "def f(float(lambda, class) not, float(lambda) in1) -> (and, or) { and(is) +=! not(is, def1) or(min) = in1(min) }",
+    ((2, 3), (2,)),
+    lambda A, b: (A.sum(1), b),
+)
+program(
     "a histogram",
     "def f(int32(N) x, float(B) like) -> (H) { H(b) +=! x(i) == b ? 1 : 0 where b in 0:B }",
     (((20,), 5), (5,)),

@@ -76,6 +76,8 @@ NAMES = [
     (IO.format("O(i) = N(i) + A(i)"), "`N` is a size, and has no indices", "N"),
     (IO.format("O(i) = t(i) where t = A(i)"), "`t` is a local definition, a scalar at each point", "t"),
     (IO.format("O(i) = t where t = A(i), t = 2 * A(i)"), "`t` is defined twice in this statement", "t"),
+    (IO.format("O(i) = t where t = u, u = A(i)"), "`u` is used before its definition", "u"),
+    (IO.format("O(i) = t where t = t + A(i)"), "`t` is used before its definition", "t"),
     (IO.format("O(i) = A(i) where N = 3"), "`N` is a size already", "N"),
     (IO.format("O(i) = A(i) where A = 3"), "`A` is a tensor already", "A"),
     (IO.format("O(i) = A(i) where i in 0:N, i in 1:N"), "`i` has two ranges", "i in 1:N"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Sequence
+from keyword import iskeyword
 from types import FunctionType
 from typing import Any
 
@@ -89,7 +90,9 @@ def _function(name: str, parameters: Sequence[str]) -> FunctionType:
 
     made: Any = function
     made.__name__ = made.__qualname__ = name
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    # Words of Python's can be names here; such parameters have places alone.
+    plain = not any(map(iskeyword, parameters))
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if plain else inspect.Parameter.POSITIONAL_ONLY
     made.__signature__ = inspect.Signature([inspect.Parameter(each, kind) for each in parameters])
     found: FunctionType = made
     return found

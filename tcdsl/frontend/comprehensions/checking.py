@@ -6,7 +6,7 @@ all tensors are therefore known here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError, raise_diagnostics
@@ -25,6 +25,7 @@ from tcdsl.frontend.comprehensions.text.syntax import (
     Range,
     Source,
     Statement,
+    walk,
 )
 from tcdsl.ir.dtypes import is_boolean
 from tcdsl.span import Span
@@ -275,9 +276,9 @@ class _Definition:
             return
         for index in target.indices:
             self.index(index, known, types)
-        for clause in statement.clauses:
-            if isinstance(clause, LocalDefinition):
-                self.local(clause, known, types)
+        local = [clause for clause in statement.clauses if isinstance(clause, LocalDefinition)]
+        for position, clause in enumerate(local):
+            self.local(clause, {each.name.name for each in local[position:]}, types)
         dtype = types.of(statement.value)
         exists = tuple(clause.value for clause in statement.clauses if isinstance(clause, Exists))
         for expression in exists:
@@ -332,8 +333,13 @@ class _Definition:
             self.sources.fault(fact, index.span, "use another name")
         types.variables[index.name] = index
 
-    def local(self, clause: LocalDefinition, known: Mapping[str, TensorType], types: ExpressionTypes) -> None:
+    def local(self, clause: LocalDefinition, later: Collection[str], types: ExpressionTypes) -> None:
         name = clause.name.name
+        for node in walk(clause.value):
+            if isinstance(node, Name) and node.name in later and node.name not in types.definitions:
+                fact = f"`{node.name}` is used before its definition"
+                self.sources.fault(fact, node.span, "definitions mention those before them")
+                return
         if name in types.definitions:
             self.sources.fault(f"`{name}` is defined twice in this statement", clause.name.span, "use another name")
         elif name in self.sizes or name in self.inputs or name in self.results or name in types.variables:

@@ -28,6 +28,8 @@ from tcdsl.span import Span
 
 __all__ = ["ComprehensionRecording", "InferredRange"]
 
+# The largest of truth values is true if one of them is.
+_OF_TRUTH = {"max": "or", "min": "and"}
 ADVICE = "state a range: `where {} in 0:N`"
 
 
@@ -144,7 +146,7 @@ class ComprehensionRecording:
             dtype=dtype,
             extents=known.extents if known is not None and continues else (None,) * len(target.indices),
             mode="existing" if continues else "fresh",
-            accumulate=checked.accumulate,
+            accumulate=_OF_TRUTH.get(checked.accumulate, "assign") if dtype == "bool" else checked.accumulate,
             start=Neutral(),
             value=value,
             variables=checked.variables,

@@ -18,6 +18,7 @@ from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.polyhedra.disjunctions import convex_pieces, within
 from tcdsl.polyhedra.limits import new_question
 from tcdsl.polyhedra.spaces import dimension_names
+from tcdsl.recent import Recent
 
 __all__ = [
     "NotAffine",
@@ -57,7 +58,13 @@ def function_of(expr: Expr, points: isl.Set, any_pieces: bool = False) -> isl.Pw
     """
     if not any_pieces:
         _ask(expr)
-    return _function(expr, _space_with_sizes(expr, points))
+    if not isinstance(expr, Apply):
+        return _function(expr, _space_with_sizes(expr, points))
+    key = _key(expr, points)
+    found = _FUNCTIONS.get(key)
+    if found is None:
+        found = _FUNCTIONS[key] = _function(expr, _space_with_sizes(expr, points))
+    return found
 
 
 def with_variable(points: isl.Set, name: str, value: Expr) -> isl.Set:
@@ -65,6 +72,18 @@ def with_variable(points: isl.Set, name: str, value: Expr) -> isl.Set:
     count = points.dim(isl.dim_type.set)
     points = points.insert_dims(isl.dim_type.set, count, 1).set_dim_name(isl.dim_type.set, count, name)
     return equated(points, IndexValue(name), value)
+
+
+# The same indices and conditions come back in every pass, and in every derivative.
+_Key = tuple[Expr, str, tuple[str | None, ...]]
+_FUNCTIONS: Recent[_Key, isl.PwAff] = Recent(2000)
+_CONDITIONS: Recent[_Key, isl.Set] = Recent(2000)
+
+
+def _key(expr: Expr, points: isl.Set) -> _Key:
+    # For isl spaces are equal, and may print alike, whatever their dimensions are called.
+    names = [points.get_dim_name(isl.dim_type.set, k) for k in range(points.dim(isl.dim_type.set))]
+    return expr, str(points.get_space()), tuple(names)
 
 
 def _ask(expr: Expr) -> None:
@@ -154,7 +173,11 @@ def knowing(known: isl.Set, fact: Expr) -> isl.Set:
 def condition_set(expr: Expr, points: isl.Set) -> isl.Set:
     """The points of the space of ``points`` (not of the set) where the bool expression ``expr`` holds. `NotAffine`."""
     _ask(expr)
-    return _condition(expr, _space_with_sizes(expr, points))
+    key = _key(expr, points)
+    found = _CONDITIONS.get(key)
+    if found is None:
+        found = _CONDITIONS[key] = _condition(expr, _space_with_sizes(expr, points))
+    return found
 
 
 def equated(points: isl.Set, left: Expr, right: Expr) -> isl.Set:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from llvmlite import ir
 
@@ -100,9 +101,10 @@ class BufferValue:
 def _word(builder: ir.IRBuilder, frame: ir.Value, position: int, first: ir.Value | None = None) -> ir.Value:
     # The address of word ``position``, counted from word ``first``.
     words = builder.inttoptr(frame, WORD.as_pointer())
-    if first is not None:
-        words = builder.gep(words, [first], inbounds=True)
-    return builder.gep(words, [ir.Constant(WORD, position)], inbounds=True)
+    for step in (first, ir.Constant(WORD, position) if position else None):
+        if step is not None:
+            words = builder.gep(words, [step], inbounds=True)
+    return words
 
 
 def _place(builder: ir.IRBuilder, frame: ir.Value, place: int) -> ir.Value:
@@ -132,11 +134,12 @@ def frame_buffer(
     ndim = 0 if axes == "]" else axes.count(",") + 1
     kind = BufferKind(number if checked else -1 - number, dtype, ndim, axes == "]" or "::1" in axes, checked)
     first = ir.Constant(WORD, number) if checked else _place(builder, frame, number)
+    words = _word(builder, frame, 0, first)
 
     def word(position: int) -> ir.Value:
-        return builder.load(_word(builder, frame, position, first))
+        return builder.load(builder.gep(words, [ir.Constant(WORD, position)], inbounds=True))
 
-    address = builder.load(builder.bitcast(_word(builder, frame, 0, first), BYTES.as_pointer()))
+    address = builder.load(builder.bitcast(words, BYTES.as_pointer()))
     strides = tuple(word(1 + axis) for axis in range(ndim))
     if not checked:
         return BufferValue(kind, address, strides)
@@ -194,12 +197,19 @@ def store(builder: ir.IRBuilder, buffer: BufferValue, positions: Sequence[Scalar
     _tag(builder, buffer.kind, builder.store(cell.value, _address(builder, buffer, positions)))
 
 
+_TAGS: WeakKeyDictionary[ir.Module, dict[int, Any]] = WeakKeyDictionary()
+
+
 def _tag(builder: ir.IRBuilder, kind: BufferKind, access: ir.Instruction) -> None:
     # Type-based alias information, with the buffers as the types: accesses with different tags never meet.
-    module = builder.module
-    root = module.add_metadata(["tcdsl buffers"])
-    leaf = module.add_metadata([f"buffer {kind.slot}", root, ir.Constant(WORD, 0)])
-    access.set_metadata("tbaa", module.add_metadata([leaf, leaf, ir.Constant(WORD, 0)]))
+    tags = _TAGS.setdefault(builder.module, {})
+    tag = tags.get(kind.slot)
+    if tag is None:
+        module = builder.module
+        root = module.add_metadata(["tcdsl buffers"])
+        leaf = module.add_metadata([f"buffer {kind.slot}", root, ir.Constant(WORD, 0)])
+        tag = tags[kind.slot] = module.add_metadata([leaf, leaf, ir.Constant(WORD, 0)])
+    access.set_metadata("tbaa", tag)
 
 
 def _address(builder: ir.IRBuilder, buffer: BufferValue, positions: Sequence[Scalar]) -> ir.Value:

@@ -64,4 +64,4 @@ def names_held(kind: type, key: Callable[[Any], Any] = id) -> dict[Any, str]:
 
 
 def _is_inner(name: str) -> bool:
-    return name.startswith("<") and name != "<module>"
+    return name in ("<lambda>", "<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")

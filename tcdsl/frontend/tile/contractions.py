@@ -1,11 +1,7 @@
-"""A statement of Tile as a sketch: ``O[i, j] += A[i, k] * B[k, j]``, and what becomes of cells that it does not write.
+"""A statement of Tile as a sketch: ``O[i, j] += A[i, k] * B[k, j]``.
 
 All points count at which every index is an integer in range and every constraint holds (`Sketch` of mode ``valid``).
-Cells without such a point are 0, or those of the default. For sums that is where they start; of others a second
-statement keeps what is written::
-
-    O[i] >= I[2*i + j], j < 2        O_1[i] max= I[2*i + j]
-                                     O[i] = O_1[i]    over the cells that the first one writes, 0 elsewhere
+What cells hold that have no such point is in `unwritten_cells`.
 """
 
 from __future__ import annotations
@@ -16,29 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError, ShapeError
-from tcdsl.frontend.arrays.arithmetic import axes, element_of, record_elementwise, staged_operand
-from tcdsl.frontend.staging.faults import valued
+from tcdsl.errors import DslSyntaxError
+from tcdsl.frontend.arrays.arithmetic import staged_operand
 from tcdsl.frontend.staging.session import Session, materialized
 from tcdsl.frontend.staging.target_states import Declared
-from tcdsl.frontend.stores.partial_resets import record_choice, record_touched
 from tcdsl.frontend.stores.stores import store
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import SymbolicTensor, number_value
-from tcdsl.frontend.symbols.values import Value, as_truth, cast_value
+from tcdsl.frontend.symbols.values import Value
 from tcdsl.frontend.tile.cells import Cells, Combined, IndexedTensor, Number
 from tcdsl.frontend.tile.index_expressions import Constraint, TensorIndex, given_name
 from tcdsl.frontend.tile.sizes import kind_of
+from tcdsl.frontend.tile.unwritten_cells import record_with_unwritten_cells
 from tcdsl.frontend.tile.user_lines import fault, location, names_held
-from tcdsl.ir.build import constant, in_range, index, truth
-from tcdsl.ir.domain import Domain
-from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Apply, Expr, index_variables
+from tcdsl.ir.build import in_range
+from tcdsl.ir.expressions import Expr, index_variables
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor
-from tcdsl.polyhedra.boxes import box
-from tcdsl.polyhedra.spaces import named, parameter_names
-from tcdsl.polyhedra.writes import affine_target, cell_map
+from tcdsl.ir.program import Access
 from tcdsl.ranges.sketches.sketch import Sketch, renamed_free
 from tcdsl.span import Span
 
@@ -213,8 +203,9 @@ def record_contraction(
         label=label,
         span=span,
     )
-    made = builder.record(sketch, label)
-    return made if starts_at_zero and default is None else _with_unwritten_cells(session, sketch, made, default)
+    if starts_at_zero and default is None:
+        return builder.record(sketch, label)
+    return record_with_unwritten_cells(session, sketch, default)
 
 
 def _staged(session: Session, operand: Any, label: str) -> SymbolicTensor:
@@ -270,65 +261,3 @@ def _chosen_reads(term: _Term, operands: Sequence[Any], names: Mapping[str, str]
         for cell in cells:
             for at, extent in zip(cell.indices, operands[cell.operand].extents, strict=True):
                 yield in_range(renamed_free(at, names), extent)
-
-
-def _with_unwritten_cells(session: Session, sketch: Sketch, made: SymbolicTensor, default: Any) -> SymbolicTensor:
-    # `made` with 0, or cells of the default, where the statement of the sketch has written nothing.
-    builder, span = session.builder, sketch.span
-    statement = builder.recording.statements[-1]
-    kept = None if default is None else _as_start(session, sketch, made, default)
-    variables = axes(session, made.rank)
-    if statement.condition is not None or not affine_target(statement):
-        return _chosen_by_flags(session, sketch, made, kept)
-    written = named(cell_map(statement.domain.set, statement.target.indices).range(), variables)
-    whole = box(variables, made.extents)
-    if whole.intersect_params(builder.known().about(parameter_names(whole.intersect(written)))).is_subset(written):
-        return made
-    start: Start = Neutral() if kept is None else Keep(kept.name)
-    indices = tuple(map(index, variables))
-    name = builder.fresh_name(sketch.label)
-    builder.add_statement(
-        Statement(
-            Access(name, indices, span),
-            "assign",
-            start,
-            made.cell(indices, span).expr,
-            Domain.from_set(written),
-            span=span,
-        ),
-        Tensor(name, made.element_type, made.extents, "" if name == sketch.label else sketch.label, span),
-    )
-    return SymbolicTensor(builder, name, made.element_type, made.extents, sketch.label)
-
-
-def _as_start(session: Session, sketch: Sketch, made: SymbolicTensor, default: Any) -> SymbolicTensor:
-    extents = default.extents
-    if (extents, default.element_type) == (made.extents, made.element_type):
-        return default  # type: ignore[no-any-return]
-    if len(extents) != len(made.extents):
-        raise ShapeError.at(
-            f"the default of `{sketch.label}` has rank {len(extents)}, not {len(made.extents)}",
-            sketch.span,
-            "`use_default` takes a tensor of the output's shape",
-        )
-    for axis, (given, wanted) in enumerate(zip(extents, made.extents, strict=True)):
-        message = f"the default of `{sketch.label}` has the extent {valued(given)} on axis {axis}, not {valued(wanted)}"
-        session.builder.require_equal(given, wanted, message, sketch.span)
-    # It starts from a tensor of the same type and the same extents, and not only of equal ones.
-    value, _ = element_of(default, session)
-    return record_elementwise(session, cast_value(value, made.element_type), made.extents, f"{sketch.label}_default")
-
-
-def _chosen_by_flags(
-    session: Session, sketch: Sketch, made: SymbolicTensor, kept: SymbolicTensor | None
-) -> SymbolicTensor:
-    # Where no set says which cells are written, flags do.
-    builder, dtype = session.builder, made.element_type
-    if kept is None:
-        zero = Value(constant(0, compute_dtype(dtype)), None, dtype)
-        kept = record_elementwise(session, zero, made.extents, sketch.label)
-    # Always true, with the accesses of the value, which say at which points.
-    value = as_truth(Value(sketch.value, None, dtype))
-    always = Apply("fst", (truth(True), value.expr), "bool", sketch.span)
-    touched = record_touched(sketch, made, always, builder)
-    return record_choice(touched, kept, lambda cell: cell(made), sketch, builder)

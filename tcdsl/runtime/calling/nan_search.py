@@ -11,14 +11,16 @@ from dataclasses import replace
 import numpy as np
 
 from tcdsl.errors import NanError, TcdslError
+from tcdsl.ir.build import apply, integer
 from tcdsl.ir.dtypes import is_floating, numpy_dtype
-from tcdsl.ir.program import Program, Statement, tensors_read
+from tcdsl.ir.program import BRANCH, Program, Repeat, Statement, tensors_read
 from tcdsl.ir.sizes.size_binding import evaluate_size
 
 __all__ = ["NanSearch"]
 
 # Tensors that are larger, and larger than all that goes in and out, are not looked at: some are never stored.
 _ALWAYS_STORED = 1 << 28
+_MOST_ROUNDS = 1 << 40
 
 
 class NanSearch:
@@ -76,7 +78,12 @@ class NanSearch:
         loop = next((each for each in self._program.repeats if made in each.results), None)
         if loop is not None:
             hint = "leave `nan` out of tc.config(check=...) to accept it"
-            return NanError.at(fact, loop.span, hint, notes=("a round of this loop has made it, or was given it",))
+            note = "a round of this loop has made it, or was given it"
+            if loop.number == BRANCH:
+                note = "an arm of this branch has made it, or was given it"
+            else:
+                note = f"{note}: {loop.number} = {self._first_round(loop, made, run)}"
+            return NanError.at(fact, loop.span, hint, notes=(note,))
         notes: list[str] = []
         hint = "leave `nan` out of tc.config(check=...) to accept it"
         if source is not None:
@@ -94,6 +101,25 @@ class NanSearch:
 
             notes.append(f"made by {format_statement(statement)}")
         return NanError.at(fact, statement.span, hint, notes=tuple(notes))
+
+    def _first_round(
+        self, loop: Repeat, made: str, run: Callable[[Program, Sequence[np.ndarray]], Sequence[np.ndarray]]
+    ) -> int:
+        # The round after which the result holds NaN, found by running fewer rounds: NaN stays NaN.
+        def is_bad(rounds: int) -> bool:
+            fewer = replace(loop, count=apply("min", loop.count, integer(rounds)))
+            repeats = tuple(fewer if each is loop else each for each in self._program.repeats)
+            program = replace(self._program, repeats=repeats, outputs=(made,), updates=())
+            return _holds_nan(run(program, self._before)[0])
+
+        most = 1
+        while not is_bad(most) and most < _MOST_ROUNDS:
+            most *= 2
+        least = most // 2
+        while most - least > 1:
+            middle = (least + most) // 2
+            least, most = (least, middle) if is_bad(middle) else (middle, most)
+        return most - 1
 
     def _stored(self, made: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
         # The tensors to look at: floating ones that are not larger than what is stored anyway.

@@ -29,7 +29,7 @@ from tcdsl.pass_names import chosen_passes
 from tcdsl.target_names import known_target
 from tcdsl.tracebacks import user_facing
 
-__all__ = ["CHECKS", "CURRENT", "PROCESS", "Settings", "config", "from_environment", "settings"]
+__all__ = ["CHECKS", "CURRENT", "PROCESS", "Settings", "config", "from_environment", "settings", "tape_memory"]
 
 CHECKS = ("bounds", "nan", "ir")
 
@@ -45,7 +45,8 @@ class Settings:
     ``cache_dir``: where generated modules live, the user's cache directory if empty. ``cache_limit``: how many bytes
     they take at most, with their machine code; what was not used for longest goes. ``target``: the machine that
     programs run on, by the name under which it is registered. ``progress``: whether compilations of more than half a
-    second show themselves in terminals and notebooks.
+    second show themselves in terminals and notebooks. ``tape_memory``: how many bytes a gradient may allocate before it
+    keeps some of the states of its loops instead of what all rounds need; 0 for a quarter of the machine's memory.
     """
 
     threads: int = 0
@@ -56,6 +57,7 @@ class Settings:
     cache_limit: int = 2 * 10**9
     target: str = "cpu"
     progress: bool = True
+    tape_memory: int = 0
 
 
 def _count(name: str, hint: str) -> Callable[[object], int]:
@@ -127,6 +129,7 @@ _READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(
         "cache_limit": _count("cache_limit", "a count of bytes, such as 2_000_000_000"),
         "target": known_target,
         "progress": _switch,
+        "tape_memory": _count("tape_memory", "a count of bytes, or 0 for a quarter of the machine's memory"),
     }
 )
 
@@ -238,3 +241,16 @@ class _Change(AbstractContextManager[Settings]):
 
     def __repr__(self) -> str:
         return f"<config: {', '.join(f'{name}={value!r}' for name, value in self.values.items())}>"
+
+
+def tape_memory() -> int:
+    """How many bytes a gradient may allocate: what the settings say, or a quarter of the machine's memory."""
+    return settings().tape_memory or _quarter_of_the_machine()
+
+
+@cache
+def _quarter_of_the_machine() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+    except (AttributeError, OSError, ValueError):  # a system that does not say
+        return 1 << 32

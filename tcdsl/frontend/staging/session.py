@@ -64,7 +64,7 @@ class BroadcastGuard:
     """What staging found about two extents that meet in whole-array arithmetic.
 
     ``relation`` is ``equal``, ``left`` (the left one is 1 and broadcasts) or ``right``; ``same`` where the program
-    serves no call in which they differ.
+    serves no call in which they differ, ``most`` where it serves none in which the left one is larger.
     """
 
     left: Expr
@@ -121,6 +121,8 @@ class Session:
         self.builder = ProgramBuilder(name, algebra)
         self.extents: dict[str, int] = _Extents(self.builder)
         self.guards: dict[BroadcastGuard, None] = {}
+        #: How many states of a loop a derivative of what is staged keeps; 0 for all.
+        self.checkpoints = 0
         self.captured: list[CapturedArray] = []
         self.integers = RunTimeIntegers(self)
         self.faults: list[Diagnostic] = []

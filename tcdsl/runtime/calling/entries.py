@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.config import Settings
+from tcdsl.config import Settings, settings
 from tcdsl.errors import DtypeError
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
 from tcdsl.frontend.staging.session import BroadcastGuard
@@ -81,6 +81,9 @@ class Entry:
     labels: tuple[str, ...] = ()
     differentiable: tuple[str, ...] = ()
     hits: int = 0
+    #: The limit of memory that it was staged for, and how many states of its loops it keeps, if that is why.
+    tape_memory: int | None = None
+    checkpoints: int = 0
     _guarded: Callable[..., Any] | None = None
 
     def arrays(self, call: Call, seeds: Sequence[np.ndarray] = ()) -> list[np.ndarray] | None:
@@ -141,7 +144,7 @@ class Entry:
 
     def values_of(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], int] | None:
         """The values of all sizes in order and the largest one, where nothing is unusual."""
-        if self.guards:
+        if self.guards or self.tape_memory is not None:
             try:
                 if not self.serves(shapes):
                     return None
@@ -163,6 +166,8 @@ class Entry:
 
     def serves(self, shapes: tuple[tuple[int, ...], ...]) -> bool:
         """Whether the guards hold for inputs of these shapes."""
+        if self.tape_memory is not None and self.tape_memory != settings().tape_memory:
+            return False
         if not self.guards:
             return True
         if self._guarded is None:
@@ -194,6 +199,7 @@ _RELATIONS = {
     "left": "({0} == 1 != {1})",
     "right": "({0} != 1 == {1})",
     "same": "{0} == {1}",
+    "most": "{0} <= {1}",
 }
 
 

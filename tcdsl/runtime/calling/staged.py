@@ -135,7 +135,9 @@ class StagedFunction(ABC):
         return made, arrays
 
     def _served(self, call: Call, seeds: Sequence[np.ndarray]) -> tuple[Entry, list[np.ndarray]] | None:
-        for found in tuple(self._entries.get(call.key, ())):
+        # What keeps few states is for calls for which a tape, or more states, would be too large.
+        entries = self._entries.get(call.key, ())
+        for found in sorted(entries, key=lambda each: (each.checkpoints > 0, -each.checkpoints)):
             arrays = found.arrays(call, seeds)
             if arrays is not None:
                 found.hits += 1
@@ -156,11 +158,12 @@ class StagedFunction(ABC):
         """Keep an entry that was just staged for other functions."""
         return
 
-    def _stage(self, call: Call) -> Entry:
+    def _stage(self, call: Call, checkpoints: int = 0) -> Entry:
         constants: dict[int | str, Any] = {}
         loops_to_run: set[object] = set()
         while True:
             session = Session(self.title, WholeArrays())
+            session.checkpoints = checkpoints
             session.loops_to_run = loops_to_run
             sources: list[int] = []
             positional: list[Any] = [None] * call.positions
@@ -310,7 +313,7 @@ def _printable(key: tuple[Any, ...], entry: Entry) -> str:
         left, right = format_expr(guard.left), format_expr(guard.right)
         parts.append(
             {"left": f"{left} == 1 broadcast", "right": f"{right} == 1 broadcast"}.get(
-                guard.relation, f"{left} == {right}"
+                guard.relation, f"{left} {'<=' if guard.relation == 'most' else '=='} {right}"
             )
         )
     return f"{entry.executable.program.name}({', '.join(parts)})"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tcdsl.config import Settings, settings
+from tcdsl.config import Settings, settings, tape_memory
 from tcdsl.errors import TcdslError
 from tcdsl.installation import sources_digest
 from tcdsl.locks import COMPILING
@@ -101,7 +101,7 @@ class KeptCalls:
         if contents is None:
             return None
         target = target_named(current.target)
-        about = (call.key[0], call.positions, current.optimize, target.name, tuple(target.fingerprint()))
+        about = (call.key[0], call.positions, current.optimize, target.name, tuple(target.fingerprint()), tape_memory())
         versions = (sys.version, sys.flags.optimize, np.__version__, sources_digest())
         digest = hashlib.sha256(repr((contents.digest(), about, versions)).encode()).hexdigest()
         safe = "".join(c if c.isascii() and c.isalnum() else "_" for c in self._function.__name__)[:40]

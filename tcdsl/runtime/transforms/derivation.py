@@ -41,6 +41,8 @@ class Derivation(ABC):
     argnums: Argnums
 
     title: ClassVar[str]
+    #: Whether it needs what loops have computed, after they have run.
+    tapes: ClassVar[bool] = False
 
     def positions(self, function: str, count: int) -> tuple[int, ...]:
         """The arguments to differentiate by, of the ``count`` positional ones that ``function`` has."""

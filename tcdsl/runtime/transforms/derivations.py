@@ -115,12 +115,24 @@ class DerivativeStaging(StagedFunction):
         function, derivations = _peeled(self)
         keep_entry(function, (derivations, call.key), entry)
 
+    def _stage(self, call: Call, checkpoints: int = 0) -> Entry:
+        if not self.derivation.tapes:
+            return super()._stage(call)
+        from tcdsl.runtime.transforms.tape_memory import staged_within_memory
+
+        return staged_within_memory(call, super()._stage)
+
     def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
         """Run the function symbolically, and derive."""
         positions = self.derivation.positions(self._name, len(positional))
         wrt = [self._input_name(positional[position], position) for position in positions]
         outputs, structure = self._record(session, positional, configuration)
-        traced = Traced(session.builder.program(outputs), structure, tuple(session.readings))
+        program = session.builder.program(outputs)
+        if session.checkpoints:
+            from tcdsl.runtime.transforms.tape_memory import with_checkpoints
+
+            program = with_checkpoints(program, session.checkpoints)
+        traced = Traced(program, structure, tuple(session.readings))
         return self.derivation.derive(traced, wrt, self._name)
 
     def inline(

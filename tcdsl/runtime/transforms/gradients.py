@@ -146,6 +146,7 @@ class Gradient(Derivation):
     """The gradient of a loss of one element."""
 
     title = "grad"
+    tapes = True
     has_aux: bool
     with_value: bool
 

@@ -1,0 +1,85 @@
+"""Derivatives whose tapes would take too much memory: their loops keep some of their states at a time instead.
+
+What a tape takes is known when the sizes of a call are. A derivative is therefore staged as it is, and for calls whose
+memory exceeds the limit once more, with binomial checkpointing (`tcdsl.autodiff.loop_derivatives`) of its outermost
+loops. Each of the two serves the calls that it is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one, count_of_sizes
+from tcdsl.config import settings, tape_memory
+from tcdsl.frontend.staging.session import BroadcastGuard
+from tcdsl.ir.build import apply, integer, product_of
+from tcdsl.ir.dtypes import numpy_dtype
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.program import Program
+from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.runtime.calling.arguments import Call
+from tcdsl.runtime.calling.entries import Entry
+
+__all__ = ["staged_within_memory", "with_checkpoints"]
+
+Stage = Callable[[Call, int], Entry]
+"""Stages for a call, with so many states of each loop, or 0 for a tape."""
+
+# States to begin with, and the fewest.
+_MANY, _FEWEST = 256, 2
+
+
+def with_checkpoints(program: Program, count: int) -> Program:
+    """``program`` whose derivative keeps so many states of each of its outermost loops at a time."""
+    repeats = tuple(
+        replace(repeat, checkpointed=True, checkpoints=count)
+        if count_of_sizes(repeat) and not at_most_one(repeat) and not repeat.checkpointed
+        else repeat
+        for repeat in program.repeats
+    )
+    return program if repeats == program.repeats else replace(program, repeats=repeats)
+
+
+def staged_within_memory(call: Call, stage: Stage) -> Entry:
+    """What ``stage(call, 0)`` gives, or with another number of states, if the tapes of that would be too large."""
+    limit = tape_memory()
+    entry = stage(call, 0)
+    if not entry.executable.program.repeats:
+        return entry
+    entry.tape_memory = settings().tape_memory
+    needed = _bytes(entry)
+    if _at(call, entry, needed) <= limit:
+        return _for_calls(entry, needed, limit)
+    count = _MANY
+    while True:
+        fewer = stage(call, count)
+        fewer.checkpoints, fewer.tape_memory = count, settings().tape_memory
+        needed = _bytes(fewer)
+        taken = _at(call, fewer, needed)
+        if taken <= limit:
+            return _for_calls(fewer, needed, limit)
+        if count == _FEWEST:
+            return fewer  # Less cannot be had.
+        count = max(_FEWEST, min(count // 2, 9 * count * limit // (10 * taken)))
+
+
+def _for_calls(entry: Entry, needed: Expr, limit: int) -> Entry:
+    entry.guards = (*entry.guards, BroadcastGuard(needed, integer(limit), "most"))
+    return entry
+
+
+def _bytes(entry: Entry) -> Expr:
+    # What a call allocates.
+    total: Expr = integer(0)
+    for buffer in entry.executable.kernel(settings().optimize).buffers:
+        if buffer.kind in ("output", "temporary"):
+            cells = product_of(apply("max", extent, integer(0)) for extent in buffer.shape)
+            total = apply("add", total, apply("mul", integer(numpy_dtype(buffer.dtype).itemsize), cells))
+    return total
+
+
+def _at(call: Call, entry: Entry, needed: Expr) -> int:
+    arrays = entry.arrays(call)
+    assert arrays is not None
+    return int(evaluate_size(needed, entry.executable.sizes(arrays)))

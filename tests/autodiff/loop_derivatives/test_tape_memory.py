@@ -1,0 +1,61 @@
+"""Gradients that would take too much memory keep some states of their loops instead of tapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op
+
+
+@op
+def chain(y: real[N], n):
+    for t in tc.loop(n):
+        y = tanh(1.1 * y + 0.01 * t)
+    return sum(y[i] * y[i])
+
+
+def peak(function: object, *arguments: object) -> int:
+    return int(str(function.explain("loops", *arguments)).rstrip().rpartition("peak ")[2])  # type: ignore[attr-defined]
+
+
+def test_each_call_has_as_many_states_as_fit() -> None:
+    slope = tc.grad(chain)
+    y, long = np.linspace(-1, 1, 1000), np.linspace(-1, 1, 4000)
+    calls = ((y, 10), (y, 300), (long, 100), (y, 11))
+    with tc.config(tape_memory=0):
+        expected = [slope(*call) for call in calls]
+        assert peak(slope, y, 300) > 2_400_000
+    with tc.config(tape_memory=1_000_000):
+        for _ in range(2):
+            for call, want in zip(calls, expected, strict=True):
+                np.testing.assert_allclose(slope(*call), want, rtol=1e-9)
+        assert all(peak(slope, *call) < 1_100_000 for call in calls)
+        # Calls for which a tape is small enough have one.
+        assert "times checkpointed" not in str(slope.explain("ir", y, 10))
+        assert "repeat step" not in str(slope.explain("loops", y, 10))
+        assert "repeat step" in str(slope.explain("loops", y, 300))
+        shown = str(slope.cache_info())
+        assert "<= 1000000" in shown
+    np.testing.assert_allclose(slope(y, 300), expected[1], rtol=1e-12)
+
+
+def test_loops_that_ask_for_themselves_are_left_as_they_are() -> None:
+    @op
+    def segments(y: real[N], n):
+        for _ in tc.loop(n, checkpoint_every=10):
+            y = tanh(1.1 * y)
+        return sum(y[i] * y[i])
+
+    y = np.linspace(-1, 1, 1000)
+    expected = tc.grad(segments)(y, 100)
+    with tc.config(tape_memory=1000):
+        np.testing.assert_allclose(tc.grad(segments)(y, 100), expected, rtol=1e-12)
+        np.testing.assert_allclose(tc.grad(chain)(y, 5), tc.grad(chain)(y, 5))
+
+
+@pytest.mark.parametrize("wrong", [-1, "many", 2.5])
+def test_a_limit_is_a_count_of_bytes(wrong: object) -> None:
+    with pytest.raises(tc.ConfigurationError, match=r"tape_memory is .*; write a count of bytes"):
+        tc.config(tape_memory=wrong)  # type: ignore[arg-type]

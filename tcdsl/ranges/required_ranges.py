@@ -23,6 +23,7 @@ from tcdsl.ir.build import all_of, apply, integer, size
 from tcdsl.ir.expressions import Apply, Constant, Expr, size_names
 from tcdsl.ir.program import Assertion, AxisExtent
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of_condition
+from tcdsl.polyhedra.disjunctions import convex_pieces
 from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.size_algebra import SizeInterval
@@ -38,6 +39,8 @@ from tcdsl.ranges.solving.regions import affine_guard
 from tcdsl.span import Span
 
 __all__ = ["RequiredRanges", "required_ranges"]
+
+_MOST_PIECES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +101,16 @@ class _Required:
             if access.form is not None and access.extent is not None and not access.settled:
                 self.require_in_range(access)
         inference.raise_faults()
-        algebra = inference.algebra
         ends = {
-            self.given.get(name, name): (algebra.expr(each.low), algebra.expr(each.high + 1))
+            self.given.get(name, name): (self.end(each.low), self.end(each.high + 1))
             for name, each in self.solved.items()
         }
         return RequiredRanges(ends, extents, frozenset(self.tested), tuple(inference.assertions))
+
+    def end(self, form: Polynomial) -> Expr:
+        # The smallest of many extents has a name: sets would tell all cases apart.
+        expr = self.inference.algebra.expr(form)
+        return self.inference.scope.opaque_size(expr) if convex_pieces(expr) > _MOST_PIECES else expr
 
     def written_part(self, access: AxisAccess) -> AxisAccess:
         # Beside statements, ranges stay where a tensor has been written; what is stated may read the cells below.
@@ -138,7 +145,7 @@ class _Required:
         return f"{self.inference.text(interval.low)}:{self.inference.text(interval.high + 1)}"
 
     def extent(self, access: AxisAccess) -> Expr:
-        inference, algebra = self.inference, self.inference.algebra
+        inference = self.inference
         assert access.form is not None
         interval = self.solved[access.form.bare or ""]
         if access.extent is None:
@@ -146,7 +153,7 @@ class _Required:
             fact += f"{inference.text(interval.low)}, below 0"
             inference.require_nonnegative(interval.low, fact, access.span)
             access.settled = True
-        return algebra.expr(interval.high + 1)
+        return self.end(interval.high + 1)
 
     def require_in_range(self, access: AxisAccess) -> None:
         inference, algebra = self.inference, self.inference.algebra

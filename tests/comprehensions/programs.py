@@ -387,6 +387,13 @@ program(
     lambda A, B: A[:3] + B,
 )
 program(
+    "the smallest of many extents",
+    "def f(" + ", ".join(f"float(N{k}) A{k}" for k in range(9)) + ") -> (C) { "
+    "C(i) = " + " + ".join(f"A{k}(i)" for k in range(9)) + " }",
+    tuple((3 + k % 4,) for k in range(9)),
+    lambda *given: sum(each[:3] for each in given),
+)
+program(
     "a range that begins above 0",
     "def f(float(N) A) -> (C) { C(i) = A(i - 2) }",
     ((4,),),

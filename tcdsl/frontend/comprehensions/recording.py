@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tcdsl.errors import ShapeError
 from tcdsl.frontend.comprehensions.checked import Checked, CheckedCall, CheckedStatement, TensorType
 from tcdsl.frontend.comprehensions.sharing import sharing
 from tcdsl.frontend.comprehensions.text.syntax import ElementType, Name, Target
@@ -22,6 +23,7 @@ from tcdsl.ir.dtypes import INTEGER, compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Constant, ExplicitRange, Expr, Read, SizeValue, transform
 from tcdsl.ir.program import Access, Keep, Neutral
 from tcdsl.ir.text.expression_printer import format_expr
+from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.ranges.required_ranges import RequiredRanges, required_ranges
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
@@ -75,8 +77,12 @@ class ComprehensionRecording:
             if isinstance(statement, CheckedCall):
                 self._call(statement)
             else:
-                with sharing():
-                    self._statement(statement)
+                try:
+                    with sharing():
+                        self._statement(statement)
+                except NotAffine:
+                    fact = "the ranges of this statement depend on sizes in too many ways"
+                    raise ShapeError.at(fact, statement.statement.span, "state them: `where i in 0:N`") from None
         for result in definition.results:
             if result.type is not None:
                 self._bind(result.type, result.name, self.tensors[result.name.name])

@@ -97,6 +97,8 @@ class _Machine:
         self.sizes = dict(sizes)
         self.order = order
         self.scalars: dict[str, Any] = {}
+        self.functions: dict[int, Callable[[], Any]] = {}
+        self.kept: list[Expr] = []  # no other expression gets their numbers
         self.writes = dict.fromkeys(arrays, 0)
 
     def nests(self, rounds: Sequence[Rounds], first: int, end: int) -> None:
@@ -195,14 +197,7 @@ class _Machine:
         return _TYPES[value.dtype](evaluate(old, self.value(value)))
 
     def cell(self, buffer: str, indices: Sequence[Expr]) -> tuple[int, ...]:
-        position = tuple([int(self.value(part)) for part in indices])
-        shape = self.arrays[buffer].shape
-        inside = len(position) == len(shape)
-        for place, extent in zip(position, shape, strict=False):
-            inside = inside and 0 <= place < extent
-        if not inside:
-            raise IndexError(f"{buffer}{list(position)} is outside the shape {shape}")
-        return position
+        return _inside(buffer, [self.value(part) for part in indices], self.arrays[buffer].shape)
 
     def check(self, node: Check) -> None:
         if self.value(node.condition):
@@ -214,41 +209,72 @@ class _Machine:
         raise Diagnostic(DataIndexError, f"{fact}, which has {extent} cells", node.span).error()
 
     def value(self, expr: Expr) -> Any:
+        # Expressions are taken apart once: loops ask for their values again and again.
+        found = self.functions.get(id(expr))
+        if found is None:
+            found = self.functions[id(expr)] = self.function(expr)
+            self.kept.append(expr)
+        return found()
+
+    def function(self, expr: Expr) -> Callable[[], Any]:
+        """What gives the value of ``expr``, whenever it is asked."""
+        arrays, sizes, scalars = self.arrays, self.sizes, self.scalars
         match expr:
-            case IndexValue(name=name) | Local(name=name):
-                return self.scalars[name]
-            case Read(tensor=tensor, indices=indices, dtype=dtype):
-                return self.arrays[tensor][self.cell(tensor, indices)].astype(compute_dtype(dtype))
-            case Constant(value=value, dtype=dtype):
-                return int(value) if dtype in WIDE_INTEGERS else _TYPES[dtype](value)
-            case SizeValue(name=name):
-                return np.int64(self.sizes[name])
-            case Cast(operand=operand, dtype=dtype) if dtype in WIDE_INTEGERS:
-                return int(self.value(operand))
-            case Cast(operand=operand, dtype=dtype):
-                return np.asarray(self.value(operand)).astype(dtype)[()]
             case Apply():
                 return self.applied(expr)
+            case IndexValue(name=name) | Local(name=name):
+                return lambda: scalars[name]
+            case Read(tensor=tensor, indices=indices, dtype=dtype):
+                parts, kind = list(map(self.function, indices)), compute_dtype(dtype)
+
+                def read() -> Any:
+                    array = arrays[tensor]
+                    return array[_inside(tensor, [part() for part in parts], array.shape)].astype(kind)
+
+                return read
+            case Constant(value=value, dtype=dtype):
+                number = int(value) if dtype in WIDE_INTEGERS else _TYPES[dtype](value)
+                return lambda: number
+            case SizeValue(name=name):
+                return lambda: np.int64(sizes[name])
+            case Cast(operand=operand, dtype=dtype):
+                given = self.function(operand)
+                if dtype in WIDE_INTEGERS:
+                    return lambda: int(given())
+                return lambda: np.asarray(given()).astype(dtype)[()]
             case _:
                 raise TypeError(f"{type(expr).__name__} has no place in a kernel")
 
-    def applied(self, expr: Apply) -> Any:
+    def applied(self, expr: Apply) -> Callable[[], Any]:
+        parts = list(map(self.function, expr.arguments))
         if expr.primitive in LAZY:
-            return self.lazily(expr)
+            return _lazily(expr.primitive, parts)
         if expr.arguments[0].dtype in WIDE_INTEGERS:
-            return INDEX_ARITHMETIC[expr.primitive](*map(self.value, expr.arguments))
-        result = PRIMITIVES[expr.primitive].evaluate(*[self.value(part) for part in expr.arguments])
-        return _TYPES[expr.dtype](result)
+            exact = INDEX_ARITHMETIC[expr.primitive]
+            return lambda: exact(*[part() for part in parts])
+        evaluate, kind = PRIMITIVES[expr.primitive].evaluate, _TYPES[expr.dtype]
+        return lambda: kind(evaluate(*[part() for part in parts]))
 
-    def lazily(self, expr: Apply) -> Any:
-        match expr.primitive, expr.arguments:
-            case "where", (condition, chosen, other):
-                return self.value(chosen if self.value(condition) else other)
-            case "and_", (first, second):
-                return np.bool_(self.value(first) and self.value(second))
-            case "or_", (first, second):
-                return np.bool_(self.value(first) or self.value(second))
-        raise TypeError(f"{expr.primitive} of {len(expr.arguments)} arguments")
+
+def _inside(buffer: str, indices: Sequence[Any], shape: tuple[int, ...]) -> tuple[int, ...]:
+    position = tuple(map(int, indices))
+    inside = len(position) == len(shape)
+    for place, extent in zip(position, shape, strict=False):
+        inside = inside and 0 <= place < extent
+    if not inside:
+        raise IndexError(f"{buffer}{list(position)} is outside the shape {shape}")
+    return position
+
+
+def _lazily(primitive: str, parts: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
+    match primitive, parts:
+        case "where", (condition, chosen, other):
+            return lambda: chosen() if condition() else other()
+        case "and_", (first, second):
+            return lambda: np.bool_(first() and second())
+        case "or_", (first, second):
+            return lambda: np.bool_(first() or second())
+    raise TypeError(f"{primitive} of {len(parts)} arguments")
 
 
 class _Types(dict[str, type]):

@@ -282,7 +282,7 @@ def elementwise(primitive: str, values: tuple[Array, ...]) -> Array:
         compute = INDEX_ARITHMETIC[primitive]
         return np.frompyfunc(compute, len(values), 1)(*values)  # type: ignore[no-any-return]
     with np.errstate(all="ignore"):
-        return np.asarray(_vectorized(primitive, np.issubdtype(values[0].dtype, np.floating))(*values))
+        return np.asarray(_vectorized(primitive, values[0].dtype.kind == "f")(*values))
 
 
 @lru_cache(maxsize=256)

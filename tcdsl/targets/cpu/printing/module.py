@@ -133,9 +133,8 @@ def _imports(used: set[str]) -> list[ast.stmt]:
 
 def module_text(module: ast.Module) -> str:
     """The text of ``module``: by astor, which breaks long lines, below Python 3.14, which astor does not support."""
-    ast.fix_missing_locations(module)
     if sys.version_info >= (3, 14):
-        return ast.unparse(module) + "\n"
+        return ast.unparse(ast.fix_missing_locations(module)) + "\n"
     with warnings.catch_warnings():
         # From Python 3.12 on, importing astor warns of the old node classes that it still knows.
         warnings.simplefilter("ignore", DeprecationWarning)

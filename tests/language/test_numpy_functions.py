@@ -92,7 +92,7 @@ def test_what_an_array_does_not_have_says_what_it_has() -> None:
     message = refusal(tc.DslSyntaxError, f, A)
     assert "an array has no `reshape` while the function is staged" in message
     assert "return A.reshape(-1)" in message
-    assert "it has `T`, `all`, `any`, `astype`, `copy`, `dtype`, " in message
+    assert "it has `T`, `all`, `any`, `astype`, `bind_dims`, `copy`, `dtype`, " in message
     assert "write a statement, such as `y[i*M + j] = x[i, j]`" in message
     assert_gives(guarded, A, wanted=A.T)
 

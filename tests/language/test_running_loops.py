@@ -817,3 +817,15 @@ def test_a_loop_runs_where_extents_are_equal_in_the_call() -> None:
             np.testing.assert_array_equal(alternating(x, v, n), by_hand(x, v, n))
     # One program runs; where the arrays differ in length there is one for each number of rounds.
     assert alternating.cache_info().programs == 3
+
+
+def test_a_branch_on_the_number_of_the_round_may_compute_with_floats() -> None:
+    @op
+    def early(x):
+        count = 0
+        for t in range(x.shape[0]):
+            if not 0.1 * t > 0.9:
+                count = count + 1
+        return count
+
+    assert [early(np.ones(n)) for n in (0, 5, 20)] == [0, 5, 10]

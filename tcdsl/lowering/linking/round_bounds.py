@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import reduce
 
 from tcdsl.ir.build import apply, integer
+from tcdsl.ir.dtypes import is_boolean, is_integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, size_names
 from tcdsl.polyhedra.linear import normalized
 
@@ -28,9 +29,11 @@ def bounds_over_rounds(expr: Expr, rounds: Mapping[str, Bounds | None]) -> Bound
     match expr:
         case SizeValue(name=name):
             return rounds[name]
-        case Cast(operand=operand):
+        case Cast(operand=operand) if is_boolean(operand.dtype):
+            return integer(0), integer(1)
+        case Cast(operand=operand) if is_integer(operand.dtype):
             return bounds_over_rounds(operand, rounds)
-        case Apply(primitive=primitive, arguments=arguments):
+        case Apply(primitive=primitive, arguments=arguments) if is_integer(expr.dtype):
             parts = [bounds_over_rounds(part, rounds) for part in arguments]
             known = [part for part in parts if part is not None]
             return _applied(primitive, known) if len(known) == len(parts) else None

@@ -1,14 +1,18 @@
 """The command line of ``python -m benchmarks.loops``: time for each contender, which take turns in one process.
 
-A contender without a row was not written, or cannot be: Numba has no gradients.
+Memory is what the most that a process of its own held is above what it held before the first call, compilation
+included. A contender without a row was not written, or cannot be: Numba has no gradients.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -35,6 +39,15 @@ def _markov(states: int, symbols: int, length: int) -> tuple[np.ndarray, ...]:
     return (*(row / row.sum(-1, keepdims=True) for row in rows), observed)
 
 
+def _network(length: int, batch: int, size: int) -> tuple[np.ndarray, ...]:
+    matrices = [_GENERATOR.standard_normal((size, 4 * size)) / size**0.5 for _ in range(2)]
+    return *matrices, _GENERATOR.standard_normal((length, batch, size)), np.zeros((batch, size))
+
+
+def _walk(length: int) -> tuple[np.ndarray, ...]:
+    return np.array([-2.0, -1.0]), _GENERATOR.standard_normal(length), np.array([[1.0, 0.1], [0.0, 1.0]]), np.eye(2)
+
+
 def _state() -> tuple[np.float64, ...]:
     return np.float64(1), np.float64(1), np.float64(1)
 
@@ -47,6 +60,19 @@ CASES: dict[str, tuple[Callable[[int], tuple[Any, ...]], bool]] = {
     "cholesky": (lambda s: (_matrix(500 // s),), True),
     "floyd_warshall": (lambda s: (_GENERATOR.random((300 // s, 300 // s)),), False),
     "forward_algorithm": (lambda s: _markov(32, 16, 10_000 // s**2), False),
+    "wave_gradient": (
+        lambda s: (
+            np.full((512 // s, 512 // s), 0.2),
+            np.zeros((512 // s, 512 // s)),
+            _GENERATOR.random((512 // s, 512 // s)),
+            100 // s,
+        ),
+        False,
+    ),
+    "lstm_gradient": (lambda s: _network(64 // s, 32 // s, 128 // s), False),
+    "viterbi": (lambda s: _markov(32, 16, 10_000 // s**2), False),
+    "conjugate_gradient": (lambda s: (_matrix(1000 // s), _GENERATOR.random(1000 // s), 1e-10), False),
+    "kalman_gradient": (lambda s: _walk(10_000 // s**2), False),
     "mandelbrot": (lambda s: (*_grid(512 // s), 100), False),
 }
 
@@ -65,27 +91,58 @@ def run(function: Callable[..., Any], arguments: tuple[Any, ...], changes: bool)
     return found, time.perf_counter() - begin
 
 
+PEERS = {"tcdsl": "programs", "Numba by hand": "by_hand", "JAX": "jax_peer", "PyTorch": "torch_peer"}
+
+
+def _modules(names: dict[str, str]) -> dict[str, ModuleType]:
+    found: dict[str, ModuleType] = {}
+    for peer, name in names.items():
+        try:
+            found[peer] = import_module(f"benchmarks.loops.{name}")
+        except ImportError:
+            continue
+    return found
+
+
+def memory_of(name: str, peer: str, scale: int) -> float:
+    """The memory of one call, in MB, by a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.loops", "--memory-of", peer, "--only", name, "--scale", str(scale)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def _held(name: str, peer: str, scale: int) -> float:
+    make, changes = CASES[name]
+    [module] = _modules({peer: PEERS[peer]}).values()
+    given = make(scale)
+    Path("/proc/self/clear_refs").write_text("5")  # the most begins anew
+    before = _most_held()
+    run(getattr(module, name), given, changes)
+    return (_most_held() - before) / 1000
+
+
+def _most_held() -> int:
+    # In kB. What `resource` says of a process begins with what its parent held.
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Measure and print; the exit status is 1 if contenders disagree."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loops", description=__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="run the computations whose name contains TEXT")
     parser.add_argument("--samples", type=int, default=7, help="samples of each contender")
     parser.add_argument("--scale", type=int, default=1, help="divide the sizes by so much")
+    parser.add_argument("--memory-of", metavar="PEER", help="print the memory of one call of this contender alone")
     options = parser.parse_args(arguments)
+    if options.memory_of is not None:
+        sys.stdout.write(f"{_held(options.only, options.memory_of, options.scale)}\n")
+        return 0
 
     from rich.console import Console
     from rich.table import Table
 
-    from benchmarks.loops import by_hand, programs
-
-    modules = {"tcdsl": programs, "Numba by hand": by_hand}
-    try:
-        from benchmarks.loops import jax_peer
-    except ImportError:
-        pass
-    else:
-        modules["JAX"] = jax_peer
-    table = Table("computation", "contender", "first call, s", "median, ms", "others over ours")
+    modules = _modules(PEERS)
+    table = Table("computation", "contender", "first call, s", "median, ms", "others over ours", "memory, MB")
     for name, (make, changes) in CASES.items():
         if options.only not in name:
             continue
@@ -104,6 +161,7 @@ def main(arguments: list[str] | None = None) -> int:
         medians = {peer: float(np.median(times)) for peer, times in samples.items()}
         for peer, median in medians.items():
             row = f"{firsts[peer][1]:.2f}", f"{1e3 * median:.3f}", f"{median / medians['tcdsl']:.2f}"
+            row = *row, f"{memory_of(name, peer, options.scale):.0f}"
             table.add_row(name if peer == "tcdsl" else "", peer, *row)
     Console().print(table)
     return 0

@@ -7,7 +7,16 @@ import math
 import numpy as np
 from numba import njit, prange
 
-__all__ = ["cholesky", "floyd_warshall", "forward_algorithm", "lorenz", "mandelbrot", "wave"]
+__all__ = [
+    "cholesky",
+    "conjugate_gradient",
+    "floyd_warshall",
+    "forward_algorithm",
+    "lorenz",
+    "mandelbrot",
+    "viterbi",
+    "wave",
+]
 
 
 @njit(cache=True, parallel=True)
@@ -92,3 +101,48 @@ def mandelbrot(x, y, most):
                 n += 1
             rounds[i, j] = n
     return rounds
+
+
+@njit(cache=True)
+def viterbi(start, transitions, emissions, observed):
+    """The most probable states."""
+    states, length = len(start), len(observed)
+    before = np.zeros((length, states), np.int64)
+    score = np.log(start * emissions[:, observed[0]])
+    ways = np.log(transitions)
+    new = np.empty(states)
+    for t in range(1, length):
+        for s in range(states):
+            best = 0
+            for r in range(1, states):
+                if score[r] + ways[r, s] > score[best] + ways[best, s]:
+                    best = r
+            before[t, s] = best
+            new[s] = score[best] + ways[best, s] + math.log(emissions[s, observed[t]])
+        score[:] = new
+    path = np.empty(length, np.int64)
+    path[-1] = np.argmax(score)
+    for t in range(length - 1, 0, -1):
+        path[t - 1] = before[t, path[t]]
+    return path
+
+
+@njit(cache=True, parallel=True)
+def conjugate_gradient(A, b, tolerance):
+    """A solution, as exact as was asked for."""
+    n = len(b)
+    x, r, p, q = np.zeros(n), b.copy(), b.copy(), np.empty(n)
+    square = (r * r).sum()
+    while square > tolerance:
+        for i in prange(n):
+            total = 0.0
+            for j in range(n):
+                total += A[i, j] * p[j]
+            q[i] = total
+        step = square / (p * q).sum()
+        x += step * p
+        r -= step * q
+        new = (r * r).sum()
+        p = r + new / square * p
+        square = new
+    return x

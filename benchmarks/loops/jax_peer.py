@@ -9,7 +9,18 @@ import jax.numpy as jnp
 
 jax.config.update("jax_enable_x64", True)
 
-__all__ = ["floyd_warshall", "forward_algorithm", "lorenz", "lorenz_gradient", "wave"]
+__all__ = [
+    "conjugate_gradient",
+    "floyd_warshall",
+    "forward_algorithm",
+    "kalman_gradient",
+    "lorenz",
+    "lorenz_gradient",
+    "lstm_gradient",
+    "viterbi",
+    "wave",
+    "wave_gradient",
+]
 
 
 @partial(jax.jit, static_argnums=3)
@@ -23,6 +34,19 @@ def wave(u, v, c, steps):
         return w.at[1:-1, 1:-1].add(c * inner), u
 
     return jax.lax.fori_loop(0, steps, step, (u, v))[0]
+
+
+def _wave_energy(c, u, v, steps):
+    def step(state, _):
+        u, v = state
+        inner = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1]
+        return ((2 * u - v).at[1:-1, 1:-1].add(c[1:-1, 1:-1] * inner), u), None
+
+    u = jax.lax.scan(step, (u, v), length=steps)[0][0]
+    return (u * u).sum()
+
+
+wave_gradient = partial(jax.jit, static_argnums=3)(jax.grad(_wave_energy))
 
 
 def _lorenz(x, y, z, steps, h):
@@ -56,3 +80,73 @@ def forward_algorithm(start, transitions, emissions, observed):
 
     first = start * emissions[:, observed[0]]
     return jax.lax.scan(step, (first, 0.0), observed[1:])[0][1]
+
+
+def _lstm(U, W, x, h):
+    size = h.shape[1]
+
+    def step(state, x):
+        h, c = state
+        z = x @ W + h @ U
+        gates = jax.nn.sigmoid(z[:, :size]), jnp.tanh(z[:, size : 2 * size]), jax.nn.sigmoid(z[:, 2 * size : 3 * size])
+        c = gates[0] * gates[1] + gates[2] * c
+        return (jax.nn.sigmoid(z[:, 3 * size :]) * jnp.tanh(c), c), None
+
+    h = jax.lax.scan(step, (h, 0 * h), x)[0][0]
+    return (h * h).sum()
+
+
+_lstm_gradients = jax.jit(jax.grad(_lstm, argnums=(0, 1)))
+
+
+def lstm_gradient(U, W, x, h):
+    """A training step."""
+    return _lstm_gradients(U, W, x, h)[0]
+
+
+@jax.jit
+def viterbi(start, transitions, emissions, observed):
+    """The most probable states."""
+
+    def step(score, seen):
+        ways = score[:, None] + jnp.log(transitions)
+        return ways.max(0) + jnp.log(emissions[:, seen]), ways.argmax(0)
+
+    score, before = jax.lax.scan(step, jnp.log(start * emissions[:, observed[0]]), observed[1:])
+
+    def back(state, before):
+        return before[state], before[state]
+
+    last = score.argmax()
+    return jnp.append(jax.lax.scan(back, last, before, reverse=True)[1], last)
+
+
+@jax.jit
+def conjugate_gradient(A, b, tolerance):
+    """A solution, as exact as was asked for."""
+
+    def step(state):
+        x, r, p, square = state
+        q = A @ p
+        length = square / (p @ q)
+        r = r - length * q
+        return x + length * p, r, r + r @ r / square * p, r @ r
+
+    return jax.lax.while_loop(lambda state: state[3] > tolerance, step, (0 * b, b, b, b @ b))[0]
+
+
+def _kalman(noises, seen, F, P):
+    q, r = jnp.exp(noises)
+
+    def step(state, seen):
+        mean, P, likelihood = state
+        mean, P = F @ mean, F @ P @ F.T + q * jnp.eye(len(F))
+        error, spread = seen - mean[0], P[0, 0] + r
+        gain = P[:, 0] / spread
+        likelihood -= 0.5 * (error * error / spread + jnp.log(spread))
+        return (mean + gain * error, P - gain[:, None] * P[0], likelihood), None
+
+    return jax.lax.scan(step, (0 * P[0], P, 0.0), seen)[0][2]
+
+
+kalman_gradient = jax.jit(jax.grad(_kalman))

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import tcdsl as tc
 from tcdsl import cd, op
 
-__all__ = ["cholesky", "floyd_warshall", "forward_algorithm", "lorenz", "lorenz_gradient", "mandelbrot", "wave"]
+__all__ = [
+    "cholesky",
+    "conjugate_gradient",
+    "floyd_warshall",
+    "forward_algorithm",
+    "kalman_gradient",
+    "lorenz",
+    "lorenz_gradient",
+    "lstm_gradient",
+    "mandelbrot",
+    "viterbi",
+    "wave",
+    "wave_gradient",
+]
 
 
 @op
@@ -16,6 +31,21 @@ def wave(u, v, c, steps):
         v = u
         u = w
     return u
+
+
+@op
+def wave_energy(c, u, v, steps):
+    for _t in range(steps):
+        w[i, j] = u[i, j] + u[i, j] - v[i, j]
+        w[i, j] += c[i, j] * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - 4 * u[i, j])
+        v = u
+        u = w
+    return (u * u).sum()
+
+
+def wave_gradient(c, u, v, steps):
+    """The derivative of what the wave holds at the end by the velocities of the medium."""
+    return tc.grad(wave_energy)(c, u, v, steps)
 
 
 @op
@@ -73,3 +103,74 @@ def mandelbrot(x: real[H, W], y: real[H, W], most):
                 n = n + 1
             rounds[i, j] = n
     return rounds
+
+
+@op
+def lstm(U, W, x: real[T, B, D], h: real[B, H]):
+    c = 0 * h
+    for t in range(T):
+        z = x[t] @ W + h @ U
+        c = sigmoid(z[:, :H]) * tanh(z[:, H : 2 * H]) + sigmoid(z[:, 2 * H : 3 * H]) * c
+        h = sigmoid(z[:, 3 * H :]) * tanh(c)
+    return (h * h).sum()
+
+
+def lstm_gradient(U, W, x, h):
+    """A training step: the derivatives by both matrices, of which the first is compared."""
+    return tc.grad(lstm, argnums=(0, 1))(U, W, x, h)[0]
+
+
+@op
+def viterbi(start: real[S], transitions: real[S, S], emissions: real[S, V], observed: int64[T]):
+    before: int64[T, S]
+    path: int64[T]
+    score[s] = log(start[s] * emissions[s, observed[0]])
+    for t in range(1, T):
+        ways[r, s] = score[r] + log(transitions[r, s])
+        before[t, s] = argmax(ways[r, s] for r in range(S))
+        score = ways.max(axis=0) + np.log(emissions[:, observed[t]])
+    path[T - 1] = argmax(score[s] for s in range(S))
+    for t in range(T - 1, 0, -1):
+        path[t - 1] = before[t, path[t]]
+    return path
+
+
+@op
+def conjugate_gradient(A, b, tolerance):
+    x = 0 * b
+    r = b
+    p = b
+    square = sum(r[i] * r[i])
+    while square > tolerance:
+        q = A @ p
+        step = square / sum(p[i] * q[i])
+        x = x + step * p
+        r = r - step * q
+        new = sum(r[i] * r[i])
+        p = r + new / square * p
+        square = new
+    return x
+
+
+@op
+def kalman(noises, seen: real[T], F: real[S, S], P: real[S, S]):
+    q, r = exp(noises[0]), exp(noises[1])
+    mean = 0 * P[0]
+    likelihood = 0.0
+    for t in range(T):
+        mean = F @ mean
+        P = F @ P @ F.T
+        P[i, i] += q
+        error = seen[t] - mean[0]
+        spread = P[0, 0] + r
+        gain[i] = P[i, 0] / spread
+        likelihood = likelihood - 0.5 * (error * error / spread + log(spread))
+        mean = mean + gain * error
+        row[j] = P[0, j]
+        P[i, j] -= gain[i] * row[j]
+    return likelihood
+
+
+def kalman_gradient(noises, seen, F, P):
+    """The derivative of the likelihood by the two noises."""
+    return tc.grad(kalman)(noises, seen, F, P)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.loops import by_hand, programs
-from benchmarks.loops.__main__ import CASES, run
+from benchmarks.loops.__main__ import CASES, memory_of, run
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if hasattr(by_hand, name)])
@@ -24,3 +24,22 @@ def test_the_gradient_is_that_of_the_loop() -> None:
     for k in range(3):
         sides = [by_hand.lorenz.py_func(*(state + step * np.eye(3)[k]), 50, 1e-3) for step in (1e-6, -1e-6)]
         assert found[k] == pytest.approx((sides[0] - sides[1]) / 2e-6, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["wave_gradient", "lstm_gradient", "kalman_gradient"])
+def test_gradients_are_those_of_differences(name: str) -> None:
+    losses = {"wave_gradient": "wave_energy", "lstm_gradient": "lstm", "kalman_gradient": "kalman"}
+    first, *others = CASES[name][0](16)
+    found = getattr(programs, name)(first, *others)
+    loss = getattr(programs, losses[name])
+    for cell in [(0,) * first.ndim, tuple(extent // 2 for extent in first.shape)]:
+        sides = []
+        for step in (1e-5, -1e-5):
+            moved = first.copy()
+            moved[cell] += step
+            sides.append(loss(moved, *others))
+        assert found[cell] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-4, abs=1e-7)
+
+
+def test_memory_is_measured_in_a_process_of_its_own() -> None:
+    assert memory_of("wave_gradient", "tcdsl", 2) > 50 * 256 * 256 * 8 / 1e6  # the states of all rounds

@@ -67,8 +67,8 @@ class Template:
 
     def _missing_attribute(self, error: AttributeError) -> Diagnostic:
         trace = _last_entry(error)
-        # Positions of winners have to be written as statements; some are what programs in Tile ask for.
-        others = ("argmax", "argmin", "bind_dims", "builder", "rank", "use")
+        # Positions of winners have to be written as statements; lenses are Tile's.
+        others = ("argmax", "argmin", "builder", "rank", "use")
         names = sorted({"dtype", *(name for name in dir(SymbolicArray) if name[0] != "_" and name not in others)})
         known = ", ".join(f"`{name}`" for name in names)
         return Diagnostic(

@@ -117,6 +117,11 @@ class Comprehension(TensorFunction):
         """As of any function, and with the stage ``ranges``: the range of each index, statement by statement."""
         if stage == "ranges":
             return Explanation(self._body.ranges)
+        if not arguments and self.staging.last_entry() is None:
+            # Types and ranks are declared, and no program depends on sizes.
+            types = [self._checked.tensors[name] for name in self._body.parameters]
+            given = [np.broadcast_to(np.zeros((), each.dtype), (1,) * each.rank) for each in types]
+            self.staging.entry(self.signature.call(given, {}))
         return super().explain(stage, *arguments, **keywords)
 
     @computed_once

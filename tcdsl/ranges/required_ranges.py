@@ -87,7 +87,9 @@ class _Required:
         explicit = explicit_ranges(self.root, inference.algebra)
         linear = {access: self.written_part(access) for access in self.root.accesses if _is_linear(access)}
         parts = list(linear.values())
-        solver = RoundSolver(inference, self.root.variables, explicit, parts, lazily=False, advice=self.advice)
+        # All that are written count, those of `i < 0 ? x : x` too, which is x by now.
+        variables = tuple(dict.fromkeys((*inference.sketch.variables, *self.root.variables)))
+        solver = RoundSolver(inference, variables, explicit, parts, lazily=False, advice=self.advice)
         self.solved = solver.solve()
         for access, part in linear.items():
             access.settled = part.settled

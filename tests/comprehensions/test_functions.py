@@ -87,6 +87,8 @@ def test_explanations(defs: Any) -> None:
     for stage in ("loops", "python", "grad", "passes", "cost"):
         assert defs.matmul.explain(stage, A, B)
     assert defs.matmul.cost(A, B)
+    unused = tc.comprehensions.define("def f(float(2, N) A, float s) -> (B) { B(i) = s * A(1, i) }").f
+    assert "B[i] = s * A[1, i]  for [i]: 0 <= i < N" in unused.explain()
     stated = tc.comprehensions.define("def f(float(N) A) -> (B) { B(i) = A(i / 2) where i in 1:N }").f
     assert "i in 1:N  (stated)\n    B: float32[N]" in stated.explain("ranges")
 

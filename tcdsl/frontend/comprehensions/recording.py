@@ -173,6 +173,8 @@ class ComprehensionRecording:
             mode="declared",
         )
         made = self.tensors[name] = self._recorded(sketch, found, known, continues, target.name)
+        # The cells that no point writes are neutral, and may be read.
+        self.builder.all_written(made.name)
         self._note_begin(made, known, found, target)
         self.ranges.append((checked, _shown(checked, found), made))
 

@@ -71,7 +71,7 @@ CASES: dict[str, tuple[Callable[[int], tuple[Any, ...]], bool]] = {
     ),
     "lstm_gradient": (lambda s: _network(64 // s, 32 // s, 128 // s), False),
     "viterbi": (lambda s: _markov(32, 16, 10_000 // s**2), False),
-    "conjugate_gradient": (lambda s: (_matrix(1000 // s), _GENERATOR.random(1000 // s), 1e-10), False),
+    "conjugate_gradient": (lambda s: (_matrix(1000 // s), _GENERATOR.random(1000 // s), 1e-16), False),
     "kalman_gradient": (lambda s: _walk(10_000 // s**2), False),
     "mandelbrot": (lambda s: (*_grid(512 // s), 100), False),
 }

@@ -127,14 +127,14 @@ def viterbi(start, transitions, emissions, observed):
     return path
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True)
 def conjugate_gradient(A, b, tolerance):
     """A solution, as exact as was asked for."""
     n = len(b)
     x, r, p, q = np.zeros(n), b.copy(), b.copy(), np.empty(n)
     square = (r * r).sum()
     while square > tolerance:
-        for i in prange(n):
+        for i in range(n):
             total = 0.0
             for j in range(n):
                 total += A[i, j] * p[j]

@@ -54,7 +54,7 @@ from tcdsl.targets.cpu.layout.control_rows import (
     LOOKS,
     PAUSED,
     RANGED,
-    SERIAL_WORK,
+    ROUND_WORK,
 )
 from tcdsl.targets.cpu.layout.frame import (
     COUNTER_WORD,
@@ -148,7 +148,7 @@ def _ranged_row(row: int, frame: int, threads: int) -> int:
     own = load_word(frame + 8 * load_word(row + 16))
     store_word(own, load_word(row + 24))
     length = load_word(own + 16) - load_word(own + 8)
-    small = threads < 2 or load_word(own + 24) < SERIAL_WORK
+    small = threads < 2 or load_word(own + 24) < ROUND_WORK
     store_word(own + 24, 1 if small else max(1, min(length, threads * BLOCKS_PER_THREAD)))
     return own
 

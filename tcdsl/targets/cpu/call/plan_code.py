@@ -14,6 +14,7 @@ from tcdsl.ir.sizes.size_code import SizeCode
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, ProcedureCall
 from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.program_passes.effort import weight
+from tcdsl.lowering.program_passes.serial_work import ROUND_WORK, SERIAL_WORK
 from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
 from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
 from tcdsl.targets.cpu.layout.control_rows import BLOCKS_PER_THREAD, END, RANGED, ControlRow, table_rows
@@ -41,6 +42,8 @@ class PlanCode:
 
     def __init__(self, kernel: Kernel, layout: FrameLayout, arrays: CallArrays, numbers: Sequence[int] = ()) -> None:
         self._layout = layout
+        self._nests = kernel.nests
+        self._repeated = {number for each in kernel.rounds for number in range(each.first, each.end)}
         self._numbers = tuple(numbers)
         self._procedures = {procedure.name: procedure.body for procedure in kernel.procedures}
         self.table = FIRST_ROW + sum(ROW_WORDS + len(each.buffer.shape) for each in arrays.bindings)
@@ -50,11 +53,12 @@ class PlanCode:
         rows = [item for binding in arrays.given for item in self._row(binding, given=True)]
         rows += [item for binding in arrays.made for item in self._row(binding, given=False)]
         table = [
-            self._control(row, kernel) if isinstance(row, ControlRow) else self._launch(row, kernel.nests[row])
+            self._control(row, kernel) if isinstance(row, ControlRow) else self._launch(row)
             for row in table_rows(kernel, layout)
         ]
         split = [f"{row[3]} > 1" for row in table if row[0] and row[3] != "1"]
-        split += [f"(threads > 1 and {self._work(nest)} >= serial_work)" for nest in kernel.nests if nest.bounds]
+        ranged = [number for number, nest in enumerate(kernel.nests) if nest.bounds]
+        split += [f"(threads > 1 and {self._spread(number)} >= serial_work)" for number in ranged]
         parallel = code.line(" or ".join(split) or "False")
         header: list[object] = [len(arrays.given), len(arrays.made), self.table]
         # Where there are rounds, the driver enters the arrays only.
@@ -124,8 +128,14 @@ class PlanCode:
         called = [body for name, body in self._procedures.items() if name in _called(nest)]
         return f"{self._code.value(nest.work)} * {weight(expressions((*nest.body, *chain(*called))))}"
 
-    def _launch(self, number: int, nest: Nest) -> list[object]:
+    def _spread(self, number: int) -> str:
+        # The work that decides whether a nest is for threads, which in rounds are awake.
+        work = self._work(self._nests[number])
+        return f"{work} * {SERIAL_WORK // ROUND_WORK}" if number in self._repeated else work
+
+    def _launch(self, number: int) -> list[object]:
         # Address, begin, end, number of blocks, address of the places: see `tcdsl.targets.cpu.call.driver`.
+        nest = self._nests[number]
         code, loop = self._code, parallel_loop(nest)
         address, places = f"nest_{number}", f"places_{number}"
         if loop is None:
@@ -136,7 +146,7 @@ class PlanCode:
         if loop.step != 1:
             begin, end = "0", code.line(f"max(0, -(({begin} - {end}) // {loop.step}))")
         end = code.line(f"{end} if {end} > {begin} else {begin}")
-        work = self._work(nest)
+        work = self._spread(number)
         split = f"max(1, min({end} - {begin}, threads * {BLOCKS_PER_THREAD}))"
         blocks = code.line(f"1 if threads < 2 or {work} < serial_work else {split}")
         return [address, begin, end, blocks, places]

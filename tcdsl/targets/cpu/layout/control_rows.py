@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tcdsl.lowering.program_passes.serial_work import SERIAL_WORK
+from tcdsl.lowering.program_passes.serial_work import ROUND_WORK
 from tcdsl.targets.cpu.layout.frame import FrameLayout
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ __all__ = [
     "LOOKS",
     "PAUSED",
     "RANGED",
-    "SERIAL_WORK",
+    "ROUND_WORK",
     "SWAP",
     "ControlRow",
     "table_rows",

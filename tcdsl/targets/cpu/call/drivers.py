@@ -10,6 +10,7 @@ from typing import Any
 
 from tcdsl.locks import lock_of_this_process
 from tcdsl.targets.cache.store import store
+from tcdsl.targets.cpu.call.pace import Pace
 from tcdsl.targets.cpu.layout import call_block, control_rows, frame
 from tcdsl.targets.cpu.layout.control_rows import PAUSED
 from tcdsl.targets.cpu.machine.machine_code import compiled_driver
@@ -75,17 +76,19 @@ class Drivers:
 
         Python handles its signals every few milliseconds, so that ``KeyboardInterrupt`` may leave it.
         """
-        done = PAUSED
+        done, pace = PAUSED, Pace(threads, _BUDGET)
         while done <= PAUSED:
-            done = self._some_rounds(table, PAUSED - done, rows, frame, threads)
+            count, budget = pace.next_stretch()
+            done = self._some_rounds(table, PAUSED - done, rows, frame, budget, count)
+            pace.done()
         return done
 
-    def _some_rounds(self, table: int, first: int, rows: int, frame: int, threads: int) -> int:
+    def _some_rounds(self, table: int, first: int, rows: int, frame: int, budget: int, threads: int) -> int:
         if threads < 2:
-            return self._rounds(table, first, rows, frame, _BUDGET, 1, 0, 0)
+            return self._rounds(table, first, rows, frame, budget, 1, 0, 0)
         with self._guard:
             parallel_for = self._started().parallel_for
-            return self._rounds(table, first, rows, frame, _BUDGET, threads, parallel_for, self._share)
+            return self._rounds(table, first, rows, frame, budget, threads, parallel_for, self._share)
 
     def _started(self) -> ThreadingLayer:
         if self._layer is None:

@@ -1,0 +1,56 @@
+"""How many threads rounds of loops go on: the choice is told what time stretches take."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcdsl.targets.cpu.call import pace
+from tcdsl.targets.cpu.call.pace import Pace
+
+
+class Clock:
+    """A clock that stands still but when it is set."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(pace, "perf_counter", found)
+    return found
+
+
+def chosen(choice: Pace, clock: Clock, rates: dict[int, float], stretches: int) -> list[int]:
+    found = []
+    for _ in range(stretches):
+        threads, work = choice.next_stretch()
+        clock.now += work * rates[threads]
+        choice.done()
+        found.append(threads)
+    return found
+
+
+def test_the_faster_one_goes_on(clock: Clock) -> None:
+    for rates, best in (({1: 1.0, 4: 0.3}, 4), ({1: 1.0, 4: 50.0}, 1)):
+        found = chosen(Pace(4, 1000), clock, rates, 30)
+        assert found[:2] == [4, 1]
+        assert set(found[2:]) == {best}
+
+
+def test_the_other_one_has_another_try_now_and_then(clock: Clock) -> None:
+    choice = Pace(4, 1000)
+    assert set(chosen(choice, clock, {1: 1.0, 4: 9.0}, 30)[2:]) == {1}
+    # The machine has become idle.
+    found = chosen(choice, clock, {1: 1.0, 4: 0.3}, 60)
+    assert found.count(1) < 10
+    assert set(found[-20:]) == {4}
+
+
+def test_one_thread_is_not_timed(clock: Clock) -> None:
+    choice = Pace(1, 1000)
+    assert [choice.next_stretch() for _ in range(3)] == [(1, 1000)] * 3
+    choice.done()

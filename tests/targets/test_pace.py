@@ -35,10 +35,10 @@ def chosen(choice: Pace, clock: Clock, rates: dict[int, float], stretches: int) 
 
 
 def test_the_faster_one_goes_on(clock: Clock) -> None:
-    for rates, best in (({1: 1.0, 4: 0.3}, 4), ({1: 1.0, 4: 50.0}, 1)):
-        found = chosen(Pace(4, 1000), clock, rates, 30)
-        assert found[:2] == [4, 1]
-        assert set(found[2:]) == {best}
+    for slow, tried, best in ((0.3, [1, 4, 4], 4), (2.0, [1, 4, 4], 1), (50.0, [1, 4], 1)):
+        found = chosen(Pace(4, 1000), clock, {1: 1.0, 4: slow}, 30)
+        assert found[: len(tried)] == tried
+        assert set(found[len(tried) :]) == {best}
 
 
 def test_the_other_one_has_another_try_now_and_then(clock: Clock) -> None:

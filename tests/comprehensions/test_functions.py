@@ -193,6 +193,35 @@ def test_python_numbers() -> None:
     assert f.cache_info().programs == 1
 
 
+def test_python_numbers_while_something_is_traced() -> None:
+    source = "def f(float(N) A, float s, int32 k, bool b) -> (t) { t +=! b ? A(i) * s + k : 0 }"
+    f = tc.comprehensions.define(source).f
+    x = np.ones(3, np.float32)
+
+    @tc.op
+    def twice(A):
+        return f(A, 2.0, True, True) * 2
+
+    np.testing.assert_allclose(f(x, 2.0, 1, True), 9)
+    np.testing.assert_allclose(tc.grad(lambda A: f(A, 2.0, 1, True))(x), [2, 2, 2])
+    np.testing.assert_allclose(tc.grad(lambda A: f(A, s=2, k=1, b=True))(x), [2, 2, 2])
+    np.testing.assert_allclose(np.asarray(f(tc.tensor(x), 2, 1, True)), 9)
+    np.testing.assert_allclose(np.asarray(f(tc.tensor(x), 2, 1, False)), 0)
+    np.testing.assert_allclose(twice(x), 18)
+    for given in (x, tc.tensor(x)):
+        with pytest.raises(tc.DtypeError, match="`k` of `f` is int32, and is given a Python float"):
+            f(given, 2.0, 1.5, True)
+        with pytest.raises(tc.DtypeError, match="1099511627776") as caught:
+            f(given, 2.0, 2**40, True)
+        text = str(caught.value)
+        assert text.split("\n")[2].count("^") == len("int32 k")
+        assert text.split("\n")[2].index("^") - 4 == source.index("int32 k")
+    with pytest.raises(tc.DtypeError, match="`k` of `f` is None, not a tensor of int32 of rank 0"):
+        f(tc.tensor(x), 2.0, None, True)
+    with pytest.raises(tc.DtypeError, match="`A` of `f` is a Python float, not a tensor of float32 of rank 1"):
+        f(1.0, 2.0, 1, True)
+
+
 def test_pickles_and_copies(defs: Any) -> None:
     again = pickle.loads(pickle.dumps(defs))
     assert again == defs

@@ -55,6 +55,7 @@ class DefinitionBody:
         """Record the statements: the tensor of the result, or a tuple of them."""
         session = session_of("a definition")
         name = self.checked.name
+        places = {each.name.name: each.span for each in self.checked.definition.parameters}
         tensors: list[SymbolicTensor] = []
         for label, given in zip(self.parameters, arguments, strict=True):
             if isinstance(given, PendingArray):
@@ -64,7 +65,8 @@ class DefinitionBody:
             elif isinstance(given, np.ndarray | np.generic):
                 given = session.capture(np.asarray(given), label)
             span = self.checked.definition.name.span
-            tensors.append(input_tensor(session, given, self.checked.tensors[label], label, name, span))
+            place = places.get(label, span)
+            tensors.append(input_tensor(session, given, self.checked.tensors[label], label, name, span, place))
         count = len(self.checked.definition.parameters)
         buffers = dict(zip(self.continued, tensors[count:], strict=True))
         recording = ComprehensionRecording(session, self.checked, buffers)

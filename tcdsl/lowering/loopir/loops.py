@@ -130,7 +130,8 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Stop the program with ``message`` unless ``condition`` holds; ``value`` is reported (a data index out of range).
+    """Stop the program unless ``condition`` holds, with the error of `tcdsl.ir.interpreter.index_faults` for ``value``:
+    a data index out of range, or what the user raises; cells written twice where ``axis`` is `UNIQUE_AXIS`.
 
     ``tensor`` is the user's name of the tensor indexed, ``axis`` the axis, ``extent`` its extent.
     """

@@ -28,7 +28,7 @@ __all__ = ["check_variables_on_target", "is_injective"]
 
 _CHOICES = "`+=` (sum), `*=` (product), `>>=` (max), `<<=` (min), `|=` (any) or `&=` (all)"
 _CHOICES_OF_VALID = "`+=` (sum), `*=` (product), `>=` (max) or `<=` (min)"
-_UNIQUE = "assign(..., unique=True) checks at run time that no cell is written twice"
+_UNIQUE = 'assign(y[p[i]], "=:", x[i], unique=True) checks at run time that no cell is written twice'
 
 
 def check_variables_on_target(inference: Inference, variables: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError
+from tcdsl.errors import DslSyntaxError, DtypeError
 from tcdsl.frontend.arrays.arithmetic import staged_operand
 from tcdsl.frontend.staging.session import Session, materialized
 from tcdsl.frontend.staging.target_states import Declared
@@ -77,6 +77,7 @@ class Contraction:
     conditions: list[Expr]
     span: Span | None
     has_default: bool = False
+    default_span: Span | None = None
     names: dict[str, str] = field(default_factory=dict)
 
     @staticmethod
@@ -127,6 +128,7 @@ class Contraction:
             )
         self.operands.append(default)
         self.has_default = True
+        self.default_span = location()
 
 
 def _take_divisions(cells: IndexedTensor, divisions: list[Expr]) -> None:
@@ -184,6 +186,8 @@ def record_contraction(
     filters.extend(_chosen_reads(contraction.value, staged, names))
     state = Declared(tuple(extents), None, label)
     stored = store(state, contraction.accumulate, False, value, span)
+    if default is not None:
+        _require_type_of_default(default.element_type, stored.dtype, contraction.default_span, label)
     starts_at_zero = stored.accumulate in _STARTS_AT_ZERO
     sketch = Sketch(
         Access(
@@ -206,6 +210,16 @@ def record_contraction(
     if starts_at_zero and default is None:
         return builder.record(sketch, label)
     return record_with_unwritten_cells(session, sketch, default)
+
+
+def _require_type_of_default(given: str, wanted: str, span: Span | None, label: str) -> None:
+    # Cells of both stand in one tensor, so that the default's values have to be values of the statement's type.
+    if not np.can_cast(given, wanted):
+        raise DtypeError.at(
+            f"the default of `{label}` is {given}, whose values are not all {wanted}, the type of its statement",
+            span,
+            f'convert one of them: `use_default(cast(P, "{wanted}"))`, or cast what the statement reads',
+        )
 
 
 def _staged(session: Session, operand: Any, label: str) -> SymbolicTensor:

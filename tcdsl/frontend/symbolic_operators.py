@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -28,6 +29,7 @@ from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.recognition import REDUCTIONS, recognize
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.tile.cells import access
+from tcdsl.frontend.tile.constant_cells import cell_or_view
 from tcdsl.frontend.tile.sizes import bind_dims
 
 __all__ = ["WholeArrays", "numpy_function"]
@@ -80,7 +82,7 @@ class WholeArrays:
     """
 
     matrix_product = staticmethod(contraction.matrix_product)
-    view = staticmethod(views.view)
+    view = staticmethod(partial(cell_or_view, views.view))
     store = staticmethod(array_stores.store_item)
     transposed = staticmethod(views.transposed)
     cast = staticmethod(arithmetic.cast_any)

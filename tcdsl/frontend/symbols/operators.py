@@ -20,12 +20,19 @@ __all__ = [
     "MemoryOperators",
     "OperatorHost",
     "PrimitiveOperators",
+    "StatementSymbol",
     "both_sides",
 ]
 
 
-class IndexSymbol:
-    """What makes an index an access to cells of a statement, ``array[symbol]``. Its operators are its own."""
+class StatementSymbol:
+    """What stands only in statements, whose operators are its own."""
+
+    __slots__ = ()
+
+
+class IndexSymbol(StatementSymbol):
+    """What makes an index an access to cells of a statement, ``array[symbol]``."""
 
     __slots__ = ()
 
@@ -184,8 +191,8 @@ class ArithmeticOperators(PrimitiveOperators):
 
     def _combined(self, primitive: str, *operands: object) -> Any:
         # The primitive on operands, one of which this is.
-        if any(isinstance(operand, BoundLater | IndexSymbol) for operand in operands):
-            if any(isinstance(operand, IndexSymbol) for operand in operands):
+        if any(isinstance(operand, BoundLater | StatementSymbol) for operand in operands):
+            if any(isinstance(operand, StatementSymbol) for operand in operands):
                 return NotImplemented
             operands = tuple(each.bound() if isinstance(each, BoundLater) else each for each in operands)
         return self.builder.algebra.combine(primitive, *operands)

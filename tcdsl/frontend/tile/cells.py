@@ -17,7 +17,7 @@ import numpy as np
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.staging.held_memory import held
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
-from tcdsl.frontend.symbols.operators import BoundLater, IndexSymbol
+from tcdsl.frontend.symbols.operators import BoundLater, IndexSymbol, StatementSymbol
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.frontend.tile.index_expressions import IndexExpression, as_index
 from tcdsl.frontend.tile.sizes import kind_of
@@ -42,7 +42,7 @@ def _elementwise(written: str) -> Any:
     return method
 
 
-class Cells:
+class Cells(StatementSymbol):
     """What a statement computes at each point."""
 
     __slots__ = ("span",)

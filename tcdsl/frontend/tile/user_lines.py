@@ -14,7 +14,7 @@ from tcdsl.frontend.staging.session import current_session
 from tcdsl.installation import FOLDER
 from tcdsl.span import Span
 
-__all__ = ["fault", "location", "names_held"]
+__all__ = ["enclosing_frames", "fault", "location", "names_held"]
 
 _BETWEEN = (contextlib.__file__, functools.__file__)
 
@@ -28,6 +28,20 @@ def user_frame() -> FrameType | None:
             return frame
         frame = frame.f_back
     return None
+
+
+def enclosing_frames() -> list[FrameType]:
+    """The user's frames that are being executed, from the innermost expression to the function that holds it."""
+    frame, found = user_frame(), []
+    # Rewritten statements, and comprehensions, are functions inside of the user's.
+    while frame is not None:
+        own = not frame.f_code.co_filename.startswith(FOLDER)
+        if own:
+            found.append(frame)
+        if own and not _is_inner(frame.f_code.co_name):
+            break
+        frame = frame.f_back
+    return found
 
 
 def location() -> Span | None:
@@ -48,10 +62,7 @@ def names_held(kind: type, key: Callable[[Any], Any] = id) -> dict[Any, str]:
 
     What a list holds is called by its place: ``x_0`` is `x[0]`.
     """
-    frame = user_frame()
-    # Rewritten statements, and comprehensions, are functions inside of the user's.
-    while frame is not None and (_is_inner(frame.f_code.co_name) or frame.f_code.co_filename.startswith(FOLDER)):
-        frame = frame.f_back
+    frame = next(reversed(enclosing_frames()), None)
     found: dict[Any, str] = {}
     for name, value in () if frame is None else frame.f_locals.items():
         if isinstance(value, kind):

@@ -24,6 +24,7 @@ from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.frontend.tile.cells import access
+from tcdsl.frontend.tile.constant_cells import cell_or_view
 from tcdsl.frontend.tile.sizes import bind_dims
 from tcdsl.rows.inference import Origin, Shape, compose, einsum, pointwise, scalar, transpose
 from tcdsl.rows.logic import result_may_grow
@@ -197,6 +198,9 @@ class GraphAlgebra:
 
     def view(self, array: Any, key: object) -> Any:
         """``array[key]``: integers, slices, ``None``, ``...``, static indices, and integer tensors, which gather."""
+        return cell_or_view(self._view, array, key)
+
+    def _view(self, array: Any, key: object) -> Any:
         entries = key if isinstance(key, tuple) else (key,)
         if any(
             isinstance(bound, GraphTensor) for each in entries if isinstance(each, slice) for bound in _bounds(each)

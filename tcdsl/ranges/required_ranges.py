@@ -11,6 +11,7 @@ unless an array is.
     O(n) +=! I(n + k) * K(k)          0 <= k < K_0,  then 0 <= n < I_0 - K_0 + 1
     O(i) = A(i) + B(i)                0 <= i < min(A_0, B_0)
     O(i) = A(i + 1) where i in 0:N    asserts that N < A_0
+    O(i) = A(i % N) where i in 0:M    asserts that N is not 0, unless M is
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
+from tcdsl.ranges.index_divisions import IndexDivision, index_divisions
 from tcdsl.ranges.sketches.index_forms import normalized_sketch
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.sketch import Sketch, free_variables
@@ -102,6 +104,8 @@ class _Required:
         for access in self.root.accesses:
             if access.form is not None and access.extent is not None and not access.settled:
                 self.require_in_range(access)
+        for division in index_divisions(inference.sketch.value):
+            self.require_divisor(division)
         inference.raise_faults()
         ends = {
             self.given.get(name, name): (self.end(each.low), self.end(each.high + 1))
@@ -201,6 +205,29 @@ class _Required:
             inference.fault(fact, access.span)
             return
         inference.require(holds, fact if certain else f"{fact}, with {values}", access.span)
+
+    def require_divisor(self, division: IndexDivision) -> None:
+        inference, algebra = self.inference, self.inference.algebra
+        divisor = algebra.form(division.divisor)
+        if algebra.nonzero(divisor):
+            return
+        condition = apply("ne", algebra.expr(divisor), integer(0))
+        guard = [named_sizes(each, algebra) for each in division.guard]
+        try:
+            # A guard that is data may hold at any point.
+            points, _ = affine_guard(guard, interval_box(algebra, self.solved, list(self.solved)))
+            context = algebra.context_of(points)
+            wrong = points.intersect_params(context).subtract(condition_set(condition, points))
+            if wrong.is_empty():
+                return
+            holds = expression_of_condition(context.subtract(wrong.params()).coalesce().gist(context))
+        except NotAffine:
+            holds = condition
+            for interval in self.solved.values():
+                holds = apply("or_", holds, apply("le", algebra.expr(interval.length), integer(0)))
+        place = f"an index on axis {division.axis} of {inference.label(division.tensor)}"
+        fact = f"{place} is divided by `{inference.text(division.divisor)}`, which is 0"
+        inference.require(holds, f"{fact}, with {inference.values(divisor)}", division.span)
 
     def only_for_empty_arrays(self, condition: Expr, forms: Sequence[Polynomial]) -> bool:
         algebra = self.inference.algebra

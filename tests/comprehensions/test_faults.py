@@ -277,6 +277,49 @@ def test_calls(source: str, arguments: tuple[Any, ...], kind: type[Exception], m
     assert message in str(caught.value)
 
 
+DIVIDED = "def f(float(N) A, float(M) B, int32(M) p) -> (C) {{ C(i) = {} where i in 0:M }}"
+
+
+@pytest.mark.parametrize(
+    ("value", "extent"),
+    [
+        ("B(i % N)", 0),
+        ("B(i / N)", 0),
+        ("B(p(i) % N)", 0),
+        ("B(i % (N * N))", 0),
+        ("B(i / (N - 2))", 2),
+        ("B(B.0 - 1 - i % N)", 0),
+        ("i > 1 ? B(i % N) : 7.0", 0),
+    ],
+)
+def test_an_index_that_is_divided_by_0(value: str, extent: int) -> None:
+    source = DIVIDED.format(value)
+    f = tc.comprehensions.define(source).f
+    p = np.zeros(3, np.int32)
+    with pytest.raises(ShapeError, match=r"an index on axis 0 of B is divided by `N.*`, which is 0, with N") as caught:
+        f(reals(extent), reals(3), p)
+    caret = str(caught.value).split("\n")[2]
+    shown = source[caret.index("^") - 4 : caret.rindex("^") - 3]
+    assert shown in value
+    assert "%" in shown or "/" in shown
+    with pytest.raises(ShapeError, match="divided by"):
+        f.shapes((extent,), (3,), (3,))
+
+
+def test_an_index_that_is_divided_by_0_at_no_point() -> None:
+    def f(value: str) -> Any:
+        return tc.comprehensions.define(DIVIDED.format(value)).f
+
+    p, none = np.zeros(3, np.int32), np.zeros(0, np.int32)
+    assert f("B(i % N)")(reals(0), reals(0), none).shape == (0,)
+    np.testing.assert_array_equal(f("N > 0 ? B(i % N) : 7.0")(reals(0), reals(3), p), [7, 7, 7])
+    np.testing.assert_array_equal(f("i > 3 ? B(i % N) : 7.0")(reals(0), reals(3), p), [7, 7, 7])
+    B = np.arange(3, dtype=np.float32)
+    np.testing.assert_array_equal(f("B(i % N)")(reals(2), B, p), [0, 1, 0])
+    np.testing.assert_array_equal(f("B(i / N)")(reals(2), B, p), [0, 0, 1])
+    np.testing.assert_array_equal(f("i % N")(reals(0), B, p), [0, 0, 0])
+
+
 def test_a_guarded_read_is_tested_where_it_is_made() -> None:
     source = "def f(float(N) A, int32(M) p) -> (C) { C(i) = p(i) > 0 ? A(i + 1) : 0 where i in 0:M }"
     f = tc.comprehensions.define(source).f

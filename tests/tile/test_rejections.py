@@ -364,6 +364,35 @@ def scattered_from_another_rank(I):
     return scatter(I, np.array([0, 1]), np.ones(2))
 
 
+def own_default(I):
+    i = TensorIndex()
+    O = TensorOutput(3)
+    O[i] += I[i, 0]
+    O.use_default(O)
+    return O
+
+
+def cells_as_a_default(I):
+    i = TensorIndex()
+    O = TensorOutput(3)
+    O[i] += I[i, 0]
+    O.use_default(I[i, 0])
+    return O
+
+
+def cells_as_an_array(I):
+    i = TensorIndex()
+    return np.asarray(I[i, 0])
+
+
+def indices_without_a_number(I):
+    return TensorIndexes("x")
+
+
+def fewer_sizes_than_none(I):
+    return TensorDims(-1)
+
+
 CASES: tuple[tuple[Callable[..., Any], type[Exception], str], ...] = (
     (rank_of_output, tc.ShapeError, "1 index on `Sum`, which TensorOutput() has made of rank 0"),
     (unbound_size, tc.DslSyntaxError, "`X` is used before it is bound to a size"),
@@ -407,6 +436,11 @@ CASES: tuple[tuple[Callable[..., Any], type[Exception], str], ...] = (
     (tensor_as_an_index, tc.DslSyntaxError, "positions that are data go to `gather(x, y)`"),
     (text_as_an_index, tc.DslSyntaxError, "a str as an index"),
     (no_such_aggregation, tc.DslSyntaxError, "`+=` (sum), `*=` (product), `>=` (max), `<=` (min) or `=`"),
+    (own_default, tc.DslSyntaxError, "`O` is its own default"),
+    (cells_as_a_default, tc.DslSyntaxError, "as a default"),
+    (cells_as_an_array, tc.DslSyntaxError, "cells of a statement as an array"),
+    (indices_without_a_number, tc.DslSyntaxError, "TensorIndexes of a str"),
+    (fewer_sizes_than_none, tc.DslSyntaxError, "TensorDims of -1"),
     (written_twice, tc.ShapeError, "`=` writes each cell once, but O[i] is the same for different points"),
     (reshaped_to_more, tc.ShapeError, "reshape of"),
     (no_broadcast, tc.ShapeError, "broadcast"),
@@ -447,3 +481,51 @@ def test_rejected_on_tensors(case: tuple[Callable[..., Any], type[Exception], st
 def test_arrays_have_no_dimensions_to_bind() -> None:
     with pytest.raises(AttributeError, match="bind_dims"):
         no_square(M)
+
+
+def divided_by_a_size(I):
+    N, M = TensorDims(2)
+    i = TensorIndex()
+    I.bind_dims(N, M)
+    O = TensorOutput(3)
+    O[i] += I[i // N, 0]
+    return O
+
+
+def test_an_index_divided_by_a_size_of_the_program() -> None:
+    assert_rejected(
+        (divided_by_a_size, tc.DslSyntaxError, "an index is divided by a size"), lambda: op(divided_by_a_size)(M)
+    )
+
+
+def size_divided_by_zero(I):
+    N, M = TensorDims(2)
+    i = TensorIndex()
+    I.bind_dims(N, M)
+    O = TensorOutput(M // (N - 2))
+    O[i] += I[0, i]
+    return O
+
+
+def test_a_size_divided_by_zero() -> None:
+    assert_rejected(
+        (size_divided_by_zero, tc.ShapeError, "a size is divided by 0"), lambda: size_divided_by_zero(tile.Tensor(M))
+    )
+    with pytest.raises(tc.ShapeError, match="divides by zero"):
+        op(size_divided_by_zero)(M)
+
+
+def test_a_default_made_from_its_output() -> None:
+    i = TensorIndex()
+    O = TensorOutput(3)
+    O[i] += tile.Tensor(V)[i]
+    with pytest.raises(tc.DslSyntaxError, match="`O` is its own default"):
+        O.use_default(O + 1)
+
+
+def test_lists_of_indices_are_continued() -> None:
+    i = TensorIndexes(2)
+    O = TensorOutput(2, 1)
+    first = [0]
+    O[i[:-1] + first] += tile.Tensor(M)[i]
+    np.testing.assert_array_equal(np.asarray(O), M.sum(axis=1, keepdims=True))

@@ -77,6 +77,13 @@ class Cells(StatementSymbol):
     __ge__, __le__ = _elementwise(">="), _elementwise("<=")
     __abs__, __invert__ = _elementwise("abs"), _elementwise("~")
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        raise fault(
+            DslSyntaxError,
+            "cells of a statement as an array",
+            "indices stand in statements, `O[i] = A[i]`; a whole tensor is converted without them",
+        )
+
 
 class Combined(Cells):
     """Cells that a primitive combines; ``cond`` is the third where the first two are equal, and 0 elsewhere."""

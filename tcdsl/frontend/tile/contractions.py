@@ -120,7 +120,7 @@ class Contraction:
         """Cells that the statement does not write are those of ``default``."""
         if self.has_default:
             raise fault(DslSyntaxError, "an output with two defaults", "call `use_default` once")
-        if not hasattr(default, "__array__") or isinstance(default, np.generic):
+        if not hasattr(default, "__array__") or isinstance(default, np.generic | Cells):
             raise fault(
                 DslSyntaxError,
                 f"{kind_of(default)} as a default",

@@ -13,19 +13,19 @@ An index ranges over all integers; what it indexes, and constraints, say which o
 from __future__ import annotations
 
 import itertools
-import operator
 from dataclasses import dataclass
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import IndexSymbol
-from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
-from tcdsl.frontend.tile.sizes import extent_expression, kind_of, known_size
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
+from tcdsl.frontend.tile.sizes import extent_expression, how_many, kind_of, known_size
 from tcdsl.frontend.tile.user_lines import fault, location
 from tcdsl.ir.build import apply, in_range, index, integer
 from tcdsl.ir.expressions import Expr, index_variables
 from tcdsl.span import Span
+from tcdsl.tracebacks import user_facing
 
 __all__ = ["Constraint", "IndexExpression", "TensorIndex", "TensorIndexes", "as_index"]
 
@@ -119,7 +119,11 @@ class IndexExpression(IndexSymbol):
     def __floordiv__(self, other: object) -> Any:
         divisor = known_size(other)
         if not isinstance(divisor, int) or divisor == 0:
-            fact = "an index is divided by 0" if divisor == 0 else "an index is divided by what is no integer"
+            fact = "an index is divided by what is no integer"
+            if isinstance(divisor, int):
+                fact = "an index is divided by 0"
+            elif isinstance(divisor, SymbolicSize):
+                fact = "an index is divided by a size"
             raise fault(DslSyntaxError, fact, "write `//` with an integer that staging knows: `(i - 1) // 2`")
         whole = self if divisor > 0 else -self
         quotient = apply("floor_div", whole.expr, integer(abs(divisor)))
@@ -163,9 +167,10 @@ class TensorIndex(IndexExpression):
         super().__init__(index(self.symbol))
 
 
-def TensorIndexes(count: int) -> tuple[TensorIndex, ...]:  # noqa: N802  # Tile's name
+@user_facing
+def TensorIndexes(count: int) -> list[TensorIndex]:  # noqa: N802  # Tile's name
     """``i, j, k = TensorIndexes(3)``."""
-    return tuple(TensorIndex() for _ in range(operator.index(count)))
+    return [TensorIndex() for _ in range(how_many(count, "TensorIndexes"))]
 
 
 def given_name(symbol: str) -> str:

@@ -58,6 +58,10 @@ class OutputStatements:
         """What the user calls it."""
         raise NotImplementedError
 
+    def _is_part_of(self, default: Any) -> bool:
+        # Whether a default that is not computed yet is made from the output.
+        return False
+
     def complete(self, contraction: Contraction) -> None:
         """``contraction`` is the statement; again, when a default has been given to it."""
         raise NotImplementedError
@@ -105,6 +109,12 @@ class OutputStatements:
     def use_default(self, default: Any) -> Any:
         """``O.use_default(P)``: cells that the statement does not write are those of ``P``, of the same shape."""
         contraction = self._open("use_default")
+        if default is self or self._is_part_of(default):
+            raise fault(
+                DslSyntaxError,
+                f"`{self.called()}` is its own default",
+                "a default is a tensor that is complete: cells that a statement does not write are 0 without one",
+            )
         contraction.use_default(default)
         self.complete(contraction)
         return self

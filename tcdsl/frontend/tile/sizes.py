@@ -26,8 +26,9 @@ from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, Symbol
 from tcdsl.frontend.symbols.values import int64_constant
 from tcdsl.frontend.tile.user_lines import fault, location, names_held
 from tcdsl.ir.expressions import Expr
+from tcdsl.tracebacks import user_facing
 
-__all__ = ["TensorDim", "TensorDims", "bind_dims", "extent_expression", "kind_of", "known_size"]
+__all__ = ["TensorDim", "TensorDims", "bind_dims", "extent_expression", "how_many", "kind_of", "known_size"]
 
 _ON_INTEGERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
@@ -102,7 +103,10 @@ class TensorDim(BoundLater, SymbolicSize):
         if host is not None:
             return host._combined(primitive, *given)
         if primitive in _ON_INTEGERS and all(isinstance(each, int | float) for each in given):
-            return _ON_INTEGERS[primitive](*given)
+            try:
+                return _ON_INTEGERS[primitive](*given)
+            except ZeroDivisionError:
+                raise fault(ShapeError, "a size is divided by 0", "divide sizes by what is never 0") from None
         return NotImplemented
 
     def __index__(self) -> int:
@@ -120,9 +124,19 @@ class TensorDim(BoundLater, SymbolicSize):
         return "<TensorDim, not bound>" if self._size is None else f"<TensorDim {self._size!r}>"
 
 
-def TensorDims(count: int) -> tuple[TensorDim, ...]:  # noqa: N802  # Tile's name
+@user_facing
+def TensorDims(count: int) -> list[TensorDim]:  # noqa: N802  # Tile's name
     """``N, M, K = TensorDims(3)``."""
-    return tuple(TensorDim() for _ in range(operator.index(count)))
+    return [TensorDim() for _ in range(how_many(count, "TensorDims"))]
+
+
+def how_many(count: object, called: str) -> int:
+    """``TensorDims(3)``: the number, which is 0 or more. `DslSyntaxError` for what is none."""
+    known = known_size(count)
+    if not isinstance(known, int) or known < 0:
+        given = str(known) if isinstance(known, int) else kind_of(count)
+        raise fault(DslSyntaxError, f"{called} of {given}", f"say how many: `{called}(3)`")
+    return known
 
 
 def kind_of(value: object) -> str:

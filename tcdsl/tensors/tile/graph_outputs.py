@@ -40,6 +40,17 @@ class GraphOutput(OutputStatements, Tensor):
         """What the user calls it."""
         return names_held(GraphOutput).get(id(self), "the output") if self.labels == ("output",) else self.label
 
+    def _is_part_of(self, default: Any) -> bool:
+        waiting, seen = [default], set()
+        while waiting:
+            node = waiting.pop()
+            if node is self:
+                return True
+            if isinstance(node, Tensor) and id(node) not in seen:
+                seen.add(id(node))
+                waiting.extend(node.operands)
+        return False
+
     def is_used(self) -> bool:
         """Whether the statement has been recorded."""
         return self.recorded is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError
+from tcdsl.errors import ConfigurationError, ShapeError
 from tcdsl.frontend.comprehensions.bodies import DefinitionBody
 from tcdsl.frontend.comprehensions.checked import Checked
 from tcdsl.frontend.comprehensions.text.precision import in_double
@@ -15,7 +15,7 @@ from tcdsl.frontend.comprehensions.text.syntax import Source
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.locks import computed_once
-from tcdsl.runtime.explanation import Explanation
+from tcdsl.runtime.explanation import STAGES, Explanation
 from tcdsl.runtime.kept.content import Contents
 from tcdsl.tensors.functions.decorators import TensorFunction
 from tcdsl.tracebacks import user_facing
@@ -108,13 +108,18 @@ class Comprehension(TensorFunction):
         parameters = self._checked.definition.parameters
         if position >= len(parameters) or not isinstance(given, tuple | list):
             return given
-        if not all(isinstance(extent, int | np.integer) and extent >= 0 for extent in given):
-            return given
+        for extent in given:
+            if isinstance(extent, bool | np.bool_) or not isinstance(extent, int | np.integer) or extent < 0:
+                label = parameters[position].name.name
+                fact = f"{self.__name__}.shapes(): the shape of `{label}` has the extent {extent!r}"
+                raise ShapeError.at(fact, hint="extents are whole numbers that are not negative")
         return np.broadcast_to(np.zeros((), parameters[position].type.dtype), tuple(given))
 
     @user_facing
     def explain(self, stage: str = "ir", /, *arguments: Any, **keywords: Any) -> Any:
         """As of any function, and with the stage ``ranges``: the range of each index, statement by statement."""
+        if stage not in (*STAGES, "ranges"):
+            raise ConfigurationError(f"there is no stage {stage!r}; the stages are {', '.join(STAGES)}, ranges")
         if stage == "ranges":
             return Explanation(self._body.ranges)
         if not arguments and self.staging.last_entry() is None:

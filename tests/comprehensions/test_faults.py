@@ -196,6 +196,22 @@ def test_what_is_no_text(source: Any) -> None:
         tc.comprehensions.define(source)
 
 
+@pytest.mark.parametrize("target", ["O(p(i))", "O(i, p(j))", "O(i + 1)", "O(2 * i)", "O(3)", "O(j,\n  p(i))"])
+def test_targets_have_names_alone(target: str) -> None:
+    with pytest.raises(DslSyntaxError, match="a target has names of indices alone: gather") as caught:
+        tc.comprehensions.define(IO.format(f"{target} += A(i)"))
+    assert "unexpected" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "source", [IO.format("O, P = g(A(i))"), "def f(float(N(M)) A) -> (O) { O(i) = A(i) }", "def f(2) {}"]
+)
+def test_other_lists_are_no_targets(source: str) -> None:
+    with pytest.raises(DslSyntaxError, match="unexpected") as caught:
+        tc.comprehensions.define(source)
+    assert "target" not in str(caught.value)
+
+
 def test_all_faults_are_shown_together() -> None:
     with pytest.raises(DslSyntaxError) as caught:
         tc.comprehensions.define(

@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import DslSyntaxError, TcdslError
-from tcdsl.frontend.comprehensions.text.grammar import GRAMMAR
+from tcdsl.frontend.comprehensions.text.grammar import GRAMMAR, KEYWORDS
 from tcdsl.frontend.comprehensions.text.syntax import Source
 from tcdsl.span import COMPREHENSIONS, Span
 
@@ -176,7 +176,19 @@ def _fault(error: UnexpectedInput, text: str, filename: str) -> TcdslError:
         return DslSyntaxError.at(
             f"`{word[0]}` is neither a number nor a name", span, "names begin with a letter or `_`"
         )
-    return DslSyntaxError.at(f"unexpected `{found}`", span, _INSTEAD.get(written) or _expectation(expected))
+    hint = _INSTEAD.get(written) or _expectation(expected)
+    listed = expected <= {"RPAR", "COMMA", "EQUAL", "ID"}
+    if listed and re.match(r"[-+*/%.(0-9]", found) and _in_target(text, line, column):
+        hint = "a target has names of indices alone: gather, `C(i) = A(p(i))`, or use the index notation of `@op`"
+    return DslSyntaxError.at(f"unexpected `{found}`", span, hint)
+
+
+def _in_target(text: str, line: int, column: int) -> bool:
+    # Behind the bracket of `C(i, `; calls of definitions, parameters and types have such lists, too.
+    lines = text.split("\n")
+    before = "\n".join((*lines[max(line - 6, 0) : line - 1], lines[line - 1][: max(column - 1, 0)]))
+    head = re.search(r"(\S*)\s*\b(\w+)\s*\((\s*\w+\s*,)*\s*\w*\s*$", before[-_MOST_COLUMNS:])
+    return head is not None and head[1] != "def" and not head[1].endswith("=") and head[2] not in KEYWORDS
 
 
 def _expectation(expected: set[str]) -> str:

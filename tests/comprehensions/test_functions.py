@@ -77,12 +77,17 @@ def test_shapes_without_running(defs: Any) -> None:
         defs.matmul.shapes(A, (4, 7))
     with pytest.raises(tc.ShapeError, match="has rank 2, and is given an array of rank 1"):
         defs.matmul.shapes((3,), (3, 4))
+    for extent in (-1, 1.5, None, True):
+        with pytest.raises(tc.ShapeError, match=rf"the shape of `B` has the extent {extent}(.|\n)*not negative"):
+            defs.matmul.shapes(A, (3, extent))
 
 
 def test_explanations(defs: Any) -> None:
     assert defs.matmul.explain("ranges") == (
         "C(i, j) +=! A(i, k) * B(k, j)\n    i in 0:N\n    j in 0:M\n    k in 0:K  (reduced)\n    C: float32[N, M]"
     )
+    with pytest.raises(tc.ConfigurationError, match=r"there is no stage 'range'; the stages are source, .*, ranges"):
+        defs.matmul.explain("range")
     assert "0 <= i < N and 0 <= j < M and 0 <= k < K" in defs.matmul.explain("ir", A, B)
     for stage in ("loops", "python", "grad", "passes", "cost"):
         assert defs.matmul.explain(stage, A, B)
@@ -220,6 +225,43 @@ def test_python_numbers_while_something_is_traced() -> None:
         f(tc.tensor(x), 2.0, None, True)
     with pytest.raises(tc.DtypeError, match="`A` of `f` is a Python float, not a tensor of float32 of rank 1"):
         f(1.0, 2.0, 1, True)
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+def test_a_whole_number_takes_a_wide_unsigned_type(dtype: Any) -> None:
+    B = np.array([np.iinfo(dtype).max - 5, 7], dtype)
+    values = {
+        "B(i) / 2": B // dtype(2),
+        "B(i) % 7": B % dtype(7),
+        "2 * B(i)": dtype(2) * B,
+        "k + B(i) where k = 3": B + dtype(3),
+        "min(B(i), 9)": np.minimum(B, dtype(9)),
+        "max(9, B(i))": np.maximum(B, dtype(9)),
+        "B(i) > 7 ? B(i) : 0": np.array([B[0], 0], dtype),
+        "B(i) > 7": B > 7,
+        "7 == B(i)": B == 7,
+        "B(i) * 1.0": B.astype(np.float32),
+    }
+    for value, expected in values.items():
+        f = tc.comprehensions.define(f"def f(uint{8 * B.itemsize}(N) B) -> (C) {{ C(i) = {value} }}").f
+        np.testing.assert_array_equal(f(B), expected, value)
+        assert f(B).dtype == expected.dtype
+        np.testing.assert_array_equal(f.interpret(B), expected, value)
+
+
+def test_whole_numbers_beside_other_types_are_int32() -> None:
+    source = (
+        "def f(uint8(N) b, uint32(N) u, int64(N) w) -> (x, y, z) { x(i) = b(i) * 2  y(i) = u(i) * -1  z(i) = w(i) + 1 }"
+    )
+    given = (np.full(1, 200, dtype) for dtype in (np.uint8, np.uint32, np.int64))
+    x, y, z = tc.comprehensions.define(source).f(*given)
+    assert (x[0], y[0], z[0]) == (400, -200, 201)
+    assert (x.dtype, y.dtype, z.dtype) == (np.int32, np.int32, np.int64)
+
+
+def test_a_statement_reads_what_was_there_before_it() -> None:
+    source = "def f(float(N) A) -> (S) { S(i) = A(i)  S(i) += S(i - 1) where i in 1:N }"
+    np.testing.assert_allclose(tc.comprehensions.define(source).f(A[1]), [3, 7, 9])
 
 
 def test_pickles_and_copies(defs: Any) -> None:

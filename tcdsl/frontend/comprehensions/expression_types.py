@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError
-from tcdsl.frontend.comprehensions.builtins import BUILTINS, builtin_called
+from tcdsl.frontend.comprehensions.builtins import BUILTINS, Builtin, builtin_called
 from tcdsl.frontend.comprehensions.checked import TensorType
 from tcdsl.frontend.comprehensions.text.element_types import at_least_float, joined, promoted
 from tcdsl.frontend.comprehensions.text.syntax import (
@@ -27,10 +27,11 @@ from tcdsl.frontend.comprehensions.text.syntax import (
 from tcdsl.ir.dtypes import is_boolean, is_floating, is_integer
 from tcdsl.span import Span
 
-__all__ = ["COMPARISONS", "ExpressionTypes", "arithmetic_type", "size_faults"]
+__all__ = ["COMPARISONS", "ExpressionTypes", "adapted", "arithmetic_type", "builtin_type", "size_faults"]
 
 COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _LOGICAL = ("&&", "||")
+_WIDE_UNSIGNED = ("uint32", "uint64")
 
 
 def arithmetic_type(operator: str, left: str, right: str) -> str:
@@ -38,6 +39,37 @@ def arithmetic_type(operator: str, left: str, right: str) -> str:
     if operator in ("==", "!="):
         return joined(left, right)
     return promoted(left, right)
+
+
+def builtin_type(
+    builtin: Builtin, parts: Sequence[Expression], types: Sequence[str], definitions: Mapping[str, LocalDefinition]
+) -> str:
+    """The type of a built-in function's result, and that of its operands."""
+    if not builtin.keeps_type:
+        return at_least_float(*types)
+    return promoted(*(adapted(parts, types, definitions) if len(types) == 2 else types))
+
+
+def adapted(
+    parts: Sequence[Expression], types: Sequence[str], definitions: Mapping[str, LocalDefinition]
+) -> Sequence[str]:
+    """``types`` of the two values ``parts`` that meet: a whole number takes an unsigned type that int32 does not hold.
+
+    As in C: ``B(i) / 2`` is uint32 where ``B`` is, and int32 where it is uint8.
+    """
+    left, right = types
+    if right in _WIDE_UNSIGNED and left == "int32" and _is_whole_number(parts[0], definitions):
+        return right, right
+    if left in _WIDE_UNSIGNED and right == "int32" and _is_whole_number(parts[1], definitions):
+        return left, left
+    return types
+
+
+def _is_whole_number(node: Expression, definitions: Mapping[str, LocalDefinition]) -> bool:
+    # Numbers have no sign: `-1` is an operator, and stays an int32.
+    while isinstance(node, Name) and node.name in definitions:
+        node = definitions[node.name].value
+    return isinstance(node, Number) and not node.is_float
 
 
 @dataclass(slots=True)
@@ -205,7 +237,7 @@ class ExpressionTypes:
         known = [dtype for dtype in types if dtype is not None]
         if len(known) < len(types):
             return None
-        return promoted(*known) if builtin.keeps_type else at_least_float(*known)
+        return builtin_type(builtin, call.arguments, known, self.definitions)
 
     def _unary(self, node: Unary) -> str | None:
         dtype = self.of(node.operand)
@@ -229,7 +261,7 @@ class ExpressionTypes:
             return None
         if node.operator in COMPARISONS:
             return "bool"
-        dtype = arithmetic_type(node.operator, left, right)
+        dtype = arithmetic_type(node.operator, *adapted((node.left, node.right), (left, right), self.definitions))
         if node.operator == "%" and is_floating(dtype):
             fact = f"`%` takes integers, not {left if is_floating(left) else right}"
             self.fault(fact, node.span, "write `fmod(a, b)` for the rest of reals", DtypeError)
@@ -241,7 +273,7 @@ class ExpressionTypes:
         chosen, other = self.of(node.chosen), self.of(node.other)
         if condition is None or chosen is None or other is None:
             return None
-        return joined(chosen, other)
+        return joined(*adapted((node.chosen, node.other), (chosen, other), self.definitions))
 
 
 def size_faults(

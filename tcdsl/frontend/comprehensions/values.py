@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.comprehensions.builtins import builtin_called
-from tcdsl.frontend.comprehensions.expression_types import COMPARISONS, arithmetic_type
-from tcdsl.frontend.comprehensions.text.element_types import at_least_float, joined, promoted
+from tcdsl.frontend.comprehensions.expression_types import COMPARISONS, adapted, arithmetic_type, builtin_type
+from tcdsl.frontend.comprehensions.text.element_types import joined, promoted
 from tcdsl.frontend.comprehensions.text.syntax import (
     Binary,
     Call,
@@ -81,16 +81,17 @@ class Values:
             case Call(name=Name(name=name), arguments=arguments):
                 if name in self.tensors:
                     return self._cell(name, arguments, node.span)
-                return self._builtin(name, [self.typed(argument) for argument in arguments])
+                return self._builtin(name, arguments, [self.typed(argument) for argument in arguments])
             case Convert(dtype=dtype, operand=operand):
                 return Typed(self.typed(operand).as_type(dtype, node.span), dtype)
             case Unary(operator=operator, operand=operand):
                 return self._unary(operator, self.typed(operand), node.span)
             case Binary(operator=operator, left=left, right=right):
-                return self._binary(operator, self.typed(left), self.typed(right), node.span)
+                return self._binary(operator, (left, right), self.typed(left), self.typed(right), node.span)
             case Choice(condition=condition, chosen=chosen, other=other):
                 branches = self.typed(chosen), self.typed(other)
-                dtype = joined(branches[0].dtype, branches[1].dtype)
+                types = branches[0].dtype, branches[1].dtype
+                dtype = joined(*adapted((chosen, other), types, self.definitions))
                 parts = (self.typed(condition).expr, *(each.as_type(dtype) for each in branches))
                 return Typed(applied("where", parts, node.span), dtype)
 
@@ -131,11 +132,11 @@ class Values:
         dtype = tensor.element_type
         return Typed(Read(tensor.name, indices, boundaries, compute_dtype(dtype), None, span), dtype)
 
-    def _builtin(self, name: str, operands: list[Typed]) -> Typed:
+    def _builtin(self, name: str, arguments: tuple[Expression, ...], operands: list[Typed]) -> Typed:
         builtin = builtin_called(name)
         assert builtin is not None
         types = [operand.dtype for operand in operands]
-        dtype = promoted(*types) if builtin.keeps_type else at_least_float(*types)
+        dtype = builtin_type(builtin, arguments, types, self.definitions)
         return Typed(builtin.of([operand.as_type(dtype) for operand in operands]), dtype)
 
     def _unary(self, operator: str, operand: Typed, span: Span | None) -> Typed:
@@ -144,10 +145,12 @@ class Values:
         dtype = promoted(operand.dtype)
         return Typed(applied("neg", (operand.as_type(dtype),), span), dtype)
 
-    def _binary(self, operator: str, left: Typed, right: Typed, span: Span | None) -> Typed:
+    def _binary(
+        self, operator: str, parts: tuple[Expression, Expression], left: Typed, right: Typed, span: Span | None
+    ) -> Typed:
         if operator in ("&&", "||"):
             return Typed(applied("and_" if operator == "&&" else "or_", (left.expr, right.expr), span), "bool")
-        dtype = arithmetic_type(operator, left.dtype, right.dtype)
+        dtype = arithmetic_type(operator, *adapted(parts, (left.dtype, right.dtype), self.definitions))
         operands = (left.as_type(dtype), right.as_type(dtype))
         if operator in COMPARISONS:
             return Typed(applied(COMPARISONS[operator], operands, span), "bool")

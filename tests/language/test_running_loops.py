@@ -706,6 +706,7 @@ FAULTS: list[tuple[str, Any, type[Exception], str, str]] = [
     ),
     ("for t in range(N):\n    x = x + 1\nelse:\n    x = 0 * x\nreturn x", 2, DslSyntaxError, "`else` of a loop", ""),
     ("for t in range(x):\n    x = x + 1\nreturn x", 2, DtypeError, "where `range` needs an integer", ""),
+    ("for t in range(n):\n    x = x + 1\nreturn x", 2.5, DtypeError, "a float where `range` needs an integer", ""),
     ("for t in range(1.5 * n):\n    x = x + 1\nreturn x", 2, (DtypeError, TypeError), "integer", ""),
     ("if x > 0:\n    x = x + 1\nreturn x", 2, ShapeError, "a condition of rank 1", "all(...)"),
     ("if sum(x[i]) > 0:\n    h = x + 1\nreturn h", 2, DslSyntaxError, "in one arm of a branch", "or in both arms"),

@@ -171,7 +171,7 @@ class BinomialBackwardBody:
             assertions=(below, *self._assertions),
         )
         host = Derivative(empty, ())
-        last = _scalar(host, "last", number)
+        last = host.scalar("last", number)
         state, kept = self._state(host, last, rounds, carriers)
         tensors = {each.name: each for each in (*body.inputs, *carriers)} | state | {each.name: each for each in seeds}
         found = append_program(host, linear, [tensors[each.name] for each in linear.inputs])
@@ -179,27 +179,18 @@ class BinomialBackwardBody:
         # The state of this round is not needed any more.
         top = _value(kept[self._top.name])
         here = apply("eq", _at(kept[self._rounds.name], top), _value(last))
-        left = _scalar(host, "top", apply("max", apply("sub", top, cast(here, "int64")), integer(0)))
+        left = host.scalar("top", apply("max", apply("sub", top, cast(here, "int64")), integer(0)))
         updates = [(seed, results[adjoint.results[name]]) for name, seed in adjoint.seeds.items()]
         updates += [(name, tensor.name) for name, tensor in kept.items() if name != self._top.name]
-        return replace(
-            empty,
-            sizes=tuple(host.sizes),
-            tensors=tuple(host.made),
-            statements=tuple(host.statements),
-            updates=(*updates, (self._top.name, left.name)),
-            assertions=tuple(host.assertions),
-            rules=tuple(host.rules),
-            repeats=tuple(host.repeats),
-        )
+        return host.as_body([*updates, (self._top.name, left.name)])
 
     def _state(
         self, host: Derivative, last: Tensor, rounds: Expr, carriers: tuple[Tensor, ...]
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The state before the round ``last``, by a loop from the topmost one; and the stack after that."""
         top = _value(self._top)
-        first = _scalar(host, "first", _at(self._rounds, top))
-        going = _scalar(host, "going", apply("lt", _value(first), _value(last)), "bool")
+        first = host.scalar("first", _at(self._rounds, top))
+        going = host.scalar("going", apply("lt", _value(first), _value(last)))
         begun: dict[str, str] = {}
         for tensor in self._carried:
             name = begun[tensor.name] = host.declare(f"{tensor.name}_begun", tensor.dtype, tensor.shape)
@@ -236,10 +227,10 @@ class BinomialBackwardBody:
         host = Derivative(empty, ())
         top = _value(self._top)
         left = apply("sub", _value(last), _value(first))
-        length = _scalar(host, "length", apply("add", left, integer(1)))
-        places = _scalar(host, "places", apply("sub", integer(self._places), top))
+        length = host.scalar("length", apply("add", left, integer(1)))
+        places = host.scalar("places", apply("sub", integer(self._places), top))
         [distance] = append_program(host, next_state(), [length, places])
-        reached = _scalar(host, "reached", apply("add", _value(first), _value(distance)))
+        reached = host.scalar("reached", apply("add", _value(first), _value(distance)))
         results = [host.tensor(host.declare(each.name, each.dtype, each.shape)) for each in self._carried]
         by_name = {each.name: made for each, made in zip(self._carried, results, strict=True)}
         names = tuple(by_name[name].name for name, _ in body.updates)
@@ -249,25 +240,15 @@ class BinomialBackwardBody:
         count = apply("min", _value(reached), rounds)
         host.repeats.append(Repeat(names, count, again, inputs, self._repeat.span, begin=_value(first)))
         further = apply("lt", _value(reached), _value(last))
-        due = _scalar(host, "due", apply("and_", further, apply("gt", _value(places), integer(1))), "bool")
+        due = host.scalar("due", apply("and_", further, apply("gt", _value(places), integer(1))))
         above = apply("add", top, cast(plain_read(due.name, (), "bool"), "int64"))
         updates = [(name, made.name) for name, made in by_name.items()]
         pushed = [*((self._stacks[name], made) for name, made in by_name.items()), (self._rounds, reached)]
         updates += [(stack.name, self._pushed(host, stack, made, above, due)) for stack, made in pushed]
-        updates.append((self._top.name, _scalar(host, "top", above).name))
+        updates.append((self._top.name, host.scalar("top", above).name))
         updates.append((first.name, reached.name))
-        updates.append((going.name, _scalar(host, "going", further, "bool").name))
-        return replace(
-            empty,
-            sizes=tuple(host.sizes),
-            tensors=tuple(host.made),
-            statements=tuple(host.statements),
-            outputs=(going.name,),
-            updates=tuple(updates),
-            assertions=tuple(host.assertions),
-            rules=tuple(host.rules),
-            repeats=tuple(host.repeats),
-        )
+        updates.append((going.name, host.scalar("going", further).name))
+        return host.as_body(updates, (going.name,))
 
     def _pushed(self, host: Derivative, stack: Tensor, value: Tensor, place: Expr, due: Tensor) -> str:
         """``stack[place] = value``, if that is due."""
@@ -301,9 +282,3 @@ def _value(tensor: Tensor) -> Expr:
 def _at(tensor: Tensor, place: Expr, *cell: Expr) -> Expr:
     boundaries = (Boundary.CLAMP, *(Boundary.SKIP for _ in cell))
     return Read(tensor.name, (place, *cell), boundaries, compute_dtype(tensor.dtype))
-
-
-def _scalar(host: Derivative, hint: str, value: Expr, dtype: str = "int64") -> Tensor:
-    name = host.declare(hint, dtype, ())
-    host.append(Statement(Access(name, ()), "assign", Neutral(), value, Domain.from_set(box((), ()))))
-    return host.tensor(name)

@@ -155,32 +155,23 @@ class OpenBackwardBody:
         )
         host = Derivative(empty, ())
         last = apply("sub", plain_read(self._rounds.name, (), "int64"), integer(1))
-        number = self._scalar(host, "number", apply("sub", last, plain_read(counter.name, (), "int64")))
+        number = host.scalar("number", apply("sub", last, plain_read(counter.name, (), "int64")))
         state = {**{each.name: each for each in body.inputs}, **self._state(host, number), counter.name: number}
         made = append_program(host, adjoint.values, [state[each.name] for each in adjoint.values.inputs])
         values = dict(zip(adjoint.values.outputs, made, strict=True))
         known = {**{seed.name: seed for seed in seeds}, **values, **state}
         found = append_program(host, linear, [known[each.name] for each in linear.inputs])
         results = dict(zip(linear.outputs, (tensor.name for tensor in found), strict=True))
-        return replace(
-            empty,
-            sizes=tuple(host.sizes),
-            tensors=tuple(host.made),
-            statements=tuple(host.statements),
-            updates=tuple((seed, results[adjoint.results[name]]) for name, seed in adjoint.seeds.items()),
-            assertions=tuple(host.assertions),
-            rules=tuple(host.rules),
-            repeats=tuple(host.repeats),
-        )
+        return host.as_body([(seed, results[adjoint.results[name]]) for name, seed in adjoint.seeds.items()])
 
     def _state(self, host: Derivative, number: Tensor) -> dict[str, Tensor]:
         """What the loop carries at the start of round ``number``: from the last state stored before, by a loop."""
         body = self._repeat.body
         counter = body.inputs[0]
         reached, stride = plain_read(number.name, (), "int64"), plain_read(self._stride.name, (), "int64")
-        place = self._scalar(host, "place", apply("floor_div", reached, stride))
-        passed = self._scalar(host, "passed", apply("mod", reached, stride))
-        offset = self._scalar(host, "offset", apply("sub", reached, plain_read(passed.name, (), "int64")))
+        place = host.scalar("place", apply("floor_div", reached, stride))
+        passed = host.scalar("passed", apply("mod", reached, stride))
+        offset = host.scalar("offset", apply("sub", reached, plain_read(passed.name, (), "int64")))
         begun: dict[str, Tensor] = {}
         for tensor in self._carried:
             tape, dtype = self._tapes[tensor.name], compute_dtype(tensor.dtype)
@@ -208,11 +199,6 @@ class OpenBackwardBody:
         count = plain_read(passed.name, (), "int64")
         host.repeats.append(Repeat(tuple(results), count, again, (*inputs, offset.name), self._repeat.span))
         return {name: host.tensor(result) for (name, _), result in zip(body.updates, results, strict=True)}
-
-    def _scalar(self, host: Derivative, hint: str, value: Expr) -> Tensor:
-        name = host.declare(hint, "int64", ())
-        host.append(_scalar(name, value))
-        return host.tensor(name)
 
 
 def _scalar(name: str, value: Expr) -> Statement:

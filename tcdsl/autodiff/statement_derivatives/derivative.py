@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tcdsl.autodiff.statement_derivatives.activity import active_tensors
 from tcdsl.autodiff.statement_derivatives.candidates import with_candidates_stored
@@ -161,6 +162,26 @@ class Derivative:
                 repeats=tuple(self.repeats),
             )
         )
+
+    def as_body(self, updates: Sequence[tuple[str, str]], outputs: tuple[str, ...] = ()) -> Program:
+        """What has been written, as the body of a loop."""
+        return replace(
+            self.program,
+            sizes=tuple(self.sizes),
+            tensors=tuple(self.made),
+            statements=tuple(self.statements),
+            outputs=outputs,
+            updates=tuple(updates),
+            assertions=tuple(self.assertions),
+            rules=tuple(self.rules),
+            repeats=tuple(self.repeats),
+        )
+
+    def scalar(self, hint: str, value: Expr) -> Tensor:
+        """A new tensor of rank 0 that holds ``value``."""
+        name = self.declare(hint, value.dtype, ())
+        self.append(over_box(name, (), (), value))
+        return self.tensor(name)
 
     def append(self, statement: Statement) -> None:
         """A statement that makes a declared tensor."""

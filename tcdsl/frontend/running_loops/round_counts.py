@@ -197,8 +197,11 @@ def _bound(session: Session, given: Any) -> Expr:
             pass
         case _ if hasattr(type(given), "__index__"):
             return integer(given.__index__())
-    array = isinstance(given, SymbolicArray)
-    what = f"{given.element_type} tensor of rank {given.rank}" if array else type(given).__name__
+    what = type(given).__name__
+    if isinstance(given, SymbolicArray):
+        what = f"{given.element_type} tensor of rank {given.rank}"
+    elif isinstance(given, SymbolicNumber):
+        what = given.weak_kind
     raise session.fault(
         DtypeError,
         f"a {what} where `range` needs an integer",

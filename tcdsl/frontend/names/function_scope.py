@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 from collections.abc import Collection, Mapping, Sequence
-from types import FunctionType
+from functools import lru_cache
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.language_functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.source.function_source import span_of
+from tcdsl.frontend.source.syntax_trees import copied
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten, output
 from tcdsl.frontend.staging.declared_parameters import current_parameters
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped
@@ -37,6 +38,14 @@ class _Calls(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         return ast.copy_location(ast.Call(ast.Name(_CALL, ast.Load()), [node.func, *node.args], node.keywords), node)
+
+
+@lru_cache(maxsize=512)
+def _compiled(node: ast.expr, filename: str) -> tuple[CodeType, frozenset[str]]:
+    # The code of an ordinary expression, which a loop evaluates in each of its rounds, and the names in it.
+    names = frozenset([each.id for each in ast.walk(node) if isinstance(each, ast.Name)])
+    body = ast.fix_missing_locations(ast.Expression(_Calls().visit(copied(node))))
+    return compile(body, filename, "eval"), names
 
 
 def _call(function: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -170,17 +179,15 @@ class FunctionScope:
 
     def python_value(self, node: ast.expr) -> Any:
         """The value of an ordinary Python expression of the function."""
-        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        code, names = _compiled(node, self._filename)
         known: dict[str, object] = {}
         for name in names:
             value = self.holds(name)
             value = self.value_of(name) if value is UNBOUND else value
             if value is not UNBOUND:
                 known[name] = value
-        body = ast.fix_missing_locations(ast.Expression(_Calls().visit(copy.deepcopy(node))))
         try:
             # The user's own expression, in the user's own names: what Python does with it anyway.
-            code = compile(body, self._filename, "eval")
             return eval(code, {"__builtins__": builtins.__dict__, _CALL: _call}, known)  # noqa: S307
         except NameError as error:
             raise DslSyntaxError.at(str(error), self.span(node), "define it first") from None

@@ -74,10 +74,10 @@ def with_index_widths(
     if largest is not None:
         widths = _Widths(program, largest, rounds)
         return [widths.nest(nest) for nest in nests], largest
-    found: list[tuple[int, list[list[int]], list[Nest]]] = []
+    found: list[tuple[int, list[dict[Expr, int]], list[Nest]]] = []
     for bits in _LIMITS:
         widths = _Widths(program, 2**bits, rounds)
-        chosen: list[list[int]] = []
+        chosen: list[dict[Expr, int]] = []
         written: list[Nest] = []
         for k, nest in enumerate(nests):
             if found and _is_narrow(found[-1][1][k]):
@@ -85,7 +85,7 @@ def with_index_widths(
                 chosen.append(found[-1][1][k])
                 written.append(found[-1][2][k])
                 continue
-            widths.chosen = []
+            widths.chosen = {}
             written.append(widths.nest(nest))
             chosen.append(widths.chosen)
         found.append((widths.largest, chosen, written))
@@ -96,22 +96,24 @@ def with_index_widths(
     return written, limit
 
 
-def _is_narrow(widths: list[int]) -> bool:
-    return all(width == 64 for width in widths)
+def _is_narrow(widths: dict[Expr, int]) -> bool:
+    return all(width == 64 for width in widths.values())
 
 
 @dataclass(slots=True)
 class _Widths:
-    """Rewrites nests for sizes of at most ``largest``. ``chosen`` are the widths, in the order of the expressions."""
+    """Rewrites nests for sizes of at most ``largest``. ``chosen`` are the widths of exact expressions."""
 
     program: Program
     largest: int
     rounds: RoundBounds = ()
-    chosen: list[int] = field(default_factory=list)
+    chosen: dict[Expr, int] = field(default_factory=dict)
     sizes: dict[str, Interval] = field(default_factory=dict)
     variables: dict[str, Interval] = field(default_factory=dict)
     locals: dict[str, Interval] = field(default_factory=dict)
     indices: set[str] = field(default_factory=set)
+    # Numbers of blocks are large expressions in which the same parts come back many times.
+    measured: dict[Expr, tuple[Interval, Interval]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for size in self.program.sizes:
@@ -126,6 +128,7 @@ class _Widths:
 
     def body(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         self.variables.clear()
+        self.measured.clear()
         self._find_locals(nodes)
         return rewritten(nodes, lambda node: (self.node(node),))
 
@@ -148,20 +151,25 @@ class _Widths:
                     case Loop():
                         self._enter(node)
                     case Accumulate(name=name, value=value):
-                        self.locals[name] = interval_of_dtype(value.dtype)
+                        self._hold(self.locals, name, interval_of_dtype(value.dtype))
                     case Define(name=name, value=value):
                         given = self._measured(value)[0].within(_INT64) if node.index else self.interval(value)
-                        self.locals[name] = self.locals.get(name, given).union(given)
+                        self._hold(self.locals, name, self.locals.get(name, given).union(given))
             if self.locals == before:
                 return
         for node in integers:
             if isinstance(node, Define) and node.value.dtype != INTEGER and self.locals[node.name] != before[node.name]:
-                self.locals[node.name] = interval_of_dtype(node.value.dtype)
+                self._hold(self.locals, node.name, interval_of_dtype(node.value.dtype))
+
+    def _hold(self, held: dict[str, Interval], name: str, values: Interval) -> None:
+        if held.get(name) != values:
+            held[name] = values
+            self.measured.clear()
 
     def _enter(self, loop: Loop) -> None:
         start, stop = self.interval(loop.start), self.interval(loop.stop)
         held = Interval(start.low, max(start.low, stop.high - 1)).within(_INT64)
-        self.variables[loop.variable] = held.union(self.variables.get(loop.variable, held))
+        self._hold(self.variables, loop.variable, held.union(self.variables.get(loop.variable, held)))
 
     def interval(self, expr: Expr) -> Interval:
         """What ``expr`` can be, as a value of its type."""
@@ -256,18 +264,20 @@ class _Widths:
 
     def needed(self, expr: Expr) -> int:
         """The bits that the parts of an exact expression need, a multiple of 64."""
-        width = 64 * -(-self._measured(expr)[1].bits // 64)
-        self.chosen.append(width)
+        width = self.chosen[expr] = 64 * -(-self._measured(expr)[1].bits // 64)
         return width
 
     def _measured(self, expr: Expr) -> tuple[Interval, Interval]:
         # What it can be without wrapping around, and an interval around that and around all parts.
         match expr:
             case Apply(primitive=primitive, arguments=arguments) if _is_index_arithmetic(expr):
-                parts, around = zip(*map(self._measured, arguments), strict=True)
-                found = interval_of(primitive, parts)
-                lows, highs = zip(found, *around, strict=True)
-                return found, Interval(min(lows), max(highs))
+                known = self.measured.get(expr)
+                if known is None:
+                    parts, around = zip(*map(self._measured, arguments), strict=True)
+                    found = interval_of(primitive, parts)
+                    lows, highs = zip(found, *around, strict=True)
+                    known = self.measured[expr] = found, Interval(min(lows), max(highs))
+                return known
             case Cast(operand=operand, dtype=dtype) if dtype == INTEGER:
                 if self._is_index(operand):
                     return self._measured(operand)

@@ -177,8 +177,7 @@ class _Parts:
         plan = body.plan
         column = plan.inner[-1]
         extent, columns = plan.extent(column), integer(_COLUMNS)
-        counts = self.counts()
-        rows = product_of(counts)
+        rows = product_of(self.counts())
         across = quotient_up(extent, columns)
         parts = self.buffer(rows, extent)
         number, row = names.fresh("block"), Local(names.fresh("part"), "int64")
@@ -191,7 +190,7 @@ class _Parts:
         inner = (
             Define(row.name, apply("floor_div", index(number), across), index=True),
             *block.defined(apply("mul", apply("mod", index(number), across), columns), columns, extent),
-            *self.ends(row, counts),
+            *self.ends(row),
             Loop(column, *block.ends, 1, (clear,)),
             *self.visits(act, block),
         )
@@ -203,26 +202,30 @@ class _Parts:
         lengths = (length_of(self.body.plan.statement, name, self.body.setting.tensors) for name in inner)
         return product_of((self.spans[0].steps, *lengths))
 
-    def counts(self) -> list[Expr]:
-        """How many blocks each span has."""
+    def counts(self, outermost: Expr | None = None) -> list[Expr]:
+        """How many blocks each span has; ``outermost`` holds how many the first one has."""
         plan, (outer, *further) = self.body.plan, self.spans
         terms = self.terms(plan.inner[1:-1])
         few = apply("min", apply("max", apply("floor_div", outer.steps, integer(_STEPS)), integer(1)), integer(_ROWS))
         room = apply("floor_div", integer(_CELLS), apply("max", plan.extent(plan.inner[-1]), integer(1)))
         many = apply("min", outer.steps, apply("floor_div", terms, integer(_LONGEST)))
-        counts = [apply("max", few, apply("min", many, room))]
+        counts = [outermost or apply("max", few, apply("min", many, room))]
         for span in further:
             longest = apply("mul", counts[0], integer(_LONGEST))
             wanted = apply("min", apply("floor_div", terms, longest), apply("floor_div", room, counts[0]))
             counts.append(apply("max", apply("min", span.steps, wanted), integer(1)))
         return counts
 
-    def ends(self, row: Expr, counts: Sequence[Expr]) -> tuple[Node, ...]:
+    def ends(self, row: Expr) -> tuple[Node, ...]:
         """The ends of all blocks of a partial row."""
-        if len(counts) == 1:
-            return self.spans[0].ends(row, counts[0])
-        outer = self.spans[0].ends(apply("floor_div", row, counts[1]), counts[0])
-        return (*outer, *self.spans[1].ends(apply("mod", row, counts[1]), counts[1]))
+        if len(self.spans) == 1:
+            return self.spans[0].ends(row, *self.counts())
+        # Each number is part of the next: without names for them there would be thousands of operations.
+        named = [Local(self.body.setting.names.fresh("blocks"), "int64") for _ in self.spans]
+        values = self.counts()[0], self.counts(named[0])[1]
+        defined = [Define(name.name, value, index=True) for name, value in zip(named, values, strict=True)]
+        outer = self.spans[0].ends(apply("floor_div", row, named[1]), named[0])
+        return (*defined, *outer, *self.spans[1].ends(apply("mod", row, named[1]), named[1]))
 
     def rows_together(self, parts: Buffer, rows: Expr, across: Expr) -> tuple[Node, ...]:
         body, names = self.body, self.body.setting.names
@@ -238,6 +241,10 @@ class _Parts:
         others = Update(parts.name, (index(first), *cell), self.accumulate, self.part(parts, row, *cell))
         more = Update(body.place.buffer, cell, self.accumulate, self.part(parts, first, *cell))
         second = apply("add", index(first), integer(1))
+        if len(self.spans) > 1:
+            total = Local(names.fresh("parts"), "int64")
+            nodes.append(Define(total.name, rows, index=True))
+            rows = total
         stop = apply("min", rows, apply("add", index(first), integer(_TOGETHER)))
         together = Loop(row, second, stop, 1, (Loop(column, *ends, 1, (others,)),))
         nodes.append(Loop(first, integer(0), rows, _TOGETHER, (together, Loop(column, *ends, 1, (more,)))))

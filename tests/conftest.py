@@ -10,6 +10,7 @@ import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import hypothesis
@@ -40,6 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # What collection and tests leave behind can wait: else the collector takes a tenth of the run to look through it.
+    gc.set_threshold(200_000, 20, 20)
     session = GoldenSession(config, GOLDEN_FOLDER)
     config.stash[GoldenSession.KEY] = session
     config.pluginmanager.register(session, "golden-texts")
@@ -55,11 +58,22 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    # Twelve thousand tests and the frameworks they compare with are no garbage, and what tests leave behind can wait:
-    # else the collector takes a tenth of the run to look through them.
+    pass_over_what_stays()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    outcome = yield
+    if nextitem is None or nextitem.path != item.path:
+        pass_over_what_stays()
+    return outcome
+
+
+def pass_over_what_stays() -> None:
+    # Fourteen thousand tests, the frameworks they compare with and the programs that files of tests compile are no
+    # garbage. Notebooks and tests of lifetimes collect often, which would take more than a second each time.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture

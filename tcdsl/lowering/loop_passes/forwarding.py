@@ -40,9 +40,10 @@ def _sequence(nodes: Sequence[Node], known: _Known, types: Mapping[str, str], na
     last_read = _last_reads(nodes)
     out: list[Node] = []
     for position, original in enumerate(nodes):
-        node = with_expressions(original, partial(_with, known=known))
-        changed = changed_names((original,))
-        left = unchanged(known, changed)
+        node, left = original, known
+        if known:
+            node = with_expressions(original, partial(_with, known=known))
+            left = unchanged(known, changed_names((original,)))
         # What a loop changes is unknown inside of it already.
         inside = left if isinstance(node, Loop) else known
         node = with_bodies(node, partial(_sequence, known=inside, types=types, names=names))
@@ -73,9 +74,6 @@ def _self_referring(node: Store) -> bool:
 
 
 def _with(expr: Expr, known: _Known) -> Expr:
-    if not known:
-        return expr
-
     def rule(node: Expr) -> Expr:
         found = known.get((node.tensor, node.indices)) if isinstance(node, Read) else None
         return node if found is None else found[0]
@@ -89,13 +87,16 @@ def _names(key: _Cell, value: Expr) -> frozenset[str]:
 
 
 def _last_reads(nodes: Sequence[Node]) -> dict[_Cell, int]:
-    # For every cell that is read, the last of the nodes that reads it.
-    return {
-        (read.tensor, read.indices): position
-        for position, node in enumerate(nodes)
-        for expr in expressions((node,))
-        for read in reads(expr)
-    }
+    # For every cell that is read behind a store of its buffer, the last of the nodes that reads it.
+    stored: set[str] = set()
+    found: dict[_Cell, int] = {}
+    for position, node in enumerate(nodes):
+        if stored:
+            for expr in expressions((node,)):
+                found.update({(read.tensor, read.indices): position for read in reads(expr) if read.tensor in stored})
+        if isinstance(node, Store):
+            stored.add(node.buffer)
+    return found
 
 
 def without_unread(

@@ -112,6 +112,8 @@ class _Widths:
     variables: dict[str, Interval] = field(default_factory=dict)
     locals: dict[str, Interval] = field(default_factory=dict)
     indices: set[str] = field(default_factory=set)
+    # Names that were used before all was known of them: scalars that a loop carries on, and what is defined again.
+    early: set[str] = field(default_factory=set)
     # Numbers of blocks are large expressions in which the same parts come back many times.
     measured: dict[Expr, tuple[Interval, Interval]] = field(default_factory=dict)
 
@@ -144,8 +146,10 @@ class _Widths:
             for node in walk_nodes(nodes)
             if isinstance(node, Define | Accumulate | Loop) and (isinstance(node, Loop) or is_integer(node.value.dtype))
         ]
+        known = {node.variable if isinstance(node, Loop) else node.name for node in integers}
         for _ in range(3):
             before = dict(self.locals)
+            self.early.clear()
             for node in integers:
                 match node:
                     case Loop():
@@ -157,12 +161,16 @@ class _Widths:
                         self._hold(self.locals, name, self.locals.get(name, given).union(given))
             if self.locals == before:
                 return
+            if not before and known.isdisjoint(self.early):
+                return
         for node in integers:
             if isinstance(node, Define) and node.value.dtype != INTEGER and self.locals[node.name] != before[node.name]:
                 self._hold(self.locals, node.name, interval_of_dtype(node.value.dtype))
 
     def _hold(self, held: dict[str, Interval], name: str, values: Interval) -> None:
         if held.get(name) != values:
+            if name in held:
+                self.early.add(name)
             held[name] = values
             self.measured.clear()
 
@@ -183,7 +191,10 @@ class _Widths:
             case IndexValue(name=name):
                 return self.variables.get(name, _INT64)
             case Local(name=name, dtype=dtype):
-                return self.locals[name] if name in self.locals else interval_of_dtype(dtype)
+                if name in self.locals:
+                    return self.locals[name]
+                self.early.add(name)
+                return interval_of_dtype(dtype)
             case Cast(operand=operand, dtype=dtype) if is_integer(operand.dtype):
                 found = self.interval(operand)
             case Apply(primitive=primitive, arguments=arguments) if _is_index_arithmetic(expr):

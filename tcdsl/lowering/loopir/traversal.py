@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from operator import is_
+from typing import Any, TypeVar
 
 from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, SizeValue, substitute, walk
 from tcdsl.lowering.loopir.loops import (
@@ -49,6 +50,7 @@ __all__ = [
 
 Key = TypeVar("Key")
 Held = TypeVar("Held")
+Made = TypeVar("Made")
 
 
 def rewritten(nodes: Iterable[Node], rule: Callable[[Node], Iterable[Node]]) -> tuple[Node, ...]:
@@ -60,11 +62,22 @@ def with_bodies(node: Node, rule: Callable[[tuple[Node, ...]], tuple[Node, ...]]
     """``node`` with ``rule`` applied to the nodes directly inside of it: a loop's body, or both of a branch."""
     match node:
         case Loop(body=body):
-            return replace(node, body=rule(body))
+            return _with(node, body=_kept(body, rule(body)))
         case Branch(body=body, otherwise=otherwise):
-            return replace(node, body=rule(body), otherwise=rule(otherwise))
+            return _with(node, body=_kept(body, rule(body)), otherwise=_kept(otherwise, rule(otherwise)))
         case _:
             return node
+
+
+def _kept(old: tuple[Held, ...], new: tuple[Held, ...]) -> tuple[Held, ...]:
+    return old if len(old) == len(new) and all(map(is_, old, new)) else new
+
+
+def _with(node: Made, **parts: Any) -> Made:
+    # Most passes change few nodes.
+    if all(getattr(node, name) is part for name, part in parts.items()):
+        return node
+    return replace(node, **parts)  # type: ignore[type-var]
 
 
 def with_expressions(
@@ -81,17 +94,18 @@ def with_expressions(
     match node:
         case Loop():
             condition = None if node.condition is None else value(node.condition)
-            return replace(node, start=bound(node.start), stop=bound(node.stop), condition=condition)
+            return _with(node, start=bound(node.start), stop=bound(node.stop), condition=condition)
         case Branch():
-            return replace(node, condition=value(node.condition))
+            return _with(node, condition=value(node.condition))
         case Define() | Accumulate():
-            return replace(node, value=value(node.value))
+            return _with(node, value=value(node.value))
         case Store() | Update():
-            return replace(node, indices=tuple(map(cell, node.indices)), value=value(node.value))
+            indices = _kept(node.indices, tuple(map(cell, node.indices)))
+            return _with(node, indices=indices, value=value(node.value))
         case Check():
-            return replace(node, condition=value(node.condition), value=value(node.value), extent=value(node.extent))
+            return _with(node, condition=value(node.condition), value=value(node.value), extent=value(node.extent))
         case LocalBuffer():
-            return replace(node, shape=tuple(map(bound, node.shape)))
+            return _with(node, shape=_kept(node.shape, tuple(map(bound, node.shape))))
         case ProcedureCall():
             reads, writes = (tuple(_view(view, cell, bound) for view in part) for part in (node.reads, node.writes))
             return replace(node, reads=reads, writes=writes)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 
 import islpy as isl
@@ -77,21 +78,31 @@ def strides_of(statement: Statement) -> tuple[Stride, ...]:
 def _gathered(statement: Statement, number: int, axis: Expr, mentioned: Sequence[str]) -> Stride | None:
     if not isinstance(axis, IndexValue) or statement.accumulate == "assign":
         return None
-    points = statement.domain.set
-    names = dimension_names(points)
-    position = names.index(axis.name)
-    for part in points.get_basic_sets():
+    for cell, other, step in _steps(statement.domain):
+        if cell == axis.name and other not in mentioned and _bounded(statement.domain.set, cell, other, step):
+            return Stride(number, step, cell, other, True)
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _steps(domain: Domain) -> tuple[tuple[str, str, int], ...]:
+    # The variables and steps of all inequalities on ``cell - step * other``, for steps that have phases.
+    found: list[tuple[str, str, int]] = []
+    for part in domain.set.get_basic_sets():
         for constraint in part.get_constraints():
             if constraint.is_equality() or not _plain(constraint):
                 continue
-            scales = [constraint.get_coefficient_val(isl.dim_type.set, k).to_python() for k in range(len(names))]
-            others = [k for k, scale in enumerate(scales) if scale and k != position]
-            if abs(scales[position]) != 1 or len(others) != 1 or names[others[0]] in mentioned:
+            scales = [
+                (constraint.get_coefficient_val(isl.dim_type.set, k).to_python(), name)
+                for k, name in enumerate(domain.variables)
+                if constraint.involves_dims(isl.dim_type.set, k, 1)
+            ]
+            if len(scales) != 2:
                 continue
-            step = -scales[others[0]] * scales[position]
-            if 2 <= step <= _LARGEST_STEP and _bounded(points, axis.name, names[others[0]], step):
-                return Stride(number, step, axis.name, names[others[0]], True)
-    return None
+            for (own, cell), (others, other) in (scales, scales[::-1]):
+                if abs(own) == 1 and 2 <= -others * own <= _LARGEST_STEP:
+                    found.append((cell, other, -others * own))
+    return tuple(found)
 
 
 def _plain(constraint: isl.Constraint) -> bool:

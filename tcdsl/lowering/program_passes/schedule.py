@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
 import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import index, integer
+from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, index_variables, is_affine_index
 from tcdsl.ir.program import Access, Statement, Tensor, statement_reads
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior
@@ -228,7 +230,13 @@ def is_short(statement: Statement, name: str, least: int = _SHORT) -> bool:
 
 def constant_length(statement: Statement, name: str) -> int | None:
     """The distance between the smallest and the largest value of a variable, and 1; None if it depends on sizes."""
-    values = constant_range(statement.domain.set, name)
+    return _constant_length(statement.domain, name)
+
+
+@lru_cache(maxsize=4096)
+def _constant_length(domain: Domain, name: str) -> int | None:
+    # Whoever plans a statement asks for each order of its loops.
+    values = constant_range(domain.set, name)
     return None if values is None else len(values)
 
 

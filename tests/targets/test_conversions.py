@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -107,25 +108,44 @@ def read_size(name: str) -> Any:
 
 def test_float16_without_instructions() -> None:
     # The same conversions in integer arithmetic, for processors without them.
-    from llvmlite import ir
-    from numba import njit, types
-    from numba.extending import intrinsic
-
+    from tcdsl.targets.cpu.instructions import ir
     from tcdsl.targets.cpu.intrinsics.conversions import half_to_single, single_to_half
-    from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
+    from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
+    from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
 
-    def function(convert: Any, source: str, result: Any, argument: Any) -> Any:
-        @intrinsic
-        def converted(context: Any, x: Any) -> Any:
-            def emit(context: Any, builder: ir.IRBuilder, signature: Any, given: Any) -> ir.Value:
-                return convert(Scalar(builder, given[0], source), software=True).value
+    def function(convert: Any, source: str, result: str) -> Any:
+        # void (source *from, result *to, int64 count)
+        name, word = convert.__name__, ir.IntType(64)
+        kind = ir.FunctionType(ir.VoidType(), [ir.POINTER, ir.POINTER, word])
+        made = ir.Function(ir.Module(name), kind, name)
+        given, to, count = made.args
+        builder = ir.Builder(made.append_block())
+        before, body, after = builder.block, builder.append_block(), builder.append_block()
+        builder.branch(body)
+        builder.position_at_end(body)
+        position = builder.phi(word)
+        x = builder.load(llvm_type(source), builder.element(llvm_type(source), given, position))
+        converted = convert(Scalar(builder, x, source), software=True).value
+        builder.store(converted, builder.element(llvm_type(result), to, position))
+        following = builder.add(position, ir.Constant(word, 1))
+        position.add_incoming(ir.Constant(word, 0), before)
+        position.add_incoming(following, body)
+        builder.cbranch(builder.compare_signed("<", following, count), body, after)
+        builder.position_at_end(after)
+        builder.ret_void()
+        loaded = LoadedObject([object_code(str(made.module))], [name])
+        run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(loaded.addresses[name])
 
-            return result(argument), emit
+        def call(array: np.ndarray) -> np.ndarray:
+            results = np.empty(array.shape, result)
+            run(array.ctypes.data, results.ctypes.data, array.size)
+            assert loaded.addresses
+            return results
 
-        return njit(result[:](argument[:]))(lambda xs: np.array([converted(x) for x in xs]))
+        return call
 
     bits = np.arange(65536, dtype=np.uint16)
-    singles = function(half_to_single, "uint16", types.float32, types.uint16)(bits)
+    singles = function(half_to_single, "uint16", "float32")(bits)
     np.testing.assert_array_equal(singles, bits.view(np.float16).astype(np.float32))
     finite = singles[np.isfinite(singles)]
     between = (finite[:-1] + finite[1:]) / 2
@@ -133,7 +153,7 @@ def test_float16_without_instructions() -> None:
         [finite, between, np.nextafter(between, np.float32(np.inf)), np.nextafter(between, np.float32(-np.inf))]
     )
     sample = np.concatenate([sample, np.array([65519.9, 65520.0, 1e30, np.inf, -np.inf, np.nan, 1e-30], np.float32)])
-    halves = function(single_to_half, "float32", types.uint16, types.float32)(sample).view(np.float16)
+    halves = function(single_to_half, "float32", "uint16")(sample).view(np.float16)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(halves, sample.astype(np.float16))
     assert constant(1, "float16").dtype == "float16"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from llvmlite import ir
-
 from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS, is_integer
+from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.conversions import convert
 from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS, repeated_product, whole_power
 from tcdsl.targets.cpu.intrinsics.frame_memory import fail, frame_buffer, frame_size, interrupted
@@ -17,21 +16,23 @@ from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY, power
 
 __all__ = ["FUNCTIONS", "EmittedFunction", "scalar"]
 
+_NOTHING = ir.Value(ir.VoidType(), "")
+
 EmittedFunction = Callable[..., Any]
 """Of the builder and the arguments: numbers and texts as Python has them, all else as values of the code."""
 
 
-def scalar(builder: ir.IRBuilder, given: Any) -> Scalar:
+def scalar(builder: ir.Builder, given: Any) -> Scalar:
     """``given`` as a value of the code: Python's numbers are bool, int64 and float64."""
     if isinstance(given, Scalar):
         return given
     dtype = "bool" if isinstance(given, bool) else "int64" if isinstance(given, int) else "float64"
-    return Scalar(builder, ir.Undefined, dtype).constant(given)
+    return Scalar(builder, _NOTHING, dtype).constant(given)
 
 
 def _formula(formula: Callable[..., Scalar]) -> EmittedFunction:
     # All arguments have one type, which the result has too: nothing is promoted, as in the intermediate representation.
-    def write(builder: ir.IRBuilder, *arguments: Any) -> Scalar:
+    def write(builder: ir.Builder, *arguments: Any) -> Scalar:
         operands = [scalar(builder, argument) for argument in arguments]
         if len({operand.dtype for operand in operands}) > 1:
             raise TypeError(f"operands of {[operand.dtype for operand in operands]}")
@@ -41,18 +42,20 @@ def _formula(formula: Callable[..., Scalar]) -> EmittedFunction:
 
 
 def _conversion(dtype: str) -> EmittedFunction:
-    def write(builder: ir.IRBuilder, given: Any) -> Scalar:
+    def write(builder: ir.Builder, given: Any) -> Scalar:
         if isinstance(given, str):
             # A constant that Python's compiler would not keep: the digits as text.
-            return Scalar(builder, ir.Undefined, dtype).constant(int(given))
+            return Scalar(builder, _NOTHING, dtype).constant(int(given))
         if isinstance(given, int) and is_integer(dtype):
-            return Scalar(builder, ir.Undefined, dtype).constant(given)
+            return Scalar(builder, _NOTHING, dtype).constant(given)
+        if isinstance(given, float) and dtype in ("float32", "float64"):
+            return Scalar(builder, _NOTHING, dtype).constant(given)
         return convert(scalar(builder, given), dtype)
 
     return write
 
 
-def _power(builder: ir.IRBuilder, a: Any, b: Any) -> Scalar:
+def _power(builder: ir.Builder, a: Any, b: Any) -> Scalar:
     # A constant exponent multiplies repeatedly, whatever the type of ``a``.
     base = scalar(builder, a)
     if isinstance(b, int) and (b >= 0 or base.floating):
@@ -63,17 +66,17 @@ def _power(builder: ir.IRBuilder, a: Any, b: Any) -> Scalar:
     return result
 
 
-def _fail(builder: ir.IRBuilder, frame: Scalar, check: int, value: Any, extent: Any, at: Sequence[Any]) -> None:
+def _fail(builder: ir.Builder, frame: Scalar, check: int, value: Any, extent: Any, at: Sequence[Any]) -> None:
     positions = [scalar(builder, position) for position in at]
     fail(builder, frame.value, check, scalar(builder, value), scalar(builder, extent), positions)
 
 
-def _view(builder: ir.IRBuilder, parent: Any, starts: Sequence[Any], extents: Sequence[Any]) -> Any:
+def _view(builder: ir.Builder, parent: Any, starts: Sequence[Any], extents: Sequence[Any]) -> Any:
     counts = [None if extent is None else scalar(builder, extent) for extent in extents]
     return box(builder, parent, [scalar(builder, start) for start in starts], counts)
 
 
-def _checked_local(builder: ir.IRBuilder, frame: Scalar, slot: int, description: str, extents: Sequence[Any]) -> Any:
+def _checked_local(builder: ir.Builder, frame: Scalar, slot: int, description: str, extents: Sequence[Any]) -> Any:
     return local_buffer(builder, slot, description, frame.value, [scalar(builder, extent) for extent in extents])
 
 

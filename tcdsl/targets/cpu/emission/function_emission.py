@@ -1,9 +1,9 @@
 """One function of generated code as LLVM instructions: loops, branches, assignments, expressions of typed scalars.
 
 Every name has one type, the operands of an operator have the same one, and nothing is promoted: the printer
-(`tcdsl.targets.cpu.printing`) sees to that. Names are places on the stack, which LLVM turns into registers. ``and``,
-``or`` and ``a if c else b`` evaluate what Python evaluates. int64 does not overflow, which lets LLVM widen and step
-indices; the other integers wrap.
+(`tcdsl.targets.cpu.printing`) sees to that. Names that are assigned again are places on the stack, which LLVM turns
+into registers. ``and``, ``or`` and ``a if c else b`` evaluate what Python evaluates, and more where that does no harm.
+int64 does not overflow, which lets LLVM widen and step indices; the other integers wrap.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from llvmlite import ir
-
+from tcdsl.ir.dtypes import DTYPES
 from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, EmittedFunction, scalar
+from tcdsl.targets.cpu.emission.settled_names import settled_names
+from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferValue, load, store
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 
@@ -53,7 +54,7 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Scalar, Scalar], Scalar]] = {
 
 def _steady(a: Scalar, b: Scalar, operation: str) -> Scalar:
     # Indices: without overflow.
-    return a.like(getattr(a.builder, operation)(a.value, b.value, flags=("nsw",)))
+    return a.like(getattr(a.builder, operation)(a.value, b.value, steady=True))
 
 
 def _below(a: Scalar, b: Scalar, quotient: Scalar) -> Scalar:
@@ -64,26 +65,30 @@ def _below(a: Scalar, b: Scalar, quotient: Scalar) -> Scalar:
 class FunctionEmission:
     """``FunctionEmission(function, names, call).body(statements)`` writes the function.
 
-    ``names`` gives the parameters their values; ``functions`` are those that code is written for where they are
-    called, and ``call(builder, name, arguments)`` writes a call of another one of the module. int64 wraps only where
-    ``wrapping`` says so, in code of words, which may say ``while`` too.
+    ``names`` gives the parameters their values, scalars as pairs of a value and its type; ``functions`` are those that
+    code is written for where they are called, and ``call(builder, name, arguments)`` writes a call of another one of
+    the module. int64 wraps only where ``wrapping`` says so, in code of words, which may say ``while`` too. ``flags``
+    are the liberties of floating-point operations.
     """
 
     def __init__(
         self,
         function: ir.Function,
         names: Mapping[str, Any],
-        call: Callable[[ir.IRBuilder, str, list[Any]], Any],
+        call: Callable[[ir.Builder, str, list[Any]], Any],
         functions: Mapping[str, EmittedFunction] = FUNCTIONS,
         *,
+        flags: str = "",
         wrapping: bool = False,
     ) -> None:
-        self._builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self._builder = ir.Builder(function.append_block(), flags, moving=not wrapping)
         self._values = {
-            name: Scalar(self._builder, given.value, given.dtype) if isinstance(given, Scalar) else given
-            for name, given in names.items()
+            name: Scalar(self._builder, *given) if isinstance(given, tuple) else given for name, given in names.items()
         }
         self._places: dict[str, tuple[ir.Value, str]] = {}
+        self._settled: frozenset[str] = frozenset()
+        #: The cell that the statement at hand stores into, so that it can be read.
+        self._cell = ""
         self._functions = functions
         self._wrapping = wrapping
         #: Where the loops around end.
@@ -93,10 +98,11 @@ class FunctionEmission:
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Write ``statements`` and the function's end."""
+        self._settled = settled_names(statements)
         self._block(statements)
         if self._builder.block.is_terminated:
             return
-        if isinstance(self._builder.function.function_type.return_type, ir.VoidType):
+        if isinstance(self._builder.function.kind.result, ir.VoidType):
             self._builder.ret_void()
         else:
             self._builder.unreachable()
@@ -112,7 +118,9 @@ class FunctionEmission:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 self._assign(name, self._value(value))
             case ast.Assign(targets=[ast.Subscript(value=buffer, slice=index)], value=value):
+                self._cell = ast.dump(ast.Subscript(buffer, index, ast.Load()))
                 written = self._scalar(value)
+                self._cell = ""
                 store(self._builder, self._value(buffer), self._positions(index), written)
             case ast.AugAssign(target=ast.Name(id=name), op=operator, value=value):
                 held = self._named(name)
@@ -145,6 +153,9 @@ class FunctionEmission:
             self._values[name] = value
             return
         value = scalar(self._builder, value)
+        if name in self._settled:
+            self._values[name] = value
+            return
         place, dtype = self._place(name, value.dtype)
         if dtype != value.dtype:
             raise TypeError(f"{name} is {dtype} and is assigned {value.dtype}")
@@ -152,8 +163,7 @@ class FunctionEmission:
 
     def _place(self, name: str, dtype: str) -> tuple[ir.Value, str]:
         if name not in self._places:
-            with self._builder.goto_entry_block():
-                self._places[name] = self._builder.alloca(llvm_type(dtype), name=name), dtype
+            self._places[name] = self._builder.place(llvm_type(dtype)), dtype
         return self._places[name]
 
     def _loop(self, node: ast.For) -> None:
@@ -164,46 +174,52 @@ class FunctionEmission:
         assert isinstance(step, int)
         builder = self._builder
         first, last = scalar(builder, start), scalar(builder, stop)
-        before = builder.block
-        head, body, after = (builder.append_basic_block(f"{node.target.id}.{part}") for part in ("head", "body", "end"))
-        builder.branch(head)
-        builder.position_at_end(head)
-        counter = builder.phi(WORD, node.target.id)
-        counter.add_incoming(first.value, before)
-        builder.cbranch(builder.icmp_signed("<" if step > 0 else ">", counter, last.value), body, after)
-        builder.position_at_end(body)
+        start, body, after = (builder.append_block() for _ in range(3))
+        order = "<" if step > 0 else ">"
+        builder.cbranch(builder.compare_signed(order, first.value, last.value), start, after)
+        builder.enter(start)
+        builder.branch(body)
+        builder.enter(body, loop=True)
+        counter = builder.phi(WORD)
+        counter.add_incoming(first.value, start)
         self._assign(node.target.id, first.like(counter))
         self._ends.append(after)
         self._block(node.body)
         self._ends.pop()
         if not builder.block.is_terminated:
-            counter.add_incoming(builder.add(counter, ir.Constant(WORD, step), flags=("nsw",)), builder.block)
-            builder.branch(head)
-        builder.position_at_end(after)
+            following = builder.add(counter, ir.Constant(WORD, step), steady=True)
+            counter.add_incoming(following, builder.block)
+            builder.cbranch(builder.compare_signed(order, following, last.value), body, after)
+        builder.leave(start)
+        builder.leave(after)
 
     def _while(self, node: ast.While) -> None:
         builder = self._builder
-        head, body, after = (builder.append_basic_block(f"while.{part}") for part in ("head", "body", "end"))
+        head, body, after = (builder.append_block() for _ in range(3))
         builder.branch(head)
-        builder.position_at_end(head)
+        builder.enter(head, loop=True)
         builder.cbranch(self._scalar(node.test).value, body, after)
-        builder.position_at_end(body)
+        builder.enter(body)
         self._block(node.body)
         if not builder.block.is_terminated:
             builder.branch(head)
-        builder.position_at_end(after)
+        builder.leave(head)
+        builder.leave(after)
 
     def _branch(self, node: ast.If) -> None:
         builder = self._builder
         test = self._scalar(node.test)
-        taken, other, after = (builder.append_basic_block(name) for name in ("then", "else", "endif"))
+        before, taken, after = builder.block, builder.append_block(), builder.append_block()
+        other = builder.append_block() if node.orelse else after
         builder.cbranch(test.value, taken, other)
         for block, statements in ((taken, node.body), (other, node.orelse)):
-            builder.position_at_end(block)
-            self._block(statements)
-            if not builder.block.is_terminated:
-                builder.branch(after)
-        builder.position_at_end(after)
+            if block is not after:
+                builder.enter(block)
+                self._block(statements)
+                if not builder.block.is_terminated:
+                    builder.branch(after)
+                builder.leave(before)
+        builder.go_on(after)
 
     # -- expressions
 
@@ -212,7 +228,7 @@ class FunctionEmission:
 
     def _named(self, name: str) -> Scalar:
         place, dtype = self._places[name]
-        return Scalar(self._builder, self._builder.load(place), dtype)
+        return Scalar(self._builder, self._builder.load(llvm_type(dtype), place), dtype)
 
     def _positions(self, index: ast.expr) -> list[Scalar]:
         return [self._scalar(part) for part in (index.elts if isinstance(index, ast.Tuple) else [index])]
@@ -241,7 +257,7 @@ class FunctionEmission:
             case ast.Compare(left=left, ops=[comparison], comparators=[right]):
                 first = self._scalar(left)
                 second = self._scalar(right)
-                _require_one_type(first, second, node)
+                _require_one_type(first, second)
                 return _COMPARISONS[type(comparison)](first, second)
             case ast.BoolOp(op=operator, values=parts):
                 return self._logical(isinstance(operator, ast.And), parts)
@@ -254,47 +270,67 @@ class FunctionEmission:
         raise TypeError(f"not an expression of generated code: {ast.unparse(node)}")
 
     def _operation(self, operator: ast.operator, left: Scalar, right: Scalar) -> Scalar:
-        _require_one_type(left, right, operator)
+        _require_one_type(left, right)
         return self._operators[type(operator)](left, right)
 
     def _logical(self, conjunction: bool, parts: Sequence[ast.expr]) -> Scalar:
-        builder = self._builder
-        after = builder.append_basic_block("known")
-        decided = []
-        for part in parts[:-1]:
-            value = self._scalar(part)
-            decided.append(builder.block)
-            following = builder.append_basic_block("and" if conjunction else "or")
-            builder.cbranch(value.value, *((following, after) if conjunction else (after, following)))
-            builder.position_at_end(following)
-        last = self._scalar(parts[-1])
-        end = builder.block
-        builder.branch(after)
-        builder.position_at_end(after)
-        result = builder.phi(llvm_type("bool"))
-        for block in decided:
-            result.add_incoming(ir.Constant(llvm_type("bool"), int(not conjunction)), block)
-        result.add_incoming(last.value, end)
-        return last.like(result)
+        first = self._scalar(parts[0])
+        if len(parts) == 1:
+            return first
+
+        def rest() -> Scalar:
+            return self._logical(conjunction, parts[1:])
+
+        def known() -> Scalar:
+            return first.constant(not conjunction)
+
+        quick = all(map(self._is_quick, parts[1:]))
+        return self._either(first, rest, known, quick) if conjunction else self._either(first, known, rest, quick)
 
     def _choice(self, test: Scalar, body: ast.expr, orelse: ast.expr) -> Scalar:
+        quick = self._is_quick(body) and self._is_quick(orelse)
+        return self._either(test, lambda: self._scalar(body), lambda: self._scalar(orelse), quick)
+
+    def _is_quick(self, node: ast.expr) -> bool:
+        # Whether it may be evaluated for nothing.
+        match node:
+            case ast.Constant() | ast.Name():
+                return True
+            case ast.Subscript():
+                return bool(self._cell) and ast.dump(node) == self._cell
+            case ast.UnaryOp(operand=operand):
+                return self._is_quick(operand)
+            case ast.Compare(left=left, comparators=[right]):
+                return self._is_quick(left) and self._is_quick(right)
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+                return self._is_quick(left) and self._is_quick(right)
+            case ast.Call(func=ast.Name(id=function), args=[ast.Constant()]):
+                return function in DTYPES
+        return False
+
+    def _either(self, test: Scalar, yes: Callable[[], Scalar], no: Callable[[], Scalar], quick: bool) -> Scalar:
         builder = self._builder
-        taken, other, after = (builder.append_basic_block(name) for name in ("chosen", "otherwise", "choice"))
+        if quick:
+            first, second = yes(), no()
+            _require_one_type(first, second)
+            return test.choose(first, second)
+        before, taken, other, after = builder.block, *(builder.append_block() for _ in range(3))
         builder.cbranch(test.value, taken, other)
         ends = []
-        for block, part in ((taken, body), (other, orelse)):
-            builder.position_at_end(block)
-            ends.append((self._scalar(part), builder.block))
+        for block, write in ((taken, yes), (other, no)):
+            builder.enter(block)
+            ends.append((write(), builder.block))
             builder.branch(after)
-        builder.position_at_end(after)
+            builder.leave(before)
+        builder.go_on(after)
         (first, _), (second, _) = ends
-        _require_one_type(first, second, body)
+        _require_one_type(first, second)
         result = builder.phi(llvm_type(first.dtype))
         for value, block in ends:
             result.add_incoming(value.value, block)
         return first.like(result)
 
 
-def _require_one_type(left: Scalar, right: Scalar, node: ast.AST) -> None:
+def _require_one_type(left: Scalar, right: Scalar) -> None:
     if left.dtype != right.dtype:
-        raise TypeError(f"operands of types {left.dtype} and {right.dtype}: {ast.dump(node)}")
+        raise TypeError(f"operands of types {left.dtype} and {right.dtype}")

@@ -11,16 +11,13 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from llvmlite import ir
-
 from tcdsl.targets.cpu.emission.emitted_functions import scalar
 from tcdsl.targets.cpu.emission.function_emission import FunctionEmission
+from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 
 __all__ = ["emitted_nests"]
-
-_LIBERAL = frozenset(("fadd", "fsub", "fmul", "fdiv", "frem", "fcmp"))
 
 
 def emitted_nests(text: str, symbols: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:
@@ -69,15 +66,14 @@ class _NestEmission:
     def nest(self, definition: ast.FunctionDef) -> None:
         function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [WORD] * 3), self.module.name)
         names = zip(("begin", "end", "frame"), function.args, strict=True)
-        self._function(definition, function, {name: Scalar(None, value, "int64") for name, value in names})
+        self._function(definition, function, {name: (value, "int64") for name, value in names})
 
     def _function(self, definition: ast.FunctionDef, function: ir.Function, names: dict[str, Any]) -> None:
-        function.attributes.add("nounwind")
-        emission = FunctionEmission(function, names, self._call)
-        emission.body(definition.body)
-        _set_flags(function, _liberties(definition))
+        function.attributes.append("nounwind")
+        flags = "".join(f"{flag} " for flag in _liberties(definition))
+        FunctionEmission(function, names, self._call, flags=flags).body(definition.body)
 
-    def _call(self, builder: ir.IRBuilder, name: str, arguments: list[Any]) -> None:
+    def _call(self, builder: ir.Builder, name: str, arguments: list[Any]) -> None:
         given = [each if isinstance(each, BufferValue) else scalar(builder, each) for each in arguments]
         kinds = tuple(each.kind if isinstance(each, BufferValue) else each.dtype for each in given)
         function = self._made.get((name, *kinds))
@@ -92,7 +88,7 @@ class _NestEmission:
             held = _types(kind)
             counts.append(len(held))
             types += held
-        name = self.module.get_unique_name(f"procedure {definition.name}")
+        name = self.module.fresh(f"procedure {definition.name}")
         function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), types), name)
         function.linkage = "internal"
         values = iter(function.args)
@@ -102,7 +98,7 @@ class _NestEmission:
             if isinstance(kind, BufferKind):
                 names[parameter.arg] = BufferValue.of_parts(kind, parts)
             else:
-                names[parameter.arg] = Scalar(None, parts[0], kind)
+                names[parameter.arg] = parts[0], kind
         self._function(definition, function, names)
         return function
 
@@ -115,14 +111,4 @@ def _types(kind: BufferKind | str) -> list[ir.Type]:
     if isinstance(kind, str):
         return [llvm_type(kind)]
     words = kind.ndim + (1 + kind.ndim if kind.checked else 0)
-    return [ir.IntType(8).as_pointer(), *[WORD] * words]
-
-
-def _set_flags(function: ir.Function, flags: Sequence[str]) -> None:
-    # The liberties of the module for floating-point operations that have no flags of their own, and for calls.
-    for block in function.blocks:
-        for instruction in block.instructions:
-            if instruction.opname in _LIBERAL and not instruction.flags:
-                instruction.flags = list(flags)
-            elif instruction.opname == "call" and isinstance(instruction.type, ir.FloatType | ir.DoubleType):
-                instruction.fastmath.update(flags)
+    return [ir.POINTER, *[WORD] * words]

@@ -111,13 +111,11 @@ def _power_loop(a: Scalar, b: Scalar) -> Scalar:
     # Square and multiply, as many rounds as the exponent has bits; none if it is negative.
     builder = a.builder
     before = builder.block
-    head = builder.append_basic_block("power.head")
-    body = builder.append_basic_block("power.body")
-    done = builder.append_basic_block("power.done")
+    head, body, done = (builder.append_block() for _ in range(3))
     builder.branch(head)
     builder.position_at_end(head)
     kind = llvm_type(a.dtype)
-    phis = [builder.phi(kind, name) for name in ("result", "base", "exponent")]
+    phis = [builder.phi(kind) for _ in ("result", "base", "exponent")]
     for phi, start in zip(phis, (a.constant(1), a, b), strict=True):
         phi.add_incoming(start.value, before)
     result, base, exponent = (a.like(phi) for phi in phis)

@@ -17,11 +17,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from llvmlite import ir
-
-from tcdsl.ir.dtypes import numpy_dtype
+from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.conversions import convert, half_to_single, single_to_half
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 from tcdsl.targets.cpu.layout.frame import (
@@ -39,7 +36,6 @@ from tcdsl.targets.cpu.layout.frame import (
 )
 
 __all__ = [
-    "BYTES",
     "WORD",
     "BufferKind",
     "BufferValue",
@@ -55,7 +51,6 @@ __all__ = [
 ]
 
 WORD = ir.IntType(64)
-BYTES = ir.IntType(8).as_pointer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,28 +93,28 @@ class BufferValue:
         return BufferValue(kind, address, strides, rest[kind.ndim], tuple(rest[kind.ndim + 1 :]))
 
 
-def _word(builder: ir.IRBuilder, frame: ir.Value, position: int, first: ir.Value | None = None) -> ir.Value:
+def _word(builder: ir.Builder, frame: ir.Value, position: int, first: ir.Value | None = None) -> ir.Value:
     # The address of word ``position``, counted from word ``first``.
-    words = builder.inttoptr(frame, WORD.as_pointer())
+    words = builder.cast("inttoptr", frame, ir.POINTER)
     for step in (first, ir.Constant(WORD, position) if position else None):
         if step is not None:
-            words = builder.gep(words, [step], inbounds=True)
+            words = builder.element(WORD, words, step)
     return words
 
 
-def _place(builder: ir.IRBuilder, frame: ir.Value, place: int) -> ir.Value:
+def _place(builder: ir.Builder, frame: ir.Value, place: int) -> ir.Value:
     # The word that a place of the nest names.
-    places = builder.load(_word(builder, frame, PLACES_WORD))
-    return builder.load(_word(builder, places, place))
+    places = builder.load_lasting(WORD, _word(builder, frame, PLACES_WORD))
+    return builder.load_lasting(WORD, _word(builder, places, place))
 
 
-def frame_size(builder: ir.IRBuilder, frame: ir.Value, place: int) -> Scalar:
+def frame_size(builder: ir.Builder, frame: ir.Value, place: int) -> Scalar:
     """The size in the word of the frame that the nest's place of that number names."""
-    return Scalar(builder, builder.load(_word(builder, frame, 0, _place(builder, frame, place))), "int64")
+    return Scalar(builder, builder.load_lasting(WORD, _word(builder, frame, 0, _place(builder, frame, place))), "int64")
 
 
 def frame_buffer(
-    builder: ir.IRBuilder,
+    builder: ir.Builder,
     frame: ir.Value,
     number: int,
     description: str,
@@ -137,23 +132,23 @@ def frame_buffer(
     words = _word(builder, frame, 0, first)
 
     def word(position: int) -> ir.Value:
-        return builder.load(builder.gep(words, [ir.Constant(WORD, position)], inbounds=True))
+        return builder.load_lasting(WORD, builder.element(WORD, words, ir.Constant(WORD, position)))
 
-    address = builder.load(builder.bitcast(words, BYTES.as_pointer()))
+    address = builder.load_lasting(ir.POINTER, words)
     strides = tuple(word(1 + axis) for axis in range(ndim))
     if not checked:
         return BufferValue(kind, address, strides)
     return BufferValue(kind, address, strides, frame, tuple(word(1 + ndim + axis) for axis in range(ndim)))
 
 
-def interrupted(builder: ir.IRBuilder, frame: ir.Value) -> Scalar:
+def interrupted(builder: ir.Builder, frame: ir.Value) -> Scalar:
     """Whether the call is to end, by the driver's function."""
-    address = builder.load(_word(builder, frame, INTERRUPT_WORD))
-    function = builder.inttoptr(address, ir.FunctionType(WORD, [WORD]).as_pointer())
-    return Scalar(builder, builder.icmp_signed("!=", builder.call(function, [frame]), ir.Constant(WORD, 0)), "bool")
+    function = builder.load(ir.POINTER, _word(builder, frame, INTERRUPT_WORD))
+    answer = builder.call(function, [frame], ir.FunctionType(WORD, [WORD]))
+    return Scalar(builder, builder.compare_signed("!=", answer, ir.Constant(WORD, 0)), "bool")
 
 
-def fail(builder: ir.IRBuilder, frame: ir.Value, check: int, value: Scalar, extent: Scalar, at: Sequence[Any]) -> None:
+def fail(builder: ir.Builder, frame: ir.Value, check: int, value: Scalar, extent: Scalar, at: Sequence[Any]) -> None:
     """Write into the frame that a check failed, for which value and extent, and where the loops stood."""
     rows = [(CHECK_WORD, ir.Constant(WORD, check)), (EXTENT_WORD, extent.value)]
     rows += [(POSITION_WORD + k, position.value) for k, position in enumerate(at)]
@@ -163,20 +158,21 @@ def fail(builder: ir.IRBuilder, frame: ir.Value, check: int, value: Scalar, exte
     builder.store(ir.Constant(WORD, CHECK_FAILED), _word(builder, frame, STATUS_WORD))
 
 
-def _store_value(builder: ir.IRBuilder, frame: ir.Value, value: ir.Value) -> None:
+def _store_value(builder: ir.Builder, frame: ir.Value, value: ir.Value) -> None:
     # An integer of any width, in as many words as there are for it.
     whole = ir.IntType(64 * VALUE_WORDS)
+    assert isinstance(value.type, ir.IntType)
     if value.type.width < whole.width:
-        value = builder.sext(value, whole)
+        value = builder.cast("sext", value, whole)
     for k in range(VALUE_WORDS):
-        part = builder.trunc(builder.ashr(value, ir.Constant(whole, 64 * k)), WORD)
+        part = builder.cast("trunc", builder.whole("ashr", value, ir.Constant(whole, 64 * k)), WORD)
         builder.store(part, _word(builder, frame, VALUE_WORD + k))
 
 
-def load(builder: ir.IRBuilder, buffer: BufferValue, positions: Sequence[Scalar]) -> Scalar:
+def load(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar]) -> Scalar:
     """The cell of ``buffer`` at ``positions``, in the type that is computed with."""
-    loaded = builder.load(_address(builder, buffer, positions))
-    _tag(builder, buffer.kind, loaded)
+    address = _address(builder, buffer, positions)
+    loaded = builder.load(_cell(buffer.kind.dtype), address, _tag(builder, buffer.kind))
     match buffer.kind.dtype:
         case "float16":
             return half_to_single(Scalar(builder, loaded, "uint16"))
@@ -186,7 +182,7 @@ def load(builder: ir.IRBuilder, buffer: BufferValue, positions: Sequence[Scalar]
             return Scalar(builder, loaded, dtype)
 
 
-def store(builder: ir.IRBuilder, buffer: BufferValue, positions: Sequence[Scalar], value: Scalar) -> None:
+def store(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar], value: Scalar) -> None:
     """Store ``value`` into the cell of ``buffer`` at ``positions``, converted to its type."""
     dtype = buffer.kind.dtype
     cell = convert(value, dtype)
@@ -194,62 +190,60 @@ def store(builder: ir.IRBuilder, buffer: BufferValue, positions: Sequence[Scalar
         cell = single_to_half(cell)
     elif dtype == "bool":
         cell = convert(cell, "uint8")
-    _tag(builder, buffer.kind, builder.store(cell.value, _address(builder, buffer, positions)))
+    builder.store(cell.value, _address(builder, buffer, positions), _tag(builder, buffer.kind))
 
 
-_TAGS: WeakKeyDictionary[ir.Module, dict[int, Any]] = WeakKeyDictionary()
-
-
-def _tag(builder: ir.IRBuilder, kind: BufferKind, access: ir.Instruction) -> None:
+def _tag(builder: ir.Builder, kind: BufferKind) -> str:
     # Type-based alias information, with the buffers as the types: accesses with different tags never meet.
-    tags = _TAGS.setdefault(builder.module, {})
-    tag = tags.get(kind.slot)
-    if tag is None:
-        module = builder.module
-        root = module.add_metadata(["tcdsl buffers"])
-        leaf = module.add_metadata([f"buffer {kind.slot}", root, ir.Constant(WORD, 0)])
-        tag = tags[kind.slot] = module.add_metadata([leaf, leaf, ir.Constant(WORD, 0)])
-    access.set_metadata("tbaa", tag)
+    module = builder.module
+    root = module.note('!{!"tcdsl buffers"}')
+    leaf = module.note(f'!{{!"buffer {kind.slot}", {root}, i64 0}}')
+    return f", !tbaa {module.note(f'!{{{leaf}, {leaf}, i64 0}}')}"
 
 
-def _address(builder: ir.IRBuilder, buffer: BufferValue, positions: Sequence[Scalar]) -> ir.Value:
+def _cell(dtype: str) -> ir.Type:
+    # bool is a byte and float16 sixteen bits in memory.
+    if dtype in ("bool", "float16"):
+        dtype = "uint8" if dtype == "bool" else "uint16"
+    found: ir.Type = llvm_type(dtype)
+    return found
+
+
+def _address(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar]) -> ir.Value:
     values = [convert(position, "int64").value for position in positions]
     address = address_of(builder, buffer, values)
     return _checked(builder, buffer, values, address) if buffer.kind.checked else address
 
 
-def address_of(builder: ir.IRBuilder, buffer: BufferValue, positions: Sequence[ir.Value]) -> ir.Value:
+def address_of(builder: ir.Builder, buffer: BufferValue, positions: Sequence[ir.Value]) -> ir.Value:
     """The address of a cell of ``buffer``."""
     kind = buffer.kind
-    offset = ir.Constant(WORD, 0)
+    offset: ir.Value = ir.Constant(WORD, 0)
     for axis, position in enumerate(positions):
         unit = kind.contiguous and axis == kind.ndim - 1
-        step = position if unit else builder.mul(position, buffer.strides[axis], flags=("nsw",))
-        offset = builder.add(offset, step, flags=("nsw",)) if axis else step
-    # bool is a byte and float16 sixteen bits in memory.
-    cell = ir.IntType(8 * numpy_dtype(kind.dtype).itemsize)
-    if kind.dtype in ("float32", "float64"):
-        cell = llvm_type(kind.dtype)
-    return builder.gep(builder.bitcast(buffer.address, cell.as_pointer()), [offset], inbounds=True)
+        step = position if unit else builder.mul(position, buffer.strides[axis], steady=True)
+        offset = builder.add(offset, step, steady=True)
+    return builder.element(_cell(kind.dtype), buffer.address, offset)
 
 
-def _checked(builder: ir.IRBuilder, buffer: BufferValue, positions: Sequence[ir.Value], address: ir.Value) -> ir.Value:
+def _checked(builder: ir.Builder, buffer: BufferValue, positions: Sequence[ir.Value], address: ir.Value) -> ir.Value:
     # An access out of range is recorded and sent to a harmless place in the frame; the run raises at its end.
     for axis, (position, extent) in enumerate(zip(positions, buffer.extents, strict=True)):
-        outside = builder.icmp_unsigned(">=", position, extent)
+        outside = builder.compare_unsigned(">=", position, extent)
         record_outside(builder, buffer, outside, axis, position, extent)
-        address = builder.select(outside, builder.bitcast(scratch(builder, buffer), address.type), address)
+        address = builder.select(outside, scratch(builder, buffer), address)
     return address
 
 
 def record_outside(
-    builder: ir.IRBuilder, buffer: BufferValue, outside: ir.Value, axis: int, position: ir.Value, extent: ir.Value
+    builder: ir.Builder, buffer: BufferValue, outside: ir.Value, axis: int, position: ir.Value, extent: ir.Value
 ) -> None:
     """Where ``outside`` holds, write into the frame that ``position`` is out of range along ``axis``, if it is the
     first one.
     """
     frame = buffer.frame
-    with builder.if_then(outside, likely=False), _none_before(builder, frame):
+    assert frame is not None
+    with builder.seldom(outside), _none_before(builder, frame):
         rows = ((CHECK_WORD, buffer.kind.slot), (POSITION_WORD, axis), (STATUS_WORD, OUT_OF_RANGE))
         for word, number in rows:
             builder.store(ir.Constant(WORD, number), _word(builder, frame, word))
@@ -257,13 +251,13 @@ def record_outside(
         builder.store(extent, _word(builder, frame, EXTENT_WORD))
 
 
-def _none_before(builder: ir.IRBuilder, frame: ir.Value) -> AbstractContextManager[Any]:
+def _none_before(builder: ir.Builder, frame: ir.Value) -> AbstractContextManager[Any]:
     # What goes wrong because something went wrong before does not matter.
-    status = builder.load(_word(builder, frame, STATUS_WORD))
-    found: AbstractContextManager[Any] = builder.if_then(builder.icmp_unsigned("==", status, ir.Constant(WORD, 0)))
-    return found
+    status = builder.load(WORD, _word(builder, frame, STATUS_WORD))
+    return builder.seldom(builder.compare_unsigned("==", status, ir.Constant(WORD, 0)))
 
 
-def scratch(builder: ir.IRBuilder, buffer: BufferValue) -> ir.Value:
+def scratch(builder: ir.Builder, buffer: BufferValue) -> ir.Value:
     """The harmless place in the frame of a checked ``buffer``."""
+    assert buffer.frame is not None
     return _word(builder, buffer.frame, SCRATCH_WORD)

@@ -6,38 +6,52 @@ read like formulas and keep the type of their arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import struct
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from llvmlite import ir
-
-from tcdsl.ir.dtypes import is_boolean, is_floating
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.targets.cpu.instructions import ir
 
 __all__ = ["Scalar", "llvm_type"]
 
-_FLOATS = {"float16": ir.HalfType(), "float32": ir.FloatType(), "float64": ir.DoubleType()}
+_TYPES: dict[str, Any] = {
+    "float16": ir.HalfType(),
+    "float32": ir.FloatType(),
+    "float64": ir.DoubleType(),
+    "bool": ir.IntType(1),
+    **{f"{sign}int{bits}": ir.IntType(bits) for bits in (8, 16, 32, 64) for sign in ("", "u")},
+}
 
 
-def llvm_type(dtype: str) -> ir.Type:
+def llvm_type(dtype: str) -> Any:
     """The LLVM type of values of ``dtype``: ``i1`` for bool, which memory holds as ``i8``."""
-    if is_floating(dtype):
-        return _FLOATS[dtype]
-    return ir.IntType(1 if is_boolean(dtype) else int(dtype.removeprefix("u").removeprefix("int")))
+    found = _TYPES.get(dtype)
+    if found is None:
+        found = _TYPES[dtype] = ir.IntType(int(dtype.removeprefix("u").removeprefix("int")))
+    return found
+
+
+def _rounded(number: float, code: str) -> float:
+    try:
+        return float(struct.unpack(code, struct.pack(code, number))[0])
+    except OverflowError:
+        return math.copysign(math.inf, number)
 
 
 class Scalar:
     """A value of type ``dtype`` at the place where ``builder`` writes.
 
     Python numbers beside a scalar take its type. ``/`` is for floats; comparisons give bool scalars; ``&``, ``|`` and
-    ``~`` are bitwise. ``flags`` go onto the floating-point operations that read the scalar: emission adds the
-    module's fast-math flags to operations that have none, so a formula that must be evaluated as it is written uses
+    ``~`` are bitwise. ``flags`` go onto the floating-point operations that read the scalar: those that have none
+    take the liberties of the function, so a formula that must be evaluated as it is written uses
     `exact` arguments.
     """
 
     __slots__ = ("builder", "dtype", "flags", "value")
 
-    def __init__(self, builder: ir.IRBuilder, value: ir.Value, dtype: str, flags: tuple[str, ...] = ()) -> None:
+    def __init__(self, builder: ir.Builder, value: ir.Value, dtype: str, flags: str | None = None) -> None:
         self.builder = builder
         self.value = value
         self.dtype = dtype
@@ -53,9 +67,8 @@ class Scalar:
         """A constant of ``dtype``, by default the scalar's own."""
         dtype = dtype or self.dtype
         if is_floating(dtype):
-            # A float32 constant is printed as a double: round it here, the way NumPy does.
-            with np.errstate(over="ignore"):
-                number = float(np.dtype(dtype).type(number))
+            # A float32 constant is printed as a double: round it here.
+            number = float(number) if dtype == "float64" else _rounded(number, "f" if dtype == "float32" else "e")
         else:
             number = int(number) % 2 ** llvm_type(dtype).width
         return self.like(ir.Constant(llvm_type(dtype), number), dtype)
@@ -66,7 +79,7 @@ class Scalar:
 
     def exact(self) -> Scalar:
         """The same value, whose operations keep infinities, NaN and the order of evaluation."""
-        return Scalar(self.builder, self.value, self.dtype, ("nsz",))
+        return Scalar(self.builder, self.value, self.dtype, "nsz ")
 
     @property
     def floating(self) -> bool:
@@ -81,15 +94,15 @@ class Scalar:
     @property
     def bits(self) -> int:
         """The width of the type in bits; 1 for bool."""
-        return 8 * np.dtype(self.dtype).itemsize if self.floating else int(llvm_type(self.dtype).width)
+        return int(self.dtype.removeprefix("float")) if self.floating else int(llvm_type(self.dtype).width)
 
     # arithmetic
 
     def _binary(self, other: Scalar | float, floating: str, integer: str) -> Scalar:
         right = self.lift(other)
         if self.floating:
-            return self.like(getattr(self.builder, floating)(self.value, right.value, flags=self.flags))
-        return self.like(getattr(self.builder, integer)(self.value, right.value))
+            return self.like(self.builder.floating(floating, self.value, right.value, self.flags))
+        return self.like(self.builder.whole(integer, self.value, right.value))
 
     def __add__(self, other: Scalar | float) -> Scalar:
         return self._binary(other, "fadd", "add")
@@ -117,7 +130,7 @@ class Scalar:
 
     def __neg__(self) -> Scalar:
         if self.floating:
-            # Not fneg: llvmlite's has no fast-math flags to keep, and 0 - x would lose the sign of zero.
+            # 0 - x would lose the sign of zero.
             return self.constant(-0.0) - self
         return self.constant(0) - self
 
@@ -128,44 +141,41 @@ class Scalar:
     def remainder(self, other: Scalar) -> Scalar:
         """What `quotient` leaves, with the sign of the dividend; C's ``fmod`` for floats."""
         if self.floating:
-            return self.like(self.builder.frem(self.value, other.value, flags=self.flags))
+            return self.like(self.builder.floating("frem", self.value, other.value, self.flags))
         return self._binary(other, "frem", "srem" if self.signed else "urem")
 
     # bits
 
     def __and__(self, other: Scalar | int) -> Scalar:
-        return self.like(self.builder.and_(self.value, self.lift(other).value))
+        return self.like(self.builder.whole("and", self.value, self.lift(other).value))
 
     def __or__(self, other: Scalar | int) -> Scalar:
-        return self.like(self.builder.or_(self.value, self.lift(other).value))
+        return self.like(self.builder.whole("or", self.value, self.lift(other).value))
 
     def __xor__(self, other: Scalar | int) -> Scalar:
-        return self.like(self.builder.xor(self.value, self.lift(other).value))
+        return self.like(self.builder.whole("xor", self.value, self.lift(other).value))
 
     def __invert__(self) -> Scalar:
         return self.like(self.builder.not_(self.value))
 
     def __lshift__(self, other: Scalar | int) -> Scalar:
-        return self.like(self.builder.shl(self.value, self.lift(other).value))
+        return self.like(self.builder.whole("shl", self.value, self.lift(other).value))
 
     def __rshift__(self, other: Scalar | int) -> Scalar:
-        shift = self.builder.ashr if self.signed else self.builder.lshr
-        return self.like(shift(self.value, self.lift(other).value))
+        shift = "ashr" if self.signed else "lshr"
+        return self.like(self.builder.whole(shift, self.value, self.lift(other).value))
 
     def reinterpret(self, dtype: str) -> Scalar:
         """The same bits as another type of the same width."""
-        return self.like(self.builder.bitcast(self.value, llvm_type(dtype)), dtype)
+        return self.like(self.builder.cast("bitcast", self.value, llvm_type(dtype)), dtype)
 
     # comparison and choice
 
     def _compare(self, symbol: str, other: Scalar | float) -> Scalar:
         right = self.lift(other)
         if self.floating:
-            compare: Callable[..., ir.Value] = (
-                self.builder.fcmp_unordered if symbol == "!=" else self.builder.fcmp_ordered
-            )
-            return self.like(compare(symbol, self.value, right.value, flags=self.flags), "bool")
-        compare = self.builder.icmp_signed if self.signed else self.builder.icmp_unsigned
+            return self.like(self.builder.compare_floating(symbol, self.value, right.value, self.flags), "bool")
+        compare = self.builder.compare_signed if self.signed else self.builder.compare_unsigned
         return self.like(compare(symbol, self.value, right.value), "bool")
 
     def __lt__(self, other: Scalar | float) -> Scalar:
@@ -201,21 +211,18 @@ class Scalar:
     def intrinsic(self, name: str, *others: Scalar) -> Scalar:
         """LLVM's function ``llvm.<name>`` for this type: ``x.intrinsic("sqrt")``."""
         arguments = (self, *others)
-        function = self.builder.module.declare_intrinsic(
-            f"llvm.{name}", [llvm_type(self.dtype)], self._signature(arguments)
-        )
+        function = self.builder.module.intrinsic(f"llvm.{name}", [llvm_type(self.dtype)], self._signature(arguments))
         return self.like(self.builder.call(function, [argument.value for argument in arguments]))
 
     def library(self, name: str, *others: Scalar) -> Scalar:
         """The C library's function: ``x.library("tan")`` calls ``tan`` or ``tanf``."""
         arguments = (self, *others)
         symbol = name + ("f" if self.dtype == "float32" else "")
-        function = self.builder.module.globals.get(symbol)
+        function = self.builder.module.symbols.get(symbol)
         if function is None:
             function = ir.Function(self.builder.module, self._signature(arguments), symbol)
             # They may set errno, which nobody reads: let LLVM move and drop the calls.
-            for attribute in ("nounwind", "readnone"):
-                function.attributes.add(attribute)
+            function.attributes += ["nounwind", "readnone"]
         return self.like(self.builder.call(function, [argument.value for argument in arguments]))
 
     def _signature(self, arguments: Sequence[Any]) -> ir.FunctionType:

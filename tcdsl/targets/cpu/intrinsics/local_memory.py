@@ -13,12 +13,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from llvmlite import ir
-
 from tcdsl.ir.dtypes import numpy_dtype
+from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.conversions import convert
 from tcdsl.targets.cpu.intrinsics.frame_memory import (
-    BYTES,
     WORD,
     BufferKind,
     BufferValue,
@@ -34,7 +32,7 @@ _CACHE_LINE = 64
 
 
 def local_buffer(
-    builder: ir.IRBuilder,
+    builder: ir.Builder,
     slot: int,
     description: str,
     frame: ir.Value | None = None,
@@ -47,18 +45,15 @@ def local_buffer(
     dtype, _, axes = description.rstrip("]").partition("[")
     bounds = [int(extent) for extent in axes.split(",") if extent.strip()]
     # One place in the function, however often the node runs.
-    with builder.goto_entry_block():
-        cells = ir.ArrayType(ir.IntType(8), max(1, numpy_dtype(dtype).itemsize * prod(bounds)))
-        memory = builder.alloca(cells)
-        memory.align = _CACHE_LINE
-        address = builder.bitcast(memory, BYTES)
+    cells = ir.ArrayType(ir.IntType(8), max(1, numpy_dtype(dtype).itemsize * prod(bounds)))
+    address = builder.place(cells, _CACHE_LINE)
     strides = tuple(ir.Constant(WORD, prod(bounds[axis + 1 :])) for axis in range(len(bounds)))
     kind = BufferKind(slot, dtype, len(bounds), contiguous=True, checked=frame is not None)
     return BufferValue(kind, address, strides, frame, tuple(_word(extent) for extent in extents or ()))
 
 
 def box(
-    builder: ir.IRBuilder, parent: BufferValue, starts: Sequence[Scalar], extents: Sequence[Scalar | None]
+    builder: ir.Builder, parent: BufferValue, starts: Sequence[Scalar], extents: Sequence[Scalar | None]
 ) -> BufferValue:
     """The box of ``parent`` that begins at ``starts``; an axis whose extent is None is left out."""
     kept = [axis for axis, extent in enumerate(extents) if extent is not None]
@@ -67,14 +62,14 @@ def box(
     kind = replace(parent.kind, ndim=len(kept), contiguous=contiguous)
     positions = [_word(start) for start in starts]
     counts = [None if extent is None else _word(extent) for extent in extents]
-    address = builder.bitcast(address_of(builder, parent, positions), BYTES)
+    address = address_of(builder, parent, positions)
     strides = tuple(parent.strides[axis] for axis in kept)
     if not kind.checked:
         return BufferValue(kind, address, strides)
     outside = _outside(builder, parent, positions, counts)
-    address = builder.select(outside, builder.bitcast(scratch(builder, parent), BYTES), address)
+    address = builder.select(outside, scratch(builder, parent), address)
     # Nothing is in range of a view that is out of range.
-    ranges = tuple(builder.select(outside, ir.Constant(WORD, 0), counts[axis]) for axis in kept)
+    ranges = tuple(builder.select(outside, ir.Constant(WORD, 0), count) for count in counts if count is not None)
     return BufferValue(kind, address, strides, parent.frame, ranges)
 
 
@@ -83,19 +78,20 @@ def _word(number: Scalar) -> ir.Value:
 
 
 def _outside(
-    builder: ir.IRBuilder, parent: BufferValue, starts: Sequence[ir.Value], counts: Sequence[ir.Value | None]
+    builder: ir.Builder, parent: BufferValue, starts: Sequence[ir.Value], counts: Sequence[ir.Value | None]
 ) -> ir.Value:
     # Whether the box has a cell that the buffer has not; the first and the last cell along each axis tell.
-    one, outside = ir.Constant(WORD, 1), ir.Constant(ir.IntType(1), 0)
+    one = ir.Constant(WORD, 1)
+    outside: ir.Value = ir.Constant(ir.IntType(1), 0)
     for axis, (start, count) in enumerate(zip(starts, counts, strict=True)):
         extent = parent.extents[axis]
-        some = ir.Constant(ir.IntType(1), 1)
+        some: ir.Value = ir.Constant(ir.IntType(1), 1)
         ends = [start]
         if count is not None:
-            some = builder.icmp_signed(">", count, ir.Constant(WORD, 0))
+            some = builder.compare_signed(">", count, ir.Constant(WORD, 0))
             ends.append(builder.sub(builder.add(start, count), one))
         for end in ends:
-            wrong = builder.and_(some, builder.icmp_unsigned(">=", end, extent))
+            wrong = builder.whole("and", some, builder.compare_unsigned(">=", end, extent))
             record_outside(builder, parent, wrong, axis, end, extent)
-            outside = builder.or_(outside, wrong)
+            outside = builder.whole("or", outside, wrong)
     return outside

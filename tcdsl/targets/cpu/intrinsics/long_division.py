@@ -16,14 +16,12 @@ def long_division(a: Scalar, b: Scalar, narrow: Callable[[Scalar, Scalar], Scala
     """
     builder = a.builder
     fits = _fits(a) & _fits(b)
-    wide = builder.append_basic_block("divide.wide")
-    short = builder.append_basic_block("divide.short")
-    done = builder.append_basic_block("divide.done")
+    wide, short, done = (builder.append_block() for _ in range(3))
     builder.cbranch(fits.value, short, wide)
     builder.position_at_end(short)
     word = llvm_type("int64")
-    one, other = (x.like(builder.trunc(x.value, word), "int64") for x in (a, b))
-    quick = builder.sext(narrow(one, other).value, llvm_type(a.dtype))
+    one, other = (x.like(builder.cast("trunc", x.value, word), "int64") for x in (a, b))
+    quick = builder.cast("sext", narrow(one, other).value, llvm_type(a.dtype))
     after_short = builder.block
     builder.branch(done)
     builder.position_at_end(wide)
@@ -64,11 +62,10 @@ def _unsigned(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     builder = a.builder
     kind = llvm_type(a.dtype)
     before = builder.block
-    body = builder.append_basic_block("divide.bit")
-    done = builder.append_basic_block("divide.end")
+    body, done = builder.append_block(), builder.append_block()
     builder.branch(body)
     builder.position_at_end(body)
-    phis = [builder.phi(kind, name) for name in ("quotient", "rest", "bit")]
+    phis = [builder.phi(kind) for _ in ("quotient", "rest", "bit")]
     for phi, start in zip(phis, (0, 0, kind.width - 1), strict=True):
         phi.add_incoming(a.constant(start).value, before)
     quotient, rest, bit = (a.like(phi) for phi in phis)

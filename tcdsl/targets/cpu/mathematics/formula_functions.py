@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llvmlite import ir
-
+from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 
 __all__ = ["function"]
@@ -22,12 +21,12 @@ def function(name: str, formula: Callable[..., Scalar]) -> Callable[..., Scalar]
         first = operands[0]
         module = first.builder.module
         symbol = f"tcdsl.{name}.{first.dtype}"
-        made = module.globals.get(symbol)
+        made = module.symbols.get(symbol)
         if made is None:
             made = _definition(module, symbol, formula, [operand.dtype for operand in operands])
-        if made.attributes.alignstack:
+        if made.alignment:
             # LLVM drops it with the function.
-            first.builder.function.attributes.alignstack = made.attributes.alignstack
+            first.builder.function.alignment = made.alignment
         return first.like(first.builder.call(made, [operand.value for operand in operands]))
 
     return call
@@ -37,9 +36,8 @@ def _definition(module: ir.Module, symbol: str, formula: Callable[..., Scalar], 
     kind = ir.FunctionType(llvm_type(dtypes[0]), [llvm_type(dtype) for dtype in dtypes])
     made = ir.Function(module, kind, symbol)
     made.linkage = "internal"
-    for attribute in ("alwaysinline", "nounwind"):
-        made.attributes.add(attribute)
-    builder = ir.IRBuilder(made.append_basic_block("entry"))
+    made.attributes += ["alwaysinline", "nounwind"]
+    builder = ir.Builder(made.append_block())
     operands = [Scalar(builder, value, dtype) for value, dtype in zip(made.args, dtypes, strict=True)]
     builder.ret(formula(*operands).value)
     return made

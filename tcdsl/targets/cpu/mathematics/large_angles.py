@@ -8,8 +8,7 @@ functions, SIGNUM Newsletter 18, 1983). This is integer arithmetic, one number a
 
 from __future__ import annotations
 
-from llvmlite import ir
-
+from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.conversions import convert
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 from tcdsl.targets.cpu.mathematics.double_double import Pair, product, quick_sum
@@ -53,21 +52,20 @@ def _bits_of_two_over_pi(first: Scalar) -> list[Scalar]:
     start = (first >> 6 > last).choose(last, first >> 6)
     words = []
     for k in range(4):
-        place = builder.gep(table, [ir.Constant(_WORD, 0), (start + k).value], inbounds=True)
-        words.append(first.like(builder.load(place), "uint64"))
+        place = builder.element(_WORD, table, (start + k).value)
+        words.append(first.like(builder.load(_WORD, place), "uint64"))
     shift = first & 63
     return [words[k].intrinsic("fshl", words[k + 1], shift) for k in range(3)]
 
 
 def _table(module: ir.Module) -> ir.GlobalVariable:
     name = "tcdsl.two_over_pi"
-    found = module.globals.get(name)
+    found = module.symbols.get(name)
     if found is None:
         kind = ir.ArrayType(_WORD, len(_TWO_OVER_PI))
-        found = ir.GlobalVariable(module, kind, name)
-        found.global_constant, found.linkage = True, "internal"
-        found.initializer = ir.Constant(kind, list(_TWO_OVER_PI))
-    return found
+        found = ir.GlobalVariable(module, name, "internal constant", ir.Constant(kind, list(_TWO_OVER_PI)))
+    table: ir.GlobalVariable = found
+    return table
 
 
 def _turns(whole: Scalar, words: list[Scalar]) -> Scalar:
@@ -81,7 +79,7 @@ def _turns(whole: Scalar, words: list[Scalar]) -> Scalar:
 def _leading_zeros(x: Scalar) -> Scalar:
     kind = llvm_type(x.dtype)
     count = ir.FunctionType(kind, [kind, ir.IntType(1)])
-    function = x.builder.module.declare_intrinsic("llvm.ctlz", [kind], count)
+    function = x.builder.module.intrinsic("llvm.ctlz", [kind], count)
     return x.like(x.builder.call(function, [x.value, ir.Constant(ir.IntType(1), 1)]))
 
 

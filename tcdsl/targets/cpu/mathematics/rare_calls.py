@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llvmlite import ir
-
+from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 
 __all__ = ["computed_beyond"]
@@ -24,24 +23,12 @@ def computed_beyond(end: float, name: str, formula: Callable[[Scalar], Scalar], 
     """``formula`` of ``x`` where ``|x|`` is above ``end``, else any number; ``name`` is that of the function."""
     module = x.builder.module
     symbol = f"tcdsl.rare.{name}.{x.dtype}"
-    made = module.globals.get(symbol)
+    made = module.symbols.get(symbol)
     if made is None:
         made = _function(module, symbol, end, formula, x.dtype)
     # Around a call vectors are kept on the stack, where those that cross cache lines take twice as long.
-    x.builder.function.attributes.alignstack = max(_VECTOR_BITS) // 8
+    x.builder.function.alignment = max(_VECTOR_BITS) // 8
     return x.like(x.builder.call(made, [x.value]))
-
-
-class _Pure(ir.Function):
-    # A function without effects; llvmlite does not know how LLVM 16 and later say so, nor the attribute of variants.
-    variants: tuple[ir.Function, ...] = ()
-
-    def descr_prototype(self, buf: list[str]) -> None:
-        super().descr_prototype(buf)
-        effects = "willreturn memory(none)"
-        names = (f"_ZGV_LLVM_N{each.args[0].type.count}v_{self.name}({each.name})" for each in self.variants)
-        listed = f' "vector-function-abi-variant"="{",".join(names)}"' if self.variants else ""
-        buf[-1] = f"{buf[-1].rstrip()} {effects}{listed}\n"
 
 
 def _function(
@@ -50,77 +37,73 @@ def _function(
     kind = llvm_type(dtype)
     # Compiling it well would take longer than all of the loop does.
     one = _declared(module, f"{symbol}.one", kind, "optnone")
-    builder = ir.IRBuilder(one.append_basic_block("entry"))
+    builder = ir.Builder(one.append_block())
     builder.ret(formula(Scalar(builder, one.args[0], dtype)).value)
     scalar = _declared(module, symbol, kind, "optsize")
     _define(scalar, end, lambda builder, x: builder.call(one, [x]))
     variants = []
+    names = []
     for bits in _VECTOR_BITS:
         lanes = bits // (32 if dtype == "float32" else 64)
         variant = _declared(module, f"{symbol}.{lanes}", ir.VectorType(kind, lanes), "optsize")
         _define(variant, end, lambda builder, x: _each(builder, one, x))
         variants.append(variant)
-    scalar.variants = tuple(variants)
+        names.append(f"_ZGV_LLVM_N{lanes}v_{symbol}({variant.name})")
+    scalar.attributes.append(f'"vector-function-abi-variant"="{",".join(names)}"')
     _keep(module, variants)
     return scalar
 
 
-def _declared(module: ir.Module, symbol: str, kind: ir.Type, attribute: str) -> _Pure:
-    function = _Pure(module, ir.FunctionType(kind, [kind]), symbol)
+def _declared(module: ir.Module, symbol: str, kind: ir.Type, attribute: str) -> ir.Function:
+    function = ir.Function(module, ir.FunctionType(kind, [kind]), symbol)
     function.linkage = "internal"
-    for each in ("noinline", "nounwind", attribute):
-        function.attributes.add(each)
+    function.attributes += ["noinline", "nounwind", attribute, "willreturn", "memory(none)"]
     return function
 
 
-def _define(function: ir.Function, end: float, call: Callable[[ir.IRBuilder, ir.Value], ir.Value]) -> None:
+def _define(function: ir.Function, end: float, call: Callable[[ir.Builder, ir.Value], ir.Value]) -> None:
     # x itself, unless some |x| is above the end.
     (x,) = function.args
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    called, usual = builder.append_basic_block("rare"), builder.append_basic_block("usual")
-    builder.cbranch(_any_beyond(builder, x, end), called, usual).set_weights([1, 1 << 20])
+    builder = ir.Builder(function.append_block())
+    called, usual = builder.append_block(), builder.append_block()
+    builder.cbranch(_any_beyond(builder, x, end), called, usual, weights=(1, 1 << 20))
     builder.position_at_end(usual)
     builder.ret(x)
     builder.position_at_end(called)
     builder.ret(call(builder, x))
 
 
-def _any_beyond(builder: ir.IRBuilder, x: ir.Value, end: float) -> ir.Value:
-    vector = isinstance(x.type, ir.VectorType)
-    above, below = (ir.Constant(x.type, [each] * x.type.count if vector else each) for each in (end, -end))
-    beyond = builder.or_(builder.fcmp_ordered(">", x, above), builder.fcmp_ordered("<", x, below))
-    if not vector:
+def _any_beyond(builder: ir.Builder, x: ir.Value, end: float) -> ir.Value:
+    count = x.type.count if isinstance(x.type, ir.VectorType) else 0
+    above, below = (ir.Constant(x.type, [each] * count if count else each) for each in (end, -end))
+    over, under = builder.compare_floating(">", x, above), builder.compare_floating("<", x, below)
+    beyond = builder.whole("or", over, under)
+    if not count:
         return beyond
-    bits = ir.IntType(x.type.count)
-    return builder.icmp_unsigned("!=", builder.bitcast(beyond, bits), ir.Constant(bits, 0))
+    bits = ir.IntType(count)
+    return builder.compare_unsigned("!=", builder.cast("bitcast", beyond, bits), ir.Constant(bits, 0))
 
 
-def _each(builder: ir.IRBuilder, one: ir.Function, x: ir.Value) -> ir.Value:
+def _each(builder: ir.Builder, one: ir.Function, x: ir.Value) -> ir.Value:
     # One number after the other, rare or not.
-    before, head = builder.block, builder.append_basic_block("each")
-    done = builder.append_basic_block("done")
+    assert isinstance(x.type, ir.VectorType)
+    before, head, done = builder.block, builder.append_block(), builder.append_block()
     builder.branch(head)
     builder.position_at_end(head)
     lane, vector = builder.phi(_INDEX), builder.phi(x.type)
-    following = builder.insert_element(vector, builder.call(one, [builder.extract_element(vector, lane)]), lane)
+    following = builder.insert_lane(vector, builder.call(one, [builder.lane(vector, lane)]), lane)
     step = builder.add(lane, ir.Constant(_INDEX, 1))
     for phi, first, then in ((lane, ir.Constant(_INDEX, 0), step), (vector, x, following)):
         phi.add_incoming(first, before)
         phi.add_incoming(then, head)
-    builder.cbranch(builder.icmp_unsigned("==", step, ir.Constant(_INDEX, x.type.count)), done, head)
+    builder.cbranch(builder.compare_unsigned("==", step, ir.Constant(_INDEX, x.type.count)), done, head)
     builder.position_at_end(done)
     return following
 
 
 def _keep(module: ir.Module, functions: list[ir.Function]) -> None:
     # LLVM removes functions that nobody calls before it vectorizes, but for those that this array names.
-    address = ir.IntType(8).as_pointer()
-    array = module.globals.get(_KEPT)
-    before = array.initializer.constant if array else []
-    named = [*before, *(each.bitcast(address) for each in functions)]
-    kind = ir.ArrayType(address, len(named))
-    if array is None:
-        array = ir.GlobalVariable(module, kind, _KEPT)
-        array.linkage, array.section = "appending", "llvm.metadata"
-    array.value_type, array.type = kind, kind.as_pointer()
-    array.initializer = ir.Constant(kind, named)
+    array = module.symbols.pop(_KEPT, None)
+    named = [*(array.initializer.parts if array else ()), *functions]
+    initializer = ir.Constant(ir.ArrayType(ir.POINTER, len(named)), named)
+    ir.GlobalVariable(module, _KEPT, "appending global", initializer, ', section "llvm.metadata"')

@@ -1,0 +1,1 @@
+"""LLVM's instructions as text."""

@@ -37,13 +37,13 @@ class CpuTarget:
         """The module of ``kernel``."""
         from tcdsl.targets.cpu.printing.module import generate_module
 
-        return generate_module(kernel, build)
+        return generate_module(_in_registers(kernel, build), build)
 
     def load(self, kernel: Kernel, module: GeneratedModule, build: Build) -> CompiledKernel:
         """Compile ``module``, or take its machine code from disk."""
         from tcdsl.targets.cpu.compiled import load_kernel
 
-        return load_kernel(kernel, module, build)
+        return load_kernel(_in_registers(kernel, build), module, build)
 
     def kept(self, values: Any, cache_dir: Path | None) -> LaunchedKernel | None:
         """The kernel that was kept, if its machine code is still on disk."""
@@ -54,3 +54,12 @@ class CpuTarget:
     def allocate(self, shape: tuple[int, ...], dtype: str, space: MemorySpace = HOST) -> np.ndarray:
         """An array of zeros that begins on a cache line."""
         return aligned(np.zeros, shape, dtype)
+
+
+def _in_registers(kernel: Kernel, build: Build) -> Kernel:
+    # Checked code stays simple.
+    if build.checked:
+        return kernel
+    from tcdsl.targets.cpu.registers.register_tiles import in_register_tiles
+
+    return in_register_tiles(kernel)

@@ -1,0 +1,1 @@
+"""Sums of loop nests a few cells and terms at a time, in registers."""

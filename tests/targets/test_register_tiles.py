@@ -1,0 +1,159 @@
+"""Sums, several rows and terms at a time: what is done together, and what comes out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op
+from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.ir.program import Program
+from tcdsl.ir.sizes.size_binding import bind_sizes
+from tcdsl.ir.text.parser import parse_program
+from tcdsl.lowering.loopir.loops import Kernel, Loop
+from tcdsl.lowering.loopir.point_counts import executed_points
+from tcdsl.lowering.loopir.traversal import walk_nodes
+from tcdsl.lowering.lower import lower
+from tcdsl.targets.cpu.registers.register_tiles import in_register_tiles
+from tests.lowering.loop_interpreter import execute
+
+RNG = np.random.default_rng(8)
+
+
+def parse(text: str) -> Program:
+    return parse_program(f"program p\n{text}")
+
+
+def shuffled(steps: list[int]) -> list[int]:
+    return list(RNG.permutation(list(steps)))
+
+
+MATRICES = "input a: {dtype}[M, K]\ninput b: {dtype}[K_1, N]\nassert K == K_1\ntensor c: {dtype}[M, N]\n"
+TRANSPOSED = "input a: {dtype}[M, K]\ninput b: {dtype}[N, K_1]\nassert K == K_1\ntensor c: {dtype}[M, N]\n"
+ALL = "for [i, j, k]: 0 <= i < M and 0 <= j < N and 0 <= k < K"
+# What comes in, what is computed, and whether rows of it are together.
+TOGETHER = {
+    "product": (MATRICES, f"c[i, j] += a[i, k] * b[k, j]  {ALL}\nreturn c\n"),
+    "difference": (MATRICES, f"c[i, j] -= a[i, k] * b[k, j]  {ALL}\nreturn c\n"),
+    "shortest": (MATRICES, f"c[i, j] <<= a[i, k] + b[k, j]  {ALL}\nreturn c\n"),
+    "transposed": (TRANSPOSED, f"c[i, j] += a[i, k] * b[j, k]  {ALL}\nreturn c\n"),
+    "weighted": (TRANSPOSED, f"c[i, j] -= a[i, k] * b[j, k] * a[0, k]  {ALL}\nreturn c\n"),
+    "layer": (
+        MATRICES + "tensor d: {dtype}[M, N]\n",
+        (
+            f"c[i, j] += a[i, k] * b[k, j]  {ALL}\n"
+            "d[i, j] = max(c[i, j], 0.0)  for [i, j]: 0 <= i < M and 0 <= j < N\nreturn d\n"
+        ),
+    ),
+    "two": (
+        MATRICES + "tensor d: {dtype}[M, N]\n",
+        f"c[i, j] += a[i, k] * b[k, j]  {ALL}\nd[i, j] += a[i, k] * b[k, j] * b[k, 0]  {ALL}\nreturn c, d\n",
+    ),
+    "vector": (
+        "input a: {dtype}[M, K]\ninput b: {dtype}[K_1]\nassert K == K_1\ntensor c: {dtype}[M]\n",
+        "c[i] += a[i, k] * b[k]  for [i, k]: 0 <= i < M and 0 <= k < K\nreturn c\n",
+    ),
+    "batches": (
+        "input a: {dtype}[N, M, K]\ninput b: {dtype}[N_1, K_1, K]\nassert N == N_1\ntensor c: {dtype}[N, M, K_1]\n",
+        (
+            "c[n, i, j] += a[n, i, k] * b[n, j, k]"
+            "  for [n, i, j, k]: 0 <= n < N and 0 <= i < M and 0 <= j < K_1 and 0 <= k < K\nreturn c\n"
+        ),
+    ),
+}
+APART = {
+    "row": (
+        "input a: {dtype}[K]\ninput b: {dtype}[K_1, N]\nassert K == K_1\ntensor c: {dtype}[N]\n",
+        "c[j] += a[k] * b[k, j]  for [j, k]: 0 <= j < N and 0 <= k < K\nreturn c\n",
+    ),
+    "triangle": (MATRICES, f"c[i, j] += a[i, k] * b[k, j]  {ALL} and k <= i\nreturn c\n"),
+    "sums": (
+        "input a: {dtype}[M, K]\ntensor c: {dtype}[M]\n",
+        "c[i] += a[i, k]  for [i, k]: 0 <= i < M and 0 <= k < K\nreturn c\n",
+    ),
+    "exponentials": (MATRICES, f"c[i, j] += exp(a[i, k] * b[k, j])  {ALL}\nreturn c\n"),
+    "checked": (
+        MATRICES + "input at: int64[K_2]\nassert K == K_2\n",
+        f"c[i, j] += a[i, k] * b[at[k], j]  {ALL}\nreturn c\n",
+    ),
+}
+SHAPES = [(4, 4, 4), (3, 9, 2), (5, 4, 7), (9, 13, 6), (1, 1, 1), (8, 0, 3), (0, 5, 5), (6, 2, 0)]
+
+
+def program(name: str, dtype: str = "float64") -> Program:
+    inputs, text = {**TOGETHER, **APART}[name]
+    return parse(inputs.format(dtype=dtype) + text)
+
+
+def arrays_of(made: Program, sizes: dict[str, int]) -> list[np.ndarray]:
+    found = []
+    for tensor in made.inputs:
+        shape = [sizes[getattr(extent, "name", "")] for extent in tensor.shape]
+        whole = (
+            RNG.integers(0, max(sizes["K"], 1), shape) if tensor.dtype == "int64" else RNG.integers(-8, 9, shape) / 4
+        )
+        found.append(np.asarray(whole, tensor.dtype))
+    return found
+
+
+def sizes_of(made: Program, shape: tuple[int, int, int]) -> dict[str, int]:
+    m, k, n = shape
+    known = {"M": m, "K": k, "N": n, "N_1": n, "K_2": k}
+    same = next((True for tensor in made.inputs if len(tensor.shape) == 3), False)
+    return {**known, "K_1": m if same else k}
+
+
+def tiles(kernel: Kernel) -> int:
+    loops = (node for nest in kernel.nests for node in walk_nodes(nest.body) if isinstance(node, Loop))
+    return sum(loop.variable.startswith("tile") for loop in loops)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", [*TOGETHER, *APART])
+def test_what_comes_out(name: str, dtype: str) -> None:
+    made = program(name, dtype)
+    kernel = in_register_tiles(lower(made))
+    for shape in SHAPES:
+        if name == "weighted" and shape[0] == 0:
+            continue
+        arrays = arrays_of(made, sizes_of(made, shape))
+        wanted = interpret(made, arrays).outputs
+        for found, want in zip(execute(kernel, arrays, shuffled).outputs, wanted, strict=True):
+            np.testing.assert_allclose(found, want, rtol=1e-4 if dtype == "float32" else 1e-10)
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_rows_that_read_the_same_are_together(name: str) -> None:
+    assert tiles(in_register_tiles(lower(program(name)))) > 0
+
+
+@pytest.mark.parametrize("name", APART)
+def test_others_are_not(name: str) -> None:
+    assert tiles(in_register_tiles(lower(program(name)))) == 0
+
+
+@pytest.mark.parametrize("name", ["product", "transposed", "vector", "row"])
+def test_each_term_is_computed_once(name: str) -> None:
+    made = program(name)
+    for shape in [(9, 13, 6), (4, 8, 4)]:
+        sizes = bind_sizes(made, [array.shape for array in arrays_of(made, sizes_of(made, shape))])
+        kernel = lower(made)
+        assert executed_points(in_register_tiles(kernel), sizes) == executed_points(kernel, sizes)
+
+
+def test_bits_do_not_depend_on_threads() -> None:
+    @op
+    def both(a, b, d):
+        return a @ b, a @ d.T, a @ d[0]
+
+    a, b, d = RNG.normal(size=(203, 91)), RNG.normal(size=(91, 77)), RNG.normal(size=(61, 91))
+    results = []
+    for threads in (1, 2, 3, 5):
+        with tc.config(threads=threads):
+            results.append(both(a, b, d))
+    for found, want in zip(results[0], (a @ b, a @ d.T, a @ d[0]), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-10)
+    for result in results[1:]:
+        for found, first in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(found, first)

@@ -13,6 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from tcdsl.ir.nodes import Hashed, node_class
+from tcdsl.recent import Recent
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -20,11 +21,17 @@ if TYPE_CHECKING:
 __all__ = ["Domain"]
 
 
-@lru_cache(maxsize=4096)
-def _parse(text: str) -> isl.Set:
-    import islpy as isl
+# The sets behind texts: isl reads one in the time in which it prints fifty.
+_SETS: Recent[str, isl.Set] = Recent(4096)
 
-    return isl.Set(text)
+
+def _set_of(text: str) -> isl.Set:
+    found = _SETS.get(text)
+    if found is None:
+        import islpy as isl
+
+        found = _SETS[text] = isl.Set(text)
+    return found
 
 
 @node_class
@@ -45,25 +52,25 @@ class Domain(Hashed):
         import islpy as isl
 
         points = points.coalesce().remove_redundancies()
-        variables = tuple(str(points.get_dim_name(isl.dim_type.set, k)) for k in range(points.dim(isl.dim_type.set)))
-        used = [
-            str(points.get_dim_name(isl.dim_type.param, k))
-            for k in range(points.dim(isl.dim_type.param))
-            if points.involves_dims(isl.dim_type.param, k, 1)
-        ]
-        space = isl.Space.create_from_names(isl.DEFAULT_CONTEXT, set=list(variables), params=sorted(used))
+        variables = tuple([str(points.get_dim_name(isl.dim_type.set, k)) for k in range(points.dim(isl.dim_type.set))])
         for k in reversed(range(points.dim(isl.dim_type.param))):
-            if points.get_dim_name(isl.dim_type.param, k) not in used:
+            if not points.involves_dims(isl.dim_type.param, k, 1):
                 points = points.project_out(isl.dim_type.param, k, 1)
-        points = points.align_params(space).reset_tuple_id()
-        # align_params appends what the model space lacks and keeps the model's order first, so the order is sorted.
+        used = [str(points.get_dim_name(isl.dim_type.param, k)) for k in range(points.dim(isl.dim_type.param))]
+        if used != sorted(used):
+            # align_params appends what the model space lacks and keeps the model's order first.
+            space = isl.Space.create_from_names(isl.DEFAULT_CONTEXT, set=list(variables), params=sorted(used))
+            points = points.align_params(space)
+        points = points.reset_tuple_id()
         text = str(points)
+        if _SETS.get(text) is None:
+            _SETS[text] = points
         return Domain(variables, text)
 
     @property
     def set(self) -> isl.Set:
         """The domain as an isl set."""
-        return _parse(self.text)
+        return _set_of(self.text)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -86,7 +93,7 @@ class Domain(Hashed):
 def _points(text: str, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     import islpy as isl
 
-    points = _parse(text)
+    points = _set_of(text)
     for k, size in enumerate(sizes):
         points = points.fix_val(isl.dim_type.param, k, isl.Val(size))
     axes = range(points.dim(isl.dim_type.set))

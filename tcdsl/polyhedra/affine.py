@@ -94,10 +94,10 @@ def _ask(expr: Expr) -> None:
 
 def _space_with_sizes(expr: Expr, points: isl.Set) -> isl.LocalSpace:
     space = points.get_space()
-    have = {space.get_dim_name(isl.dim_type.param, k) for k in range(space.dim(isl.dim_type.param))}
-    for name in sorted(size_names(expr) - have):
-        position = space.dim(isl.dim_type.param)
-        space = space.add_dims(isl.dim_type.param, 1).set_dim_name(isl.dim_type.param, position, name)
+    for name in sorted(size_names(expr)):
+        if space.find_dim_by_name(isl.dim_type.param, name) < 0:
+            position = space.dim(isl.dim_type.param)
+            space = space.add_dims(isl.dim_type.param, 1).set_dim_name(isl.dim_type.param, position, name)
     return isl.LocalSpace.from_space(space)
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.running_loops.run_time_checks import passed
-from tcdsl.frontend.staging.readings import MISSING, Reading
 from tcdsl.frontend.staging.session import Session, session_of
-from tcdsl.frontend.staging.surroundings import Surroundings, called_readings
+from tcdsl.frontend.surroundings.named_values import Surroundings, called_readings
+from tcdsl.frontend.surroundings.readings import MISSING, Reading
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, View
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.entries import Traced

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from tcdsl.errors import ConfigurationError, DifferentiationError, DslSyntaxError
 from tcdsl.frontend.source.function_source import FunctionSource, check_decorators, is_plain_python, read_source
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION, DeclarationMet
-from tcdsl.frontend.staging.readings import MISSING, Reading
+from tcdsl.frontend.surroundings.readings import MISSING, Reading
 from tcdsl.locks import COMPILING, computed_once
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.repeated import RepeatedCalls

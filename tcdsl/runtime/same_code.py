@@ -16,7 +16,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 import numpy as np
 
 from tcdsl.frontend.staging.program_inputs import CapturedArray
-from tcdsl.frontend.staging.readings import Instance, Reading
+from tcdsl.frontend.surroundings.readings import Instance, Reading
 from tcdsl.runtime.calling.entries import Entry
 
 __all__ = ["entries_for", "keep_entry"]

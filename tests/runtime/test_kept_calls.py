@@ -355,6 +355,106 @@ def test_what_was_served_from_disk_goes_on_like_anything_else(processes: Process
     processes.run(LATER, "later")
 
 
+ARRAYS = """
+import sys
+import numpy as np
+import tcdsl as tc
+from tcdsl import op
+import helpers_of_arrays as helpers
+
+NUMBER = float(sys.argv[1])
+helpers.TABLE = TABLE = np.arange(int(sys.argv[2])) * NUMBER
+ALIAS = TABLE if sys.argv[3] == "alias" else TABLE + 1
+HELD = [TABLE]
+
+def plain(v):
+    return v * TABLE
+
+def difference(v, t):
+    return v - t
+
+@op
+def by_statement(x):
+    y[i] = x[i] * TABLE[i] + TABLE[1]
+    return y
+
+@op
+def by_module(x):
+    return x + helpers.TABLE
+
+@op
+def by_plain(x):
+    return plain(x)
+
+@op
+def by_alias(x):
+    return x * TABLE + ALIAS
+
+def made(t):
+    @op
+    def by_closure(x):
+        return x * t
+    return by_closure
+
+by_closure = made(TABLE + 2)
+by_gradient = tc.grad(lambda x: (difference(x, TABLE) * TABLE * x).sum())
+
+@op
+def staged_for_cells(x):
+    return x * TABLE + np.mean(TABLE)
+
+@op
+def staged_for_a_list(x):
+    return x * HELD[0]
+
+def wanted(x):
+    difference = 2 * x * TABLE - TABLE * TABLE
+    closed = x * (by_closure_table + 2)
+    return {
+        "by_statement": x * TABLE + TABLE[1], "by_module": x + TABLE, "by_plain": x * TABLE,
+        "by_alias": x * TABLE + ALIAS, "by_closure": closed, "by_gradient": difference,
+        "staged_for_cells": x * TABLE + np.mean(TABLE), "staged_for_a_list": x * HELD[0]}
+
+by_closure_table = TABLE + 0.0
+x = np.arange(int(sys.argv[2])) + 1.0
+FUNCTIONS = {
+    name: f for name, f in sorted(vars().copy().items()) if name.startswith(("by_", "staged_")) and callable(f)}
+
+def check():
+    right = wanted(x)
+    for name, f in FUNCTIONS.items():
+        found = f(x)
+        assert np.array_equal(found, right[name]), (name, found, right[name])
+
+check()
+served = [name for name, f in FUNCTIONS.items() if f.kept.served]
+TABLE[:] = 7 - TABLE
+check()
+TABLE = helpers.TABLE = TABLE * 3 + 1
+check()
+print(*served)
+"""
+
+
+def test_arrays_around_a_function_are_read_by_their_names(processes: Processes) -> None:
+    folder = processes.folder / "arrays"
+    folder.mkdir()
+    (folder / "helpers_of_arrays.py").write_text("TABLE = None")
+    (folder / "arrays_of_kept.py").write_text(ARRAYS)
+
+    def served(number: float, count: int, alias: str) -> list[str]:
+        script = f"import sys; sys.argv[1:] = ['{number}', '{count}', '{alias}']; import arrays_of_kept"
+        return processes.run(script, "arrays").split()
+
+    every = ["by_closure", "by_gradient", "by_module", "by_plain", "by_statement"]
+    assert served(2.0, 4, "alias") == []
+    # Other cells are other inputs; another extent, and two arrays in place of one, are staged.
+    assert served(3.0, 4, "alias") == every
+    assert served(3.0, 5, "alias") == []
+    assert served(3.0, 4, "none") == every
+    assert served(5.0, 4, "none") == ["by_alias", *every]
+
+
 UNKNOWN = """
 import functools, random, time
 import numpy as np
@@ -411,7 +511,7 @@ def of_getattr(x):
 
 @op
 def of_table(x):
-    return x + table
+    return x * table + float(table[1])
 
 @op
 def importing(x):

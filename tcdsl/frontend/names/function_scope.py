@@ -186,6 +186,7 @@ class FunctionScope:
             value = self.value_of(name) if value is UNBOUND else value
             if value is not UNBOUND:
                 known[name] = value
+                self.session.uses.note_read(value)
         try:
             # The user's own expression, in the user's own names: what Python does with it anyway.
             return eval(code, {"__builtins__": builtins.__dict__, _CALL: _call}, known)  # noqa: S307

@@ -30,8 +30,8 @@ from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.language_functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.points.point_scalars import point_of
 from tcdsl.frontend.source.function_source import readable_source
-from tcdsl.frontend.staging.surroundings import is_installed, users_function
 from tcdsl.frontend.staging.target_states import UNBOUND
+from tcdsl.frontend.surroundings.named_values import is_installed, users_function
 from tcdsl.frontend.symbols.recognition import CONSTANTS
 from tcdsl.frontend.symbols.symbols import SymbolicArray
 from tcdsl.recent import Recent

@@ -15,9 +15,9 @@ from tcdsl.frontend.source.assigned_names import parameters_of
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.source.rewritten_functions import compiled_definition, with_closure
 from tcdsl.frontend.source.syntax_trees import copied
-from tcdsl.frontend.staging.impure_calls import warning_of_impure_calls
 from tcdsl.frontend.staging.session import session_of
-from tcdsl.frontend.staging.surroundings import Surroundings
+from tcdsl.frontend.surroundings.impure_calls import warning_of_impure_calls
+from tcdsl.frontend.surroundings.named_values import Surroundings
 from tcdsl.frontend.symbols.operators import ArithmeticOperators
 from tcdsl.frontend.symbols.symbols import SymbolicArray
 from tcdsl.span import Span
@@ -48,7 +48,9 @@ class Template:
 
         Its statements go to the current session.
         """
-        session_of("a decorated function").filenames.add(self.filename)
+        uses = session_of("a decorated function").uses
+        uses.filenames.add(self.filename)
+        uses.codes[self._run.__code__] = None
         if instance is not None:
             arguments = (instance, *arguments)
         receiver = arguments[0] if arguments and not _is_data(arguments[0]) else None

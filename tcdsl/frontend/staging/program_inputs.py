@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.staging.readings import Reading
+from tcdsl.frontend.surroundings.readings import Reading
 
 __all__ = ["LARGEST_CARRIED", "CapturedArray", "CarriedInteger"]
 

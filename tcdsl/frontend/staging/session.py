@@ -19,8 +19,9 @@ from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.given_arrays import element_type, given_array
 from tcdsl.frontend.staging.program_inputs import CapturedArray
-from tcdsl.frontend.staging.readings import Reading
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
+from tcdsl.frontend.surroundings.array_uses import ArrayUses
+from tcdsl.frontend.surroundings.readings import Reading
 from tcdsl.frontend.symbols.graph_tensors import GraphRecording, GraphTensor, KeptTensors
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
@@ -126,7 +127,8 @@ class Session:
         self.captured: list[CapturedArray] = []
         self.integers = RunTimeIntegers(self)
         self.faults: list[Diagnostic] = []
-        self.filenames: set[str] = set()
+        self.uses = ArrayUses()
+        self.filenames = self.uses.filenames
         #: Where the instructions of user's code come from, by the id of the code, which is kept alive.
         self._positions: dict[int, tuple[CodeType, list[Any]]] = {}
         self.readings: list[Reading] = []
@@ -205,6 +207,8 @@ class Session:
             lifted: SymbolicTensor = graph.lift(value, label)
             return lifted
         reading = next((reading for reading in self.readings if reading.seen is value), None)
+        if reading is not None:
+            self.uses.note(value, sys._getframe(1))
         label = reading.names[-1] if reading is not None else label
         for captured in self.captured:
             if captured.value is value:

@@ -27,9 +27,9 @@ from tcdsl.frontend.source.function_source import readable_source
 from tcdsl.frontend.source.rewritten_functions import compiled_definition, thunk, with_closure
 from tcdsl.frontend.staging.faults import Faulty
 from tcdsl.frontend.staging.session import StagingStopped
-from tcdsl.frontend.staging.surroundings import is_installed, users_function
 from tcdsl.frontend.staging.target_states import UNBOUND
 from tcdsl.frontend.statements.evaluator import Evaluator
+from tcdsl.frontend.surroundings.named_values import is_installed, users_function
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize
 from tcdsl.recent import Recent
 

@@ -19,7 +19,7 @@ import numpy as np
 from tcdsl.config import CURRENT, PROCESS, Settings, from_environment
 from tcdsl.errors import TcdslError
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
-from tcdsl.frontend.staging.readings import MISSING, Instance, ReadCells, Reading
+from tcdsl.frontend.surroundings.readings import MISSING, Instance, ReadCells, Reading
 from tcdsl.recent import Recent
 from tcdsl.runtime.calling.arguments import Call
 from tcdsl.runtime.calling.structure import Structure

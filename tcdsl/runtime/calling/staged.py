@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
-from tcdsl.frontend.staging.readings import Reading
 from tcdsl.frontend.staging.run_time_integers import RunInProgram, Specialize
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.surroundings.readings import Reading
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.symbols import SymbolicNumber
 from tcdsl.ir.build import cast
@@ -165,6 +166,7 @@ class StagedFunction(ABC):
             session = Session(self.title, WholeArrays())
             session.checkpoints = checkpoints
             session.loops_to_run = loops_to_run
+            session.uses.outside = sys._getframe().f_code
             sources: list[int] = []
             positional: list[Any] = [None] * call.positions
             configuration = dict(call.configuration)
@@ -206,7 +208,7 @@ class StagedFunction(ABC):
                 # What the function itself changed while it was staged, such as a list that it appends to, is no reason
                 # to stage it again.
                 tuple(
-                    _guard(reading if reading.unchanged() else reading.renewed(), session)
+                    _guard(reading if reading.unchanged() else reading.renewed(), traced.readings, session)
                     for reading in traced.readings
                 ),
                 constants,
@@ -319,8 +321,12 @@ def _printable(key: tuple[Any, ...], entry: Entry) -> str:
     return f"{entry.executable.program.name}({', '.join(parts)})"
 
 
-def _guard(reading: Reading, session: Session) -> Reading:
-    # An array that no input of the program reads was for Python: the program depends on what it held.
-    if not isinstance(reading.seen, np.ndarray) or any(each.value is reading.seen for each in session.captured):
+def _guard(reading: Reading, readings: Sequence[Reading], session: Session) -> Reading:
+    # Of what no input of the program reads, but Python did, the program depends on what it held; and so it does where
+    # one input stands for arrays of two names, which another time may be two.
+    if not isinstance(reading.seen, np.ndarray):
         return reading
+    is_input = any(each.value is reading.seen for each in session.captured)
+    if is_input and len({each.place for each in readings if each.seen is reading.seen}) == 1:
+        return reading if session.uses.all_captured(reading, readings) else reading.with_cells()
     return reading.with_cells()

@@ -10,8 +10,8 @@ Names are taken from the code, all at once: an attribute that any of the functio
 module that any of them knows. So too much may be hashed, and nothing is missed but what no name leads to. For that,
 these are unknown, and functions that name them are staged in each process:
 
-- instances and classes of the user's own, methods, arrays, generators, open files, and modules other than the user's,
-  NumPy, `math`, `cmath` and `itertools`; of NumPy all but pure functions;
+- instances and classes of the user's own, methods, arrays in containers, generators, open files, and modules other
+  than the user's, NumPy, `math`, `cmath` and `itertools`; of NumPy all but pure functions;
 - built-in functions that reach outside, or at any name (``print``, ``open``, ``getattr``, ``globals``);
 - functions that import, assign to globals, to variables of functions around them, or to attributes, or name what
   begins with two underscores.
@@ -36,8 +36,8 @@ import numpy as np
 from tcdsl.errors import TcdslError
 from tcdsl.frontend.source.annotations import annotation_names
 from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
-from tcdsl.frontend.staging.readings import MISSING, Instance, Reading, snapshot
-from tcdsl.frontend.staging.surroundings import chains, outer_chains
+from tcdsl.frontend.surroundings.named_values import chains, outer_chains
+from tcdsl.frontend.surroundings.readings import MISSING, Instance, Reading, snapshot
 from tcdsl.indices import IndexLetter
 from tcdsl.runtime.kept.known_names import BUILTINS, OF_NUMPY, PURE_MODULES, STAGING
 
@@ -210,10 +210,20 @@ class Contents:
             self.put("built-in" if value is not MISSING else "missing", name)
         else:
             self.put("name", name)
-            self.add(MISSING_CELL if value is MISSING else value)
+            if type(value) is np.ndarray:
+                self._add_array(value)
+            else:
+                self.add(MISSING_CELL if value is MISSING else value)
         if not isinstance(value, IndexLetter):
             seen = MISSING if value is not reading.current() else snapshot(value)
             self.readings.append(Reading((name,), root, seen))
+
+    def _add_array(self, array: np.ndarray) -> None:
+        # An input of the program, by its name. What Python made of its cells is asked for where it is kept.
+        if array.dtype.hasobject or array.dtype.names is not None:
+            raise UnknownContentError(array.dtype)
+        if not self._is_known(array):
+            self.put("array", array.dtype.str, array.shape)
 
     # -- modules ---------------------------------------------------------------------------------------------
 

@@ -90,14 +90,13 @@ class KeptCalls:
         with COMPILING:
             if key in self._names:  # another thread has looked in the meantime
                 return self._function.repeated.run(arguments, keywords)
-            name = self._name(call, current)
+            name = self._name(call, self._contents(call), current)
             done = None if name is None else self._served(name, call, arguments, keywords, current)
             self._names[key] = name, warnings_given()
             self._kinds.add(kinds)
             return done
 
-    def _name(self, call: Call, current: Settings) -> str | None:
-        contents = self._contents(call)
+    def _name(self, call: Call, contents: Contents | None, current: Settings) -> str | None:
         if contents is None:
             return None
         target = target_named(current.target)
@@ -144,7 +143,8 @@ class KeptCalls:
         if name is None or not repeated.is_usable or current.check or current.debug or warnings != warnings_given():
             return
         # What staging has changed, staging is needed for.
-        if self._name(call, current) != name:
+        contents = self._contents(call)
+        if contents is None or self._name(call, contents, current) != name:
             self._names[_key(call, current)] = None, 0
             return
         arrays = entry.arrays(call)
@@ -152,7 +152,7 @@ class KeptCalls:
             return
         layout = tuple([array.flags.c_contiguous for array in arrays])
         kernel = entry.executable.fitting(layout, current, entry.executable.sizes(arrays))
-        record = record_of(entry, call, repeated.number_positions, kernel, layout)
+        record = record_of(entry, contents.readings, repeated.number_positions, kernel, layout)
         if record is None:
             return
         place = store(Path(current.cache_dir) if current.cache_dir else None)

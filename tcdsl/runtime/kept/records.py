@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcdsl.config import Settings
-from tcdsl.frontend.staging.program_inputs import CarriedInteger
+from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
+from tcdsl.frontend.surroundings.readings import ReadCells, Reading
 from tcdsl.ir.sizes.size_functions import SizeFunction
-from tcdsl.runtime.calling.arguments import Call
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.targets.protocol.loaded_kernel import NestStopped
 
@@ -34,10 +34,10 @@ class KeptEntry:
 
     narrowed = ()
 
-    def __init__(self, record: Mapping[str, Any], kernel: LaunchedKernel, readings: Sequence[Any]) -> None:
+    def __init__(self, record: Mapping[str, Any], kernel: LaunchedKernel, readings: Sequence[Reading]) -> None:
         self.name: str = record["name"]
         self.constants: Mapping[int | str, Any] = record["constants"]
-        self.inputs = tuple(each if isinstance(each, int) else CarriedInteger(*each) for each in record["inputs"])
+        self.inputs = tuple(_source(each, readings) for each in record["inputs"])
         self.input_types = tuple((np.dtype(dtype), rank) for dtype, rank in record["types"])
         self.updated = frozenset(record["updated"])
         self.readings = tuple(readings)
@@ -79,17 +79,21 @@ class KeptEntry:
         raise NestStopped
 
 
-def record_of(entry: Entry, call: Call, numbers: tuple[int, ...], kernel: Any, contiguous: tuple[bool, ...]) -> Any:
-    """What is kept of ``entry``, which served ``call`` by ``kernel``; None for what is not kept.
+def record_of(
+    entry: Entry, readings: Sequence[Reading], numbers: tuple[int, ...], kernel: Any, contiguous: tuple[bool, ...]
+) -> Any:
+    """What is kept of ``entry``, whose call ``kernel`` served; None for what is not kept.
 
-    ``numbers`` are the positions of inputs that are numbers.
+    ``readings`` are those of its content, and ``numbers`` the positions of inputs that are numbers.
     """
     program = entry.executable.program
     kept = getattr(kernel, "kept", None)
     kernel_values = None if kept is None else kept(numbers)
-    inputs = [_input(each) for each in entry.inputs]
+    inputs = [_input(each, readings) for each in entry.inputs]
     structure = _values(entry.structure)
     plain = all(type(value) in _PLAIN for value in entry.constants.values())
+    # Another process has other cells behind the same names.
+    plain = plain and not any(isinstance(each.seen, ReadCells) for each in entry.readings)
     if kernel_values is None or None in inputs or structure is None or entry.narrowed or entry.linear or not plain:
         return None
     plan = entry.executable.size_plan
@@ -125,12 +129,23 @@ def readable_records(payload: bytes) -> tuple[Any, ...]:
     return records
 
 
-def _input(source: Any) -> Any:
+def _input(source: Any, readings: Sequence[Reading]) -> Any:
     if isinstance(source, int):
         return source
     if isinstance(source, CarriedInteger):
         return source.tensor, source.place, source.negative, source.least
-    return None
+    place = None if source.reading is None else source.reading.place
+    position = next((k for k, each in enumerate(readings) if each.place == place), None)
+    return None if position is None else (source.tensor, position)
+
+
+def _source(kept: Any, readings: Sequence[Reading]) -> int | CapturedArray | CarriedInteger:
+    if isinstance(kept, int):
+        return kept
+    if len(kept) > 2:
+        return CarriedInteger(*kept)
+    tensor, position = kept
+    return CapturedArray(tensor, readings[position].seen, readings[position])
 
 
 def _values(structure: Structure) -> Any:

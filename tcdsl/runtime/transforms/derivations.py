@@ -18,10 +18,10 @@ import numpy as np
 
 from tcdsl.errors import DifferentiationError
 from tcdsl.frontend.staging.active_session import DeclarationMet
-from tcdsl.frontend.staging.impure_calls import warning_of_impure_calls
 from tcdsl.frontend.staging.session import Session, StagingStopped
 from tcdsl.frontend.staging.subprograms import Part, like
-from tcdsl.frontend.staging.surroundings import called_readings, users_function
+from tcdsl.frontend.surroundings.impure_calls import warning_of_impure_calls
+from tcdsl.frontend.surroundings.named_values import called_readings, users_function
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read

@@ -22,7 +22,7 @@ from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.staging.surroundings import called_readings
+from tcdsl.frontend.surroundings.named_values import called_readings
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.ir.build import cast

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import Diagnostic, TcdslError
-from tcdsl.frontend.staging.readings import MISSING, Reading
-from tcdsl.frontend.staging.surroundings import Chain, chains, is_installed, users_function
+from tcdsl.frontend.surroundings.named_values import Chain, chains, is_installed, users_function
+from tcdsl.frontend.surroundings.readings import MISSING, Reading
 from tcdsl.span import Span
 
 __all__ = ["warning_of_impure_calls"]

@@ -43,6 +43,13 @@ class Reading:
                 return MISSING
         return value
 
+    @property
+    def place(self) -> tuple[int, str]:
+        """The same for names of one place: of ``TABLE`` in the module ``tables``, and of ``tables.TABLE`` elsewhere."""
+        *holders, name = self.names
+        holder = Reading(tuple(holders), self.root).current() if holders else self.root
+        return id(vars(holder) if isinstance(holder, ModuleType) else holder), name
+
     def unchanged(self) -> bool:
         """Whether staging would see the same value now; arrays are inputs, so only that it is still one."""
         return _same(self.seen, self.current())

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.staging.readings import MISSING, Instance, Reading, is_compared, snapshot
+from tcdsl.frontend.surroundings.readings import MISSING, Instance, Reading, is_compared, snapshot
 from tcdsl.indices import IndexLetter
 from tcdsl.installation import FOLDER
 
@@ -206,14 +206,14 @@ def _readings(function: FunctionType, receiver: Any) -> Iterator[Reading]:
     code = function.__code__
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     own = code.co_varnames[0] if receiver is not None and code.co_argcount else None
-    for names in dict.fromkeys(chain.names for chain in chains(code)):
+    for names, local in dict.fromkeys((chain.names, chain.local) for chain in chains(code)):
         first = names[0]
         if first == own:
             if len(names) > 1:
                 yield Reading(names, Instance(receiver))
         elif first in cells:
             yield Reading(names, cells[first])
-        elif _may_change(function.__globals__.get(first, MISSING), names):
+        elif not local and _may_change(function.__globals__.get(first, MISSING), names):
             yield Reading(names, function.__globals__)
 
 
@@ -230,12 +230,14 @@ def _may_change(value: Any, names: tuple[str, ...]) -> bool:
 class Chain:
     """A name that code loads, with the attributes taken from it, and where.
 
-    ``position`` is the first and last line, and the columns there. ``bare_call`` says that it is called with nothing.
+    ``position`` is the first and last line, and the columns there. ``bare_call`` says that it is called with nothing,
+    and ``local`` that the code binds the name itself.
     """
 
     names: tuple[str, ...]
     position: tuple[int, int, int, int]
     bare_call: bool
+    local: bool
 
 
 @functools.lru_cache(maxsize=1024)
@@ -244,14 +246,16 @@ def chains(code: CodeType) -> tuple[Chain, ...]:
     found: list[Chain] = []
     names: tuple[str, ...] = ()
     position = (1, 1, 0, 0)
+    local = False
     for instruction in dis.get_instructions(code):
         if instruction.opname in _NEXT and names:
             names = (*names, str(instruction.argval))
         else:
             if names:
                 bare = instruction.opname in _CALL and instruction.arg == 0
-                found.append(Chain(names, position, bare))
+                found.append(Chain(names, position, bare, local))
             names = (str(instruction.argval),) if instruction.opname in _FIRST else ()
+            local = "FAST" in instruction.opname or bool(names and names[0] in code.co_cellvars)
             if instruction.opname in _PAIRS:
                 names = (str(instruction.argval[-1]),)
         if names and instruction.positions is not None:
@@ -260,5 +264,6 @@ def chains(code: CodeType) -> tuple[Chain, ...]:
             position = (line, end_line or line, column or 0, end_column or 0)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            found.extend(chains(inner))
+            bound = {*code.co_cellvars} & {*inner.co_freevars}
+            found.extend(replace(each, local=each.local or each.names[0] in bound) for each in chains(inner))
     return tuple(found)

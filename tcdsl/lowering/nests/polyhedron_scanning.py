@@ -8,12 +8,13 @@ from typing import Any
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.build import apply, index, integer, size
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, substitute
 from tcdsl.lowering.loopir.loops import Branch, Loop, LoopKind, Node
 from tcdsl.polyhedra.affine import expression_of_ast
-from tcdsl.polyhedra.linear import normalized
+from tcdsl.polyhedra.linear import linear_expression, normalized
 from tcdsl.polyhedra.spaces import arranged, parameter_names
+from tcdsl.recent import Recent
 
 __all__ = ["Leaf", "scan"]
 
@@ -48,14 +49,30 @@ def scan(
     points = points.gist_params(context)
     if points.is_empty():
         return ()
-    build = isl.AstBuild.from_context(context)
-    names = isl.IdList.alloc(isl.DEFAULT_CONTEXT, len(order))
-    for name in order:
-        names = names.add(isl.Id(name))
-    build = build.set_iterators(names)
-    schedule = isl.UnionMap.from_map(_schedule(points.set_tuple_name("S"), order, frozenset(descending)))
-    scanner = _Scanner(tuple(order), frozenset(order) | frozenset(given), frozenset(parallel), leaf)
-    return tuple(scanner.nodes(build.node_from_schedule_map(schedule), {}, True))
+    variables = frozenset(order) | frozenset(given)
+    ends = None if descending else _ends_of_box(points, context, variables)
+    if ends is not None:
+        return _loops_of_box(list(zip(order, ends, strict=True)), leaf, frozenset(parallel))
+    tree = _tree(points, context, tuple(order), frozenset(descending))
+    scanner = _Scanner(tuple(order), variables, frozenset(parallel), leaf)
+    return tuple(scanner.nodes(tree, {}, True))
+
+
+# Statements over the same points come back: in gradients, in each form of a program, and in other programs.
+_TREES: Recent[tuple[str, str, tuple[str, ...], frozenset[str]], isl.AstNode] = Recent(1000)
+
+
+def _tree(points: isl.Set, context: isl.Set, order: tuple[str, ...], descending: frozenset[str]) -> isl.AstNode:
+    key = str(points), str(context), order, descending
+    found = _TREES.get(key)
+    if found is None:
+        names = isl.IdList.alloc(isl.DEFAULT_CONTEXT, len(order))
+        for name in order:
+            names = names.add(isl.Id(name))
+        build = isl.AstBuild.from_context(context).set_iterators(names)
+        schedule = isl.UnionMap.from_map(_schedule(points.set_tuple_name("S"), order, descending))
+        found = _TREES[key] = build.node_from_schedule_map(schedule)
+    return found
 
 
 def _schedule(points: isl.Set, order: Sequence[str], descending: frozenset[str]) -> isl.Map:
@@ -68,6 +85,48 @@ def _schedule(points: isl.Set, order: Sequence[str], descending: frozenset[str])
     for name, column in zip(order, columns, strict=True):
         times = times.flat_range_product(isl.Map.from_aff(column.neg() if name in descending else column))
     return times.intersect_domain(points)
+
+
+_Ends = tuple[Expr, Expr]
+
+
+def _ends_of_box(points: isl.Set, context: isl.Set, variables: frozenset[str]) -> list[_Ends] | None:
+    """For each variable its first value and the one behind its last, where sizes alone bound it; None for other sets.
+
+    Most sets are such boxes, and isl's generator takes a hundred times as long to come to the same loops.
+    """
+    if points.n_basic_set() != 1:
+        return None
+    rank = points.dim(isl.dim_type.set)
+    found: list[list[Expr | None]] = [[None, None] for _ in range(rank)]
+    for constraint in points.get_basic_sets()[0].get_constraints():
+        own = [axis for axis in range(rank) if constraint.involves_dims(isl.dim_type.set, axis, 1)]
+        if constraint.is_equality() or len(own) != 1 or constraint.dim(isl.dim_type.div):
+            return None
+        scale = constraint.get_coefficient_val(isl.dim_type.set, own[0]).to_python()
+        upper = scale < 0
+        if abs(scale) != 1 or found[own[0]][upper] is not None:
+            return None
+        terms: dict[Expr, int] = {}
+        for position, name in enumerate(parameter_names(points)):
+            if constraint.involves_dims(isl.dim_type.param, position, 1):
+                factor = constraint.get_coefficient_val(isl.dim_type.param, position).to_python()
+                terms[index(name) if name in variables else size(name)] = -scale * factor
+        offset = -scale * constraint.get_constant_val().to_python()
+        found[own[0]][upper] = linear_expression(terms, offset + upper)
+    ends = [(low, high) for low, high in found if low is not None and high is not None]
+    # A variable that has one value only, for these sizes, has no loop.
+    if len(ends) < rank or not points.intersect_params(context).affine_hull().is_universe():
+        return None
+    return ends
+
+
+def _loops_of_box(ends: Sequence[tuple[str, _Ends]], leaf: Leaf, parallel: frozenset[str]) -> tuple[Node, ...]:
+    nodes = tuple(leaf({}))
+    for depth, (name, (first, stop)) in reversed(list(enumerate(ends))):
+        kind: LoopKind = "parallel" if depth == 0 and name in parallel else "serial"
+        nodes = (Loop(name, first, stop, 1, nodes, kind),) if nodes else ()
+    return nodes
 
 
 def _relevant(context: isl.Set, points: isl.Set) -> isl.Set:

@@ -54,8 +54,9 @@ def test_an_unused_text_fails_a_full_run_only(project: pytest.Pytester, workers:
     full = run(project, "-n", workers)
     assert full.ret == 1
     full.stdout.fnmatch_lines(["*golden texts that no test uses*", "*stale.txt", "remove them*"])
-    assert run(project, "tests/test_stage.py").ret == 0
-    assert run(project, "-k", "stage").ret == 0
+    if workers == "0":
+        assert run(project, "tests/test_stage.py").ret == 0
+        assert run(project, "-k", "stage").ret == 0
     assert run(project, "-n", workers, "--update-golden").ret == 0
     assert not stale.exists()
 

@@ -22,7 +22,8 @@ def digits(example):
 
 
 def test_five_splits_reach_98_percent(digits):
-    found = digits.main(splits=5)
+    # A third of what the script itself takes is enough.
+    found = digits.main(splits=5, epochs=20)
     assert len(found["accuracies"]) == 5
     assert np.mean(found["accuracies"]) >= 0.98, found["accuracies"]
     built = found["built"]

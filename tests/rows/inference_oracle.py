@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -22,6 +23,9 @@ Choose = Callable[[int], int]
 Tuple = tuple[int, ...]
 Concrete = tuple[Tuple, Tuple, Tuple]
 """Batch, input, output."""
+
+# A graph is tried with thousands of shapes.
+parsed_spec = cache(parse_spec)
 
 SIZES = (1, 2, 3)
 ROWS: list[Tuple] = [(), *((a,) for a in SIZES), *product(SIZES, SIZES)]
@@ -171,7 +175,7 @@ def _require(holds: bool) -> None:
 
 
 def _einsum(text: str, operands: Sequence[Concrete]) -> Concrete:
-    spec = parse_spec(text)
+    spec = parsed_spec(text)
     names: dict[str, int] = {}
     variables: dict[str, list[Tuple]] = {}
     affine: list[tuple[AxisSpec, int]] = []

@@ -14,7 +14,7 @@ from tests.test_layers import FIRST
 
 ROOT = Path(__file__).parent.parent.parent
 INSTALLED = any(entry.name == "tcdsl" for entry in importlib.metadata.entry_points(group="pytest11"))
-PLUGIN = () if INSTALLED else ("-p", "tcdsl.syntax.pytest_plugin")
+PLUGIN = ("-p", "tcdsl.syntax.pytest_plugin")
 
 TESTS = """\
 import numpy as np
@@ -40,6 +40,8 @@ def test_source():
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    # What else is installed would take half of each run.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
     return pytester
 
@@ -57,10 +59,13 @@ def test_a_marked_file(run: pytest.Pytester, mode: str) -> None:
     assert not list(run.path.rglob("test_literal*.pyc"))
 
 
-def test_the_option_makes_test_files_literal(run: pytest.Pytester) -> None:
+def test_the_option_makes_test_files_literal(run: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     run.makepyfile(test_literal=TESTS)
     run.runpytest_subprocess(*PLUGIN).assert_outcomes(errors=1)
-    run.runpytest_subprocess(*PLUGIN, "--tcdsl-literal").assert_outcomes(passed=2, failed=1)
+    if INSTALLED:  # pytest finds it by itself, beside others
+        monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    given = () if INSTALLED else PLUGIN
+    run.runpytest_subprocess(*given, "--tcdsl-literal").assert_outcomes(passed=2, failed=1)
 
 
 def test_the_setting_makes_test_files_literal(run: pytest.Pytester) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["loaded"]
@@ -11,6 +12,8 @@ __all__ = ["loaded"]
 _HEAD = "import numpy as np\n\nfrom tcdsl import cd, op\n\n\n"
 
 
+# What is asked of one program one after the other stages it once.
+@lru_cache(maxsize=4)
 def loaded(source: str, before: str = "", decorator: str = "op") -> Any:
     """The function ``f`` of ``source``, decorated; its lines are known to `inspect` although there is no file.
 

@@ -49,19 +49,15 @@ def interpreted_pullback(
 
 
 @pytest.mark.parametrize("batch", range(9))
-def test_adjoints_pass_the_dot_product_identity(batch: int) -> None:
+def test_adjoints_pass_the_dot_product_identity_and_compiled_pullbacks_agree(batch: int) -> None:
     checked = 0
     for seed in range(20_000 + 50 * batch, 20_000 + 50 * batch + 50):
         case = differentiable(seed)
-        if case is not None:
-            adjoint_is_transposed(case)
-            checked += 1
-    assert checked > 20
-
-
-@pytest.mark.parametrize("batch", range(2))
-def test_compiled_pullbacks_agree_with_the_interpreter(batch: int) -> None:
-    for seed in range(30_000 + 12 * batch, 30_000 + 12 * batch + 12):
-        case = differentiable(seed)
-        if case is not None and all(array.dtype.kind == "f" for array in case.arrays.values()):
+        if case is None:
+            continue
+        adjoint_is_transposed(case)
+        checked += 1
+        # Two in each batch, where the machine code of a pullback takes longer than all the rest.
+        if seed % 50 < 2 and all(array.dtype.kind == "f" for array in case.arrays.values()):
             compiled_pullback_as_interpreted(case)
+    assert checked > 20

@@ -7,6 +7,8 @@ The other way of computing them, by way of mostly zeros, would cost N times as m
 from __future__ import annotations
 
 import gc
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -175,14 +177,28 @@ def calls_for(name: str, count: int) -> int:
     return calls_of(lambda: run(count))
 
 
+# One process imports all that is needed, and forks for each count: what others leave in caches would make it smaller.
+COUNTING = """
+import json, os
+from tests.simplification.test_sparse_growth import LONG, calls_for
+
+for name in LONG:
+    for count in (50, 150):
+        if os.fork() == 0:
+            print(json.dumps([name, count, calls_for(name, count)]), flush=True)
+            os._exit(0)
+        os.wait()
+"""
+
+
+@pytest.fixture(scope="module")
+def counted_calls() -> dict[tuple[str, int], int]:
+    done = subprocess.run([sys.executable, "-c", COUNTING], capture_output=True, text=True, check=True, cwd=ROOT)
+    return {(name, count): calls for name, count, calls in map(json.loads, done.stdout.splitlines())}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("name", LONG)
-def test_long_programs_are_differentiated_in_linear_time(name: str) -> None:
+def test_long_programs_are_differentiated_in_linear_time(name: str, counted_calls: dict[tuple[str, int], int]) -> None:
     """Unrolled by Python: 150 statements take three times as long as 50, from staging to loops."""
-    # Each in a process of its own: what other tests have left in caches would make some counts smaller.
-    code = f"from tests.simplification.test_sparse_growth import calls_for; print(calls_for({name!r}, %d))"
-
-    def calls(count: int) -> int:
-        command = [sys.executable, "-c", code % count]
-        return int(subprocess.run(command, capture_output=True, check=True, cwd=ROOT).stdout)
-
-    assert calls(150) < 1.35 * 3 * calls(50)
+    assert counted_calls[name, 150] < 1.35 * 3 * counted_calls[name, 50]

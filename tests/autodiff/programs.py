@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -40,18 +41,26 @@ def check(made: Program, *inputs: object, wrt: Sequence[str] | None = None, orde
     """
     arrays = [np.asarray(array) for array in inputs]
     names = floating_inputs(made) if wrt is None else list(wrt)
-    derivatives = Derivatives(made, names)
-    verify_deeply(made)
-    for result in (derivatives.adjoint, derivatives.tangent):
-        verify_deeply(result)
-        assert parse_program(format_program(result)) == result
-        assert simplify(result) == result
+    derivatives = verified_derivatives(made, tuple(names))
     for factor in (1, 2, 3):
         larger = [np.resize(array, tuple(factor * extent for extent in array.shape)) for array in arrays]
         if fits(made, larger):
             derivatives.measured(larger).check_with_interface()
     check_program_gradient(made, arrays, names, order=order)
     check_program_tangent(made, arrays, names)
+
+
+# Many programs are checked at several arguments.
+@lru_cache(maxsize=4)
+def verified_derivatives(made: Program, wrt: tuple[str, ...]) -> Derivatives:
+    """The derivatives, once they are known to be programs like any other."""
+    derivatives = Derivatives(made, wrt)
+    verify_deeply(made)
+    for result in (derivatives.adjoint, derivatives.tangent):
+        verify_deeply(result)
+        assert parse_program(format_program(result)) == result
+        assert simplify(result) == result
+    return derivatives
 
 
 def fits(made: Program, arrays: Sequence[np.ndarray]) -> bool:

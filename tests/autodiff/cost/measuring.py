@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -15,7 +16,7 @@ from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 from tcdsl.polyhedra.writes import writes_each_cell_once
 from tcdsl.simplification import simplify
 
-__all__ = ["Derivatives", "Measured"]
+__all__ = ["Derivatives", "Measured", "kept_derivatives"]
 
 
 @dataclass(frozen=True)
@@ -92,3 +93,9 @@ class Derivatives:
         ]
         normal = count_operations(self.normal, arrays).weighted
         return Measured(counts[0], normal, counts[1], counts[2], interface, sum(map(cells, products)))
+
+
+@lru_cache(maxsize=64)
+def kept_derivatives(program: Program, wrt: tuple[str, ...]) -> Derivatives:
+    """`Derivatives`, kept for the next test that asks for them."""
+    return Derivatives(program, wrt)

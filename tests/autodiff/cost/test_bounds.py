@@ -10,7 +10,7 @@ from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
-from tests.autodiff.cost.measuring import Derivatives
+from tests.autodiff.cost.measuring import Derivatives, kept_derivatives
 from tests.autodiff.programs import floating_inputs, program
 from tests.autodiff.random_programs import random_case
 from tests.differential.loading import loaded
@@ -27,7 +27,7 @@ def test_characteristic_programs(characteristic: CharacteristicProgram) -> None:
         arrays = arguments_of(characteristic, call, "float64")
         if derivatives is None:
             made = characteristic.function.program(*arrays, **characteristic.options)
-            derivatives = Derivatives(made, floating_inputs(made))
+            derivatives = kept_derivatives(made, tuple(floating_inputs(made)))
         derivatives.measured(arrays).check()
 
 
@@ -87,7 +87,7 @@ def test_points_executed_by_adjoints_grow_like_operations(characteristic: Charac
         arrays = [np.broadcast_to(array.flat[0], array.shape) if array.dtype.kind == "f" else array for array in arrays]
         if derivatives is None:
             made = characteristic.function.program(*arrays, **characteristic.options)
-            derivatives = Derivatives(made, floating_inputs(made))
+            derivatives = kept_derivatives(made, tuple(floating_inputs(made)))
             kernel = lower(derivatives.adjoint)
         assert kernel is not None
         *_, (_, inputs) = derivatives.with_arguments(arrays)

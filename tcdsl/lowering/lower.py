@@ -11,6 +11,7 @@ from functools import partial
 
 from tcdsl.errors import ShapeError
 from tcdsl.ir.program import Program
+from tcdsl.lowering.linking.invariant_values import with_invariant_values
 from tcdsl.lowering.linking.linker import linked
 from tcdsl.lowering.loop_passes.index_widths import with_index_widths
 from tcdsl.lowering.loopir.loops import Kernel
@@ -41,7 +42,7 @@ def lower(
         return _straight(program, enabled, largest, watch)
     program = replace(program, rules=())
     if {"copies", "dead_statements"} <= enabled:
-        program = _with_smaller_loops(program)
+        program = with_invariant_values(_with_smaller_loops(program))
     part = partial(_part, enabled, watch)
     kernel = linked(program, part, join="joining" in enabled)
     rounds = tuple((each.number, each.most) for each in kernel.all_rounds)

@@ -15,6 +15,7 @@ from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.surroundings.named_values import Surroundings, called_readings
 from tcdsl.frontend.surroundings.readings import MISSING, Reading
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, View
+from tcdsl.ir.program import Program
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.repeated import RepeatedCalls
@@ -121,7 +122,10 @@ class DecoratedStaging(StagedFunction):
         changed = {name: memory for name, memory in given.items() if memory.name != name}
         held = passed(session, [memory.held() for memory in changed.values()])
         updates = [(name, memory.name) for name, memory in zip(changed, held, strict=True)]
-        return Traced(session.builder.program(outputs, updates), structure, tuple(session.readings))
+        program = session.builder.program(outputs, updates)
+        if owner.in_place and result is None and not updates and session.checked is None and program.statements:
+            raise _changes_nothing(owner, program).error()
+        return Traced(program, structure, tuple(session.readings))
 
 
 def returns_nothing(function: Decorated) -> Diagnostic:
@@ -131,6 +135,19 @@ def returns_nothing(function: Decorated) -> Diagnostic:
         f"`{function.__name__}` returns nothing, and an operation gives its results by `return`",
         function.span,
         hint="end it with `return y`, or decorate it with @cd if it changes its arguments",
+    )
+
+
+def _changes_nothing(function: Decorated, program: Program) -> Diagnostic:
+    # A target that is no parameter is a tensor of the function's own, whatever is called so around it.
+    last = program.statements[-1]
+    tensor = program.tensor(last.target.tensor)
+    target = tensor.label or tensor.name
+    return Diagnostic(
+        DslSyntaxError,
+        f"`{function.__name__}` changes none of its arguments and returns nothing: `{target}` is a tensor of its own",
+        last.span,
+        hint=f"pass `{target}` as an argument, or return what the function computes",
     )
 
 

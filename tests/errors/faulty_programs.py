@@ -67,6 +67,15 @@ def undefined_letter() -> Any:
 
 
 @fault
+def code_without_effect() -> Any:
+    @cd
+    def f(x):
+        TOTAL[i] += x[i]
+
+    return f(ones(3))
+
+
+@fault
 def operation_without_result() -> Any:
     @op
     def f(x):

@@ -11,6 +11,7 @@ errors.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
@@ -22,6 +23,7 @@ from tcdsl.frontend.arrays import arithmetic, array_stores, stacking, views
 from tcdsl.frontend.logics import contraction
 from tcdsl.frontend.logics.logic_staging import record_einsum
 from tcdsl.frontend.points.point_scalars import PointValue
+from tcdsl.frontend.source.rewritten_functions import RECORDER
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
@@ -31,6 +33,7 @@ from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, Symbolic
 from tcdsl.frontend.tile.cells import access
 from tcdsl.frontend.tile.constant_cells import cell_or_view
 from tcdsl.frontend.tile.sizes import bind_dims
+from tcdsl.installation import FOLDER
 
 __all__ = ["WholeArrays", "numpy_function"]
 
@@ -55,7 +58,26 @@ def _refuse(value: Any, wanted: str, hint: str) -> NoReturn:
         raise Specialize(value.parameters)
     kind = "the cells of an array are" if isinstance(value, SymbolicArray) else "a size is"
     fact = f"{kind} not known while the function is staged, so Python cannot use it {wanted}"
+    counting = next((each for each in session.running if each.number is not None and each.number is value), None)
+    plain = _plain_function()
+    if counting is not None:
+        [name] = counting.statement.numbers
+        fact = f"`{name}` counts the rounds of a loop that runs, so Python cannot use it {wanted}"
+        hint = "the body is staged once, for all rounds: give the number of rounds as a keyword-only argument, "
+        hint += "and the loop is unrolled"
+    elif plain:
+        hint = f"`{plain}` is a plain function: decorate it with `@op`, so that its loops and branches can run"
     raise session.fault(DslSyntaxError, fact, hint, (f"value: {value!r}",))
+
+
+def _plain_function() -> str:
+    # The function that asks, if it is not a decorated one, in which branches and loops are the program's.
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(FOLDER):
+        frame = frame.f_back
+    code = frame.f_code
+    rewritten = any(name.startswith(RECORDER) for name in (*code.co_freevars, *code.co_cellvars, *code.co_names))
+    return "" if rewritten or code.co_name.startswith("<") else code.co_name
 
 
 def _length(value: Any) -> int:

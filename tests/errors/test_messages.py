@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import tcdsl as tc
 from tcdsl.errors import Diagnostic
 from tcdsl.span import Span
-from tests.errors import faulty_derivatives, faulty_programs
+from tests.errors import faulty_derivatives, faulty_loops, faulty_programs
 from tests.golden_texts import Golden
 
 FAULTS = {**faulty_programs.FAULTS, **faulty_derivatives.FAULTS}
+LOOP_FAULTS = faulty_loops.FAULTS
 
 
 def text_of(error: tc.TcdslError) -> str:
@@ -25,15 +28,26 @@ def text_of(error: tc.TcdslError) -> str:
     return f"{type(error).__name__}: " + re.sub(r"(?m)^(\S+\.py):\d+:", r"\1:", text)
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_message(name: str, golden: Golden) -> None:
+def raised(fault: Callable[[], Any]) -> tc.TcdslError:
+    """What is raised, which says the same after a way through pickle."""
     with pytest.raises(tc.TcdslError) as caught:
-        FAULTS[name]()
+        fault()
     error = caught.value
-    golden(f"errors/{name}", text_of(error))
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
     assert str(again) == str(error)
+    return error
+
+
+@pytest.mark.filterwarnings("ignore:.*is unrolled:RuntimeWarning")
+def test_messages_of_loops(golden: Golden) -> None:
+    texts = [f"-- {name}\n\n{text_of(raised(fault))}\n" for name, fault in LOOP_FAULTS.items()]
+    golden("errors/in_loops", "\n".join(texts))
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_message(name: str, golden: Golden) -> None:
+    golden(f"errors/{name}", text_of(raised(FAULTS[name])))
 
 
 def test_classes_are_those_that_python_programmers_expect() -> None:

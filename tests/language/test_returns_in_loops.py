@@ -234,6 +234,60 @@ def test_tuples_and_dicts_are_carried_part_by_part() -> None:
     check(either, (X, np.array(0.2)), X)
 
 
+@op
+def of_parts(x: real[N], c):
+    state = {"sum": x, "rounds": 0}
+    pair = [x[0], 1.0]
+    for t in range(N):
+        kept = []
+        for k in range(2):
+            kept.append(x[t] + k)  # noqa: PERF401  # a list of this round
+        state["sum"] = state["sum"] + kept[0] * kept[1]
+        pair[1] += kept.pop()
+        if x[t] > c:
+            state["rounds"] += 1
+    return state, pair
+
+
+@op
+def of_inner_functions(x: real[N]):
+    total = x
+
+    def add(t):
+        nonlocal total
+        total = total + t
+
+    for t in range(N):
+        add(x[t])
+    return total
+
+
+@op
+def of_numbers(x: real[N], c):
+    last, step = 0.5, 1
+    for t in range(N):
+        last = t
+    if c > 0.5:
+        scale = 1
+    else:
+        scale = 2.5
+        step = 0.5
+    return last * x, scale * x, step * x
+
+
+def test_what_python_changes_in_place_is_carried() -> None:
+    added = X + (X * (X + 1)).sum()
+    for c in (0.2, 0.6):
+        expected = {"sum": added, "rounds": (c < X).sum()}, [X[0], 1 + (X + 1).sum()]
+        for run in (of_parts, of_parts.interpret):
+            (state, pair), (wanted, numbers) = run(X, np.array(c)), expected
+            np.testing.assert_allclose(state["sum"], wanted["sum"])
+            assert state["rounds"] == wanted["rounds"]
+            np.testing.assert_allclose(pair, numbers)
+        check(of_numbers, (X, np.array(c)), (5 * X, X if c > 0.5 else 2.5 * X, X if c > 0.5 else 0.5 * X))
+    check(of_inner_functions, (X,), X + X.sum())
+
+
 # -- errors
 
 SEARCH = "for t in range(N):\n    if x[t] > 0.5:\n        return {}\n"

@@ -38,6 +38,7 @@ from tcdsl.ir.expressions import (
     index_variables,
     transform,
 )
+from tcdsl.ir.text.printer import format_expr
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.size_algebra import SizeAlgebra
@@ -256,7 +257,9 @@ def _from_end(session: Session, position: Expr, extent: Expr) -> Expr:
 
 def _position(session: Session, value: object, extent: Expr, axis: int) -> Expr:
     index = _from_end(session, _size_expr(session, value), extent)
-    shown = str(value) if isinstance(value, int) else valued(index)
+    # The number of a round has no one value at the call.
+    counts = any(each.number is value for each in session.running)
+    shown = str(value) if isinstance(value, int) else format_expr(index) if counts else valued(index)
     fact = f"the index {shown} is out of range of axis {axis}, which has the extent {valued(extent)}"
     for condition in range_tests(index, extent):
         session.builder.require(condition, fact, session.location())

@@ -18,7 +18,7 @@ from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.language_functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.syntax_trees import copied
-from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten, output
+from tcdsl.frontend.staging.declarations import DeclaredTarget, OfARound, Unwritten, output
 from tcdsl.frontend.staging.declared_parameters import current_parameters
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped
 from tcdsl.frontend.staging.target_states import UNBOUND
@@ -87,6 +87,8 @@ class FunctionScope:
         value = self.holds(name)
         if isinstance(value, Poison):
             raise StagingStopped
+        if isinstance(value, OfARound):
+            raise value.fault()
         return UNBOUND if isinstance(value, Unwritten | DeclaredTarget | IndexLetter | IndexSymbol) else value
 
     def may_be_tensor(self, name: str) -> bool:

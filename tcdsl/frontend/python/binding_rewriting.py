@@ -46,6 +46,7 @@ def recorder_call(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
 class FunctionNames:
     """The names of a function: its own, those that may hold ``tensors``, and ``targets``, which nothing else than
     tensor statements binds. Strings declare the names in ``declared``; ``projected`` says that it speaks of slots.
+    Some may be bound by functions in it.
     """
 
     own: frozenset[str]
@@ -53,6 +54,7 @@ class FunctionNames:
     targets: frozenset[str]
     declared: frozenset[str]
     projected: bool
+    of_nested_functions: frozenset[str] = frozenset()
 
 
 class BindingRewriter(ast.NodeTransformer):

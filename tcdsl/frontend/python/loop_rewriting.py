@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, may_hold_letters, recorder_call
 from tcdsl.frontend.python.loop_jumps import breaks, without_jumps
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.source.assigned_names import bindings_of
+from tcdsl.frontend.source.changes_in_place import CHANGING, changed_names, root_of
 from tcdsl.frontend.source.rewritten_functions import CHOICE, thunk
 from tcdsl.frontend.source.syntax_trees import copied
 
@@ -17,7 +19,49 @@ __all__ = ["LoopRewriter", "as_branch"]
 
 
 class LoopRewriter(BindingRewriter, ast.NodeTransformer):
-    """Rewrites `for`, `while` and `if`."""
+    """Rewrites `for`, `while` and `if`; ``loops`` says whether there was one."""
+
+    loops = False
+    #: How many bodies of loops and arms of branches are around what is rewritten.
+    _around = 0
+
+    def _loop_statement(
+        self, body: Sequence[ast.stmt], loop: ast.For | ast.While | None = None, left: str = ""
+    ) -> LoopStatement:
+        made = loop_statement(body, loop, left)
+        changes = {name: place for name, place in changed_names(body) if name in self.own}
+        names = {*made.names, *changes}
+        if any(isinstance(part, ast.Call) for statement in body for part in ast.walk(statement)):
+            names |= self.names.of_nested_functions
+        return replace(made, names=tuple(sorted(names.difference(made.numbers))), changes=changes)
+
+    def outside_change(self, node: ast.Assign | ast.AugAssign) -> list[ast.stmt]:
+        """What is said to the recorder before ``self.h = h`` and the like in a body."""
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        stored = [each for each in targets if isinstance(each, ast.Attribute | ast.Subscript)]
+        if not self._around or not stored:
+            return []
+        return [ast.copy_location(ast.Expr(self._told("changes", each, node)), node) for each in stored]
+
+    def outside_call(self, node: ast.Call) -> None:
+        """Have the recorder see what ``out.append(h)`` changes in a body, and `print`."""
+        function = node.func
+        if not self._around:
+            return
+        if isinstance(function, ast.Name) and function.id == "print":
+            node.func = recorder_call("printing", function, at=function)
+        if not isinstance(function, ast.Attribute) or function.attr not in CHANGING:
+            return
+        base = function.value
+        while isinstance(base, ast.Subscript):
+            base = base.value
+        if not (isinstance(base, ast.Name) and base.id in self.own):
+            told = self._told("changing", function, node)
+            told.args.append(function.value)
+            function.value = told
+
+    def _told(self, method: str, part: ast.expr, node: ast.AST) -> ast.Call:
+        return recorder_call(method, ast.Constant(ast.unparse(part)), ast.Constant(root_of(part)), at=node)
 
     def _declaration(self, node: ast.expr) -> ast.expr:
         raise NotImplementedError
@@ -29,7 +73,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         ):
             return self.generic_visit(node)
         left = self._without_jumps(node)
-        statement, place = loop_statement(node.body, node, left), node.iter
+        statement, place = self._loop_statement(node.body, node, left), node.iter
         iterable = self._iterable(node.iter)
         node.body, node.orelse = self._visited(node.body), self._visited(node.orelse)
         return self._rounds(node, statement, "rounds", [iterable], place, left)
@@ -48,7 +92,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         if not _may_be_asked_again(node.test):
             return self.generic_visit(node)
         left = self._without_jumps(node)
-        statement = loop_statement(node.body, node, left)
+        statement = self._loop_statement(node.body, node, left)
         place, test = node.test, self._condition(node)
         body, target = self._visited(node.body), ast.Name(f"{RECORDER}round", ast.Store())
         made = ast.For(target, node.test, body, self._visited(node.orelse), None)
@@ -66,7 +110,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         """``if``, as a loop over the arms that are to run; as it is where an arm leaves it early."""
         body = [*node.body, *node.orelse]
-        statement = loop_statement(body)
+        statement = self._loop_statement(body)
         if statement.leaves or not _may_be_asked_again(node.test) or _yields(body):
             return self.generic_visit(node)
         place, test = node.test, self._condition(node)
@@ -162,9 +206,11 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
 
     def _visited(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         made: list[ast.stmt] = []
+        self._around += 1
         for statement in body:
             new = self.visit(statement)
             made.extend(new if isinstance(new, list) else [new])
+        self._around -= 1
         return made
 
     def _rounds(
@@ -179,6 +225,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
     ) -> list[ast.stmt]:
         # `node`, rewritten but for what it iterates over, which stands at `place`. A true `left` ends it.
         given = self._statement_name(statement) if given is None else given
+        self.loops = True
 
         def ask(method: str, *arguments: ast.expr) -> ast.expr:
             return recorder_call(method, copy.deepcopy(given), *arguments, at=place)

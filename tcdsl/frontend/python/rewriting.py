@@ -45,6 +45,7 @@ from tcdsl.frontend.source.assigned_names import (
     target_of,
     value_of,
 )
+from tcdsl.frontend.source.changes_in_place import names_of_nested_functions
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.source.logic_operands import term_thunk
 from tcdsl.frontend.source.rewritten_functions import is_result, thunk
@@ -63,7 +64,7 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         target = node.targets[0]
         if isinstance(target, ast.Name) and is_result(target.id):
-            node.value = self._returned(node.value, node)
+            node.value = self._seen(self._returned(node.value, node), node)
             return node
         if len(node.targets) == 1 and isinstance(target, ast.Name) and self._chooses(target, node.value):
             return self._choice(node, target.id)  # type: ignore[return-value]
@@ -75,11 +76,13 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
             return self._statement(node, target.id) if self._in_slot(target) else self._binding(node, target.id)
         if all(is_of_names(each) for each in node.targets):
             return self._unpacking(node)  # type: ignore[return-value]
+        told = self.outside_change(node)
         if self._may_define(node.value):
             # `first, *others = pair(x[i])`
             node.value = self._part(node.value, RECORDER, node)
-            return node
-        return self.generic_visit(node)
+        else:
+            self.generic_visit(node)
+        return [*told, node] if told else node  # type: ignore[return-value]
 
     def _chooses(self, target: ast.Name, value: ast.expr) -> bool:
         return isinstance(value, ast.IfExp) and not self._in_slot(target)
@@ -171,11 +174,17 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
                 self._locals.add(name)
             value = self._part(node.value, name, node)
             return self._store((name,), self._augmented(node, name, ast.Name(name, ast.Load()), value), node)
-        return self.generic_visit(node)
+        told = self.outside_change(node)
+        self.generic_visit(node)
+        return [*told, node] if told else node  # type: ignore[return-value]
 
     def visit_Return(self, node: ast.Return) -> ast.AST:
-        node.value = None if node.value is None else self._returned(node.value, node)
+        node.value = None if node.value is None else self._seen(self._returned(node.value, node), node)
         return node
+
+    def _seen(self, value: ast.expr, node: ast.stmt) -> ast.expr:
+        # What a round or an arm has bound has no value here: that is said of this place, not of the call.
+        return recorder_call("returns", value, at=node) if self.loops else value
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
         # A declaration: `keep_tensor_annotations` has left no others.
@@ -210,6 +219,7 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
+        self.outside_call(node)
         if isinstance(node.func, ast.Name) and node.func.id in _FRAME_CALLS:
             return node
         function = recorder_call("call", node.func, *map(self._declaration, node.args), at=node)
@@ -309,7 +319,9 @@ def rewrite(source: FunctionSource, in_place: bool = False) -> Rewritten:
     targets = frozenset(bindings.targets) - bound - bindings.assigned - bindings.augmented
     tensors = frozenset((*parameters, *bindings.assigned, *bindings.targets))
     declared = frozenset() if in_place else declared_names(definition) - own
-    rewriter = _Rewriter(definition, FunctionNames(own, tensors, targets, declared, projected), in_place)
+    nested = names_of_nested_functions(definition) & own
+    names = FunctionNames(own, tensors, targets, declared, projected, nested)
+    rewriter = _Rewriter(definition, names, in_place)
     body: list[ast.stmt] = []
     for statement in definition.body:
         new = rewriter.visit(statement)

@@ -128,7 +128,7 @@ def bound_in_both(name: str, one: Bound, other: Bound) -> Bound | None:
 
 def fits(kind: Kind, found: Kind) -> bool:
     """Whether what is carried as ``kind`` can hold what has been ``found``, their extents apart."""
-    number = kind.weak is None and found.weak is not None and not kind.extents
+    number = found.weak is not None and not kind.extents and (kind.weak is None or joined(kind, found) == kind)
     if not number and (kind.dtype != found.dtype or (kind.weak is None) != (found.weak is None)):
         return False
     return len(kind.extents) == len(found.extents) and kind.rows == found.rows

@@ -19,13 +19,18 @@ _SAME = "which one ends it is known at the call only: let all return the same ki
 _ONE_KIND = "let both sides be of one kind: numbers, or arrays of one type and shape"
 
 
-def changed_kind(name: str, before: Kind, after: Kind, arms: bool, span: Span | None) -> TcdslError:
-    """The fault of a name whose type or rank changes; ``arms`` says that it does in a branch."""
+def changed_kind(name: str, before: Kind, after: Kind, arms: bool, first: bool, span: Span | None) -> TcdslError:
+    """The fault of a name whose type or rank changes; ``arms`` says that it does in a branch, whose arms bind it
+    ``first``.
+    """
     kind = DtypeError if len(before.extents) == len(after.extents) else ShapeError
     if is_result(name):
         return kind.at(f"this function returns {before} at one `return`, and {after} at another one", span, _SAME)
     if name.startswith(CHOICE):
         return kind.at(f"a choice of {before} or {after}: only the call knows which one", span, _ONE_KIND)
+    if arms and first:
+        fact = f"`{name}` is {before} in one arm of a branch that runs, but {after} in another one"
+        return kind.at(fact, span, f"let all arms give `{name}` the same kind, or use another name in one of them")
     if arms:
         fact = f"`{name}` is {before} before a branch that runs, but {after} in an arm of it"
         return kind.at(fact, span, f"let all arms give `{name}` the same kind, or use another name in the arm")

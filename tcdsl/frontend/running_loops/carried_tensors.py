@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
-from tcdsl.frontend.running_loops.carried import Carried
-from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
+from tcdsl.frontend.running_loops.carried import Carried, shown
+from tcdsl.frontend.running_loops.loop_statement import LoopStatement
+from tcdsl.frontend.staging.builder import ProgramBuilder
+from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, cast_value
 from tcdsl.ir.build import constant
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Read
+from tcdsl.span import Span
 
-__all__ = ["given_tensor", "initial_tensor"]
+__all__ = ["declared_in_round", "given_tensor", "initial_tensor", "tensor_after"]
+
+
+class Round(Protocol):
+    """What is known of the loop, or of the arm, of a round."""
+
+    @property
+    def statement(self) -> LoopStatement: ...
+
+    @property
+    def span(self) -> Span | None: ...
+
+    def specialize(self) -> None:
+        """Stage anew with the numbers that it depends on, if these are numbers alone."""
+
+
+def declared_in_round(builder: ProgramBuilder, name: str, target: DeclaredTarget) -> DeclaredInRound:
+    """A target that is declared before a loop, for a round that may read what earlier ones have written."""
+    # Until its first statement has been seen, its cells are of the type that meets any other without a trace.
+    assert target.extents is not None
+    dtype = "int8" if target.dtype is None else "float16" if target.dtype == "real" else target.dtype
+    return DeclaredInRound(builder.placeholder(name, dtype, target.extents), target)
 
 
 def initial_tensor(session: Session, carried: Carried) -> SymbolicTensor:
@@ -46,3 +70,20 @@ def given_tensor(session: Session, carried: Carried, given: Any) -> SymbolicTens
         if found.dtype == carried.kind.dtype:
             return SymbolicTensor(session.builder, found.name, found.dtype, (), carried.label)
     return record_elementwise(session, cast_value(element, carried.kind.dtype), extents, carried.label)
+
+
+def tensor_after(session: Session, carried: Carried, given: Any, staged: Round) -> SymbolicTensor:
+    """What a name holds after a round, with the extents that it had before: the call compares what staging cannot."""
+    kind, value = carried.kind, given_tensor(session, carried, given)
+    if value.extents == kind.extents:
+        return value
+    pairs = [(old, new) for old, new in zip(kind.extents, value.extents, strict=True) if old != new]
+    if not all(session.are_same(old, new) for old, new in pairs):
+        staged.specialize()
+    where = "an arm of a branch" if staged.statement.arms else "a loop"
+    for old, new in pairs:
+        fact = f"`{carried.label}` changes its shape in {where} that runs: from an extent of"
+        fact = f"{fact} {shown(old)} to {shown(new)}\ngive what has another shape another name"
+        session.builder.require_equal(old, new, fact, staged.span)
+    same = SymbolicTensor(session.builder, value.name, value.element_type, kind.extents, carried.label)
+    return record_elementwise(session, element_of(same, session)[0], kind.extents, carried.label)

@@ -37,6 +37,8 @@ from tcdsl.frontend.running_loops.conditions import (
 )
 from tcdsl.frontend.running_loops.iterated import ITERATED, Iterated, bounds_of, python_rounds, rounds_over
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
+from tcdsl.frontend.running_loops.nested_values import CONTAINERS
+from tcdsl.frontend.running_loops.outside_changes import refuse_change, refuse_printing
 from tcdsl.frontend.running_loops.round_counts import ENDLESS, RoundCount, at_most_one, loop
 from tcdsl.frontend.running_loops.run_time_checks import Shown, builtin_kind, record_check, record_raise
 from tcdsl.frontend.running_loops.running_loop import RunningLoop
@@ -44,7 +46,7 @@ from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.rewritten_functions import CHOICE, is_result
 from tcdsl.frontend.staging.declarations import OfARound, Unwritten
 from tcdsl.frontend.staging.run_time_integers import RunInProgram, Specialize
-from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.staging.session import Session, current_session, session_of
 from tcdsl.frontend.symbols.values import as_truth
 
 __all__ = ["LoopRecorder"]
@@ -251,6 +253,33 @@ class LoopRecorder:
         session = session_of("a branch")
         record_raise(session, running.rounds, error, all(each.by_sizes for each in session.running))
         return True
+
+    def changes(self, text: str, root: str) -> None:
+        """``text``, a store into an attribute or the like in a loop or a branch, is about to be done."""
+        session = current_session()
+        if session is not None and session.running:
+            refuse_change(session, text, root, sys._getframe(1))
+
+    def changing(self, text: str, root: str, value: Any) -> Any:
+        """``value``, of which ``text`` calls a method that changes it if it is a container of Python's."""
+        session = current_session()
+        if session is not None and session.running and isinstance(value, CONTAINERS):
+            refuse_change(session, text, root, sys._getframe(1))
+        return value
+
+    def printing(self, function: Any) -> Any:
+        """What is called as ``print`` in a loop or a branch."""
+        session = current_session()
+        if session is not None and session.running and function is print:
+            refuse_printing(session)
+        return function
+
+    def returns(self, value: Any) -> Any:
+        """``return value``, behind loops and branches."""
+        for part in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(part, OfARound):
+                raise part.fault()
+        return value
 
     def shown(self, value: Any, text: str) -> Any:
         """What a message shows of a value."""

@@ -15,7 +15,8 @@ class LoopStatement:
 
     ``breaks`` says that a round may be left by ``break``, ``leaves`` are other statements that leave one early, and
     ``otherwise`` says that the loop has an ``else``. What rounds add up in a name is to be there before: ``adds`` are
-    the names that a ``+=`` of the body, or the like, writes first.
+    the names that a ``+=`` of the body, or the like, writes first. ``changes`` are names of containers of Python's, and
+    where a method changes them.
     """
 
     numbers: tuple[str, ...]
@@ -26,3 +27,4 @@ class LoopStatement:
     breaks: bool = False
     asks: bool = False
     adds: Mapping[str, ast.stmt] = field(default_factory=dict)
+    changes: Mapping[str, ast.expr] = field(default_factory=dict)

@@ -9,10 +9,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any
 
-__all__ = ["is_nested", "outline", "rebuilt", "values_in"]
+__all__ = ["CONTAINERS", "is_nested", "is_unchanged", "outline", "own_copy", "rebuilt", "values_in"]
+
+#: What Python changes in place.
+CONTAINERS = (list, dict, set, deque)
 
 
 def is_nested(value: Any) -> bool:
@@ -47,6 +52,29 @@ def rebuilt(name: str, value: Any, found: Callable[[str, Any], Any]) -> Any:
         return made
     # The parts of a named tuple are arguments of their own.
     return type(value)(*made.values()) if hasattr(value, "_fields") else type(value)(made.values())
+
+
+def own_copy(value: Any) -> Any:
+    """``value`` for one round to change, which changes no container of those around it."""
+    if type(value) not in CONTAINERS:
+        return value
+    if isinstance(value, dict):
+        return {key: own_copy(part) for key, part in value.items()}
+    return list(map(own_copy, value)) if isinstance(value, list) else copy(value)
+
+
+def is_unchanged(before: Any, after: Any) -> bool:
+    """Whether ``after`` is ``before``, or a container like it of the same values."""
+    if after is before:
+        return True
+    if type(before) is not type(after) or type(before) not in CONTAINERS or len(before) != len(after):
+        return False
+    if isinstance(before, set):
+        return bool(before == after)
+    return all(
+        key == other and is_unchanged(part, changed)
+        for (key, part), (other, changed) in zip(_parts(before), _parts(after), strict=True)
+    )
 
 
 def _parts(value: Any) -> list[tuple[Any, Any]]:

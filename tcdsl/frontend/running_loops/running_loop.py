@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from tcdsl.errors import DtypeError, TcdslError
-from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.arrays.arithmetic import record_elementwise
 from tcdsl.frontend.running_loops.bodies import body_of, labels_of, stand_for
 from tcdsl.frontend.running_loops.carried import (
     Bound,
@@ -28,7 +28,6 @@ from tcdsl.frontend.running_loops.carried import (
     joined,
     kind_of,
     label_of,
-    shown,
     start_of,
     unheld,
 )
@@ -39,13 +38,14 @@ from tcdsl.frontend.running_loops.carried_faults import (
     number_after,
     unbound_after,
 )
-from tcdsl.frontend.running_loops.carried_tensors import given_tensor, initial_tensor
+from tcdsl.frontend.running_loops.carried_tensors import declared_in_round, initial_tensor, tensor_after
 from tcdsl.frontend.running_loops.conditions import goes_on
 from tcdsl.frontend.running_loops.learned_sizes import learn_for_all_rounds
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
-from tcdsl.frontend.running_loops.nested_values import is_nested, outline, rebuilt, values_in
+from tcdsl.frontend.running_loops.nested_values import is_nested, is_unchanged, outline, own_copy, rebuilt, values_in
 from tcdsl.frontend.running_loops.round_counts import RoundCount
 from tcdsl.frontend.running_loops.run_time_checks import both_passed
+from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.rewritten_functions import is_result
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.run_time_integers import Specialize
@@ -92,7 +92,7 @@ class RunningLoop:
         self._session = session
         self._builder = session.builder
         self.rounds = rounds
-        self._span = session.location()
+        self.span = session.location()
         held = frame.f_locals if before is None else before
         #: What the names hold that hold nested values, whose parts are carried under names like `state[0]`.
         self._nested: dict[str, Any] = {}
@@ -107,12 +107,15 @@ class RunningLoop:
         self._numbers = numbers
         self._unseen = unseen
         self._blank: dict[str, Kind] = {}
+        self._first = frozenset(blank or ())
         for name, bound in (blank or {}).items():
             if name in self._nested or not isinstance(self._before_round(name), Unwritten):
                 continue
             values = self._taken_apart(name, bound.value)
             self._before |= {key: Unwritten(key) if key in bound.kinds else value for key, value in values.items()}
             self._blank |= bound.kinds
+        #: What stands for the number of the round, where the body has one name for it.
+        self.number: Any = None
         #: Whether the round was left by `break`.
         self.left: Any = False
         #: What a pass has bound that no name held before.
@@ -146,11 +149,11 @@ class RunningLoop:
                 self.finished = True
                 return
             if body is not None:
-                learn_for_all_rounds(self._session, since, counter, self._span, self.rounds.where)
+                learn_for_all_rounds(self._session, since, counter, self.span, self.rounds.where)
                 self._finish(body)
                 return
         fact = "the types of what this loop carries do not settle"
-        raise DtypeError.at(fact, self._span, "give its numbers a type")
+        raise DtypeError.at(fact, self.span, "give its numbers a type")
 
     def trial(self, number: Any) -> Iterator[Any]:
         """What is given, once: the body is staged for what it binds."""
@@ -186,7 +189,7 @@ class RunningLoop:
         return tuple(
             Unwritten(name)
             if name in self._unseen
-            else self._put_together(name, lambda key: self._stand_ins.get(key, self._before_round(key)))
+            else own_copy(self._put_together(name, lambda key: self._stand_ins.get(key, self._before_round(key))))
             for name in self.statement.names
         )
 
@@ -203,11 +206,16 @@ class RunningLoop:
 
     def after(self) -> Any:
         """What they hold after the loop, the number of the round first."""
-        numbers = (number_after(name, self._span, self._numbers) for name in self.statement.numbers)
+        numbers = (number_after(name, self.span, self._numbers) for name in self.statement.numbers)
         return (*numbers, *(self._put_together(name, self._after_loop) for name in self.statement.names))
 
     def _after_loop(self, key: str) -> Any:
         return self._after[key] if key in self._after else self._after_round(key)
+
+    def has_bound(self, name: str) -> bool:
+        """Whether ``name`` holds what this round has bound it to."""
+        held = self.frame.f_locals.get(name)
+        return name in self.statement.names and held is not None and held is not self._before.get(name)
 
     @property
     def by_sizes(self) -> bool:
@@ -238,10 +246,11 @@ class RunningLoop:
                 steps = apply("mul", rounds.step, cast(held.cell(()).expr, "int64"))
                 value = Value(apply("add", rounds.begin, steps), None, "int64")
                 number = record_elementwise(self._session, value, (), label)
+        self.number = number if len(numbers) == 1 else None
         self._stand_ins = {name: self._stand_in(each) for name, each in self._names.items()}
         for name, before in self._before.items():
             if isinstance(before, DeclaredTarget) and before.extents is not None and name not in self._names:
-                self._stand_ins[name] = self._declared(name, before)
+                self._stand_ins[name] = declared_in_round(builder, name, before)
         if self._going is not None:
             self._stand_in(self._going)
         self._session.checked = None if self._checks is None else self._stand_in(self._checks)
@@ -264,13 +273,6 @@ class RunningLoop:
         if kind.weak is None:
             return made
         return SymbolicNumber(self._builder, Read(made.name, (), (), compute_dtype(kind.dtype)), kind.weak, frozenset())
-
-    def _declared(self, name: str, target: DeclaredTarget) -> DeclaredInRound:
-        # Until its first statement has been seen, its cells are of the type that meets any other without a trace.
-        assert target.extents is not None
-        dtype = "int8" if target.dtype is None else "float16" if target.dtype == "real" else target.dtype
-        made = self._builder.placeholder(name, dtype, target.extents)
-        return DeclaredInRound(made, target)
 
     def _restore(self, recording: Recording) -> None:
         # Memory as it was before the loop.
@@ -311,7 +313,7 @@ class RunningLoop:
 
     def _name_settled(self, recording: Recording, name: str, after: Any) -> bool:
         before, known = self._before_round(name), self._names.get(name)
-        if after is before or isinstance(after, Poison | Unwritten):
+        if is_unchanged(before, after) or isinstance(after, Poison | Unwritten):
             return True
         if isinstance(before, View) and before.memory:
             return self._view_settled(name, before, after)
@@ -346,7 +348,7 @@ class RunningLoop:
     def _view_settled(self, name: str, before: View, after: Any) -> bool:
         if isinstance(after, View) and after.is_same(before):
             return True
-        raise changed_view(name, self.statement.arms, self._span)
+        raise changed_view(name, self.statement.arms, self.span)
 
     def _first_settled(self, name: str, before: Unwritten, after: Any, found: Kind | None) -> bool:
         # What had no value: of this round alone, unless it is to have one after it.
@@ -372,29 +374,13 @@ class RunningLoop:
         made: list[tuple[Carried, str]] = []
         values = dict(pair for name in self.statement.names for pair in values_in(name, held.get(name)))
         for name, carried in self._names.items():
-            made.append((carried, self._tensor(carried, values[name]).name))
+            made.append((carried, tensor_after(self._session, carried, values[name], self).name))
         made.extend((each, each.before.name) for each in self._memory.values())
         if self._checks is not None and self._session.checked is not None:
             made.append((self._checks, self._session.checked.name))
         if self._going is not None and self._condition is not None:
             made.append((self._going, goes_on(self._session, self._condition(), self.left).name))
         return made
-
-    def _tensor(self, carried: Carried, given: Any) -> SymbolicTensor:
-        kind, session = carried.kind, self._session
-        value = given_tensor(session, carried, given)
-        if value.extents == kind.extents:
-            return value
-        pairs = [(old, new) for old, new in zip(kind.extents, value.extents, strict=True) if old != new]
-        if self._numbers and not all(session.are_same(old, new) for old, new in pairs):
-            self.specialize()
-        for old, new in pairs:
-            where = "an arm of a branch" if self.statement.arms else "a loop"
-            fact = f"`{carried.label}` changes its shape in {where} that runs: from an extent of"
-            fact = f"{fact} {shown(old)} to {shown(new)}\ngive what has another shape another name"
-            self._builder.require_equal(old, new, fact, self._span)
-        same = SymbolicTensor(self._builder, value.name, value.element_type, kind.extents, carried.label)
-        return record_elementwise(session, element_of(same, session)[0], kind.extents, carried.label)
 
     def _finish(self, body: Program) -> None:
         """Record the loop, and give the names its results."""
@@ -409,12 +395,12 @@ class RunningLoop:
         for _, each in carried:
             name = builder.fresh_name(each.label)
             label = "" if name == each.label else each.label
-            results.append(Tensor(name, each.kind.dtype, each.kind.extents, label, self._span))
+            results.append(Tensor(name, each.kind.dtype, each.kind.extents, label, self.span))
             builder.declare(results[-1])
         inputs = tuple(given.get(tensor.name, tensor.name) for tensor in body.inputs[1:])
         names = tuple(tensor.name for tensor in results)
         if results:
-            repeat = self.rounds.checkpointed(Repeat(names, self.rounds.count, body, inputs, self._span))
+            repeat = self.rounds.checkpointed(Repeat(names, self.rounds.count, body, inputs, self.span))
             builder.add_repeat(repeat, results)
         for (name, each), tensor in zip(carried, results, strict=True):
             made = SymbolicTensor(builder, tensor.name, tensor.dtype, tensor.shape, each.label, each.kind.memory)
@@ -439,12 +425,15 @@ class RunningLoop:
         before = self._before_round(name)
         if not isinstance(before, Unwritten):
             return before
-        return unbound_after(name, self.statement.arms, self._span, self._numbers)
+        return unbound_after(name, self.statement.arms, self.span, self._numbers)
 
     def _changed(self, name: str, before: Kind, after: Kind) -> TcdslError:
         self.specialize()
-        return changed_kind(name, before, after, self.statement.arms, self._span)
+        first = self.statement.arms and name.partition("[")[0] in self._first
+        return changed_kind(name, before, after, self.statement.arms, first, self.span)
 
     def _python_value(self, name: str, before: Any, after: Any) -> TcdslError:
         self.specialize()
-        return changed_value(self._session, name, before, after, self.statement.arms, self._span)
+        place = self.statement.changes.get(name)
+        span = self.span if place is None else span_of(place, self.frame.f_code.co_filename)
+        return changed_value(self._session, name, before, after, self.statement.arms, span)

@@ -43,6 +43,11 @@ class _NotWritten:
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = _read
     __rmatmul__ = __neg__ = __getitem__ = __iter__ = __bool__ = __pow__ = __call__ = __lt__ = __gt__ = __le__ = _read
+    __ge__ = __rpow__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __and__ = __or__ = __invert__ = _read
+    __abs__ = __len__ = __index__ = __int__ = __float__ = __array_function__ = _read
+
+    def __array_ufunc__(self, *_: object, **_options: object) -> Any:
+        return self._read()
 
 
 def _on_state(operation: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,11 +103,12 @@ class OfARound(Unwritten):
         self.hint = hint
         self.span = span
 
-    def fault(self) -> TcdslError:
-        """The error of reading the name."""
+    def fault(self, span: Span | None = None) -> TcdslError:
+        """The error of reading the name, at ``span`` if it is known better than the line that runs."""
         if self.numbers:
             raise Specialize(self.numbers)
-        return DslSyntaxError.at(self.fact, session_of("a decorated function").location() or self.span, self.hint)
+        place = span or session_of("a decorated function").location() or self.span
+        return DslSyntaxError.at(self.fact, place, self.hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tcdsl.ir.nodes import Hashed, node_class
 from tcdsl.recent import Recent
@@ -86,23 +87,29 @@ class Domain(Hashed):
 
     def points(self, sizes: Mapping[str, int]) -> Iterator[tuple[int, ...]]:
         """The points for given sizes, in row-major order."""
-        return iter(_points(self.text, tuple([sizes[name] for name in self.parameters])))
+        return map(tuple, self.cells(sizes).tolist())
+
+    def cells(self, sizes: Mapping[str, int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """`points` as an array that is not to be changed, a row for each."""
+        return _points(self.text, tuple([sizes[name] for name in self.parameters]))
 
 
 @lru_cache(maxsize=64)
-def _points(text: str, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+def _points(text: str, sizes: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
     import islpy as isl
 
     points = _set_of(text)
     for k, size in enumerate(sizes):
         points = points.fix_val(isl.dim_type.param, k, isl.Val(size))
     axes = range(points.dim(isl.dim_type.set))
-    if points.is_empty():
-        return ()
+    if not axes or points.is_empty():
+        return np.zeros((0 if points.is_empty() else 1, len(axes)), np.int64)
     if points.is_box() and points.is_bounded():
         # As most sets are; isl names points one by one.
         ends = [(points.dim_min_val(k).to_python(), points.dim_max_val(k).to_python()) for k in axes]
-        return tuple(product(*(range(low, high + 1) for low, high in ends)))
+        steps = np.indices([high + 1 - low for low, high in ends], np.int64)
+        return steps.reshape(len(axes), steps[:1].size).T + np.array([low for low, _ in ends], np.int64)
     found: list[isl.Point] = []
     points.foreach_point(found.append)
-    return tuple(sorted(tuple(p.get_coordinate_val(isl.dim_type.set, k).to_python() for k in axes) for p in found))
+    each = sorted([p.get_coordinate_val(isl.dim_type.set, k).to_python() for k in axes] for p in found)
+    return np.array(each, np.int64).reshape(len(each), len(axes))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -169,7 +168,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         if not isinstance(last, ast.Raise) or last.exc is None or not _may_be_asked_again(last.exc):
             return self._visited(body)
         last.exc = self._message(last.exc)
-        asked = recorder_call("raises", copy.deepcopy(given), thunk(copied(last.exc)), at=last)
+        asked = recorder_call("raises", copied(given), thunk(copied(last.exc)), at=last)
         made = ast.copy_location(ast.If(asked, [ast.copy_location(ast.Pass(), last)], [last]), last)
         return [*self._visited(body[:-1]), made]
 
@@ -197,7 +196,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
                 return ast.copy_location(ast.BinOp(*sides), test)
             case ast.Compare(left, ops, others) if len(ops) > 1 and not _calls(*others[:-1]):
                 pairs = zip((left, *others), ops, others, strict=False)
-                each = [ast.Compare(copy.deepcopy(one), [op], [copy.deepcopy(other)]) for one, op, other in pairs]
+                each = [ast.Compare(copied(one), [op], [copied(other)]) for one, op, other in pairs]
                 return self._connected(
                     ast.copy_location(ast.BoolOp(ast.And(), [ast.copy_location(part, test) for part in each]), test),
                     node,
@@ -228,7 +227,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         self.loops = True
 
         def ask(method: str, *arguments: ast.expr) -> ast.expr:
-            return recorder_call(method, copy.deepcopy(given), *arguments, at=place)
+            return recorder_call(method, copied(given), *arguments, at=place)
 
         node.iter = ask(method, *arguments)
         if statement.names:
@@ -249,7 +248,7 @@ def as_branch(node: ast.Assign) -> ast.If:
     assert isinstance(value, ast.IfExp)
 
     def arm(part: ast.expr) -> list[ast.stmt]:
-        return [ast.copy_location(ast.Assign(copy.deepcopy(node.targets), part), node)]
+        return [ast.copy_location(ast.Assign([copied(each) for each in node.targets], part), node)]
 
     return ast.copy_location(ast.If(value.test, arm(value.body), arm(value.orelse)), node)
 

@@ -337,8 +337,7 @@ def rewrite(source: FunctionSource, in_place: bool = False) -> Rewritten:
         returns=None,
         type_comment=None,
     )
-    ast.fix_missing_locations(ast.copy_location(made, definition))
-    return Rewritten(made, rewriter.statements, rewriter.own, targets)
+    return Rewritten(ast.copy_location(made, definition), rewriter.statements, rewriter.own, targets)
 
 
 def _annotated(arguments: ast.arguments) -> Iterator[Dimensions]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, TypeVar
+from typing import TypeVar
 
 __all__ = ["copied"]
 
@@ -16,14 +16,19 @@ def copied(node: _Node) -> _Node:
     What others have hung on nodes is left behind: what shows tracebacks gives each its ``parent``, also those nodes,
     such as `ast.Load`'s, of which Python has one for all trees.
     """
+    if not node._fields:
+        return node  # such as `ast.Load`: there is nothing to change
     made = type(node).__new__(type(node))
-    held = node.__dict__
-    made.__dict__.update({name: _copied_part(held[name]) for name in node._fields if name in held})
-    made.__dict__.update({name: held[name] for name in node._attributes if name in held})
+    held, given = node.__dict__, made.__dict__
+    for name in node._fields:
+        if name in held:
+            part = held[name]
+            if isinstance(part, ast.AST):
+                part = copied(part)
+            elif isinstance(part, list):
+                part = [copied(each) if isinstance(each, ast.AST) else each for each in part]
+            given[name] = part
+    for name in node._attributes:
+        if name in held:
+            given[name] = held[name]
     return made
-
-
-def _copied_part(part: Any) -> Any:
-    if isinstance(part, ast.AST):
-        return copied(part)
-    return [_copied_part(each) for each in part] if isinstance(part, list) else part

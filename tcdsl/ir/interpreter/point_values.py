@@ -237,8 +237,9 @@ class PointValues:
                 position[~outside] = found
             else:
                 position = self._index(index, at, local)
-            beyond = ((position < 0) | (position >= extent)).astype(bool) & ~outside
-            if beyond.any():
+            some = len(at) and (position.min() < 0 or position.max() >= extent)
+            beyond = ((position < 0) | (position >= extent)).astype(bool) & ~outside if some else outside
+            if some and beyond.any():
                 if boundary is Boundary.FILL:
                     some_outside = True
                     outside |= beyond

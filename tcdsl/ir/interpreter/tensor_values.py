@@ -59,8 +59,7 @@ class TensorValues:
     def points(self, statement: Statement, *, ordered: bool) -> Iterator[Array]:
         """The points of a statement's domain, a row for each; all at once and in row-major order if ``ordered``."""
         del ordered
-        points = list(statement.domain.points(self.sizes))
-        yield np.array(points, np.int64).reshape(len(points), len(statement.domain.variables))
+        yield statement.domain.cells(self.sizes)
 
     def blocks(self, statement: Statement, *, ordered: bool = False) -> Iterator[PointValues]:
         """`points`, for the expressions of the statement."""
@@ -149,9 +148,10 @@ class _Execution:
         if statement.condition is not None:
             at = at[block.of(statement.condition, at, {}).astype(bool)]
         positions, outside = block.cells(self._access, self.cells.shape, at, {})
-        at = at[~outside]
-        kept = tuple(position[~outside] for position in positions)
-        places = np.ravel_multi_index(kept, self.cells.shape) if kept else at * 0
+        if outside.any():
+            at = at[~outside]
+            positions = tuple(position[~outside] for position in positions)
+        places = np.ravel_multi_index(positions, self.cells.shape) if positions else at * 0
         if statement.unique:
             for place, number in zip(places.tolist(), at.tolist(), strict=True):
                 first = self._written.setdefault(place, number)

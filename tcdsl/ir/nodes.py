@@ -4,8 +4,8 @@
     @dataclass(frozen=True, slots=True)
     class Cast(Hashed): ...
 
-A frozen dataclass sets its fields through ``object.__setattr__``, which is slow, and computes its hash from those of
-all its parts each time.
+A frozen dataclass sets its fields through ``object.__setattr__``, which is slow, asks for the list of its fields
+whenever it is pickled, and computes its hash from those of all its parts each time.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def node_class(kind: type[Made]) -> type[Made]:
     made: Any = kind
     if all(field.init and field.default_factory is MISSING for field in fields(made)):
         made.__init__ = _initializer(made)
+        made.__reduce__ = _reduction(made)
     names = {"computed": made.__hash__, "keep": _KEEP}
     exec(_HASH, names)  # noqa: S102  # the text below
     made.__hash__ = names["__hash__"]
@@ -49,6 +50,13 @@ def __hash__(self):
         keep(self, known)
     return known
 """
+
+
+def _reduction(kind: Any) -> Any:
+    names = {"kind": kind}
+    parts = "".join(f"self.{field.name}, " for field in fields(kind))
+    exec(f"def __reduce__(self):\n    return kind, ({parts})", names)  # noqa: S102  # the names of the fields
+    return names["__reduce__"]
 
 
 def _initializer(kind: Any) -> Any:

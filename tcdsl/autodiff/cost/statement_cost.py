@@ -25,7 +25,7 @@ from tcdsl.ir.expressions import Apply, Constant, Expr, Local, Read, is_affine_i
 from tcdsl.ir.interpreter.point_values import Array
 from tcdsl.ir.interpreter.tensor_values import TensorValues
 from tcdsl.ir.program import Fill, Keep, Program, Repeat, Statement, statement_expressions
-from tcdsl.ir.sizes.size_binding import SizePlan, bind_sizes
+from tcdsl.ir.sizes.size_binding import bind_sizes, plan_of
 from tcdsl.ir.stages import stages
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.spaces import at_sizes
@@ -280,7 +280,7 @@ class CountedValues(TensorValues):
             np.broadcast_to(np.zeros((), tensor.dtype), shape)
             for tensor, shape in zip(body.inputs[1:], shapes, strict=True)
         ]
-        plan = SizePlan(body)
+        plan = plan_of(body)
         for number in self.numbers(repeat):
             of_round = np.empty(number, bool) if body.inputs[0].shape else np.array(number)
             yield type(self)(body, [of_round, *arrays], plan.bind([of_round.shape, *shapes]))

@@ -22,7 +22,7 @@ from tcdsl.errors import Diagnostic, DtypeError, raise_diagnostics
 from tcdsl.ir.dtypes import same_kind
 from tcdsl.ir.interpreter.tensor_values import TensorValues
 from tcdsl.ir.program import Program
-from tcdsl.ir.sizes.size_binding import SizePlan
+from tcdsl.ir.sizes.size_binding import bind_sizes
 
 __all__ = ["Interpretation", "interpret"]
 
@@ -44,7 +44,7 @@ def interpret(program: Program, inputs: Sequence[Any]) -> Interpretation:
     `DataIndexError` for indices read from data.
     """
     given = [np.asarray(array) for array in inputs]
-    sizes = SizePlan(program).bind([array.shape for array in given])
+    sizes = bind_sizes(program, [array.shape for array in given])
     _check_types(program, given)
     values = TensorValues(program, given, sizes)
     for tensor in program.tensors:

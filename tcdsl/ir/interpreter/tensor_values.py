@@ -14,7 +14,7 @@ from tcdsl.ir.interpreter.index_faults import in_round
 from tcdsl.ir.interpreter.point_values import Array, PointValues, elementwise, working_dtype
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Fill, Keep, Program, Repeat, Statement
-from tcdsl.ir.sizes.size_binding import SizePlan, evaluate_size
+from tcdsl.ir.sizes.size_binding import evaluate_size, plan_of
 
 __all__ = ["TensorValues"]
 
@@ -88,7 +88,7 @@ class TensorValues:
         """The values of a loop's body, in each round that runs; after the last one its results are known here."""
         body, (counter, *inputs) = repeat.body, repeat.body.inputs
         state = {tensor.name: self(name) for tensor, name in zip(inputs, repeat.inputs, strict=True)}
-        plan = SizePlan(body)
+        plan = plan_of(body)
         for number in self.numbers(repeat):
             if repeat.condition is not None and not state[repeat.condition]:
                 break

@@ -25,8 +25,9 @@ from tcdsl.ir.sizes.loop_sizes import assertions_with_loops
 from tcdsl.ir.sizes.size_code import SizeCode
 from tcdsl.ir.sizes.size_functions import SizeFunction
 from tcdsl.ir.text.printer import format_expr, format_tensor
+from tcdsl.recent import Recent
 
-__all__ = ["BoundSizes", "SizePlan", "bind_sizes", "evaluate_size", "largest_of"]
+__all__ = ["BoundSizes", "SizePlan", "bind_sizes", "evaluate_size", "largest_of", "plan_of"]
 
 Sizes = Mapping[str, int]
 
@@ -253,15 +254,22 @@ def _values(exprs: Sequence[Expr], sizes: Sizes) -> str:
     return ", ".join(f"{name} = {sizes[name]}" for name in used)
 
 
-@lru_cache(maxsize=256)
-def _plan(program: Program) -> SizePlan:
-    return SizePlan(program)
+# By the identity of the program: equal ones may stand at other places, which errors tell.
+_PLANS: Recent[int, SizePlan] = Recent(100)
+
+
+def plan_of(program: Program) -> SizePlan:
+    """A `SizePlan` that is kept for the next time that the same program is asked for."""
+    found = _PLANS.get(id(program))
+    if found is None or found.program is not program:
+        found = _PLANS[id(program)] = SizePlan(program)
+    return found
 
 
 def bind_sizes(program: Program, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
     """``bind_sizes(matmul, [(3, 4), (4, 5)])``: the value of every size of ``program`` for inputs of these shapes.
 
     Raises `ShapeError`: an assertion fails (all that fail are reported), a tensor would have a negative extent, or an
-    input has another shape than declared. Who calls often keeps a `SizePlan`: finding one means hashing the program.
+    input has another shape than declared.
     """
-    return _plan(program).bind(shapes)
+    return plan_of(program).bind(shapes)

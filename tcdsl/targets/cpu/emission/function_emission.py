@@ -54,7 +54,16 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Scalar, Scalar], Scalar]] = {
 
 def _steady(a: Scalar, b: Scalar, operation: str) -> Scalar:
     # Indices: without overflow.
-    return a.like(getattr(a.builder, operation)(a.value, b.value, steady=True))
+    result = a.like(getattr(a.builder, operation)(a.value, b.value, steady=True))
+    if a.least is None or b.least is None:
+        return result
+    if operation == "add":
+        return result.never_less(a.least + b.least)
+    if operation == "mul" and a.least >= 0 and b.least >= 0:
+        return result.never_less(a.least * b.least)
+    if operation == "sub" and b.value.text == str(b.least):
+        return result.never_less(a.least - b.least)
+    return result
 
 
 def _below(a: Scalar, b: Scalar, quotient: Scalar) -> Scalar:
@@ -182,6 +191,8 @@ class FunctionEmission:
         builder.enter(body, loop=True)
         counter = builder.phi(WORD)
         counter.add_incoming(first.value, start)
+        if step > 0:
+            counter.least = first.least
         self._assign(node.target.id, first.like(counter))
         self._ends.append(after)
         self._block(node.body)

@@ -13,6 +13,7 @@ from typing import Any
 
 from tcdsl.targets.cpu.emission.emitted_functions import scalar
 from tcdsl.targets.cpu.emission.function_emission import FunctionEmission
+from tcdsl.targets.cpu.emission.plain_nests import PLAIN, is_plain
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
@@ -32,7 +33,8 @@ def emitted_nests(text: str, symbols: Mapping[str, str] | None = None) -> Iterat
             symbol = definition.name if symbols is None else symbols[definition.name]
             emission = _NestEmission(symbol, procedures)
             emission.nest(definition)
-            yield symbol, str(emission.module)
+            text = str(emission.module)
+            yield symbol, f"{text}{PLAIN}\n" if is_plain(definition) else text
 
 
 def _definitions(text: str) -> list[ast.FunctionDef]:

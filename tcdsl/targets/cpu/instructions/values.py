@@ -191,14 +191,18 @@ class FunctionType(Type):
 
 
 class Value:
-    """Something of a ``type``, known by its ``text``; ``depth`` says how many scopes are around it."""
+    """Something of a ``type``, known by its ``text``; ``depth`` says how many scopes are around it.
 
-    __slots__ = ("depth", "text", "type")
+    ``least`` is a bound of a whole number with a sign, where one is known: it is never less.
+    """
+
+    __slots__ = ("depth", "least", "text", "type")
 
     def __init__(self, kind: Type, text: str, depth: int = 0) -> None:
         self.type = kind
         self.text = text
         self.depth = depth
+        self.least: int | None = None
 
 
 class Constant(Value):
@@ -208,5 +212,7 @@ class Constant(Value):
 
     def __init__(self, kind: Type, number: Any) -> None:
         super().__init__(kind, kind.constant(number))
+        if isinstance(kind, IntType):
+            self.least = number if number < 1 << (kind.width - 1) else number - (1 << kind.width)
         #: What a list gives.
         self.parts = tuple(number) if isinstance(number, list) else ()

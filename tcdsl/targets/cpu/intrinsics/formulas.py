@@ -32,11 +32,15 @@ def _sign(x: Scalar) -> Scalar:
 
 def _maximum(a: Scalar, b: Scalar) -> Scalar:
     # llvm.maximum gives NaN if either is NaN and vectorizes, which a comparison and a choice does not.
-    return a.intrinsic("maximum", b) if a.floating else (a > b).choose(a, b)
+    if a.floating:
+        return a.intrinsic("maximum", b)
+    return (a > b).choose(a, b).never_less(max((each for each in (a.least, b.least) if each is not None), default=None))
 
 
 def _minimum(a: Scalar, b: Scalar) -> Scalar:
-    return a.intrinsic("minimum", b) if a.floating else (a < b).choose(a, b)
+    if a.floating:
+        return a.intrinsic("minimum", b)
+    return (a < b).choose(a, b).never_less(None if a.least is None or b.least is None else min(a.least, b.least))
 
 
 def _relu(x: Scalar) -> Scalar:
@@ -52,6 +56,11 @@ def _floor_div(a: Scalar, b: Scalar) -> Scalar:
         return _float_floor_div(a.exact(), b.exact())
     if a.bits > 64:
         return long_division(a, b, _floor_div, "quotient")
+    if b.least is not None and b.least > 0:
+        quotient = a.quotient(b)
+        if a.least is not None and a.least >= 0:
+            return quotient.never_less(0)
+        return (a - quotient * b < 0).choose(quotient - 1, quotient)
     zero = b.equals(0)
     if not a.signed:
         return zero.choose(0, a.quotient(zero.choose(1, b)))
@@ -87,6 +96,11 @@ def _mod(a: Scalar, b: Scalar) -> Scalar:
         return rest.equals(0).choose(rest.intrinsic("copysign", b), rest_of_sign)
     if a.bits > 64:
         return long_division(a, b, _mod, "rest")
+    if b.least is not None and b.least > 0:
+        rest = a.remainder(b)
+        if a.least is not None and a.least >= 0:
+            return rest.never_less(0)
+        return (rest < 0).choose(rest + b, rest)
     zero = b.equals(0)
     if not a.signed:
         return zero.choose(0, a.remainder(zero.choose(1, b)))

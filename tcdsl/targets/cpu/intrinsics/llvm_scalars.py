@@ -82,6 +82,17 @@ class Scalar:
         return Scalar(self.builder, self.value, self.dtype, "nsz ")
 
     @property
+    def least(self) -> int | None:
+        """What the integer is never less than, if that is known and it has a sign."""
+        return self.value.least if self.signed else None
+
+    def never_less(self, least: int | None) -> Scalar:
+        """The same, known never to be less than ``least``."""
+        if self.signed:
+            self.value.least = least
+        return self
+
+    @property
     def floating(self) -> bool:
         """Whether the type is a floating one."""
         return is_floating(self.dtype)

@@ -39,6 +39,8 @@ class CompiledModule:
 
 _MODULES: WeakValueDictionary[tuple[Path, int], CompiledModule] = WeakValueDictionary()
 _NESTS: WeakValueDictionary[tuple[Path, str], LoadedObject] = WeakValueDictionary()
+#: What this process has compiled, for its other directories.
+_DRIVERS: dict[str, bytes] = {}
 
 
 def compiled_module(store: ProgramStore, stem: str, text: str, nests: Mapping[str, str], level: int) -> CompiledModule:
@@ -75,10 +77,12 @@ def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]
         loaded = _from_disk(store, {f"{stem}.code": symbols})
         if loaded is not None:
             return CompiledModule(path, loaded.addresses, loaded, from_disk=True)
-        from tcdsl.targets.cpu.emission.driver_emission import emitted_driver
+        code = _DRIVERS.get(stem)
+        if code is None:
+            from tcdsl.targets.cpu.emission.driver_emission import emitted_driver
 
-        with quick_emission():
-            code = object_code(emitted_driver(text, constants), 2, long_loops=False)
+            with quick_emission():
+                code = _DRIVERS[stem] = object_code(emitted_driver(text, constants), 2, long_loops=False)
         store.write(f"{stem}.code", code)
         loaded = LoadedObject([code], symbols)
         return CompiledModule(path, loaded.addresses, loaded, from_disk=False)

@@ -56,7 +56,9 @@ def test_a_procedure(contiguous: bool, checked: bool, cache_dir: Path) -> None:
         A, B = RNG.normal(size=(n, p)).astype(np.float32), RNG.normal(size=(p, m)).astype(np.float32)
         given = [A, B] if contiguous else [A[:, ::-1].copy()[:, ::-1], np.repeat(B, 2, axis=1)[:, ::2]]
         (found,) = made.run(given, {"N": n, "P": p, "M": m}, threads=2)
-        np.testing.assert_allclose(found, execute(kernel, [A, B]).outputs[0], rtol=2e-5, atol=2e-5)
+        # The interpreter takes seconds for the large one, on several threads.
+        wanted = execute(kernel, [A, B]).outputs[0] if n < 100 else A @ B
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
 
 
 def test_the_text_of_a_module(cache_dir: Path) -> None:

@@ -78,11 +78,12 @@ def is_reduction(node: ast.AST) -> bool:
 
 def free_names(node: ast.AST, bound: Mapping[str, object]) -> set[str]:
     """Index variables below ``node``: names that are not bound, not called and not subscripted."""
-    called = {id(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}
-    called |= {id(part.value) for part in ast.walk(node) if isinstance(part, ast.Subscript)}
+    parts = list(ast.walk(node))
+    called = {id(part.func) for part in parts if isinstance(part, ast.Call)}
+    called |= {id(part.value) for part in parts if isinstance(part, ast.Subscript)}
     return {
         part.id
-        for part in ast.walk(node)
+        for part in parts
         if isinstance(part, ast.Name) and id(part) not in called and part.id not in bound and part.id.islower()
     }
 

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import PurePath
 from types import ModuleType
 
@@ -32,6 +32,9 @@ class LiteralTestFinder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec of a literal test file; that of another finder for all others."""
+        # pytest would compile all modules of this package anew: it takes what belongs to a plugin for tests.
+        if fullname.startswith("tcdsl.") and (own := PathFinder.find_spec(fullname, path, target)) is not None:
+            return own
         spec = found_by_others(self, fullname, path, target)
         if spec is None or spec.origin is None:
             return spec

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import subprocess
 import sys
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,11 @@ def test_faults_are_errors_of_collection(run: pytest.Pytester) -> None:
     result = run.runpytest_subprocess(*PLUGIN)
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*test_literal.py:7: `-??` is no operator", "*y = x -?? x", "*      ^^^"])
+
+
+def test_modules_of_the_package_are_not_compiled_anew() -> None:
+    loaded = importlib.import_module("tcdsl.ir.program")
+    assert type(loaded.__loader__) is SourceFileLoader
 
 
 def test_the_plugin_is_light() -> None:

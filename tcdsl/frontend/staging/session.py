@@ -124,6 +124,8 @@ class Session:
         self.guards: dict[BroadcastGuard, None] = {}
         #: How many states of a loop a derivative of what is staged keeps; 0 for all.
         self.checkpoints = 0
+        #: Whether what is staged has the tapes of a gradient.
+        self.tapes = False
         self.captured: list[CapturedArray] = []
         self.integers = RunTimeIntegers(self)
         self.faults: list[Diagnostic] = []

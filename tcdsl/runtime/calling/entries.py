@@ -81,6 +81,8 @@ class Entry:
     labels: tuple[str, ...] = ()
     differentiable: tuple[str, ...] = ()
     hits: int = 0
+    #: Whether it has the tapes of a gradient.
+    tapes: bool = False
     #: The limit of memory that it was staged for, and how many states of its loops it keeps, if that is why.
     tape_memory: int | None = None
     checkpoints: int = 0

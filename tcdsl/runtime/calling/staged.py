@@ -30,6 +30,7 @@ from tcdsl.runtime.calling.entries import Entry, LinearPart, Traced, narrowed_in
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.repeated import RepeatedCall, RepeatedCalls
 from tcdsl.runtime.calling.results import returned_if_passed
+from tcdsl.runtime.calling.tape_memory import staged_within_memory
 
 __all__ = ["CacheInfo", "StagedFunction", "StagedOperation", "symbolic_argument"]
 
@@ -159,7 +160,11 @@ class StagedFunction(ABC):
         """Keep an entry that was just staged for other functions."""
         return
 
-    def _stage(self, call: Call, checkpoints: int = 0) -> Entry:
+    def _stage(self, call: Call) -> Entry:
+        entry = self._staged(call, 0)
+        return staged_within_memory(call, entry, self._staged) if entry.tapes else entry
+
+    def _staged(self, call: Call, checkpoints: int) -> Entry:
         constants: dict[int | str, Any] = {}
         loops_to_run: set[object] = set()
         while True:
@@ -215,6 +220,7 @@ class StagedFunction(ABC):
                 narrowed_integers(program, numbers),
                 None if traced.linear is None else LinearPart.of(traced.linear),
                 labels=tuple(argument.label for argument in call.arguments),
+                tapes=session.tapes,
                 differentiable=tuple(
                     tensor.name
                     for tensor, k in zip(program.inputs, sources, strict=False)

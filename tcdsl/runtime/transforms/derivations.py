@@ -25,6 +25,7 @@ from tcdsl.frontend.surroundings.named_values import called_readings, users_func
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read
+from tcdsl.ir.program import Program
 from tcdsl.runtime.calling.arguments import Call
 from tcdsl.runtime.calling.entries import Entry, Traced
 from tcdsl.runtime.calling.results import as_tensor, returned_if_passed
@@ -115,23 +116,12 @@ class DerivativeStaging(StagedFunction):
         function, derivations = _peeled(self)
         keep_entry(function, (derivations, call.key), entry)
 
-    def _stage(self, call: Call, checkpoints: int = 0) -> Entry:
-        if not self.derivation.tapes:
-            return super()._stage(call)
-        from tcdsl.runtime.transforms.tape_memory import staged_within_memory
-
-        return staged_within_memory(call, super()._stage)
-
     def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
         """Run the function symbolically, and derive."""
         positions = self.derivation.positions(self._name, len(positional))
         wrt = [self._input_name(positional[position], position) for position in positions]
         outputs, structure = self._record(session, positional, configuration)
-        program = session.builder.program(outputs)
-        if session.checkpoints:
-            from tcdsl.runtime.transforms.tape_memory import with_checkpoints
-
-            program = with_checkpoints(program, session.checkpoints)
+        program = self._within_memory(session, session.builder.program(outputs))
         traced = Traced(program, structure, tuple(session.readings))
         return self.derivation.derive(traced, wrt, self._name)
 
@@ -160,9 +150,17 @@ class DerivativeStaging(StagedFunction):
             outputs, structure = self._record(session, values, configuration)
         session.checked = outer
         program, names = part.program(self.title, outputs)
-        traced = Traced(program, structure)
+        traced = Traced(self._within_memory(session, program), structure)
         wrt = [names[stand_ins[k]] for k in positions]
         return part, self.derivation.derive(traced, wrt, self._name), given
+
+    def _within_memory(self, session: Session, program: Program) -> Program:
+        if not self.derivation.tapes:
+            return program
+        from tcdsl.runtime.transforms.checkpointed_loops import with_checkpoints
+
+        session.tapes = True
+        return with_checkpoints(program, session.checkpoints)
 
     def _record(
         self, session: Session, positional: Sequence[Any], configuration: Mapping[str, Any]

@@ -55,6 +55,28 @@ def test_loops_that_ask_for_themselves_are_left_as_they_are() -> None:
         np.testing.assert_allclose(tc.grad(chain)(y, 5), tc.grad(chain)(y, 5))
 
 
+@op
+def descended(y: real[N], n, m):
+    for _ in range(m):
+        y = y - 0.1 * tc.grad(chain)(y, n)
+    return y
+
+
+def test_gradients_inside_of_functions_have_as_many_states_as_fit() -> None:
+    y = np.linspace(-1, 1, 1000)
+    expected = y
+    for _ in range(2):
+        expected = expected - 0.1 * tc.grad(chain)(expected, 300)
+    np.testing.assert_allclose(descended(y, 300, 2), expected, rtol=1e-12)
+    assert peak(descended, y, 300, 2) > 2_400_000
+    with tc.config(tape_memory=1_000_000):
+        for _ in range(2):
+            np.testing.assert_allclose(descended(y, 300, 2), expected, rtol=1e-9)
+        assert peak(descended, y, 300, 2) < 1_100_000
+        assert "<= 1000000" in str(descended.cache_info())
+    np.testing.assert_allclose(descended(y, 300, 2), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("wrong", [-1, "many", 2.5])
 def test_a_limit_is_a_count_of_bytes(wrong: object) -> None:
     with pytest.raises(tc.ConfigurationError, match=r"tape_memory is .*; write a count of bytes"):

@@ -2,26 +2,23 @@
 
 What a tape takes is known when the sizes of a call are. A derivative is therefore staged as it is, and for calls whose
 memory exceeds the limit once more, with binomial checkpointing (`tcdsl.autodiff.loop_derivatives`) of its outermost
-loops. Each of the two serves the calls that it is for.
+loops. Each of the two serves the calls that it is for. So is a function that takes a gradient while it is staged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one, count_of_sizes
 from tcdsl.config import settings, tape_memory
 from tcdsl.frontend.staging.session import BroadcastGuard
 from tcdsl.ir.build import apply, integer, product_of
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.expressions import Expr
-from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.runtime.calling.arguments import Call
 from tcdsl.runtime.calling.entries import Entry
 
-__all__ = ["staged_within_memory", "with_checkpoints"]
+__all__ = ["staged_within_memory"]
 
 Stage = Callable[[Call, int], Entry]
 """Stages for a call, with so many states of each loop, or 0 for a tape."""
@@ -30,21 +27,9 @@ Stage = Callable[[Call, int], Entry]
 _MANY, _FEWEST = 256, 2
 
 
-def with_checkpoints(program: Program, count: int) -> Program:
-    """``program`` whose derivative keeps so many states of each of its outermost loops at a time."""
-    repeats = tuple(
-        replace(repeat, checkpointed=True, checkpoints=count)
-        if count_of_sizes(repeat) and not at_most_one(repeat) and not repeat.checkpointed
-        else repeat
-        for repeat in program.repeats
-    )
-    return program if repeats == program.repeats else replace(program, repeats=repeats)
-
-
-def staged_within_memory(call: Call, stage: Stage) -> Entry:
-    """What ``stage(call, 0)`` gives, or with another number of states, if the tapes of that would be too large."""
+def staged_within_memory(call: Call, entry: Entry, stage: Stage) -> Entry:
+    """``entry``, which is ``stage(call, 0)``, or with another number of states, if its tapes would be too large."""
     limit = tape_memory()
-    entry = stage(call, 0)
     if not entry.executable.program.repeats:
         return entry
     entry.tape_memory = settings().tape_memory

@@ -22,14 +22,15 @@ from dataclasses import replace
 
 from tcdsl.autodiff.loop_derivatives.backward_bodies import BackwardBody
 from tcdsl.autodiff.loop_derivatives.binomial_checkpoints import BinomialBackwardBody
-from tcdsl.autodiff.loop_derivatives.guarded_rounds import with_all_rounds, with_guarded_rounds
+from tcdsl.autodiff.loop_derivatives.guarded_rounds import ended_again, with_all_rounds, with_guarded_rounds
 from tcdsl.autodiff.loop_derivatives.open_loops import OpenBackwardBody
 from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one, count_of_sizes, number_of
 from tcdsl.autodiff.loop_derivatives.round_derivatives import reached_inputs, round_derivative
 from tcdsl.autodiff.statement_derivatives.activity import active_inputs
 from tcdsl.autodiff.statement_derivatives.reverse import Reverse
-from tcdsl.ir.build import integer
+from tcdsl.ir.build import apply, cast, integer, plain_read
 from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Repeat
 from tcdsl.polyhedra.boxes import over_box
 
@@ -48,7 +49,8 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
         every = with_all_rounds(repeat, *held)
         work.repeats[work.repeats.index(repeat)] = every
         repeat = every
-    if repeat.condition is not None and number_of(repeat.body) is not None:
+    condition = repeat.condition if number_of(repeat.body) is not None else None
+    if condition is not None:
         guarded = with_guarded_rounds(repeat)
         work.repeats[work.repeats.index(repeat)] = guarded
         repeat = guarded
@@ -70,7 +72,8 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
         backward = BinomialBackwardBody(work, repeat, adjoint)
     else:
         backward = OpenBackwardBody(work, repeat, adjoint)
-    work.repeats[work.repeats.index(repeat)] = backward.loop
+    forward, begin = _forwards(work, backward, condition)
+    work.repeats[work.repeats.index(repeat)] = forward
     outer = dict(zip((each.name for each in body.inputs[1:]), repeat.inputs, strict=True))
     carried = {name for name, _ in body.updates}
     initial: dict[str, str] = {}
@@ -83,10 +86,21 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
         declared = work.tensor(initial[seed])
         results[name] = work.declare(f"d_{outer[name]}", declared.dtype, declared.shape)
     inputs = tuple(initial.get(each.name) or backward.given[each.name] for each in backward.body.inputs[1:])
-    work.repeats.append(Repeat((*results.values(), *backward.more), backward.count, backward.body, inputs, repeat.span))
+    made = (*results.values(), *backward.more)
+    work.repeats.append(Repeat(made, backward.count, backward.body, inputs, repeat.span, begin=begin))
     for name, result in results.items():
         if work.wants(outer[name]):
             work.contributions.add_whole(outer[name], result)
+
+
+def _forwards(
+    work: Reverse, backward: BackwardBody | BinomialBackwardBody | OpenBackwardBody, condition: str | None
+) -> tuple[Repeat, Expr]:
+    # The loop forwards, and the first round backwards: those that have not run come before.
+    if condition is None or not isinstance(backward, BackwardBody):
+        return backward.loop, integer(0)
+    forward, rounds = ended_again(work, backward.loop, condition)
+    return forward, apply("sub", cast(backward.count, "int64"), plain_read(rounds, (), "int64"))
 
 
 def _zeros(work: Reverse, name: str) -> str:

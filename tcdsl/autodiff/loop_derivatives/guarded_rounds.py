@@ -8,8 +8,10 @@
                                                     | | update y = y_2
                                                     | update y = y_2
 
-So the number of rounds is one of sizes: a tape has room for all, and the number of a round stays affine. Backwards,
-rounds that did not run are branches that are not taken. Loops that begin behind 0 are loops from 0 on, too.
+So the number of rounds is one of sizes: a tape has room for all, and the number of a round stays affine. Then the loop
+forwards ends again where it did, and counts its rounds (`ended_again`), for the loop backwards to begin with the last.
+Where few states are kept, rounds that did not run are branches that are not taken. Loops that begin behind 0 are loops
+from 0 on, too.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tcdsl.autodiff.loop_derivatives.reversed_rounds import number_of
-from tcdsl.ir.build import apply, cast, integer, plain_read, size
+from tcdsl.autodiff.statement_derivatives.derivative import Derivative
+from tcdsl.ir.build import apply, cast, constant, integer, plain_read, size
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.fresh_names import names_of
 from tcdsl.ir.program import Repeat, Tensor
+from tcdsl.polyhedra.boxes import over_box
 
 __all__ = ["with_all_rounds", "with_guarded_rounds"]
 
@@ -29,6 +33,27 @@ def with_guarded_rounds(repeat: Repeat) -> Repeat:
     """``repeat`` without its condition, which each of its rounds asks."""
     assert repeat.condition is not None
     return _guarded(repeat, plain_read(repeat.condition, (), "bool"))
+
+
+def ended_again(work: Derivative, loop: Repeat, condition: str) -> tuple[Repeat, str]:
+    """A loop of guarded rounds that ends where ``condition`` says, and the tensor that holds how many have run."""
+    body = loop.body
+    names = names_of(body)
+    passed, new = names.fresh("passed"), names.fresh("passed")
+    none, rounds = work.declare("passed", "int64", ()), work.declare("rounds", "int64", ())
+    work.append(over_box(none, (), (), constant(0, "int64")))
+    counting = replace(
+        body,
+        inputs=(*body.inputs, Tensor(passed, "int64", ())),
+        tensors=(*body.tensors, Tensor(new, "int64", ())),
+        statements=(
+            *body.statements,
+            over_box(new, (), (), apply("add", plain_read(passed, (), "int64"), constant(1, "int64"))),
+        ),
+        updates=(*body.updates, (passed, new)),
+        outputs=(condition,),
+    )
+    return replace(loop, results=(*loop.results, rounds), body=counting, inputs=(*loop.inputs, none)), rounds
 
 
 def with_all_rounds(repeat: Repeat, begin: str, count: str) -> Repeat:

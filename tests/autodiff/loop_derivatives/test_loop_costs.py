@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tcdsl as tc
+from tcdsl import op
 from tcdsl.autodiff.cost import count_operations
 from tests.autodiff.cost.measuring import Derivatives
 from tests.autodiff.programs import floating_inputs
@@ -27,6 +29,32 @@ def test_derivatives_of_loops_cost_four_times_at_most(name: str) -> None:
     derivatives = Derivatives(case.program, floating_inputs(case.program))
     for size in (1, 4, 8):
         derivatives.measured(case.of(size)).check_with_interface()
+
+
+@op
+def until_large(x: real[N], limit, n):
+    s = 0.0
+    for t in range(n):
+        if s > limit:
+            break
+        s = s + sum(sin(x[i] * x[i])) * (1 + 0.1 * t)
+    return s
+
+
+def test_rounds_after_break_cost_nothing_backwards() -> None:
+    x, limit = np.linspace(0.5, 1, 6), np.array(5.0)
+    slope = tc.grad(until_large)
+    counts = []
+    for n in (5, 100_000):  # walking over so many rounds would take minutes
+        entry, arrays = slope.staging.entry(slope.signature.call((x, limit, n), {}))
+        counts.append(count_operations(entry.executable.program, arrays))
+    assert counts[0] == counts[1]
+    np.testing.assert_array_equal(slope(x, limit, 5), slope(x, limit, 100_000))
+    for n in (0, 1, 2, 4):  # two rounds pass the limit
+        weight = (1 + 0.1 * np.arange(min(n, 2))).sum()
+        np.testing.assert_allclose(slope(x, limit, n), weight * 2 * x * np.cos(x * x), rtol=1e-12)
+    curvature = tc.hvp(until_large)((x, limit, 4), (np.ones(6),))
+    np.testing.assert_allclose(curvature, weight * (2 * np.cos(x * x) - 4 * x * x * np.sin(x * x)), rtol=1e-12)
 
 
 def test_counting_a_loop_looks_at_no_values() -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.ir.build import cast
@@ -31,6 +32,7 @@ from tcdsl.ir.expressions import (
     is_affine_index,
     map_children,
     rebuild,
+    walk,
 )
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import AxisExtent, Program
@@ -47,6 +49,7 @@ LARGEST_SIZE = 2**63 - 1
 # last, so that only products of sizes lower it.
 _LIMITS = (48, 40, 31, 24, 20, 15)
 _INT64 = interval_of_dtype("int64")
+_NARROW = 64
 _RING = frozenset(("add", "sub", "mul", "neg"))
 # Checks report values of up to this many bits.
 _WIDEST = 448
@@ -74,30 +77,36 @@ def with_index_widths(
     if largest is not None:
         widths = _Widths(program, largest, rounds)
         return [widths.nest(nest) for nest in nests], largest
-    found: list[tuple[int, list[dict[Expr, int]], list[Nest]]] = []
-    for bits in _LIMITS:
-        widths = _Widths(program, 2**bits, rounds)
-        chosen: list[dict[Expr, int]] = []
-        written: list[Nest] = []
-        for k, nest in enumerate(nests):
-            if found and _is_narrow(found[-1][1][k]):
-                # With smaller sizes nothing is wider.
-                chosen.append(found[-1][1][k])
-                written.append(found[-1][2][k])
-                continue
-            widths.chosen = {}
-            written.append(widths.nest(nest))
-            chosen.append(widths.chosen)
-        found.append((widths.largest, chosen, written))
-        if all(map(_is_narrow, chosen)):
-            break
-    last = found[-1][1]
-    limit, _, written = next(each for each in found if each[1] == last)
-    return written, limit
+    limits = [_Widths(program, 2**bits, rounds) for bits in _LIMITS]
+    written: list[Nest] = []
+    wide: dict[int, list[Expr]] = {}
+    for position, nest in enumerate(nests):
+        limits[0].chosen = {}
+        written.append(limits[0].nest(nest))
+        parts = [expr for expr, width in limits[0].chosen.items() if width > _NARROW]
+        if parts:
+            wide[position] = parts
+    # With smaller sizes nothing is wider, so that only what is wide is asked again.
+    number = 0
+    for position, parts in wide.items():
+        number = _last_that_helps(limits, number, nests[position], parts)
+    if number:
+        for position in wide:
+            written[position] = limits[number].nest(nests[position])
+    return written, limits[number].largest
 
 
-def _is_narrow(widths: dict[Expr, int]) -> bool:
-    return all(width == 64 for width in widths.values())
+def _last_that_helps(limits: Sequence[_Widths], first: int, nest: Nest, parts: Sequence[Expr]) -> int:
+    # The first limit from there on with which the parts are no wider than with the last one.
+    least: list[int] | None = None
+    for number in range(first, len(limits)):
+        found = limits[number].widths_of(nest, parts)
+        if max(found) == _NARROW:
+            return number
+        least = limits[-1].widths_of(nest, parts) if least is None else least
+        if found == least:
+            return number
+    return len(limits) - 1
 
 
 @dataclass(slots=True)
@@ -114,7 +123,9 @@ class _Widths:
     indices: set[str] = field(default_factory=set)
     # Names that were used before all was known of them: scalars that a loop carries on, and what is defined again.
     early: set[str] = field(default_factory=set)
+    # What was found for the parts of expressions: of those of sizes alone, and of others, until more is known of names.
     # Numbers of blocks are large expressions in which the same parts come back many times.
+    lasting: dict[Expr, tuple[Interval, Interval]] = field(default_factory=dict)
     measured: dict[Expr, tuple[Interval, Interval]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -124,13 +135,17 @@ class _Widths:
         for name, most in self.rounds:
             last = _INT64.high if most is None else min(self.interval(most).high, _INT64.high)
             self.sizes[name] = Interval(0, max(last - 1, 0))
+            self.lasting.clear()
 
     def nest(self, nest: Nest) -> Nest:
         return replace(nest, body=self.body(nest.body))
 
+    def widths_of(self, nest: Nest, parts: Sequence[Expr]) -> list[int]:
+        """The bits that exact expressions of ``nest`` need."""
+        self._find_locals(nest.body)
+        return [self.needed(part) for part in parts]
+
     def body(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
-        self.variables.clear()
-        self.measured.clear()
         self._find_locals(nodes)
         return rewritten(nodes, lambda node: (self.node(node),))
 
@@ -140,6 +155,8 @@ class _Widths:
         # A scalar that is defined in several places holds what any of them gives it. Definitions come before uses, but
         # for scalars that a loop carries on, which may be anything.
         self.locals.clear()
+        self.variables.clear()
+        self.measured.clear()
         self.indices = {node.name for node in walk_nodes(nodes) if isinstance(node, Define) and node.index}
         integers = [
             node
@@ -198,6 +215,9 @@ class _Widths:
             case Cast(operand=operand, dtype=dtype) if is_integer(operand.dtype):
                 found = self.interval(operand)
             case Apply(primitive=primitive, arguments=arguments) if _is_index_arithmetic(expr):
+                whole, around = self._measured(expr)
+                if _INT64.low <= around.low and around.high <= _INT64.high:
+                    return whole  # no part of it wraps around
                 found = interval_of(primitive, list(map(self.interval, arguments)))
             case _:
                 return Interval(0, 1) if expr.dtype == "bool" else interval_of_dtype(expr.dtype)
@@ -282,12 +302,13 @@ class _Widths:
         # What it can be without wrapping around, and an interval around that and around all parts.
         match expr:
             case Apply(primitive=primitive, arguments=arguments) if _is_index_arithmetic(expr):
-                known = self.measured.get(expr)
+                memory = self.lasting if _is_of_sizes(expr) else self.measured
+                known = memory.get(expr)
                 if known is None:
                     parts, around = zip(*map(self._measured, arguments), strict=True)
                     found = interval_of(primitive, parts)
                     lows, highs = zip(found, *around, strict=True)
-                    known = self.measured[expr] = found, Interval(min(lows), max(highs))
+                    known = memory[expr] = found, Interval(min(lows), max(highs))
                 return known
             case Cast(operand=operand, dtype=dtype) if dtype == INTEGER:
                 if self._is_index(operand):
@@ -329,6 +350,11 @@ class _Widths:
             return False
         dtypes = {argument.dtype for argument in expr.arguments}
         return INTEGER in dtypes or (dtypes == {"int64"} and all(map(self._is_index, expr.arguments)))
+
+
+@lru_cache(maxsize=4096)
+def _is_of_sizes(expr: Apply) -> bool:
+    return all(isinstance(part, Apply | Constant | SizeValue) for part in walk(expr))
 
 
 def _is_index_arithmetic(expr: Apply) -> bool:

@@ -50,6 +50,10 @@ TOGETHER = {
         MATRICES + "tensor d: {dtype}[M, N]\n",
         f"c[i, j] += a[i, k] * b[k, j]  {ALL}\nd[i, j] += a[i, k] * b[k, j] * b[k, 0]  {ALL}\nreturn c, d\n",
     ),
+    "masked": (
+        MATRICES,
+        f"c[i, j] += a[i, k] * b[k, j]  {ALL}  if b[k, j] > a[i, k]\nreturn c\n",
+    ),
     "vector": (
         "input a: {dtype}[M, K]\ninput b: {dtype}[K_1]\nassert K == K_1\ntensor c: {dtype}[M]\n",
         "c[i] += a[i, k] * b[k]  for [i, k]: 0 <= i < M and 0 <= k < K\nreturn c\n",
@@ -66,6 +70,10 @@ APART = {
     "row": (
         "input a: {dtype}[K]\ninput b: {dtype}[K_1, N]\nassert K == K_1\ntensor c: {dtype}[N]\n",
         "c[j] += a[k] * b[k, j]  for [j, k]: 0 <= j < N and 0 <= k < K\nreturn c\n",
+    ),
+    "first": (
+        "input a: {dtype}[K]\ninput b: {dtype}[K_1, N]\nassert K == K_1\ntensor c: int64[N]\n",
+        "c[j] <<= k  for [j, k]: 0 <= j < N and 0 <= k < K  if b[k, j] > a[k]\nreturn c\n",
     ),
     "triangle": (MATRICES, f"c[i, j] += a[i, k] * b[k, j]  {ALL} and k <= i\nreturn c\n"),
     "sums": (

@@ -78,11 +78,12 @@ def _names_in(nodes: Sequence[Node]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """``for term: definitions, for cell: definitions, row[cell] += value``."""
+    """``for term: definitions, for cell: definitions, row[cell] += value``; maybe with a ``condition``."""
 
     terms: Loop
     row: Loop
     update: Update
+    condition: Expr | None
 
     @property
     def definitions(self) -> tuple[Sequence[Node], Sequence[Node]]:
@@ -133,12 +134,15 @@ class _Tiling:
                 values = {**step, **row}
                 outer += self._copied(around, values)
                 body += self._copied(inside, values)
-                value = substitute(update.value, values)
-                if term:
-                    body.append(Accumulate(acc.name, update.accumulate, value))
+                held = plain_read(update.buffer, cell, dtype)
+                added = Accumulate(acc.name, update.accumulate, substitute(update.value, values))
+                if found.condition is not None:
+                    before = () if term else (Define(acc.name, held),)
+                    body += (*before, Branch(substitute(found.condition, values), (added,)))
+                elif term:
+                    body.append(added)
                 else:
-                    held = plain_read(update.buffer, cell, dtype)
-                    body.append(Define(acc.name, apply(primitive, held, value)))
+                    body.append(Define(acc.name, apply(primitive, held, added.value)))
         body += [Store(update.buffer, cell, acc) for acc, cell in zip(accs, cells, strict=True)]
         return replace(found.terms, stop=last, step=TILE, body=(*outer, replace(found.row, body=tuple(body))))
 
@@ -160,6 +164,9 @@ class _Tiling:
         if not isinstance(row, Loop) or not is_plain(row) or not row.body:
             return None
         *inside, update = row.body
+        condition: Expr | None = None
+        if isinstance(update, Branch) and len(update.body) == 1 and not update.otherwise:
+            condition, update = update.condition, update.body[0]
         if not isinstance(update, Update) or not all(isinstance(node, Define) for node in (*before, *inside)):
             return None
         dtype = self.types.get(update.buffer, "")
@@ -171,9 +178,9 @@ class _Tiling:
             return None
         if not any(row.variable in scalars_of(expr) for expr in update.indices):
             return None
-        written = [expr for node in (*before, *inside, update) for expr in own_expressions(node)]
+        written = [expr for node in (*before, *inside, row.body[-1], update) for expr in own_expressions(node)]
         light = weight(written) == 1 and sum(1 for expr in written for _ in walk(expr)) <= PARTS
-        return _Sum(loop, row, update) if light else None
+        return _Sum(loop, row, update, condition) if light else None
 
     # -- several rows
 
@@ -213,7 +220,8 @@ class _Tiling:
             return False
         if row in scalars_of(found.terms.start) | scalars_of(found.terms.stop):
             return False
-        values = [expr for node in (*around, *inside, found.update) for expr in own_expressions(node)]
+        nodes = (*around, *inside, found.row.body[-1], found.update)
+        values = [expr for node in nodes for expr in own_expressions(node)]
         return any(
             found.row.variable in scalars_of(read) and row not in scalars_of(read)
             for expr in values

@@ -10,11 +10,11 @@ from tcdsl.ir.program import Program
 __all__ = ["kept_adjoint", "kept_tangent"]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def kept_adjoint(program: Program, wrt: tuple[str, ...]) -> Program:
     return adjoint(program, wrt, keep_outputs=False)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def kept_tangent(program: Program, wrt: tuple[str, ...]) -> Program:
     return tangent(program, wrt, keep_outputs=False)

@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # What collection and tests leave behind can wait: else the collector takes a tenth of the run to look through it.
-    gc.set_threshold(200_000, 20, 20)
+    gc.set_threshold(1_000_000, 20, 20)
     session = GoldenSession(config, GOLDEN_FOLDER)
     config.stash[GoldenSession.KEY] = session
     config.pluginmanager.register(session, "golden-texts")

@@ -229,3 +229,23 @@ def test_nan_in_conditions_is_false() -> None:
     f = program("k = 0\nwhile x[0] < n:\n    x = x + 1\n    k = k + 1\nif x[0] > 0:\n    k = k + 10\nreturn k")
     assert f(np.array([np.nan, 1]), np.array(3.0)) == 0
     assert f(np.array([0.5, 1]), np.array(3.0)) == 13
+
+
+def test_truth_values_that_a_loop_carries_decide_on_checks() -> None:
+    @op
+    def f(x, n):
+        k = 0
+        assert x[n % 3] > x[k % 3] or k != 4, "refused"
+        if k == 4 and n > 0:
+            raise ValueError("refused")
+        w = 0
+        while w < n and x[n % 3] < 0.8:
+            w = w + 1
+            k = (n + n) % 5
+        return x, k
+
+    x = np.array([0.1, 0.2, 0.3])
+    for n in (0, 1, 2, 3):
+        found, want = f(x, n), f.function(x, n)
+        np.testing.assert_array_equal(found[0], want[0])
+        assert found[1] == want[1]

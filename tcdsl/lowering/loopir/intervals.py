@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tcdsl.ir.dtypes import is_boolean
+
 __all__ = ["Interval", "interval_of", "interval_of_dtype"]
 
 
@@ -36,7 +38,9 @@ class Interval(NamedTuple):
 
 @cache
 def interval_of_dtype(dtype: str) -> Interval:
-    """All values of an integer type."""
+    """All values of an integer type; a truth value is 0 or 1."""
+    if is_boolean(dtype):
+        return Interval(0, 1)
     ends = np.iinfo(dtype)
     return Interval(int(ends.min), int(ends.max))
 

@@ -183,16 +183,25 @@ class FunctionEmission:
         assert isinstance(step, int)
         builder = self._builder
         first, last = scalar(builder, start), scalar(builder, stop)
-        start, body, after = (builder.append_block() for _ in range(3))
         order = "<" if step > 0 else ">"
-        builder.cbranch(builder.compare_signed(order, first.value, last.value), start, after)
+        # The test stands behind the body, where LLVM would put it; it does so by itself where a body has other ends.
+        ahead = any(isinstance(part, ast.Break) for each in node.body for part in ast.walk(each))
+        start, head, after = (builder.append_block() for _ in range(3))
+        if ahead:
+            builder.branch(start)
+        else:
+            builder.cbranch(builder.compare_signed(order, first.value, last.value), start, after)
         builder.enter(start)
-        builder.branch(body)
-        builder.enter(body, loop=True)
+        builder.branch(head)
+        builder.enter(head, loop=True)
         counter = builder.phi(WORD)
         counter.add_incoming(first.value, start)
         if step > 0:
             counter.least = first.least
+        if ahead:
+            body = builder.append_block()
+            builder.cbranch(builder.compare_signed(order, counter, last.value), body, after)
+            builder.go_on(body)
         self._assign(node.target.id, first.like(counter))
         self._ends.append(after)
         self._block(node.body)
@@ -200,7 +209,10 @@ class FunctionEmission:
         if not builder.block.is_terminated:
             following = builder.add(counter, ir.Constant(WORD, step), steady=True)
             counter.add_incoming(following, builder.block)
-            builder.cbranch(builder.compare_signed(order, following, last.value), body, after)
+            if ahead:
+                builder.branch(head)
+            else:
+                builder.cbranch(builder.compare_signed(order, following, last.value), head, after)
         builder.leave(start)
         builder.leave(after)
 
@@ -288,15 +300,23 @@ class FunctionEmission:
         first = self._scalar(parts[0])
         if len(parts) == 1:
             return first
-
-        def rest() -> Scalar:
-            return self._logical(conjunction, parts[1:])
-
-        def known() -> Scalar:
-            return first.constant(not conjunction)
-
-        quick = all(map(self._is_quick, parts[1:]))
-        return self._either(first, rest, known, quick) if conjunction else self._either(first, known, rest, quick)
+        known = first.constant(not conjunction)
+        if all(map(self._is_quick, parts[1:])):
+            rest = self._logical(conjunction, parts[1:])
+            return first.choose(rest, known) if conjunction else first.choose(known, rest)
+        builder = self._builder
+        before, following, after = builder.block, builder.append_block(), builder.append_block()
+        ways = (following, after) if conjunction else (after, following)
+        builder.cbranch(first.value, *ways)
+        builder.enter(following)
+        rest, end = self._logical(conjunction, parts[1:]), builder.block
+        builder.branch(after)
+        builder.leave(before)
+        builder.go_on(after)
+        result = builder.phi(llvm_type("bool"))
+        result.add_incoming(known.value, before)
+        result.add_incoming(rest.value, end)
+        return first.like(result)
 
     def _choice(self, test: Scalar, body: ast.expr, orelse: ast.expr) -> Scalar:
         quick = self._is_quick(body) and self._is_quick(orelse)

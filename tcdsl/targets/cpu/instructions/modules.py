@@ -120,7 +120,8 @@ class Function(Value):
         for position, block in enumerate(self.blocks):
             lines.append(f"{block.name}:")
             if position == 0:
-                lines.extend(self.places)
+                # The last one first, as LLVM takes them apart: so registers have the order of the names.
+                lines.extend(reversed(self.places))
             lines.extend(phi.line for phi in block.phis)
             lines.extend(block.lines)
             lines.append(block.end)

@@ -141,6 +141,35 @@ def test_an_arm_asks_of_sizes_what_holds_where_it_is_taken(size: int) -> None:
 
 
 @op
+def beside_large_cells(x: Any, k: Any) -> Any:
+    s = 0.0
+    for t in range(x.shape[0]):
+        if (t > 0 and x[t - 1] > 0.5) or t == x.shape[0] - 1 or x[t + 1] > 0.5:
+            s = s + x[t]
+        assert t == 0 or x[t - 1] >= 0
+    while k < x.shape[0] and x[k] < 0.9:
+        k = k + 1
+    return s, k if k < x.shape[0] and x[k] > 0.95 else -1
+
+
+def beside_large_cells_of_python(x: Any, k: int) -> Any:
+    s, size = 0.0, len(x)
+    for t in range(size):
+        if (t > 0 and x[t - 1] > 0.5) or t == size - 1 or x[t + 1] > 0.5:
+            s += x[t]
+    while k < size and x[k] < 0.9:
+        k += 1
+    return s, k if k < size and x[k] > 0.95 else -1
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 9])
+def test_a_condition_reads_no_further_than_it_has_to(size: int) -> None:
+    for x in (GENERATOR.random(size), np.full(size, 0.97)):
+        for k in (0, 3, 12):
+            check(beside_large_cells, (x, k), beside_large_cells_of_python(x, k))
+
+
+@op
 def beyond(x: Any) -> Any:
     s = 0.0
     for t in range(x.shape[0]):

@@ -188,7 +188,8 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         match test:
             case ast.BoolOp(op, values):
                 parts = [thunk(self._connected(each, node)) for each in values]
-                return recorder_call("all_of" if isinstance(op, ast.And) else "any_of", *parts, at=test)
+                statement = self._statement_name(LoopStatement((), (CHOICE,), arms=True))
+                return recorder_call("all_of" if isinstance(op, ast.And) else "any_of", statement, *parts, at=test)
             case ast.UnaryOp(ast.Not(), operand):
                 return recorder_call("negation", self._connected(operand, node), at=test)
             case ast.BinOp(left, ast.BitAnd() | ast.BitOr() as op, right):

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
+from tcdsl.frontend.running_loops.bodies import labels_of
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
 from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.staging.subprograms import Part
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
+from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import as_truth
+from tcdsl.ir.build import apply
 from tcdsl.ir.expressions import Expr, reads, size_names
+from tcdsl.polyhedra.affine import NotAffine
 
-__all__ = ["changing_truth", "connected", "decided", "goes_on", "is_data", "numbers_of", "taken", "truth"]
+__all__ = [
+    "asks_of_sizes",
+    "changing_truth",
+    "connected",
+    "decided",
+    "goes_on",
+    "is_data",
+    "numbers_of",
+    "taken",
+    "truth",
+]
 
 
 def is_data(value: Any) -> bool:
@@ -79,14 +94,48 @@ def goes_on(session: Session, going: SymbolicTensor, left: Any) -> SymbolicTenso
     return truth(session, combine("and_", going, stays))
 
 
-def connected(primitive: str, parts: Sequence[Callable[[], Any]]) -> Any:
-    """``a and b`` or ``a or b``: Python's as far as Python knows the operands, then the program's."""
+def asks_of_sizes(session: Session, known: Any, parts: Sequence[Callable[[], Any]]) -> bool:
+    """Whether evaluating ``parts``, where ``known`` is a condition on sizes, asks of these what may not hold there."""
+    if not parts or not size_names(element_of(known, session)[0].expr):
+        return False
+    builder = session.builder
+    learned, tried = builder.learned(), Part(builder)
+    try:
+        with tried.recording():
+            for part in parts:
+                part()
+    except ShapeError:
+        return True
+    finally:
+        since = builder.forget_since(learned)
+        builder.retire(labels_of(tried.recorded), OF_A_ROUND)
+    return not all(_is_known(session, each.condition) for each in since.assertions)
+
+
+def _is_known(session: Session, condition: Expr) -> bool:
+    try:
+        return session.builder.known().never(apply("not_", condition))
+    except NotAffine:
+        return False
+
+
+Branch = Callable[[Any, Callable[[], Any]], Any]
+"""What is asked only where a condition leaves it open."""
+
+
+def connected(primitive: str, parts: Sequence[Callable[[], Any]], branch: Branch) -> Any:
+    """``a and b`` or ``a or b``: Python's as far as Python knows the operands, then the program's.
+
+    What would read out of range where the operands before it decide is a ``branch``.
+    """
     known: Any = None
     for k, part in enumerate(parts):
         known = decided(session_of("a condition"), part())
         if is_data(known):
-            rest = [each() for each in parts[k + 1 :]]
-            return reduce(lambda left, right: combine(primitive, left, right), rest, known)
+            others = parts[k + 1 :]
+            if asks_of_sizes(session_of("a condition"), known, others):
+                return branch(known, partial(connected, primitive, others, branch))
+            return combine(primitive, known, connected(primitive, others, branch)) if others else known
         if bool(known) != (primitive == "and_"):
             return known
     return known

@@ -27,6 +27,7 @@ from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.running_loops.carried import Bound, bound_in_both
 from tcdsl.frontend.running_loops.carried_faults import changed_value
 from tcdsl.frontend.running_loops.conditions import (
+    asks_of_sizes,
     changing_truth,
     connected,
     decided,
@@ -196,7 +197,7 @@ class LoopRecorder:
         def more() -> Any:
             return self.first_of(statement, wanted, *rest)
 
-        if element_of(value, session)[0].logical == "bool":
+        if element_of(value, session)[0].logical == "bool" and not asks_of_sizes(session, value, rest):
             # Of truth values no name has to be bound.
             other = more()
             if isinstance(other, bool) or (is_data(other) and element_of(other, session)[0].logical == "bool"):
@@ -217,13 +218,13 @@ class LoopRecorder:
             names[CHOICE] = first() if arm else other()
         return session.running.pop().after()[0]
 
-    def all_of(self, *parts: Callable[[], Any]) -> Any:
+    def all_of(self, statement: LoopStatement, *parts: Callable[[], Any]) -> Any:
         """``a and b`` in a condition."""
-        return connected("and_", parts)
+        return connected("and_", parts, lambda known, more: self._chosen(statement, known, more, lambda: False))
 
-    def any_of(self, *parts: Callable[[], Any]) -> Any:
+    def any_of(self, statement: LoopStatement, *parts: Callable[[], Any]) -> Any:
         """``a or b`` in a condition."""
-        return connected("or_", parts)
+        return connected("or_", parts, lambda known, more: self._chosen(statement, known, lambda: True, more))
 
     def negation(self, operand: Any) -> Any:
         """``not a`` in a condition."""

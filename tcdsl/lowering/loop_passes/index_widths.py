@@ -220,7 +220,7 @@ class _Widths:
                     return whole  # no part of it wraps around
                 found = interval_of(primitive, list(map(self.interval, arguments)))
             case _:
-                return Interval(0, 1) if expr.dtype == "bool" else interval_of_dtype(expr.dtype)
+                return interval_of_dtype(expr.dtype)
         every = interval_of_dtype(expr.dtype)
         return found if every.low <= found.low and found.high <= every.high else every
 

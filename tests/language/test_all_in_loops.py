@@ -198,6 +198,42 @@ def test_rules_of_users_hold_in_rounds() -> None:
     np.testing.assert_allclose(tc.grad(lambda x: ruled(x, 3).sum())(X), np.full(6, 3.5**3))
 
 
+@op
+def scaled(x, n):
+    for _ in range(n):
+        x = x * stop_gradient(x)
+    return x
+
+
+def test_what_is_constant_for_gradients_is_constant_in_rounds() -> None:
+    slope, value = np.ones(6), X
+    for _ in range(3):
+        value, slope = value * value, slope * value
+    np.testing.assert_allclose(scaled(X, 3), value)
+    np.testing.assert_allclose(tc.grad(lambda x: scaled(x, 3).sum())(X), slope)
+
+
+@op
+def positive(x, a):
+    assert a > 0, "a factor below 0"
+    return a * x
+
+
+@op
+def positive_products(x, factors):
+    for a in factors:
+        for b in factors:
+            x = positive(x, a + b)
+    return x
+
+
+def test_checks_of_functions_that_rounds_call_say_in_which_round() -> None:
+    np.testing.assert_allclose(positive_products(X, X[:2]), X * (4 * X[0] * X[1] * (X[0] + X[1]) ** 2))
+    for run in (positive_products, positive_products.interpret, tc.grad(lambda x, a: positive_products(x, a).sum())):
+        with pytest.raises(AssertionError, match=r"a factor below 0\n.*assert a > 0.*\n"):
+            run(X, np.array([1.0, 2.0, -1.5]))
+
+
 @cd
 def descend(w, g, n):
     for _ in range(n):

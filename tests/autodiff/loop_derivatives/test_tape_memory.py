@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -75,6 +77,18 @@ def test_gradients_inside_of_functions_have_as_many_states_as_fit() -> None:
         assert peak(descended, y, 300, 2) < 1_100_000
         assert "<= 1000000" in str(descended.cache_info())
     np.testing.assert_allclose(descended(y, 300, 2), expected, rtol=1e-12)
+
+
+def test_ten_thousand_steps_take_no_more_memory_than_asked() -> None:
+    slope, y = tc.grad(chain), np.linspace(-1, 1, 1000)
+    with tc.config(tape_memory=1_000_000):
+        slope(y, 10_000)  # what is kept from call to call is there
+        tracemalloc.start()
+        found = slope(y, 10_000)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert 100_000 < most < 1_100_000  # a tape takes 80,000,000
+    np.testing.assert_array_equal(found, slope(y, 10_000))
 
 
 @pytest.mark.parametrize("wrong", [-1, "many", 2.5])

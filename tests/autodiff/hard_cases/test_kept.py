@@ -7,6 +7,8 @@ import functools
 import gc
 import pickle
 import weakref
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,8 +42,8 @@ class Model:
 
 
 @pytest.fixture
-def traced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The derivatives that were staged in the test."""
+def traced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
+    """The derivatives that were staged in the test, for which no earlier run has left any."""
     titles: list[str] = []
     trace = DerivativeStaging.trace
 
@@ -50,7 +52,8 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return trace(self, *arguments)
 
     monkeypatch.setattr(DerivativeStaging, "trace", watched)
-    return titles
+    with tc.config(cache_dir=tmp_path):
+        yield titles
 
 
 def test_equal_derivatives_are_one_object() -> None:

@@ -48,6 +48,10 @@ def _walk(length: int) -> tuple[np.ndarray, ...]:
     return np.array([-2.0, -1.0]), _GENERATOR.standard_normal(length), np.array([[1.0, 0.1], [0.0, 1.0]]), np.eye(2)
 
 
+def _waves(n: int, steps: int) -> tuple[Any, ...]:
+    return np.full((n, n), 0.2), np.zeros((n, n)), _GENERATOR.random((n, n)), steps
+
+
 def _state() -> tuple[np.float64, ...]:
     return np.float64(1), np.float64(1), np.float64(1)
 
@@ -60,15 +64,8 @@ CASES: dict[str, tuple[Callable[[int], tuple[Any, ...]], bool]] = {
     "cholesky": (lambda s: (_matrix(500 // s),), True),
     "floyd_warshall": (lambda s: (_GENERATOR.random((300 // s, 300 // s)),), False),
     "forward_algorithm": (lambda s: _markov(32, 16, 10_000 // s**2), False),
-    "wave_gradient": (
-        lambda s: (
-            np.full((512 // s, 512 // s), 0.2),
-            np.zeros((512 // s, 512 // s)),
-            _GENERATOR.random((512 // s, 512 // s)),
-            100 // s,
-        ),
-        False,
-    ),
+    "wave_gradient": (lambda s: _waves(512 // s, 100 // s), False),
+    "wave_gradient_checkpointed": (lambda s: _waves(512 // s, 100 // s), False),
     "lstm_gradient": (lambda s: _network(64 // s, 32 // s, 128 // s), False),
     "viterbi": (lambda s: _markov(32, 16, 10_000 // s**2), False),
     "conjugate_gradient": (lambda s: (_matrix(1000 // s), _GENERATOR.random(1000 // s), 1e-16), False),

@@ -20,6 +20,7 @@ __all__ = [
     "viterbi",
     "wave",
     "wave_gradient",
+    "wave_gradient_checkpointed",
 ]
 
 
@@ -36,17 +37,32 @@ def wave(u, v, c, steps):
     return jax.lax.fori_loop(0, steps, step, (u, v))[0]
 
 
-def _wave_energy(c, u, v, steps):
+def _waves(c, state, steps):
     def step(state, _):
         u, v = state
         inner = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1]
         return ((2 * u - v).at[1:-1, 1:-1].add(c[1:-1, 1:-1] * inner), u), None
 
-    u = jax.lax.scan(step, (u, v), length=steps)[0][0]
+    return jax.lax.scan(step, state, length=steps)[0]
+
+
+def _wave_energy(c, u, v, steps):
+    u, _ = _waves(c, (u, v), steps)
+    return (u * u).sum()
+
+
+def _wave_energy_checkpointed(c, u, v, steps):
+    @jax.checkpoint
+    def ten_steps(state, _):
+        return _waves(c, state, 10), None
+
+    state, _ = jax.lax.scan(ten_steps, (u, v), length=steps // 10)
+    u, _ = _waves(c, state, steps % 10)
     return (u * u).sum()
 
 
 wave_gradient = partial(jax.jit, static_argnums=3)(jax.grad(_wave_energy))
+wave_gradient_checkpointed = partial(jax.jit, static_argnums=3)(jax.grad(_wave_energy_checkpointed))
 
 
 def _lorenz(x, y, z, steps, h):

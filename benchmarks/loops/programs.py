@@ -20,6 +20,7 @@ __all__ = [
     "viterbi",
     "wave",
     "wave_gradient",
+    "wave_gradient_checkpointed",
 ]
 
 
@@ -46,6 +47,21 @@ def wave_energy(c, u, v, steps):
 def wave_gradient(c, u, v, steps):
     """The derivative of what the wave holds at the end by the velocities of the medium."""
     return tc.grad(wave_energy)(c, u, v, steps)
+
+
+@op
+def wave_energy_checkpointed(c, u, v, steps):
+    for _t in tc.loop(steps, checkpoint_every=10):
+        w[i, j] = u[i, j] + u[i, j] - v[i, j]
+        w[i, j] += c[i, j] * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - 4 * u[i, j])
+        v = u
+        u = w
+    return (u * u).sum()
+
+
+def wave_gradient_checkpointed(c, u, v, steps):
+    """The same, which keeps the state of every tenth step, and computes each step once more."""
+    return tc.grad(wave_energy_checkpointed)(c, u, v, steps)
 
 
 @op

@@ -41,5 +41,11 @@ def test_gradients_are_those_of_differences(name: str) -> None:
         assert found[cell] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-4, abs=1e-7)
 
 
+def test_checkpoints_change_no_gradient() -> None:
+    *given, _ = CASES["wave_gradient"][0](32)
+    wanted = programs.wave_gradient(*given, 23)
+    np.testing.assert_allclose(programs.wave_gradient_checkpointed(*given, 23), wanted, rtol=1e-9)
+
+
 def test_memory_is_measured_in_a_process_of_its_own() -> None:
     assert memory_of("wave_gradient", "tcdsl", 2) > 50 * 256 * 256 * 8 / 1e6  # the states of all rounds

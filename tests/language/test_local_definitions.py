@@ -219,6 +219,21 @@ def test_in_statements_bare_reductions_are_their_text() -> None:
     np.testing.assert_allclose(f.interpret(A), 2 * A / A.sum(1, keepdims=True))
 
 
+def test_a_reduction_in_that_of_a_generator_leaves_its_index_to_the_generator() -> None:
+    @op
+    def f(E):
+        top = max(sum(E[r, j]) for r in range(2))
+        O[j] = E[0, j] * top
+        total = sum(exp(sum(E[r, j])) for r in range(2))
+        P[j] = E[0, j] * exp(total / 1e6 - top)
+        return O, P
+
+    rows = A.sum(1)[:2]
+    found = f.interpret(A)
+    np.testing.assert_allclose(found[0], A[0] * rows.max())
+    np.testing.assert_allclose(found[1], A[0] * np.exp(np.exp(rows).sum() / 1e6 - rows.max()))
+
+
 def test_bare_reductions_in_code() -> None:
     @cd
     def clipped(p, g):

@@ -88,6 +88,21 @@ def test_a_declared_target_is_read_before_the_round_that_writes_it() -> None:
 
 
 @op
+def gauss_seidel(A: real[N, N], b: real[N], x: real[N]):
+    for r in range(N):
+        x[r] = (b[r] - sum(A[r, j] * x[j] for j in range(N) if j != r)) / A[r, r]
+    return x
+
+
+def test_a_reduction_leaves_out_the_number_of_the_round() -> None:
+    matrix, b = A + 5 * np.eye(5), X[:5]
+    expected = np.zeros(5)
+    for r in range(5):
+        expected[r] = (b[r] - matrix[r] @ expected + matrix[r, r] * expected[r]) / matrix[r, r]
+    check(gauss_seidel, (matrix, b, np.zeros(5)), expected)
+
+
+@op
 def pendulum(x: real[N], n):
     before: real[N]
     now: real[N]
@@ -339,6 +354,23 @@ def test_memory_is_carried_under_every_name() -> None:
 
 
 # -- while
+
+
+@op
+def marks_from_the_end(a: int64[N]):
+    found: int64[N]
+    n = N
+    while n > 0:
+        if a[n - 1] > 0:
+            found[n - 1] = n
+            n = n - 2
+        else:
+            n = n - 1
+    return found
+
+
+def test_an_index_goes_back_by_steps_that_data_choose() -> None:
+    check(marks_from_the_end, (np.array([1, 2, 0, 1, 0, 3]),), np.array([0, 2, 0, 4, 0, 6]))
 
 
 @op

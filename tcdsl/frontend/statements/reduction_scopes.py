@@ -184,7 +184,8 @@ class ReductionScopes:
         inside = tuple(self.occurrences((expr.value,)))
         own = expr.variables or tuple(name for name in inside if name not in outer)
         if expr.alone and not own:
-            own = inside
+            # All but those of the generators around it.
+            own = tuple(name for name in inside if GENERATED not in name)
         if not own:
             self._fault_nothing_bound(expr)
             return expr

@@ -33,6 +33,7 @@ from tcdsl.ir.expressions import (
     Reduction,
     SizeValue,
     children,
+    index_variables,
     is_affine_index,
     substitute,
     walk,
@@ -299,7 +300,10 @@ class _Checks:
         if statement.oob not in ("check", "skip", "clamp"):
             self.fault(f"there is no treatment {statement.oob!r} of indices out of range")
         if statement.accumulate == "assign" and not statement.unique and not all(map(is_affine_index, indices)):
-            self.fault("a plain store through data indices does not ask for unique cells")
+            # Points that other indices tell apart write different cells.
+            apart = frozenset().union(*map(index_variables, filter(is_affine_index, indices)))
+            if not apart.issuperset(statement.domain.variables):
+                self.fault("a plain store through data indices does not ask for unique cells")
         match statement.start:
             case Keep(tensor=earlier) if earlier not in self.made:
                 self.fault(f"it starts from {earlier}, which does not exist yet")

@@ -34,7 +34,9 @@ def bounds_over_rounds(expr: Expr, rounds: Mapping[str, Bounds | None]) -> Bound
         case Cast(operand=operand) if is_integer(operand.dtype):
             return bounds_over_rounds(operand, rounds)
         case Apply(primitive=primitive, arguments=arguments) if is_integer(expr.dtype):
-            parts = [bounds_over_rounds(part, rounds) for part in arguments]
+            # Whatever a condition says, it is one of both.
+            chosen = arguments[1:] if primitive == "where" else arguments
+            parts = [bounds_over_rounds(part, rounds) for part in chosen]
             known = [part for part in parts if part is not None]
             return _applied(primitive, known) if len(known) == len(parts) else None
         case _:
@@ -58,7 +60,7 @@ def _applied(primitive: str, parts: list[Bounds]) -> Bounds | None:
         case "mod" if isinstance(other_low, Constant) and other_low == other_high and other_low.value > 0:
             return integer(0), apply("sub", other_low, integer(1))
         case "where":
-            return _smaller(parts[1][0], parts[2][0]), _larger(parts[1][1], parts[2][1])
+            return _smaller(low, other_low), _larger(high, other_high)
         case _:
             return None
 

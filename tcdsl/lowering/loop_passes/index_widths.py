@@ -164,25 +164,31 @@ class _Widths:
             if isinstance(node, Define | Accumulate | Loop) and (isinstance(node, Loop) or is_integer(node.value.dtype))
         ]
         known = {node.variable if isinstance(node, Loop) else node.name for node in integers}
-        for _ in range(3):
-            before = dict(self.locals)
-            self.early.clear()
-            for node in integers:
-                match node:
-                    case Loop():
-                        self._enter(node)
-                    case Accumulate(name=name, value=value):
-                        self._hold(self.locals, name, interval_of_dtype(value.dtype))
-                    case Define(name=name, value=value):
-                        given = self._measured(value)[0].within(_INT64) if node.index else self.interval(value)
-                        self._hold(self.locals, name, self.locals.get(name, given).union(given))
-            if self.locals == before:
-                return
-            if not before and known.isdisjoint(self.early):
-                return
-        for node in integers:
-            if isinstance(node, Define) and node.value.dtype != INTEGER and self.locals[node.name] != before[node.name]:
-                self._hold(self.locals, node.name, interval_of_dtype(node.value.dtype))
+        first = True
+        # What goes on growing is anything, and what is made of it follows.
+        for _ in integers:
+            for _ in range(3):
+                before = dict(self.locals)
+                self.early.clear()
+                for node in integers:
+                    self._hold_what_it_gives(node)
+                if self.locals == before or (first and known.isdisjoint(self.early)):
+                    return
+                first = False
+            scalars = [node for node in integers if isinstance(node, Define) and node.value.dtype != INTEGER]
+            for node in scalars:
+                if self.locals[node.name] != before[node.name]:
+                    self._hold(self.locals, node.name, interval_of_dtype(node.value.dtype))
+
+    def _hold_what_it_gives(self, node: Define | Accumulate | Loop) -> None:
+        match node:
+            case Loop():
+                self._enter(node)
+            case Accumulate(name=name, value=value):
+                self._hold(self.locals, name, interval_of_dtype(value.dtype))
+            case Define(name=name, value=value):
+                given = self._measured(value)[0].within(_INT64) if node.index else self.interval(value)
+                self._hold(self.locals, name, self.locals.get(name, given).union(given))
 
     def _hold(self, held: dict[str, Interval], name: str, values: Interval) -> None:
         if held.get(name) != values:

@@ -14,7 +14,9 @@ from tcdsl.frontend.staging.session import BroadcastGuard
 from tcdsl.ir.build import apply, integer, product_of
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.expressions import Expr
+from tcdsl.ir.sizes.known_sizes import never_negative, never_negative_in
 from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.polyhedra.linear import normalized
 from tcdsl.runtime.calling.arguments import Call
 from tcdsl.runtime.calling.entries import Entry
 
@@ -55,13 +57,16 @@ def _for_calls(entry: Entry, needed: Expr, limit: int) -> Entry:
 
 
 def _bytes(entry: Entry) -> Expr:
-    # What a call allocates.
+    # What a call allocates, as short as `cache_info` can show it.
+    known = never_negative_in(entry.executable.program)
     total: Expr = integer(0)
     for buffer in entry.executable.kernel(settings().optimize).buffers:
         if buffer.kind in ("output", "temporary"):
-            cells = product_of(apply("max", extent, integer(0)) for extent in buffer.shape)
+            cells = product_of(
+                extent if never_negative(extent, known) else apply("max", extent, integer(0)) for extent in buffer.shape
+            )
             total = apply("add", total, apply("mul", integer(numpy_dtype(buffer.dtype).itemsize), cells))
-    return total
+    return normalized(total)
 
 
 def _at(call: Call, entry: Entry, needed: Expr) -> int:

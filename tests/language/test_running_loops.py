@@ -353,6 +353,24 @@ def test_memory_is_carried_under_every_name() -> None:
     check(tail, (X, 3), (np.r_[X[0], 8 * X[1:]],))
 
 
+@op
+def place_of(A: real[H, W], value):
+    for r in range(H):
+        for c in range(W):
+            if A[r, c] == value:
+                return {"place": (r, c)}
+            if A[r, c] < 0:
+                break
+    return {"place": (-1, -1)}
+
+
+def test_loops_in_loops_return_several_values() -> None:
+    matrix = np.arange(12.0).reshape(3, 4)
+    assert place_of.interpret(matrix, 6.0) == {"place": (1, 2)}
+    matrix[1, 1] = -1
+    assert place_of.interpret(matrix, 6.0) == {"place": (-1, -1)}
+
+
 # -- while
 
 

@@ -303,7 +303,8 @@ class RunningLoop:
     def _values(self, name: str, after: Any) -> list[tuple[str, Any]]:
         # What a name holds after a round, as it was taken apart before.
         nested = self._nested.get(name)
-        if nested is None and is_result(name) and is_nested(after) and name not in self._before:
+        open_before = isinstance(self._before.get(name, Unwritten(name)), Unwritten)
+        if nested is None and is_result(name) and is_nested(after) and open_before:
             self._taken_apart(name, after)
         elif nested is None or after is nested or isinstance(after, Poison | Unwritten):
             return [(name, after)] if nested is None else []

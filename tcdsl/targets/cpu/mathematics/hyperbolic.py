@@ -71,7 +71,7 @@ def inverse_hyperbolic_cosine(x: Scalar) -> Scalar:
     """The inverse of the hyperbolic cosine, for arguments from 1."""
     large = x > 2.0 ** (format_of(x).fraction // 2 + 2)
     t = x - 1
-    total, lost = sum_of(t, (t * (t + 2)).intrinsic("sqrt"))
+    total, lost = sum_of(t, multiply_add(t, t, 2 * t).intrinsic("sqrt"))
     u, error = sum_of(t.constant(1), total)
     error = large.choose(x.constant(0), error + lost)
     result = logarithm_of_sum(large.choose(x, u), error, large.choose(x.constant(1), 0.0))

@@ -371,6 +371,33 @@ def test_loops_in_loops_return_several_values() -> None:
     assert place_of.interpret(matrix, 6.0) == {"place": (-1, -1)}
 
 
+TABLE = np.array([2.0, 3.0, 5.0])
+
+
+@op
+def weighted_by_a_table(x: real[N]):
+    s = 0.0
+    for t in range(N):
+        s = s + x[t] * TABLE[t % 3]
+    return s
+
+
+@op
+def to_a_power_of_a_table(x, n):
+    k = 0 * n
+    while k < n:
+        x = x * TABLE[k]
+        k = k + 1
+    return x
+
+
+def test_arrays_around_the_function_are_indexed_by_the_number_of_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    for table in (TABLE, TABLE + 1):
+        monkeypatch.setitem(globals(), "TABLE", table)
+        check(weighted_by_a_table, (X,), (X * table[np.arange(6) % 3]).sum())
+        check(to_a_power_of_a_table, (X, 2), X * table[0] * table[1])
+
+
 # -- while
 
 

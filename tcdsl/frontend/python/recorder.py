@@ -34,7 +34,7 @@ from tcdsl.frontend.source.python_stores import augmented, store_item
 from tcdsl.frontend.source.spacing import refused, signed
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
-from tcdsl.frontend.staging.held_memory import held, is_tensor_memory, of_its_own
+from tcdsl.frontend.staging.held_memory import held, indexed, is_tensor_memory, of_its_own
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, materialized, session_of
 from tcdsl.frontend.staging.target_states import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.statements.logic_statements import indexes_tensors, logic_form, record_logic
@@ -362,6 +362,10 @@ class Recorder(LoopRecorder):
     def operation(self, kind: str, left: Any, right: Any, *written: bool) -> Any:
         """``left + right`` and the like, where lists may take part."""
         return binary(session_of("arithmetic"), kind, left, right, written)
+
+    def item(self, value: Any, key: Any) -> Any:
+        """``value[key]``, where an array of the function's surroundings becomes an input if the program has the key."""
+        return indexed(session_of("an index"), value, key)
 
     def sign(self, kind: str, operand: Any) -> Any:
         """``-[x, y]``."""

@@ -263,6 +263,16 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
             return recorder_call("sign", ast.Constant(type(node.op).__name__), node.operand, at=node)
         return node
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        base = node.value
+        around = isinstance(base, ast.Name) and base.id not in self.own
+        number = isinstance(node.slice, ast.Constant)
+        self.generic_visit(node)
+        if not around or number or not isinstance(node.ctx, ast.Load):
+            return node
+        # `table[t]`: NumPy does not ask a number of the program what it is.
+        return recorder_call("item", node.value, slices_as_calls(node.slice), at=node)
+
     def _declaration(self, node: ast.expr) -> ast.expr:
         # `"b"[hid]` as an operand is a parameter if it meets a tensor.
         if not is_declaration(node):

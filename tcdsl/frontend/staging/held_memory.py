@@ -6,10 +6,10 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from tcdsl.frontend.staging.session import session_of
-from tcdsl.frontend.symbols.symbols import SymbolicTensor, View
+from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor, View
 
-__all__ = ["held", "is_tensor_memory", "of_its_own"]
+__all__ = ["held", "indexed", "is_tensor_memory", "of_its_own"]
 
 
 def is_tensor_memory(current: object) -> TypeGuard[SymbolicTensor]:
@@ -38,3 +38,16 @@ def of_its_own(current: Any, name: str) -> Any:
         return current
     session = session_of("a tensor statement")
     return session.capture(current, name) if any(reading.seen is root for reading in session.readings) else current
+
+
+def indexed(session: Session, value: Any, key: Any) -> Any:
+    """``value[key]``; an array with a key that the program computes is an input of the program."""
+    if isinstance(value, np.ndarray) and any(map(_is_computed, key if isinstance(key, tuple) else (key,))):
+        value = session.capture(value)
+    return value[key]
+
+
+def _is_computed(key: Any) -> bool:
+    if isinstance(key, slice):
+        return any(map(_is_computed, (key.start, key.stop, key.step)))
+    return isinstance(key, SymbolicArray | SymbolicNumber | SymbolicSize)

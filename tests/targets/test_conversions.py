@@ -127,8 +127,8 @@ def test_float16_without_instructions() -> None:
         x = builder.load(llvm_type(source), builder.element(llvm_type(source), given, position))
         converted = convert(Scalar(builder, x, source), software=True).value
         builder.store(converted, builder.element(llvm_type(result), to, position))
-        following = builder.add(position, ir.Constant(word, 1))
-        position.add_incoming(ir.Constant(word, 0), before)
+        following = builder.add(position, ir.ConstantOperand(word, 1))
+        position.add_incoming(ir.ConstantOperand(word, 0), before)
         position.add_incoming(following, body)
         builder.cbranch(builder.compare_signed("<", following, count), body, after)
         builder.position_at_end(after)

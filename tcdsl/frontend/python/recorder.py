@@ -19,7 +19,8 @@ from tcdsl.frontend.names.annotated_targets import Dimensions, bind_dimensions, 
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.points.point_scalars import BareReduction, PointValue
-from tcdsl.frontend.python.list_operands import augmented_operand, binary, unary
+from tcdsl.frontend.python.list_operands import augmented_operand
+from tcdsl.frontend.python.operator_recorder import OperatorRecorder
 from tcdsl.frontend.python.recorded_statements import (
     Augmentation,
     FunctionEntry,
@@ -34,7 +35,7 @@ from tcdsl.frontend.source.python_stores import augmented, store_item
 from tcdsl.frontend.source.spacing import refused, signed
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
-from tcdsl.frontend.staging.held_memory import held, indexed, is_tensor_memory, of_its_own
+from tcdsl.frontend.staging.held_memory import held, is_tensor_memory, of_its_own
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, materialized, session_of
 from tcdsl.frontend.staging.target_states import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.statements.logic_statements import indexes_tensors, logic_form, record_logic
@@ -51,7 +52,7 @@ _CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 _NUMBERS = SymbolicNumber | int | float
 
 
-class Recorder(LoopRecorder):
+class Recorder(LoopRecorder, OperatorRecorder):
     """Records the statements of one decorated function into the current session.
 
     ``in_place`` is true for `@cd`, where names hold memory. The recorder itself keeps no state between calls: what the
@@ -358,18 +359,6 @@ class Recorder(LoopRecorder):
     def declaration(self, text: str, extents: Any) -> InlineDeclaration:
         """``"b"[hid]``: a parameter where it meets a tensor."""
         return InlineDeclaration(text, extents)
-
-    def operation(self, kind: str, left: Any, right: Any, *written: bool) -> Any:
-        """``left + right`` and the like, where lists may take part."""
-        return binary(session_of("arithmetic"), kind, left, right, written)
-
-    def item(self, value: Any, key: Any) -> Any:
-        """``value[key]``, where an array of the function's surroundings becomes an input if the program has the key."""
-        return indexed(session_of("an index"), value, key)
-
-    def sign(self, kind: str, operand: Any) -> Any:
-        """``-[x, y]``."""
-        return unary(session_of("arithmetic"), kind, operand)
 
     def declared(self, name: str, ordinary: Callable[[], object]) -> object:
         """A name that a string declares somewhere in the function: that parameter, or what Python has."""

@@ -78,18 +78,18 @@ class _DriverEmission:
         called = ir.Function(self.module, kind, python_symbol(name))
         builder = ir.Builder(called.append_block())
         _, arguments, given = called.args
-        with builder.seldom(builder.compare_signed("!=", given, ir.Constant(WORD, count))):
-            builder.ret(ir.Constant(ir.POINTER, None))
+        with builder.seldom(builder.compare_signed("!=", given, ir.ConstantOperand(WORD, count))):
+            builder.ret(ir.ConstantOperand(ir.POINTER, None))
         words = []
         for k in range(count):
-            item = builder.load(ir.POINTER, builder.element(ir.POINTER, arguments, ir.Constant(WORD, k)))
+            item = builder.load(ir.POINTER, builder.element(ir.POINTER, arguments, ir.ConstantOperand(WORD, k)))
             words.append(builder.call(_function(builder, "PyLong_AsLongLong", WORD, ir.POINTER), [item]))
         state = builder.call(_function(builder, "PyEval_SaveThread", ir.POINTER), [])
         result = builder.call(function, words)
         builder.call(_function(builder, "PyEval_RestoreThread", ir.VoidType(), ir.POINTER), [state])
         raised = builder.call(_function(builder, "PyErr_Occurred", ir.POINTER), [])
-        with builder.seldom(builder.compare_unsigned("!=", raised, ir.Constant(ir.POINTER, None))):
-            builder.ret(ir.Constant(ir.POINTER, None))
+        with builder.seldom(builder.compare_unsigned("!=", raised, ir.ConstantOperand(ir.POINTER, None))):
+            builder.ret(ir.ConstantOperand(ir.POINTER, None))
         builder.ret(builder.call(_function(builder, "PyLong_FromLongLong", ir.POINTER, WORD), [result]))
 
 
@@ -98,7 +98,7 @@ def _type(annotation: ast.expr | None) -> tuple[ir.Type, str]:
     return _TYPES[ast.unparse(annotation)]
 
 
-def _pointer(builder: ir.Builder, address: Any) -> ir.Value:
+def _pointer(builder: ir.Builder, address: Any) -> ir.Operand:
     return builder.cast("inttoptr", scalar(builder, address).value, ir.POINTER)
 
 
@@ -115,7 +115,7 @@ def _store(builder: ir.Builder, address: Any, value: Any) -> None:
 
 
 def _next_number(builder: ir.Builder, address: Any) -> Scalar:
-    number = builder.add_shared(_pointer(builder, address), ir.Constant(WORD, 1))
+    number = builder.add_shared(_pointer(builder, address), ir.ConstantOperand(WORD, 1))
     return Scalar(builder, number, "int64")
 
 
@@ -156,9 +156,9 @@ def _on_threads(builder: ir.Builder, parallel_for: Any, function: Any, data: Any
     count = scalar(builder, threads).value
     builder.store(count, rounds)
     kind = ir.FunctionType(ir.VoidType(), [WORD, WORD, ir.POINTER, WORD, WORD, WORD, WORD, whole])
-    none = ir.Constant(WORD, 0)
+    none = ir.ConstantOperand(WORD, 0)
     words = [scalar(builder, each).value for each in (function, data)]
-    given: list[ir.Value] = [words[0], none, rounds, none, words[1], none, none]
+    given: list[ir.Operand] = [words[0], none, rounds, none, words[1], none, none]
     builder.call(_pointer(builder, parallel_for), [*given, builder.cast("trunc", count, whole)], kind)
 
 

@@ -16,7 +16,7 @@ from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY, power
 
 __all__ = ["FUNCTIONS", "EmittedFunction", "scalar"]
 
-_NOTHING = ir.Value(ir.VoidType(), "")
+_NOTHING = ir.Operand(ir.VoidType(), "")
 
 EmittedFunction = Callable[..., Any]
 """Of the builder and the arguments: numbers and texts as Python has them, all else as values of the code."""

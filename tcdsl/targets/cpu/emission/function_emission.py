@@ -94,14 +94,14 @@ class FunctionEmission:
         self._values = {
             name: Scalar(self._builder, *given) if isinstance(given, tuple) else given for name, given in names.items()
         }
-        self._places: dict[str, tuple[ir.Value, str]] = {}
+        self._places: dict[str, tuple[ir.Operand, str]] = {}
         self._settled: frozenset[str] = frozenset()
         #: The cell that the statement at hand stores into, so that it can be read.
         self._cell = ""
         self._functions = functions
         self._wrapping = wrapping
         #: Where the loops around end.
-        self._ends: list[ir.Block] = []
+        self._ends: list[ir.BasicBlock] = []
         self._operators = _OPERATORS if wrapping else {**_OPERATORS, **_INDEX_OPERATORS}
         self._call_function = call
 
@@ -170,7 +170,7 @@ class FunctionEmission:
             raise TypeError(f"{name} is {dtype} and is assigned {value.dtype}")
         self._builder.store(value.value, place)
 
-    def _place(self, name: str, dtype: str) -> tuple[ir.Value, str]:
+    def _place(self, name: str, dtype: str) -> tuple[ir.Operand, str]:
         if name not in self._places:
             self._places[name] = self._builder.place(llvm_type(dtype)), dtype
         return self._places[name]
@@ -207,7 +207,7 @@ class FunctionEmission:
         self._block(node.body)
         self._ends.pop()
         if not builder.block.is_terminated:
-            following = builder.add(counter, ir.Constant(WORD, step), steady=True)
+            following = builder.add(counter, ir.ConstantOperand(WORD, step), steady=True)
             counter.add_incoming(following, builder.block)
             if ahead:
                 builder.branch(head)

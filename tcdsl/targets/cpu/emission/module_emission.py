@@ -105,7 +105,7 @@ class _NestEmission:
         return function
 
 
-def _parts(value: BufferValue | Scalar) -> tuple[ir.Value, ...]:
+def _parts(value: BufferValue | Scalar) -> tuple[ir.Operand, ...]:
     return value.parts if isinstance(value, BufferValue) else (value.value,)
 
 

@@ -16,15 +16,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tcdsl.targets.cpu.instructions.modules import Block, Function, Module, Phi
+from tcdsl.targets.cpu.instructions.modules import BasicBlock, Function, Module, Phi
 from tcdsl.targets.cpu.instructions.values import (
     POINTER,
     DoubleType,
     FloatType,
     FunctionType,
     IntType,
+    Operand,
     Type,
-    Value,
     VectorType,
     VoidType,
 )
@@ -42,14 +42,14 @@ class Builder:
 
     __slots__ = ("_known", "_loops", "_moving", "_open", "_written", "block", "flags", "function", "module")
 
-    def __init__(self, block: Block, flags: str = "", *, moving: bool = False) -> None:
+    def __init__(self, block: BasicBlock, flags: str = "", *, moving: bool = False) -> None:
         self.block = block
         self.function: Function = block.function
         self.module: Module = block.function.module
         self.flags = flags
         self._moving = moving
         #: By the text of an instruction, its value; which of them are known to the end of each scope.
-        self._known: dict[str, Value] = {}
+        self._known: dict[str, Operand] = {}
         self._written: list[list[str]] = [[]]
         #: The block in which each scope goes on, and whether the scope is a loop.
         self._open = [block]
@@ -57,18 +57,18 @@ class Builder:
 
     # -- places
 
-    def append_block(self) -> Block:
+    def append_block(self) -> BasicBlock:
         """A new block of the function."""
         return self.function.append_block()
 
-    def enter(self, block: Block, *, loop: bool = False) -> None:
+    def enter(self, block: BasicBlock, *, loop: bool = False) -> None:
         """Go on in ``block``, which is only reached from here on."""
         self.block = block
         self._open.append(block)
         self._written.append([])
         self._loops.append(loop)
 
-    def leave(self, block: Block) -> None:
+    def leave(self, block: BasicBlock) -> None:
         """Go on in ``block``, behind what was entered: what has been computed since is not known there."""
         self._open.pop()
         self._loops.pop()
@@ -76,17 +76,17 @@ class Builder:
             self._known.pop(text, None)
         self.block = self._open[-1] = block
 
-    def go_on(self, block: Block) -> None:
+    def go_on(self, block: BasicBlock) -> None:
         """Go on in ``block``, which is only reached through the one at hand."""
         self.block = self._open[-1] = block
 
-    def position_at_end(self, block: Block) -> None:
+    def position_at_end(self, block: BasicBlock) -> None:
         """Go on in ``block``, knowing nothing."""
         self.block = self._open[-1] = block
         self._known.clear()
 
     @contextmanager
-    def seldom(self, condition: Value) -> Iterator[None]:
+    def seldom(self, condition: Operand) -> Iterator[None]:
         """What is written inside runs where ``condition`` holds, which is unlikely."""
         inside, after = self.append_block(), self.append_block()
         self.cbranch(condition, inside, after, weights=(1, 99))
@@ -98,7 +98,7 @@ class Builder:
 
     # -- computations
 
-    def _computed(self, kind: Type, text: str, depth: int) -> Value:
+    def _computed(self, kind: Type, text: str, depth: int) -> Operand:
         found = self._known.get(text)
         if found is not None:
             return found
@@ -111,17 +111,17 @@ class Builder:
             here = position - 1
         function = self.function
         function.count += 1
-        value = Value(kind, f"%v{function.count}", here)
+        value = Operand(kind, f"%v{function.count}", here)
         self._open[here].lines.append(f"{value.text} = {text}")
         self._known[text] = value
         self._written[here].append(text)
         return value
 
-    def _binary(self, operation: str, a: Value, b: Value) -> Value:
+    def _binary(self, operation: str, a: Operand, b: Operand) -> Operand:
         depth = max(b.depth, a.depth)
         return self._computed(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", depth)
 
-    def add(self, a: Value, b: Value, *, steady: bool = False) -> Value:
+    def add(self, a: Operand, b: Operand, *, steady: bool = False) -> Operand:
         """Sum; ``steady`` numbers do not overflow."""
         if b.text == "0":
             return a
@@ -129,11 +129,11 @@ class Builder:
             return b
         return self._binary("add nsw" if steady else "add", a, b)
 
-    def sub(self, a: Value, b: Value, *, steady: bool = False) -> Value:
+    def sub(self, a: Operand, b: Operand, *, steady: bool = False) -> Operand:
         """Difference."""
         return a if b.text == "0" else self._binary("sub nsw" if steady else "sub", a, b)
 
-    def mul(self, a: Value, b: Value, *, steady: bool = False) -> Value:
+    def mul(self, a: Operand, b: Operand, *, steady: bool = False) -> Operand:
         """Product."""
         if b.text == "1":
             return a
@@ -141,48 +141,48 @@ class Builder:
             return b
         return self._binary("mul nsw" if steady else "mul", a, b)
 
-    def whole(self, operation: str, a: Value, b: Value) -> Value:
+    def whole(self, operation: str, a: Operand, b: Operand) -> Operand:
         """``whole("sdiv", a, b)``: an operation of LLVM on whole numbers."""
         return self._binary(operation, a, b)
 
-    def floating(self, operation: str, a: Value, b: Value, flags: str | None = None) -> Value:
+    def floating(self, operation: str, a: Operand, b: Operand, flags: str | None = None) -> Operand:
         """``floating("fadd", a, b)``."""
         return self._binary(f"{operation} {self.flags if flags is None else flags}", a, b)
 
-    def not_(self, a: Value) -> Value:
+    def not_(self, a: Operand) -> Operand:
         """All bits changed."""
         return self._computed(a.type, f"xor {a.type.text} {a.text}, {'true' if a.type == _TRUTH else '-1'}", a.depth)
 
-    def _compare(self, operation: str, a: Value, b: Value) -> Value:
+    def _compare(self, operation: str, a: Operand, b: Operand) -> Operand:
         depth = max(b.depth, a.depth)
         kind: Type = VectorType(_TRUTH, a.type.count) if isinstance(a.type, VectorType) else _TRUTH
         return self._computed(kind, f"{operation} {a.type.text} {a.text}, {b.text}", depth)
 
-    def compare_signed(self, symbol: str, a: Value, b: Value) -> Value:
+    def compare_signed(self, symbol: str, a: Operand, b: Operand) -> Operand:
         """``compare_signed("<", a, b)``."""
         return self._compare(f"icmp {_SIGNED[symbol]}", a, b)
 
-    def compare_unsigned(self, symbol: str, a: Value, b: Value) -> Value:
+    def compare_unsigned(self, symbol: str, a: Operand, b: Operand) -> Operand:
         """``compare_unsigned("<", a, b)``."""
         return self._compare(f"icmp {_UNSIGNED[symbol]}", a, b)
 
-    def compare_floating(self, symbol: str, a: Value, b: Value, flags: str | None = None) -> Value:
+    def compare_floating(self, symbol: str, a: Operand, b: Operand, flags: str | None = None) -> Operand:
         """``compare_floating("<", a, b)``: beside NaN only ``!=`` holds."""
         order = "u" if symbol == "!=" else "o"
         return self._compare(f"fcmp {self.flags if flags is None else flags}{order}{_ORDERS[symbol]}", a, b)
 
-    def select(self, condition: Value, yes: Value, no: Value) -> Value:
+    def select(self, condition: Operand, yes: Operand, no: Operand) -> Operand:
         """``yes`` if ``condition`` else ``no``."""
         text = f"select {condition.type.text} {condition.text}, {yes.type.text} {yes.text}, {no.type.text} {no.text}"
         return self._computed(yes.type, text, max(condition.depth, yes.depth, no.depth))
 
-    def cast(self, operation: str, a: Value, kind: Type) -> Value:
+    def cast(self, operation: str, a: Operand, kind: Type) -> Operand:
         """``cast("sext", a, IntType(64))``; nothing where the type is that already."""
         if a.type.text == kind.text:
             return a
         return self._computed(kind, f"{operation} {a.type.text} {a.text} to {kind.text}", a.depth)
 
-    def element(self, kind: Type, pointer: Value, *indices: Value, inbounds: bool = True) -> Value:
+    def element(self, kind: Type, pointer: Operand, *indices: Operand, inbounds: bool = True) -> Operand:
         """The address of an element of memory that holds ``kind``."""
         if len(indices) == 1 and indices[0].text == "0":
             return pointer
@@ -190,13 +190,13 @@ class Builder:
         text = f"getelementptr {'inbounds ' if inbounds else ''}{kind.text}, ptr {pointer.text}, {listed}"
         return self._computed(POINTER, text, max(pointer.depth, *(each.depth for each in indices)))
 
-    def insert_lane(self, vector: Value, lane: Value, position: Value) -> Value:
+    def insert_lane(self, vector: Operand, lane: Operand, position: Operand) -> Operand:
         """``vector`` with another number in a lane."""
         operands = f"{vector.type.text} {vector.text}, {lane.type.text} {lane.text}"
         text = f"insertelement {operands}, {position.type.text} {position.text}"
         return self._computed(vector.type, text, max(vector.depth, lane.depth, position.depth))
 
-    def lane(self, vector: Value, position: Value) -> Value:
+    def lane(self, vector: Operand, position: Operand) -> Operand:
         """The number in a lane."""
         assert isinstance(vector.type, VectorType)
         text = f"extractelement {vector.type.text} {vector.text}, {position.type.text} {position.text}"
@@ -204,41 +204,41 @@ class Builder:
 
     # -- memory
 
-    def _here(self, kind: Type, text: str) -> Value:
-        value = Value(kind, self.function.number(), len(self._open) - 1)
+    def _here(self, kind: Type, text: str) -> Operand:
+        value = Operand(kind, self.function.number(), len(self._open) - 1)
         self.block.lines.append(f"{value.text} = {text}")
         return value
 
-    def place(self, kind: Type, alignment: int = 0) -> Value:
+    def place(self, kind: Type, alignment: int = 0) -> Operand:
         """Memory of the function for a ``kind``."""
-        value = Value(POINTER, self.function.number())
+        value = Operand(POINTER, self.function.number())
         aligned = f", align {alignment}" if alignment else ""
         self.function.places.append(f"{value.text} = alloca {kind.text}{aligned}")
         return value
 
-    def load(self, kind: Type, pointer: Value, note: str = "") -> Value:
+    def load(self, kind: Type, pointer: Operand, note: str = "") -> Operand:
         """What memory holds, with notes that begin with a comma."""
         return self._here(kind, f"load {kind.text}, ptr {pointer.text}{note}")
 
-    def load_lasting(self, kind: Type, pointer: Value) -> Value:
+    def load_lasting(self, kind: Type, pointer: Operand) -> Operand:
         """What memory holds that nobody writes meanwhile."""
         return self._computed(kind, f"load {kind.text}, ptr {pointer.text}", pointer.depth)
 
-    def store(self, value: Value, pointer: Value, note: str = "") -> None:
+    def store(self, value: Operand, pointer: Operand, note: str = "") -> None:
         """Let memory hold ``value``."""
         self.block.lines.append(f"store {value.type.text} {value.text}, ptr {pointer.text}{note}")
 
-    def load_shared(self, kind: Type, pointer: Value, alignment: int) -> Value:
+    def load_shared(self, kind: Type, pointer: Operand, alignment: int) -> Operand:
         """What memory holds that other threads write."""
         return self._here(kind, f"load atomic {kind.text}, ptr {pointer.text} monotonic, align {alignment}")
 
-    def add_shared(self, pointer: Value, value: Value) -> Value:
+    def add_shared(self, pointer: Operand, value: Operand) -> Operand:
         """Add to memory that other threads add to; what it held before."""
         return self._here(value.type, f"atomicrmw add ptr {pointer.text}, {value.type.text} {value.text} monotonic")
 
     # -- calls and branches
 
-    def call(self, function: Value, arguments: Sequence[Value], kind: FunctionType | None = None) -> Value:
+    def call(self, function: Operand, arguments: Sequence[Operand], kind: FunctionType | None = None) -> Operand:
         """The result of ``function``, an address being of a function of the ``kind``; something if it gives none."""
         if kind is None:
             assert isinstance(function, Function)
@@ -251,7 +251,7 @@ class Builder:
             return self._computed(result, text, max(each.depth for each in arguments))
         if isinstance(result, VoidType):
             self.block.lines.append(text)
-            return Value(result, "")
+            return Operand(result, "")
         return self._here(result, text)
 
     def phi(self, kind: Type) -> Phi:
@@ -260,12 +260,17 @@ class Builder:
         self.block.phis.append(made)
         return made
 
-    def branch(self, block: Block, note: str = "") -> None:
+    def branch(self, block: BasicBlock, note: str = "") -> None:
         """Go on in ``block``."""
         self.block.end = f"br label %{block.name}{note}"
 
     def cbranch(
-        self, condition: Value, yes: Block, no: Block, note: str = "", weights: tuple[int, int] | None = None
+        self,
+        condition: Operand,
+        yes: BasicBlock,
+        no: BasicBlock,
+        note: str = "",
+        weights: tuple[int, int] | None = None,
     ) -> None:
         """Go on in ``yes`` if ``condition`` else in ``no``; the weights say how often."""
         if weights is not None:
@@ -273,7 +278,7 @@ class Builder:
             note += f', !prof {self.module.note(f"""!{{!"branch_weights", {counted}}}""")}'
         self.block.end = f"br i1 {condition.text}, label %{yes.name}, label %{no.name}{note}"
 
-    def ret(self, value: Value) -> None:
+    def ret(self, value: Operand) -> None:
         """Give ``value`` back."""
         self.block.end = f"ret {value.type.text} {value.text}"
 

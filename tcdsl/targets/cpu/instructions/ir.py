@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from tcdsl.targets.cpu.instructions.builder import Builder
-from tcdsl.targets.cpu.instructions.modules import Block, Function, GlobalVariable, Module, Phi
+from tcdsl.targets.cpu.instructions.modules import BasicBlock, Function, GlobalVariable, Module, Phi
 from tcdsl.targets.cpu.instructions.values import (
     POINTER,
     ArrayType,
-    Constant,
+    ConstantOperand,
     DoubleType,
     FloatType,
     FunctionType,
     HalfType,
     IntType,
+    Operand,
     Type,
-    Value,
     VectorType,
     VoidType,
 )
@@ -22,9 +22,9 @@ from tcdsl.targets.cpu.instructions.values import (
 __all__ = [
     "POINTER",
     "ArrayType",
-    "Block",
+    "BasicBlock",
     "Builder",
-    "Constant",
+    "ConstantOperand",
     "DoubleType",
     "FloatType",
     "Function",
@@ -33,9 +33,9 @@ __all__ = [
     "HalfType",
     "IntType",
     "Module",
+    "Operand",
     "Phi",
     "Type",
-    "Value",
     "VectorType",
     "VoidType",
 ]

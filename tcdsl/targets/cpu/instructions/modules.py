@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tcdsl.targets.cpu.instructions.values import POINTER, Constant, FunctionType, Type, Value
+from tcdsl.targets.cpu.instructions.values import POINTER, ConstantOperand, FunctionType, Operand, Type
 
-__all__ = ["Block", "Function", "GlobalVariable", "Module", "Phi"]
+__all__ = ["BasicBlock", "Function", "GlobalVariable", "Module", "Phi"]
 
 
 class Module:
@@ -55,12 +55,14 @@ class Module:
         return "\n".join(lines) + "\n"
 
 
-class GlobalVariable(Value):
+class GlobalVariable(Operand):
     """Memory of a module, set by the module itself: ``initializer`` is its text."""
 
     __slots__ = ("initializer", "name", "place", "properties")
 
-    def __init__(self, module: Module, name: str, properties: str, initializer: Constant, place: str = "") -> None:
+    def __init__(
+        self, module: Module, name: str, properties: str, initializer: ConstantOperand, place: str = ""
+    ) -> None:
         super().__init__(POINTER, f'@"{name}"')
         self.name = name
         self.properties = properties
@@ -73,7 +75,7 @@ class GlobalVariable(Value):
         lines.append(f"{self.text} = {self.properties} {self.initializer.type} {self.initializer.text}{self.place}")
 
 
-class Function(Value):
+class Function(Operand):
     """A function of a module: declared, and defined if it has blocks."""
 
     __slots__ = ("alignment", "args", "attributes", "blocks", "count", "kind", "linkage", "module", "name", "places")
@@ -87,16 +89,16 @@ class Function(Value):
         self.attributes: list[str] = []
         #: Of its stack, in bytes, or 0.
         self.alignment = 0
-        self.args = tuple(Value(each, f"%a{k}") for k, each in enumerate(kind.parameters))
-        self.blocks: list[Block] = []
+        self.args = tuple(Operand(each, f"%a{k}") for k, each in enumerate(kind.parameters))
+        self.blocks: list[BasicBlock] = []
         #: The memory of its own, which the first block begins with.
         self.places: list[str] = []
         self.count = 0
         module.symbols[name] = self
 
-    def append_block(self) -> Block:
+    def append_block(self) -> BasicBlock:
         """A new block at the end."""
-        block = Block(self, f"b{len(self.blocks)}")
+        block = BasicBlock(self, f"b{len(self.blocks)}")
         self.blocks.append(block)
         return block
 
@@ -128,7 +130,7 @@ class Function(Value):
         lines.append("}")
 
 
-class Block:
+class BasicBlock:
     """Instructions in order; ``end`` is the one that leaves it."""
 
     __slots__ = ("end", "function", "lines", "name", "phis")
@@ -146,16 +148,16 @@ class Block:
         return bool(self.end)
 
 
-class Phi(Value):
+class Phi(Operand):
     """A value that depends on where the block is entered from."""
 
     __slots__ = ("incoming",)
 
     def __init__(self, kind: Type, text: str, depth: int) -> None:
         super().__init__(kind, text, depth)
-        self.incoming: list[tuple[Value, Block]] = []
+        self.incoming: list[tuple[Operand, BasicBlock]] = []
 
-    def add_incoming(self, value: Value, block: Block) -> None:
+    def add_incoming(self, value: Operand, block: BasicBlock) -> None:
         """It is ``value`` where the block is entered from ``block``."""
         self.incoming.append((value, block))
 

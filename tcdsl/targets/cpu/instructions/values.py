@@ -9,14 +9,14 @@ from typing import Any
 __all__ = [
     "POINTER",
     "ArrayType",
-    "Constant",
+    "ConstantOperand",
     "DoubleType",
     "FloatType",
     "FunctionType",
     "HalfType",
     "IntType",
+    "Operand",
     "Type",
-    "Value",
     "VectorType",
     "VoidType",
 ]
@@ -148,7 +148,7 @@ class _Several(Type):
 
     def _listed(self, numbers: Sequence[Any]) -> str:
         return ", ".join(
-            f"{self.element.text} {each.text if isinstance(each, Value) else self.element.constant(each)}"
+            f"{self.element.text} {each.text if isinstance(each, Operand) else self.element.constant(each)}"
             for each in numbers
         )
 
@@ -190,7 +190,7 @@ class FunctionType(Type):
         self.parameters = tuple(parameters)
 
 
-class Value:
+class Operand:
     """Something of a ``type``, known by its ``text``; ``depth`` says how many scopes are around it.
 
     ``least`` is a bound of a whole number with a sign, where one is known: it is never less.
@@ -205,8 +205,8 @@ class Value:
         self.least: int | None = None
 
 
-class Constant(Value):
-    """``Constant(IntType(64), 3)``: lists for vectors and arrays, None for the pointer to nothing."""
+class ConstantOperand(Operand):
+    """``ConstantOperand(IntType(64), 3)``: lists for vectors and arrays, None for the pointer to nothing."""
 
     __slots__ = ("parts",)
 

@@ -73,18 +73,18 @@ class BufferValue:
     """A buffer where code is written: an address and the strides; for a checked one the frame and the extents too."""
 
     kind: BufferKind
-    address: ir.Value
-    strides: tuple[ir.Value, ...]
-    frame: ir.Value | None = None
-    extents: tuple[ir.Value, ...] = ()
+    address: ir.Operand
+    strides: tuple[ir.Operand, ...]
+    frame: ir.Operand | None = None
+    extents: tuple[ir.Operand, ...] = ()
 
     @property
-    def parts(self) -> tuple[ir.Value, ...]:
+    def parts(self) -> tuple[ir.Operand, ...]:
         """All of it, as a procedure takes it."""
         return (self.address, *self.strides, *([] if self.frame is None else [self.frame]), *self.extents)
 
     @staticmethod
-    def of_parts(kind: BufferKind, parts: Sequence[ir.Value]) -> BufferValue:
+    def of_parts(kind: BufferKind, parts: Sequence[ir.Operand]) -> BufferValue:
         """What `parts` gives, put together again."""
         address, *rest = parts
         strides = tuple(rest[: kind.ndim])
@@ -93,29 +93,29 @@ class BufferValue:
         return BufferValue(kind, address, strides, rest[kind.ndim], tuple(rest[kind.ndim + 1 :]))
 
 
-def _word(builder: ir.Builder, frame: ir.Value, position: int, first: ir.Value | None = None) -> ir.Value:
+def _word(builder: ir.Builder, frame: ir.Operand, position: int, first: ir.Operand | None = None) -> ir.Operand:
     # The address of word ``position``, counted from word ``first``.
     words = builder.cast("inttoptr", frame, ir.POINTER)
-    for step in (first, ir.Constant(WORD, position) if position else None):
+    for step in (first, ir.ConstantOperand(WORD, position) if position else None):
         if step is not None:
             words = builder.element(WORD, words, step)
     return words
 
 
-def _place(builder: ir.Builder, frame: ir.Value, place: int) -> ir.Value:
+def _place(builder: ir.Builder, frame: ir.Operand, place: int) -> ir.Operand:
     # The word that a place of the nest names.
     places = builder.load_lasting(WORD, _word(builder, frame, PLACES_WORD))
     return builder.load_lasting(WORD, _word(builder, places, place))
 
 
-def frame_size(builder: ir.Builder, frame: ir.Value, place: int) -> Scalar:
+def frame_size(builder: ir.Builder, frame: ir.Operand, place: int) -> Scalar:
     """The size in the word of the frame that the nest's place of that number names."""
     return Scalar(builder, builder.load_lasting(WORD, _word(builder, frame, 0, _place(builder, frame, place))), "int64")
 
 
 def frame_buffer(
     builder: ir.Builder,
-    frame: ir.Value,
+    frame: ir.Operand,
     number: int,
     description: str,
     *,
@@ -128,11 +128,11 @@ def frame_buffer(
     dtype, _, axes = description.partition("[")
     ndim = 0 if axes == "]" else axes.count(",") + 1
     kind = BufferKind(number if checked else -1 - number, dtype, ndim, axes == "]" or "::1" in axes, checked)
-    first = ir.Constant(WORD, number) if checked else _place(builder, frame, number)
+    first = ir.ConstantOperand(WORD, number) if checked else _place(builder, frame, number)
     words = _word(builder, frame, 0, first)
 
-    def word(position: int) -> ir.Value:
-        return builder.load_lasting(WORD, builder.element(WORD, words, ir.Constant(WORD, position)))
+    def word(position: int) -> ir.Operand:
+        return builder.load_lasting(WORD, builder.element(WORD, words, ir.ConstantOperand(WORD, position)))
 
     address = builder.load_lasting(ir.POINTER, words)
     strides = tuple(word(1 + axis) for axis in range(ndim))
@@ -141,31 +141,31 @@ def frame_buffer(
     return BufferValue(kind, address, strides, frame, tuple(word(1 + ndim + axis) for axis in range(ndim)))
 
 
-def interrupted(builder: ir.Builder, frame: ir.Value) -> Scalar:
+def interrupted(builder: ir.Builder, frame: ir.Operand) -> Scalar:
     """Whether the call is to end, by the driver's function."""
     function = builder.load(ir.POINTER, _word(builder, frame, INTERRUPT_WORD))
     answer = builder.call(function, [frame], ir.FunctionType(WORD, [WORD]))
-    return Scalar(builder, builder.compare_signed("!=", answer, ir.Constant(WORD, 0)), "bool")
+    return Scalar(builder, builder.compare_signed("!=", answer, ir.ConstantOperand(WORD, 0)), "bool")
 
 
-def fail(builder: ir.Builder, frame: ir.Value, check: int, value: Scalar, extent: Scalar, at: Sequence[Any]) -> None:
+def fail(builder: ir.Builder, frame: ir.Operand, check: int, value: Scalar, extent: Scalar, at: Sequence[Any]) -> None:
     """Write into the frame that a check failed, for which value and extent, and where the loops stood."""
-    rows = [(CHECK_WORD, ir.Constant(WORD, check)), (EXTENT_WORD, extent.value)]
+    rows = [(CHECK_WORD, ir.ConstantOperand(WORD, check)), (EXTENT_WORD, extent.value)]
     rows += [(POSITION_WORD + k, position.value) for k, position in enumerate(at)]
     for word, content in rows:
         builder.store(content, _word(builder, frame, word))
     _store_value(builder, frame, value.value)
-    builder.store(ir.Constant(WORD, CHECK_FAILED), _word(builder, frame, STATUS_WORD))
+    builder.store(ir.ConstantOperand(WORD, CHECK_FAILED), _word(builder, frame, STATUS_WORD))
 
 
-def _store_value(builder: ir.Builder, frame: ir.Value, value: ir.Value) -> None:
+def _store_value(builder: ir.Builder, frame: ir.Operand, value: ir.Operand) -> None:
     # An integer of any width, in as many words as there are for it.
     whole = ir.IntType(64 * VALUE_WORDS)
     assert isinstance(value.type, ir.IntType)
     if value.type.width < whole.width:
         value = builder.cast("sext", value, whole)
     for k in range(VALUE_WORDS):
-        part = builder.cast("trunc", builder.whole("ashr", value, ir.Constant(whole, 64 * k)), WORD)
+        part = builder.cast("trunc", builder.whole("ashr", value, ir.ConstantOperand(whole, 64 * k)), WORD)
         builder.store(part, _word(builder, frame, VALUE_WORD + k))
 
 
@@ -209,16 +209,16 @@ def _cell(dtype: str) -> ir.Type:
     return found
 
 
-def _address(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar]) -> ir.Value:
+def _address(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar]) -> ir.Operand:
     values = [convert(position, "int64").value for position in positions]
     address = address_of(builder, buffer, values)
     return _checked(builder, buffer, values, address) if buffer.kind.checked else address
 
 
-def address_of(builder: ir.Builder, buffer: BufferValue, positions: Sequence[ir.Value]) -> ir.Value:
+def address_of(builder: ir.Builder, buffer: BufferValue, positions: Sequence[ir.Operand]) -> ir.Operand:
     """The address of a cell of ``buffer``."""
     kind = buffer.kind
-    offset: ir.Value = ir.Constant(WORD, 0)
+    offset: ir.Operand = ir.ConstantOperand(WORD, 0)
     for axis, position in enumerate(positions):
         unit = kind.contiguous and axis == kind.ndim - 1
         step = position if unit else builder.mul(position, buffer.strides[axis], steady=True)
@@ -226,7 +226,9 @@ def address_of(builder: ir.Builder, buffer: BufferValue, positions: Sequence[ir.
     return builder.element(_cell(kind.dtype), buffer.address, offset)
 
 
-def _checked(builder: ir.Builder, buffer: BufferValue, positions: Sequence[ir.Value], address: ir.Value) -> ir.Value:
+def _checked(
+    builder: ir.Builder, buffer: BufferValue, positions: Sequence[ir.Operand], address: ir.Operand
+) -> ir.Operand:
     # An access out of range is recorded and sent to a harmless place in the frame; the run raises at its end.
     for axis, (position, extent) in enumerate(zip(positions, buffer.extents, strict=True)):
         outside = builder.compare_unsigned(">=", position, extent)
@@ -236,7 +238,7 @@ def _checked(builder: ir.Builder, buffer: BufferValue, positions: Sequence[ir.Va
 
 
 def record_outside(
-    builder: ir.Builder, buffer: BufferValue, outside: ir.Value, axis: int, position: ir.Value, extent: ir.Value
+    builder: ir.Builder, buffer: BufferValue, outside: ir.Operand, axis: int, position: ir.Operand, extent: ir.Operand
 ) -> None:
     """Where ``outside`` holds, write into the frame that ``position`` is out of range along ``axis``, if it is the
     first one.
@@ -246,18 +248,18 @@ def record_outside(
     with builder.seldom(outside), _none_before(builder, frame):
         rows = ((CHECK_WORD, buffer.kind.slot), (POSITION_WORD, axis), (STATUS_WORD, OUT_OF_RANGE))
         for word, number in rows:
-            builder.store(ir.Constant(WORD, number), _word(builder, frame, word))
+            builder.store(ir.ConstantOperand(WORD, number), _word(builder, frame, word))
         _store_value(builder, frame, position)
         builder.store(extent, _word(builder, frame, EXTENT_WORD))
 
 
-def _none_before(builder: ir.Builder, frame: ir.Value) -> AbstractContextManager[Any]:
+def _none_before(builder: ir.Builder, frame: ir.Operand) -> AbstractContextManager[Any]:
     # What goes wrong because something went wrong before does not matter.
     status = builder.load(WORD, _word(builder, frame, STATUS_WORD))
-    return builder.seldom(builder.compare_unsigned("==", status, ir.Constant(WORD, 0)))
+    return builder.seldom(builder.compare_unsigned("==", status, ir.ConstantOperand(WORD, 0)))
 
 
-def scratch(builder: ir.Builder, buffer: BufferValue) -> ir.Value:
+def scratch(builder: ir.Builder, buffer: BufferValue) -> ir.Operand:
     """The harmless place in the frame of a checked ``buffer``."""
     assert buffer.frame is not None
     return _word(builder, buffer.frame, SCRATCH_WORD)

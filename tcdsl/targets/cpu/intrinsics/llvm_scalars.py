@@ -51,7 +51,7 @@ class Scalar:
 
     __slots__ = ("builder", "dtype", "flags", "value")
 
-    def __init__(self, builder: ir.Builder, value: ir.Value, dtype: str, flags: str | None = None) -> None:
+    def __init__(self, builder: ir.Builder, value: ir.Operand, dtype: str, flags: str | None = None) -> None:
         self.builder = builder
         self.value = value
         self.dtype = dtype
@@ -59,7 +59,7 @@ class Scalar:
 
     # making scalars
 
-    def like(self, value: ir.Value, dtype: str | None = None) -> Scalar:
+    def like(self, value: ir.Operand, dtype: str | None = None) -> Scalar:
         """``value`` as a scalar at the same place."""
         return Scalar(self.builder, value, dtype or self.dtype, self.flags)
 
@@ -71,7 +71,7 @@ class Scalar:
             number = float(number) if dtype == "float64" else _rounded(number, "f" if dtype == "float32" else "e")
         else:
             number = int(number) % 2 ** llvm_type(dtype).width
-        return self.like(ir.Constant(llvm_type(dtype), number), dtype)
+        return self.like(ir.ConstantOperand(llvm_type(dtype), number), dtype)
 
     def lift(self, other: Scalar | bool | int | float) -> Scalar:
         """``other``, made a constant of this scalar's type if it is a Python number."""

@@ -35,7 +35,7 @@ def local_buffer(
     builder: ir.Builder,
     slot: int,
     description: str,
-    frame: ir.Value | None = None,
+    frame: ir.Operand | None = None,
     extents: Sequence[Scalar] | None = None,
 ) -> BufferValue:
     """An array on the stack, known by ``slot``; ``description`` gives its type and bounds of its extents.
@@ -47,7 +47,7 @@ def local_buffer(
     # One place in the function, however often the node runs.
     cells = ir.ArrayType(ir.IntType(8), max(1, numpy_dtype(dtype).itemsize * prod(bounds)))
     address = builder.place(cells, _CACHE_LINE)
-    strides = tuple(ir.Constant(WORD, prod(bounds[axis + 1 :])) for axis in range(len(bounds)))
+    strides = tuple(ir.ConstantOperand(WORD, prod(bounds[axis + 1 :])) for axis in range(len(bounds)))
     kind = BufferKind(slot, dtype, len(bounds), contiguous=True, checked=frame is not None)
     return BufferValue(kind, address, strides, frame, tuple(_word(extent) for extent in extents or ()))
 
@@ -69,26 +69,26 @@ def box(
     outside = _outside(builder, parent, positions, counts)
     address = builder.select(outside, scratch(builder, parent), address)
     # Nothing is in range of a view that is out of range.
-    ranges = tuple(builder.select(outside, ir.Constant(WORD, 0), count) for count in counts if count is not None)
+    ranges = tuple(builder.select(outside, ir.ConstantOperand(WORD, 0), count) for count in counts if count is not None)
     return BufferValue(kind, address, strides, parent.frame, ranges)
 
 
-def _word(number: Scalar) -> ir.Value:
+def _word(number: Scalar) -> ir.Operand:
     return convert(number, "int64").value
 
 
 def _outside(
-    builder: ir.Builder, parent: BufferValue, starts: Sequence[ir.Value], counts: Sequence[ir.Value | None]
-) -> ir.Value:
+    builder: ir.Builder, parent: BufferValue, starts: Sequence[ir.Operand], counts: Sequence[ir.Operand | None]
+) -> ir.Operand:
     # Whether the box has a cell that the buffer has not; the first and the last cell along each axis tell.
-    one = ir.Constant(WORD, 1)
-    outside: ir.Value = ir.Constant(ir.IntType(1), 0)
+    one = ir.ConstantOperand(WORD, 1)
+    outside: ir.Operand = ir.ConstantOperand(ir.IntType(1), 0)
     for axis, (start, count) in enumerate(zip(starts, counts, strict=True)):
         extent = parent.extents[axis]
-        some: ir.Value = ir.Constant(ir.IntType(1), 1)
+        some: ir.Operand = ir.ConstantOperand(ir.IntType(1), 1)
         ends = [start]
         if count is not None:
-            some = builder.compare_signed(">", count, ir.Constant(WORD, 0))
+            some = builder.compare_signed(">", count, ir.ConstantOperand(WORD, 0))
             ends.append(builder.sub(builder.add(start, count), one))
         for end in ends:
             wrong = builder.whole("and", some, builder.compare_unsigned(">=", end, extent))

@@ -63,7 +63,7 @@ def _table(module: ir.Module) -> ir.GlobalVariable:
     found = module.symbols.get(name)
     if found is None:
         kind = ir.ArrayType(_WORD, len(_TWO_OVER_PI))
-        found = ir.GlobalVariable(module, name, "internal constant", ir.Constant(kind, list(_TWO_OVER_PI)))
+        found = ir.GlobalVariable(module, name, "internal constant", ir.ConstantOperand(kind, list(_TWO_OVER_PI)))
     table: ir.GlobalVariable = found
     return table
 
@@ -80,7 +80,7 @@ def _leading_zeros(x: Scalar) -> Scalar:
     kind = llvm_type(x.dtype)
     count = ir.FunctionType(kind, [kind, ir.IntType(1)])
     function = x.builder.module.intrinsic("llvm.ctlz", [kind], count)
-    return x.like(x.builder.call(function, [x.value, ir.Constant(ir.IntType(1), 1)]))
+    return x.like(x.builder.call(function, [x.value, ir.ConstantOperand(ir.IntType(1), 1)]))
 
 
 def _number(bits: Scalar) -> Scalar:

@@ -61,7 +61,7 @@ def _declared(module: ir.Module, symbol: str, kind: ir.Type, attribute: str) -> 
     return function
 
 
-def _define(function: ir.Function, end: float, call: Callable[[ir.Builder, ir.Value], ir.Value]) -> None:
+def _define(function: ir.Function, end: float, call: Callable[[ir.Builder, ir.Operand], ir.Operand]) -> None:
     # x itself, unless some |x| is above the end.
     (x,) = function.args
     builder = ir.Builder(function.append_block())
@@ -73,18 +73,18 @@ def _define(function: ir.Function, end: float, call: Callable[[ir.Builder, ir.Va
     builder.ret(call(builder, x))
 
 
-def _any_beyond(builder: ir.Builder, x: ir.Value, end: float) -> ir.Value:
+def _any_beyond(builder: ir.Builder, x: ir.Operand, end: float) -> ir.Operand:
     count = x.type.count if isinstance(x.type, ir.VectorType) else 0
-    above, below = (ir.Constant(x.type, [each] * count if count else each) for each in (end, -end))
+    above, below = (ir.ConstantOperand(x.type, [each] * count if count else each) for each in (end, -end))
     over, under = builder.compare_floating(">", x, above), builder.compare_floating("<", x, below)
     beyond = builder.whole("or", over, under)
     if not count:
         return beyond
     bits = ir.IntType(count)
-    return builder.compare_unsigned("!=", builder.cast("bitcast", beyond, bits), ir.Constant(bits, 0))
+    return builder.compare_unsigned("!=", builder.cast("bitcast", beyond, bits), ir.ConstantOperand(bits, 0))
 
 
-def _each(builder: ir.Builder, one: ir.Function, x: ir.Value) -> ir.Value:
+def _each(builder: ir.Builder, one: ir.Function, x: ir.Operand) -> ir.Operand:
     # One number after the other, rare or not.
     assert isinstance(x.type, ir.VectorType)
     before, head, done = builder.block, builder.append_block(), builder.append_block()
@@ -92,11 +92,11 @@ def _each(builder: ir.Builder, one: ir.Function, x: ir.Value) -> ir.Value:
     builder.position_at_end(head)
     lane, vector = builder.phi(_INDEX), builder.phi(x.type)
     following = builder.insert_lane(vector, builder.call(one, [builder.lane(vector, lane)]), lane)
-    step = builder.add(lane, ir.Constant(_INDEX, 1))
-    for phi, first, then in ((lane, ir.Constant(_INDEX, 0), step), (vector, x, following)):
+    step = builder.add(lane, ir.ConstantOperand(_INDEX, 1))
+    for phi, first, then in ((lane, ir.ConstantOperand(_INDEX, 0), step), (vector, x, following)):
         phi.add_incoming(first, before)
         phi.add_incoming(then, head)
-    builder.cbranch(builder.compare_unsigned("==", step, ir.Constant(_INDEX, x.type.count)), done, head)
+    builder.cbranch(builder.compare_unsigned("==", step, ir.ConstantOperand(_INDEX, x.type.count)), done, head)
     builder.position_at_end(done)
     return following
 
@@ -105,5 +105,5 @@ def _keep(module: ir.Module, functions: list[ir.Function]) -> None:
     # LLVM removes functions that nobody calls before it vectorizes, but for those that this array names.
     array = module.symbols.pop(_KEPT, None)
     named = [*(array.initializer.parts if array else ()), *functions]
-    initializer = ir.Constant(ir.ArrayType(ir.POINTER, len(named)), named)
+    initializer = ir.ConstantOperand(ir.ArrayType(ir.POINTER, len(named)), named)
     ir.GlobalVariable(module, _KEPT, "appending global", initializer, ', section "llvm.metadata"')

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from tcdsl.errors import ShapeError
-from tcdsl.frontend.symbols.opaque_sizes import opaque_facts, spoken_size
+from tcdsl.frontend.symbols.opaque_sizes import learn_quotients, opaque_facts, spoken_size
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.recordings import Learned, Recording
 from tcdsl.frontend.symbols.retired_names import DIFFERENTIATED, RetiredNames
@@ -225,6 +225,7 @@ class ProgramBuilder:
         """What is known about sizes."""
         if self._known is None:
             self._known = SizeFacts(self._facts())
+            learn_quotients(self._known, self._sizes.values(), self.never_negative)
         return self._known
 
     def _facts(self) -> list[Expr]:

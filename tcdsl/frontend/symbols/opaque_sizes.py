@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
 from tcdsl.ir.program import Size
 from tcdsl.ir.sizes.known_sizes import never_negative
+from tcdsl.polyhedra.affine import NotAffine
+from tcdsl.polyhedra.size_facts import SizeFacts
 
-__all__ = ["opaque_facts", "spoken_size"]
+__all__ = ["learn_quotients", "opaque_facts", "spoken_size"]
 
 _OPERATION_NAMES = {"mul": "times", "floor_div": "over", "mod": "mod", "add": "plus", "sub": "minus"}
 
 
 def opaque_facts(size: Size, known: Callable[[str], bool]) -> list[Expr]:
-    """What holds for a size by its definition: ``N // K`` is at most N, and ``N % K`` below K.
+    """What holds for a size by its definition: ``N // K`` is at most N, and ``(N - 5) % K`` below K, as in Python.
 
     ``known`` says of a size by its name whether it is never negative.
     """
@@ -27,6 +29,27 @@ def opaque_facts(size: Size, known: Callable[[str], bool]) -> list[Expr]:
             return [apply("lt", name, apply("max", divisor, integer(1)))]
         case _:
             return []
+
+
+def learn_quotients(facts: SizeFacts, sizes: Iterable[Size], known: Callable[[str], bool]) -> None:
+    """Add to ``facts`` what holds for quotients that they, not their forms, say are not negative.
+
+    ``(N - 1 - t) // K`` is one where t is below N.
+    """
+    for size in sizes:
+        match size.source:
+            case Apply(primitive="floor_div", arguments=(dividend, divisor)) if never_negative(
+                divisor, known
+            ) and not never_negative(dividend, known):
+                try:
+                    signed = not facts.never(apply("lt", dividend, integer(0)))
+                except NotAffine:
+                    continue
+                if not signed:
+                    facts.add(apply("ge", SizeValue(size.name), integer(0)))
+                    facts.add(apply("le", SizeValue(size.name), dividend))
+            case _:
+                pass
 
 
 def spoken_size(expr: Expr) -> str:

@@ -50,7 +50,9 @@ def never_negative(expr: Expr, known: Callable[[str], bool]) -> bool:
             return value >= 0
         case SizeValue(name=name):
             return known(name)
-        case Apply(primitive="add" | "mul" | "floor_div" | "mod" | "min", arguments=arguments):
+        case Apply(primitive="mod", arguments=(_, divisor)):
+            return never_negative(divisor, known)  # a remainder has the sign of its divisor
+        case Apply(primitive="add" | "mul" | "floor_div" | "min", arguments=arguments):
             return all(never_negative(argument, known) for argument in arguments)
         case Apply(primitive="max", arguments=arguments):
             return any(never_negative(argument, known) for argument in arguments)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import islpy as isl
 
 from tcdsl.errors import ShapeError
+from tcdsl.frontend.running_loops.round_counts import RoundCount
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.recordings import Learned
-from tcdsl.ir.build import apply
-from tcdsl.ir.expressions import Expr, size_names
-from tcdsl.ir.program import Assertion, Tensor
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Apply, Expr, SizeValue, size_names, transform
+from tcdsl.ir.program import Assertion, AxisExtent, Size, Tensor
+from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.ranges.round_conditions import over_all_rounds, sizes_of_round
 from tcdsl.span import Span
@@ -21,13 +24,13 @@ __all__ = ["learn_for_all_rounds"]
 
 
 def learn_for_all_rounds(
-    session: Session, since: Learned, counter: Tensor, span: Span | None, where: Expr | None = None
+    session: Session, since: Learned, counter: Tensor, span: Span | None, rounds: RoundCount
 ) -> None:
     """Add to the program what a round, whose number is the extent of ``counter``, asks of sizes in every round.
 
-    It is asked ``where`` that condition on sizes holds, if there is one.
+    Arms of branches ask it where what they say of sizes holds, loops where there is a round.
     """
-    builder = session.builder
+    builder, where = session.builder, rounds.where
     if where is not None and _is_affine(where, builder.known().about(size_names(where))):
         other = apply("not_", where)
         found = [
@@ -37,7 +40,8 @@ def learn_for_all_rounds(
     number = next(iter(size_names(counter.shape[0])), "") if counter.shape else ""
     changing = sizes_of_round(number, since.sizes) if number else frozenset()
     fixed = [size for name, size in since.sizes.items() if name not in changing]
-    builder.learn(fixed, [each for each in since.assertions if not size_names(each.condition) & changing])
+    lasting = [each for each in since.assertions if not size_names(each.condition) & changing]
+    builder.learn(fixed, _where_a_round_runs(session, lasting, rounds))
     asked = [each for each in since.assertions if size_names(each.condition) & changing]
     if asked:
         before = builder.learned()
@@ -45,10 +49,29 @@ def learn_for_all_rounds(
         builder.learn((since.sizes[name] for name in changing), asked[:1])
         context = builder.known().about(changing.union(*(size_names(each.condition) for each in asked)))
         builder.forget_since(before)
-        builder.learn((), _over_rounds(asked[1:], context, changing, span))
+        texts = {name: _spoken(name, since.sizes) for name in changing}
+        builder.learn((), _over_rounds(asked[1:], context, texts, span))
     guards = session.guards
     for guard in [each for each in guards if (size_names(each.left) | size_names(each.right)) & changing]:
         del guards[guard]
+
+
+def _where_a_round_runs(session: Session, assertions: Sequence[Assertion], rounds: RoundCount) -> list[Assertion]:
+    # What is the same in all rounds. That shapes fit is asked in any case: it is known of all that follows.
+    known, none = session.builder.known(), apply("le", rounds.count, integer(0))
+    others = [each for each in assertions if not _is_equality(each.condition)]
+    if not rounds.sized or not others or not _is_affine(none, known.about(size_names(none))) or known.never(none):
+        return list(assertions)
+    return [
+        each
+        if _is_equality(each.condition)
+        else replace(each, condition=apply("or_", none, each.condition), assumed=False)
+        for each in assertions
+    ]
+
+
+def _is_equality(condition: Expr) -> bool:
+    return isinstance(condition, Apply) and condition.primitive == "eq"
 
 
 def _is_affine(condition: Expr, context: isl.Set) -> bool:
@@ -60,9 +83,12 @@ def _is_affine(condition: Expr, context: isl.Set) -> bool:
 
 
 def _over_rounds(
-    assertions: Iterable[Assertion], context: isl.Set, changing: frozenset[str], span: Span | None
+    assertions: Iterable[Assertion], context: isl.Set, changing: Mapping[str, str], span: Span | None
 ) -> list[Assertion]:
-    """What the body asks of sizes in each round, as conditions on the sizes around the loop."""
+    """What the body asks of sizes in each round, as conditions on the sizes around the loop.
+
+    Messages say of sizes that are ``changing`` from round to round what is given.
+    """
     kept = []
     for assertion in assertions:
         try:
@@ -79,8 +105,23 @@ def _over_rounds(
     return kept
 
 
-def _without_sizes(message: str, names: Collection[str]) -> str:
-    # A message is filled in at the call, when there is no round.
-    for name in names:
-        message = message.replace("{" + name + "}", name)
+def _spoken(name: str, sizes: Mapping[str, Size]) -> str:
+    # How a size is written: names of quotients and remainders are made up.
+    def written(expr: Expr) -> Expr:
+        found = sizes.get(expr.name) if isinstance(expr, SizeValue) else None
+        if found is None or isinstance(found.source, AxisExtent):
+            return expr
+        return transform(found.source, written)
+
+    return format_expr(transform(SizeValue(name), written))
+
+
+def _without_sizes(message: str, texts: Mapping[str, str]) -> str:
+    # A message is filled in at the call, when there is no round: no size of one has a value.
+    for name, text in texts.items():
+        valued = re.escape(f"{name} = {{{name}}}")
+        message = re.sub(rf", {valued}(?=[,\n]|$)", "", message)
+        message = re.sub(rf"\bwith {valued}, (?=\w+ = )", "with ", message)
+        message = re.sub(rf", with {valued},?", "", message)
+        message = re.sub(rf"{valued}|{{{name}}}|\b{name}\b", text, message)
     return message

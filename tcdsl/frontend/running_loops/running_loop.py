@@ -149,7 +149,7 @@ class RunningLoop:
                 self.finished = True
                 return
             if body is not None:
-                learn_for_all_rounds(self._session, since, counter, self.span, self.rounds.where)
+                learn_for_all_rounds(self._session, since, counter, self.span, self.rounds)
                 self._finish(body)
                 return
         fact = "the types of what this loop carries do not settle"

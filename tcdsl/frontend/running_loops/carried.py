@@ -25,6 +25,7 @@ __all__ = [
     "Bound",
     "Carried",
     "Kind",
+    "all_passed",
     "bound_in_both",
     "bound_value",
     "fits",
@@ -71,6 +72,11 @@ class Carried:
     kind: Kind
     start: bool | int | float | None = None
     placeholder: str = ""
+
+
+def all_passed() -> Carried:
+    """Whether the user's checks in a body have passed, which they have before it."""
+    return Carried("checked", True, Kind("bool", None))
 
 
 def kind_of(session: Session, value: Any) -> Kind | None:

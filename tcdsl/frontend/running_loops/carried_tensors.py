@@ -7,19 +7,19 @@ from typing import Any, Protocol
 import numpy as np
 
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
-from tcdsl.frontend.running_loops.carried import Carried, shown
+from tcdsl.frontend.running_loops.carried import Carried, is_declared, shown
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, cast_value
 from tcdsl.ir.build import constant
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Read
 from tcdsl.span import Span
 
-__all__ = ["declared_in_round", "given_tensor", "initial_tensor", "tensor_after"]
+__all__ = ["declared_in_round", "given_tensor", "initial_tensor", "stand_in", "tensor_after"]
 
 
 class Round(Protocol):
@@ -41,6 +41,22 @@ def declared_in_round(builder: ProgramBuilder, name: str, target: DeclaredTarget
     assert target.extents is not None
     dtype = "int8" if target.dtype is None else "float16" if target.dtype == "real" else target.dtype
     return DeclaredInRound(builder.placeholder(name, dtype, target.extents), target)
+
+
+def stand_in(builder: ProgramBuilder, carried: Carried) -> Any:
+    """What stands for something carried in a round: a tensor, or a number of Python's."""
+    kind, before = carried.kind, carried.before
+    made = builder.placeholder(carried.label, kind.dtype, kind.extents)
+    made.rows = kind.rows
+    made.memory = kind.memory
+    carried.placeholder = made.name
+    made.declared = is_declared(before)
+    if isinstance(before, SymbolicTensor):
+        made.sized = before.sized
+        builder.written.stands_for(made.name, before.name)
+    if kind.weak is None:
+        return made
+    return SymbolicNumber(builder, Read(made.name, (), (), compute_dtype(kind.dtype)), kind.weak, frozenset())
 
 
 def initial_tensor(session: Session, carried: Carried) -> SymbolicTensor:

@@ -43,9 +43,11 @@ from tcdsl.frontend.running_loops.outside_changes import refuse_change, refuse_p
 from tcdsl.frontend.running_loops.round_counts import ENDLESS, RoundCount, at_most_one, loop
 from tcdsl.frontend.running_loops.run_time_checks import Shown, builtin_kind, record_check, record_raise
 from tcdsl.frontend.running_loops.running_loop import RunningLoop
+from tcdsl.frontend.running_loops.settled_bodies import known_bounds, remember_bounds
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.rewritten_functions import CHOICE, is_result
 from tcdsl.frontend.staging.declarations import OfARound, Unwritten
+from tcdsl.frontend.staging.entry_states import EntryState, entry_state
 from tcdsl.frontend.staging.run_time_integers import RunInProgram, Specialize
 from tcdsl.frontend.staging.session import Session, current_session, session_of
 from tcdsl.frontend.symbols.values import as_truth
@@ -82,7 +84,8 @@ class LoopRecorder:
         numbers = frozenset() if always else numbers_of(*bounds_of(iterable))
         self._check_body(statement, numbers, frame)
         going = (truth(session, True), lambda: truth(session, True)) if statement.breaks else None
-        running = RunningLoop(session, statement, frame, found, condition=going, numbers=numbers)
+        entry = entry_state(session, frame.f_locals)
+        running = RunningLoop(session, statement, frame, found, condition=going, numbers=numbers, entry=entry)
         session.running.append(running)
         return running.passes()
 
@@ -114,7 +117,8 @@ class LoopRecorder:
         self._check_body(statement, numbers, frame)
         again = truth(session, going), lambda: changing_truth(session, going, condition())
         before = {name: value for name, value in frame.f_locals.items() if name not in unbound}
-        running = RunningLoop(session, statement, frame, ENDLESS, before, again, numbers)
+        entry = entry_state(session, before)
+        running = RunningLoop(session, statement, frame, ENDLESS, before, again, numbers, entry=entry)
         session.running.append(running)
         yield from running.passes(True)
 
@@ -125,7 +129,7 @@ class LoopRecorder:
         value = decided(session, condition())
         if not is_data(value):
             return iter((bool(value),))
-        return self._both_arms(session, statement, frame, value)
+        return self._both_arms(session, statement, frame, value, entry_state(session, frame.f_locals))
 
     def _both_arms(
         self,
@@ -133,22 +137,26 @@ class LoopRecorder:
         statement: LoopStatement,
         frame: FrameType,
         condition: Any,
+        entry: EntryState | None = None,
     ) -> Iterator[bool]:
         # Each arm is a loop of at most one round, the second one after the first.
         asked, found = as_truth(element_of(condition, session)[0]).expr, taken(session, condition)
         rounds = {arm: at_most_one(found, arm, asked) for arm in (True, False)}
         numbers = numbers_of(condition)
         before = dict(frame.f_locals)
-        arms: list[RunningLoop] = []
-        for arm, count in rounds.items():
-            running = RunningLoop(session, statement, frame, count, before)
-            session.running.append(running)
-            yield from running.trial(arm)
-            arms.append(session.running.pop())
-        blank = self._bound_by(session, *arms)
+        blank = known_bounds(session, statement, entry)
+        if blank is None:
+            arms: list[RunningLoop] = []
+            for arm, count in rounds.items():
+                running = RunningLoop(session, statement, frame, count, before)
+                session.running.append(running)
+                yield from running.trial(arm)
+                arms.append(session.running.pop())
+            blank = self._bound_by(session, *arms)
+            remember_bounds(session, statement, entry, blank)
         for arm, count in rounds.items():
             unseen = () if arm else blank
-            running = RunningLoop(session, statement, frame, count, before, None, numbers, blank, unseen)
+            running = RunningLoop(session, statement, frame, count, before, None, numbers, blank, unseen, entry)
             session.running.append(running)
             yield from running.passes(arm)
             if arm:
@@ -177,7 +185,10 @@ class LoopRecorder:
         other: Callable[[], Any],
     ) -> Any:
         """``first() if condition() else other()``: a branch whose arms bind a name, if Python does not know."""
-        return self._chosen(statement, decided(session_of("a branch"), condition()), first, other)
+        session, around = session_of("a branch"), sys._getframe(1).f_locals
+        value = decided(session, condition())
+        entry = entry_state(session, around) if is_data(value) else None
+        return self._chosen(statement, value, first, other, entry)
 
     def first_of(self, statement: LoopStatement, wanted: bool, *parts: Callable[[], Any]) -> Any:
         """``a and b`` if the first one that is false is ``wanted``, else ``a or b``."""
@@ -208,13 +219,20 @@ class LoopRecorder:
     def _sides(self, wanted: bool, more: Callable[[], Any], known: Callable[[], Any]) -> Any:
         return (more, known) if wanted else (known, more)
 
-    def _chosen(self, statement: LoopStatement, value: Any, first: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    def _chosen(
+        self,
+        statement: LoopStatement,
+        value: Any,
+        first: Callable[[], Any],
+        other: Callable[[], Any],
+        entry: EntryState | None = None,
+    ) -> Any:
         if not is_data(value):
             return first() if value else other()
         session = session_of("a branch")
         names: dict[str, Any] = {}
         frame = cast(FrameType, SimpleNamespace(f_locals=names))
-        for arm in self._both_arms(session, statement, frame, value):
+        for arm in self._both_arms(session, statement, frame, value, entry):
             names[CHOICE] = first() if arm else other()
         return session.running.pop().after()[0]
 

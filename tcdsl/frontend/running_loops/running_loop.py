@@ -21,6 +21,7 @@ from tcdsl.frontend.running_loops.carried import (
     Bound,
     Carried,
     Kind,
+    all_passed,
     bound_value,
     fits,
     is_declared,
@@ -38,16 +39,18 @@ from tcdsl.frontend.running_loops.carried_faults import (
     number_after,
     unbound_after,
 )
-from tcdsl.frontend.running_loops.carried_tensors import declared_in_round, initial_tensor, tensor_after
+from tcdsl.frontend.running_loops.carried_tensors import declared_in_round, initial_tensor, stand_in, tensor_after
 from tcdsl.frontend.running_loops.conditions import goes_on
 from tcdsl.frontend.running_loops.learned_sizes import learn_for_all_rounds
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.running_loops.nested_values import is_nested, is_unchanged, outline, own_copy, rebuilt, values_in
 from tcdsl.frontend.running_loops.round_counts import RoundCount
 from tcdsl.frontend.running_loops.run_time_checks import both_passed
+from tcdsl.frontend.running_loops.settled_bodies import Settled, SettledBody
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.rewritten_functions import is_result
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
+from tcdsl.frontend.staging.entry_states import EntryState
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Poison, Session
 from tcdsl.frontend.staging.subprograms import Part
@@ -72,6 +75,7 @@ class RunningLoop:
     another one, if that is data, behind what it says of the first round. What is in ``blank``, by its name, is there
     from the beginning without cells: both arms of a branch bind it, ``unseen`` by each other. Where what is carried
     changes its type or shape, the function is staged for the arguments ``numbers``, on which alone the loop depends.
+    In the state ``entry`` the first pass begins with what was found to be carried in that state before.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class RunningLoop:
         numbers: frozenset[str] = frozenset(),
         blank: Mapping[str, Bound] | None = None,
         unseen: Collection[str] = (),
+        entry: EntryState | None = None,
     ) -> None:
         self.statement = statement
         self.frame = frame
@@ -128,18 +133,24 @@ class RunningLoop:
         self._versions: dict[int, tuple[str, str]] = {}
         self._stand_ins: dict[str, Any] = {}
         self._after: dict[str, Any] = {}
+        self._memo = SettledBody(session, entry, statement, self._nested)
 
     # -- for the rewritten function
 
     def passes(self, number: Any = None) -> Iterator[Any]:
         """The number of the round, or what is given, once for each time that the body is to be staged."""
+        known = self._memo.found(number)
+        self._begin_with(known)
         for _ in range(_MOST_PASSES):
             body: Program | None = None
             with self._forgetting() as (part, learned):
                 with part.recording(), self._round(part) as (own, counter):
                     yield self.rounds.element(own) if number is None else number
                     settled = self._settled(part.recorded, self.frame.f_locals)
-                    left = self._left(self.frame.f_locals) if settled else []
+                    changed = self._memo.changes(part.recorded, self._names, self._held_after(), self._stand_ins)
+                    again = known is not None and not (settled and changed == known.changed)
+                    settled = settled and not again
+                    left = self._left(self._held_after()) if settled else []
                 if settled and not self._session.faults:
                     body = body_of(part, f"{self._builder.name}_loop", counter, left, self._going)
                 since = self._builder.forget_since(learned)
@@ -148,12 +159,27 @@ class RunningLoop:
                 self._after = dict.fromkeys(self.statement.names, Poison())
                 self.finished = True
                 return
+            if again:
+                known = None
+                self._begin_with(None)
             if body is not None:
+                self._memo.remember(number, self._names, self._memory, self._checks is not None, changed)
                 learn_for_all_rounds(self._session, since, counter, self.span, self.rounds)
                 self._finish(body)
                 return
-        fact = "the types of what this loop carries do not settle"
-        raise DtypeError.at(fact, self.span, "give its numbers a type")
+        raise DtypeError.at("the types of what this loop carries do not settle", self.span, "give its numbers a type")
+
+    def _begin_with(self, known: Settled | None) -> None:
+        names = {} if known is None else known.names
+        self._names = {name: Carried(label_of(name), self._before_round(name), *each) for name, each in names.items()}
+        self._memory, self._versions = {}, {}
+        for memory in self._memo.memory(known):
+            self._carry_memory(memory, memory.name, memory.element_type)
+        self._checks = all_passed() if known is not None and known.checks else None
+
+    def _held_after(self) -> dict[str, Any]:
+        held = self.frame.f_locals
+        return dict(pair for name in self.statement.names for pair in values_in(name, held.get(name)))
 
     def trial(self, number: Any) -> Iterator[Any]:
         """What is given, once: the body is staged for what it binds."""
@@ -247,32 +273,17 @@ class RunningLoop:
                 value = Value(apply("add", rounds.begin, steps), None, "int64")
                 number = record_elementwise(self._session, value, (), label)
         self.number = number if len(numbers) == 1 else None
-        self._stand_ins = {name: self._stand_in(each) for name, each in self._names.items()}
+        self._stand_ins = {name: stand_in(self._builder, each) for name, each in self._names.items()}
         for name, before in self._before.items():
             if isinstance(before, DeclaredTarget) and before.extents is not None and name not in self._names:
                 self._stand_ins[name] = declared_in_round(builder, name, before)
         if self._going is not None:
-            self._stand_in(self._going)
-        self._session.checked = None if self._checks is None else self._stand_in(self._checks)
+            stand_in(self._builder, self._going)
+        self._session.checked = None if self._checks is None else stand_in(self._builder, self._checks)
         for each in self._memory.values():
-            stand_in = self._stand_in(each)
-            stand_for(each.before, stand_in.name, stand_in.element_type)
+            made = stand_in(self._builder, each)
+            stand_for(each.before, made.name, made.element_type)
         return number, counter
-
-    def _stand_in(self, carried: Carried) -> Any:
-        kind = carried.kind
-        made = self._builder.placeholder(carried.label, kind.dtype, kind.extents)
-        made.rows = kind.rows
-        made.memory = kind.memory
-        carried.placeholder = made.name
-        before = carried.before
-        made.declared = is_declared(before)
-        if isinstance(before, SymbolicTensor):
-            made.sized = before.sized
-            self._builder.written.stands_for(made.name, before.name)
-        if kind.weak is None:
-            return made
-        return SymbolicNumber(self._builder, Read(made.name, (), (), compute_dtype(kind.dtype)), kind.weak, frozenset())
 
     def _restore(self, recording: Recording) -> None:
         # Memory as it was before the loop.
@@ -285,20 +296,22 @@ class RunningLoop:
         """Whether the names and the memory that this pass has changed are those that it was staged for."""
         settled = True
         if self._session.checked is not None and self._checks is None:
-            self._checks = Carried("checked", True, Kind("bool", None))
+            self._checks = all_passed()
             settled = False
         made = {tensor.name for tensor in recording.tensors}
         for memory, name, dtype in recording.stored.values():
             if id(memory) not in self._memory and name not in made:
-                self._memory[id(memory)] = Carried(
-                    memory.label, memory, Kind(dtype, None, memory.extents, memory.rows, True)
-                )
-                self._versions[id(memory)] = (name, dtype)
+                self._carry_memory(memory, name, dtype)
                 settled = False
         for name in self.statement.names:
             for key, value in self._values(name, held.get(name, Unwritten(name))):
                 settled &= self._name_settled(recording, key, value)
         return settled
+
+    def _carry_memory(self, memory: SymbolicTensor, name: str, dtype: str) -> None:
+        kind = Kind(dtype, None, memory.extents, memory.rows, True)
+        self._memory[id(memory)] = Carried(memory.label, memory, kind)
+        self._versions[id(memory)] = (name, dtype)
 
     def _values(self, name: str, after: Any) -> list[tuple[str, Any]]:
         # What a name holds after a round, as it was taken apart before.
@@ -317,9 +330,11 @@ class RunningLoop:
         if is_unchanged(before, after) or isinstance(after, Poison | Unwritten):
             return True
         if isinstance(before, View) and before.memory:
-            return self._view_settled(name, before, after)
-        stand_in: Any = self._stand_ins.get(name, self)
-        if after is stand_in and (known is not None or not is_read(recording, stand_in.name)):
+            if isinstance(after, View) and after.is_same(before):
+                return True
+            raise changed_view(name, self.statement.arms, self.span)
+        given: Any = self._stand_ins.get(name, self)
+        if after is given and (known is not None or not is_read(recording, given.name)):
             return True
         found = kind_of(self._session, after)
         first = kind_of(self._session, before)
@@ -346,11 +361,6 @@ class RunningLoop:
             return False
         return self._same(name, known.kind, found)
 
-    def _view_settled(self, name: str, before: View, after: Any) -> bool:
-        if isinstance(after, View) and after.is_same(before):
-            return True
-        raise changed_view(name, self.statement.arms, self.span)
-
     def _first_settled(self, name: str, before: Unwritten, after: Any, found: Kind | None) -> bool:
         # What had no value: of this round alone, unless it is to have one after it.
         if not is_result(name) and name not in self._blank:
@@ -370,10 +380,9 @@ class RunningLoop:
             raise self._changed(name, kind, found)
         return True
 
-    def _left(self, held: Mapping[str, Any]) -> list[tuple[Carried, str]]:
+    def _left(self, values: Mapping[str, Any]) -> list[tuple[Carried, str]]:
         """For all that is carried, the tensor that holds it after a round."""
         made: list[tuple[Carried, str]] = []
-        values = dict(pair for name in self.statement.names for pair in values_in(name, held.get(name)))
         for name, carried in self._names.items():
             made.append((carried, tensor_after(self._session, carried, values[name], self).name))
         made.extend((each, each.before.name) for each in self._memory.values())

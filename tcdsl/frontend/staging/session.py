@@ -139,6 +139,8 @@ class Session:
         self.running: list[Any] = []
         #: Whether all checks of the user's that have been recorded have passed, if there are any.
         self.checked: SymbolicTensor | None = None
+        #: What staging loops and branches has found, by what they are and the states in which they began.
+        self.settled: dict[Any, Any] = {}
         #: Whether a loop over what tensors of a graph hold may ask for the function to be staged as a whole.
         self.may_be_whole = False
         #: The loops over integers of Python's, and those that are to run all the same, if there may be any.

@@ -157,7 +157,7 @@ class Contents:
             return
         code = function.__code__
         self.readings.append(Reading((function.__name__, "__code__"), Instance(function), code))
-        self.put("function", function.__name__, _text(function) if text is None else text)
+        self.put("function", function.__name__, _text(code, code.co_filename) if text is None else text)
         names: dict[str, None] = {}
         targets: Collection[str] = ()
         annotated: Collection[str] = ()
@@ -271,11 +271,12 @@ MISSING_CELL = "\0missing"
 _CLOSED = frozenset(sys.stdlib_module_names) | {"numpy", "tcdsl"}
 
 
-def _text(function: FunctionType) -> str:
+@functools.lru_cache(maxsize=256)
+def _text(code: CodeType, filename: str) -> str:
     # Statements read plain functions in the file where they are.
     try:
-        linecache.checkcache(function.__code__.co_filename)
-        return "".join(inspect.getsourcelines(function)[0])
+        linecache.checkcache(filename)
+        return "".join(inspect.getsourcelines(code)[0])
     except (OSError, TypeError, SyntaxError, IndexError):
         return ""
 

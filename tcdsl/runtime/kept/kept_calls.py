@@ -21,6 +21,7 @@ import numpy as np
 
 from tcdsl.config import Settings, settings, tape_memory
 from tcdsl.errors import TcdslError
+from tcdsl.frontend.surroundings.readings import Reading
 from tcdsl.installation import sources_digest
 from tcdsl.locks import COMPILING
 from tcdsl.runtime.calling.arguments import Call, Signature
@@ -90,8 +91,11 @@ class KeptCalls:
         with COMPILING:
             if key in self._names:  # another thread has looked in the meantime
                 return self._function.repeated.run(arguments, keywords)
-            name = self._name(call, self._contents(call), current)
-            done = None if name is None else self._served(name, call, arguments, keywords, current)
+            contents = self._contents(call)
+            name = self._name(call, contents, current)
+            done = None
+            if name is not None and contents is not None:
+                done = self._served(name, call, contents.readings, arguments, keywords, current)
             self._names[key] = name, warnings_given()
             self._kinds.add(kinds)
             return done
@@ -119,13 +123,16 @@ class KeptCalls:
         return contents
 
     def _served(
-        self, name: str, call: Call, arguments: tuple[Any, ...], keywords: Mapping[str, Any], current: Settings
+        self,
+        name: str,
+        call: Call,
+        readings: Sequence[Reading],
+        arguments: tuple[Any, ...],
+        keywords: Mapping[str, Any],
+        current: Settings,
     ) -> tuple[Any] | None:
         for record, kernel in _found(name, call, current):
-            contents = self._contents(call)
-            if contents is None:
-                return None
-            entry = KeptEntry(record, kernel, contents.readings)
+            entry = KeptEntry(record, kernel, readings)
             repeated = RepeatedCall(entry, call, arguments, keywords)
             with suppress(NestStopped):
                 done = repeated.run(arguments, keywords) if repeated.is_usable else None

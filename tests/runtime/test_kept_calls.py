@@ -605,13 +605,16 @@ print(found)
 """
 
 
-def test_cells_of_notebooks_are_known_by_their_texts(processes: Processes) -> None:
+def test_cells_of_notebooks_are_known_by_their_texts(tmp_path: Path) -> None:
+    processes = Processes(tmp_path)
     # The third one is the first one again.
     assert processes.run(CELLS, "cells") == "[0, 0, 1]\n"
     assert processes.run(CELLS.replace("else 0", "else 7"), "cells") == "[1, 1, 1]\n"
 
 
-def test_damaged_records_are_staged_anew(processes: Processes) -> None:
+def test_damaged_records_are_staged_anew(tmp_path: Path) -> None:
+    processes = Processes(tmp_path)
+    processes.run(CELLS, "cells")
     assert processes.run(CELLS, "cells") == "[1, 1, 1]\n"
     for path in (processes.cache / "modules").glob("f_*.call"):
         path.write_bytes(path.read_bytes()[:-3])
